@@ -1,0 +1,17 @@
+"""The task store's Django app."""
+
+from django.apps import AppConfig
+
+
+class TasksConfig(AppConfig):
+    """Loads the agents of every installed app and the system checks."""
+
+    name = "a2a_tasks"
+    verbose_name = "A2A tasks"
+
+    def ready(self) -> None:
+        """Find `agents.py` in every app, as the admin finds `admin.py`."""
+        from a2a_tasks import checks  # noqa: F401, PLC0415 - registers the checks once apps are loaded
+        from a2a_tasks.agents import registry  # noqa: PLC0415 - agents import models of their apps
+
+        registry.discover()

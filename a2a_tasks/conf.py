@@ -1,0 +1,83 @@
+"""The host's own settings: one typed attribute each, read as `A2A_<NAME>`.
+
+Looked up at access, first in Django's settings (so tests may override), then in the environment, then the
+default here. `docs/settings.md` is checked against this list.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, get_type_hints
+
+from django.conf import settings as django_settings
+
+__all__ = ["HostSettings", "conf"]
+
+TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
+
+
+def _parse(kind: type, name: str, text: str) -> Any:
+    if kind is bool:
+        if text.strip().lower() not in TRUE | FALSE:
+            raise ValueError(f"{name} must be 1 or 0, not {text!r}")
+        return text.strip().lower() in TRUE
+    return kind(text)
+
+
+class HostSettings:
+    """Every `A2A_*` setting. A wrong value raises ValueError naming it (and is a system check at start)."""
+
+    #: The agent answering at the root of the host (its card is at `/.well-known/agent-card.json`).
+    DEFAULT_AGENT: str = "demo"
+    #: Agents that are off, by slug, separated by commas.
+    DISABLED_AGENTS: str = "bare,strict"
+    #: Base URL written into cards, e.g. `https://agents.example.com`; empty = taken from the request.
+    PUBLIC_URL: str = ""
+    #: May callers without credentials use the agents? "auto" = only on the embedded host.
+    ANONYMOUS: str = "auto"
+    #: Who runs agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a broker).
+    RUNS: str = "auto"
+    #: Runs one process carries at once; more wait in the table.
+    RUN_SLOTS: int = 1000
+    #: Seconds a run is held without a heartbeat before anybody may take it over.
+    LEASE_SECONDS: float = 6.0
+    #: Seconds between heartbeats; at most a third of the lease.
+    BEAT_SECONDS: float = 2.0
+    #: Seconds between looks at the table, for what hints missed.
+    POLL_SECONDS: float = 1.0
+    #: How often a run is started before its task fails for good.
+    MAX_ATTEMPTS: int = 3
+    #: Threads for synchronous agents.
+    AGENT_THREADS: int = 16
+    #: Threads, each with one database connection, for the store's transactions (SQLite uses one).
+    STORE_THREADS: int = 16
+    #: Longest a blocking send waits, in seconds; then the task is returned as it stands.
+    MAX_BLOCK_SECONDS: float = 300.0
+    #: Seconds between keep-alive comments on idle streams. Proxies cut at 60.
+    KEEPALIVE_SECONDS: float = 15.0
+    #: Seconds a process gets to drain at SIGTERM.
+    DRAIN_SECONDS: float = 5.0
+    #: Largest request body, in bytes.
+    MAX_BODY_BYTES: int = 4 * 1024 * 1024
+    #: Deepest nesting of a JSON body.
+    MAX_JSON_DEPTH: int = 64
+    #: Most parts in a message.
+    MAX_PARTS: int = 100
+    #: Events of one task kept in memory by a process for its followers.
+    FEED_EVENTS: int = 1024
+    #: PascalCase methods without `A2A-Version: 1.0` are refused (A2A 1.0 §3.6.2 to the letter).
+    STRICT_VERSION: bool = False
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_"):
+            return super().__getattribute__(name)
+        key = f"A2A_{name}"
+        if hasattr(django_settings, key):
+            return getattr(django_settings, key)
+        if key in os.environ:
+            return _parse(_TYPES[name], key, os.environ[key])
+        return super().__getattribute__(name)
+
+
+_TYPES: dict[str, type] = get_type_hints(HostSettings)
+conf = HostSettings()

@@ -1,0 +1,17 @@
+#!/usr/bin/env python
+"""Django's command line for the host: `python manage.py help`."""
+
+import os
+import sys
+
+from django.core.management import execute_from_command_line
+
+
+def main() -> None:
+    """Run the command that the arguments name, with this project's settings."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()
