@@ -1,0 +1,110 @@
+"""The life of this process: serving, then draining, then stopped.
+
+The launcher (`manage.py serve`) drives it; whoever holds something open for a client, or runs something beside the
+requests, registers here to be told. Imports nothing of the host, so that every room may use it.
+
+    unregister = lifetime.on_drain(stream.end)     # asked to end; called once, must not block
+    lifetime.on_stop(hub.close)                    # awaited after the last request, before the loop ends
+    if lifetime.draining(): ...                    # /readyz answers 503
+
+Draining is one way: a process that drains never serves again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+
+__all__ = ["Lifetime", "begin_drain", "draining", "on_drain", "on_stop", "stop"]
+
+logger = logging.getLogger(__name__)
+
+DrainCallback = Callable[[], None]
+StopCallback = Callable[[], Awaitable[None]]
+Unregister = Callable[[], None]
+
+
+class Lifetime:
+    """One process's life. The module's functions are those of the process's own; tests make others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._draining = False
+        self._ids = iter(range(2**63))
+        self._drain_callbacks: dict[int, DrainCallback] = {}
+        self._stop_callbacks: dict[int, StopCallback] = {}
+
+    def draining(self) -> bool:
+        """Has the process been asked to end? Cheap; any thread."""
+        return self._draining
+
+    def begin_drain(self) -> None:
+        """Ask everything open to end. Idempotent; any thread. Callbacks run here, in the caller's thread.
+
+        An exception of a callback is logged and does not keep the others from being told.
+        """
+        with self._lock:
+            if self._draining:
+                return
+            self._draining = True
+            callbacks = list(self._drain_callbacks.values())
+            self._drain_callbacks.clear()
+        for callback in callbacks:
+            _tell(callback)
+
+    def on_drain(self, callback: DrainCallback) -> Unregister:
+        """Have `callback` called once when the drain begins; at once when it already has. Returns the unregister.
+
+        The callback may be called from any thread and must not block: set an event, `call_soon_threadsafe`.
+        A stream that opens while the process drains is therefore told as well, not forgotten.
+        """
+        with self._lock:
+            if not self._draining:
+                key = next(self._ids)
+                self._drain_callbacks[key] = callback
+                return lambda: self._forget(self._drain_callbacks, key)
+        _tell(callback)
+        return lambda: None
+
+    def on_stop(self, callback: StopCallback) -> Unregister:
+        """Have `callback` awaited once by `stop()`. Last registered is first stopped. Returns the unregister."""
+        with self._lock:
+            key = next(self._ids)
+            self._stop_callbacks[key] = callback
+        return lambda: self._forget(self._stop_callbacks, key)
+
+    async def stop(self) -> None:
+        """Begin the drain if nobody has, then await the stop callbacks one by one, last registered first.
+
+        Idempotent: a callback is awaited once. An exception is logged and does not keep the others from stopping.
+        """
+        self.begin_drain()
+        while (callback := self._take_last()) is not None:
+            try:
+                await callback()
+            except Exception:  # whatever a helper does wrong, the others still have to be stopped
+                logger.exception("stopping %r failed", callback)
+
+    def _take_last(self) -> StopCallback | None:
+        with self._lock:
+            return self._stop_callbacks.popitem()[1] if self._stop_callbacks else None
+
+    def _forget(self, callbacks: dict[int, DrainCallback] | dict[int, StopCallback], key: int) -> None:
+        with self._lock:
+            callbacks.pop(key, None)
+
+
+def _tell(callback: DrainCallback) -> None:
+    try:
+        callback()
+    except Exception:  # one broken listener must not keep the rest of the process from ending
+        logger.exception("%r failed when told to drain", callback)
+
+
+_process = Lifetime()
+draining = _process.draining
+begin_drain = _process.begin_drain
+on_drain = _process.on_drain
+on_stop = _process.on_stop
+stop = _process.stop
