@@ -3,6 +3,7 @@
 The launcher (`manage.py serve`) drives it; whoever holds something open for a client, or runs something beside the
 requests, registers here to be told. Imports nothing of the host, so that every room may use it.
 
+    lifetime.on_start(poller.start)                # awaited in the serving loop, before the first connection
     unregister = lifetime.on_drain(stream.end)     # asked to end; called once, must not block
     lifetime.on_stop(hub.close)                    # awaited after the last request, before the loop ends
     if lifetime.draining(): ...                    # /readyz answers 503
@@ -16,12 +17,12 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable
 
-__all__ = ["Lifetime", "begin_drain", "draining", "on_drain", "on_stop", "stop"]
+__all__ = ["Lifetime", "begin_drain", "draining", "on_drain", "on_start", "on_stop", "start", "stop"]
 
 logger = logging.getLogger(__name__)
 
 DrainCallback = Callable[[], None]
-StopCallback = Callable[[], Awaitable[None]]
+LoopCallback = Callable[[], Awaitable[None]]
 Unregister = Callable[[], None]
 
 
@@ -30,10 +31,34 @@ class Lifetime:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._started = False
         self._draining = False
         self._ids = iter(range(2**63))
+        self._start_callbacks: dict[int, LoopCallback] = {}
         self._drain_callbacks: dict[int, DrainCallback] = {}
-        self._stop_callbacks: dict[int, StopCallback] = {}
+        self._stop_callbacks: dict[int, LoopCallback] = {}
+
+    def on_start(self, callback: LoopCallback) -> Unregister:
+        """Have `callback` awaited once by `start()`, in order of registration. Returns the unregister.
+
+        Only a served process starts: commands, tests and workers do not, so helpers must also start by themselves
+        at their first use. RuntimeError when the process has started already.
+        """
+        with self._lock:
+            if self._started:
+                raise RuntimeError(f"{callback!r} came too late: the process has started")
+            key = next(self._ids)
+            self._start_callbacks[key] = callback
+        return lambda: self._forget(self._start_callbacks, key)
+
+    async def start(self) -> None:
+        """Await the start callbacks. An exception is the caller's: a host that cannot start must not serve."""
+        with self._lock:
+            self._started = True
+            callbacks = list(self._start_callbacks.values())
+            self._start_callbacks.clear()
+        for callback in callbacks:
+            await callback()
 
     def draining(self) -> bool:
         """Has the process been asked to end? Cheap; any thread."""
@@ -67,7 +92,7 @@ class Lifetime:
         _tell(callback)
         return lambda: None
 
-    def on_stop(self, callback: StopCallback) -> Unregister:
+    def on_stop(self, callback: LoopCallback) -> Unregister:
         """Have `callback` awaited once by `stop()`. Last registered is first stopped. Returns the unregister."""
         with self._lock:
             key = next(self._ids)
@@ -86,11 +111,11 @@ class Lifetime:
             except Exception:  # whatever a helper does wrong, the others still have to be stopped
                 logger.exception("stopping %r failed", callback)
 
-    def _take_last(self) -> StopCallback | None:
+    def _take_last(self) -> LoopCallback | None:
         with self._lock:
             return self._stop_callbacks.popitem()[1] if self._stop_callbacks else None
 
-    def _forget(self, callbacks: dict[int, DrainCallback] | dict[int, StopCallback], key: int) -> None:
+    def _forget(self, callbacks: dict[int, DrainCallback] | dict[int, LoopCallback], key: int) -> None:
         with self._lock:
             callbacks.pop(key, None)
 
@@ -103,6 +128,8 @@ def _tell(callback: DrainCallback) -> None:
 
 
 _process = Lifetime()
+on_start = _process.on_start
+start = _process.start
 draining = _process.draining
 begin_drain = _process.begin_drain
 on_drain = _process.on_drain
