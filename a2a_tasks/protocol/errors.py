@@ -1,0 +1,215 @@
+"""What can go wrong, as one tree; each class knows its own face on every wire.
+
+    A2AError
+      RequestError            the client's fault, before the protocol's own errors
+        ParseError            -32700  400   the body is not JSON
+        InvalidRequest        -32600  400   not a request envelope
+        MethodNotFound        -32601  404
+        InvalidParams         -32602  400   names each bad field
+        Unauthenticated       -32000  401
+        Forbidden             -32000  403
+        MethodNotAllowed      -32600  405
+        TooLarge              -32600  413
+        Overloaded            -32000  503   with Retry-After
+      ProtocolError           the nine of A2A 1.0 §3.3.2, with ErrorInfo
+        TaskNotFound                  -32001  404
+        TaskNotCancelable             -32002  400
+        PushNotificationNotSupported  -32003  400
+        UnsupportedOperation          -32004  400
+        ContentTypeNotSupported       -32005  400
+        InvalidAgentResponse          -32006  500
+        ExtendedAgentCardNotConfigured -32007 400
+        ExtensionSupportRequired      -32008  400
+        VersionNotSupported           -32009  400
+      InternalError           -32603  500   ours; says nothing of the inside
+
+Codes: A2A 1.0.1 §5.4 (JSON-RPC, HTTP, gRPC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+DOMAIN = "a2a-protocol.org"
+
+
+class A2AError(Exception):
+    """Any answer that is not a result. The message is written for the client and safe to send."""
+
+    code: ClassVar[int] = -32603
+    http_status: ClassVar[int] = 500
+    grpc_status: ClassVar[str] = "INTERNAL"
+    reason: ClassVar[str] = ""
+    title: ClassVar[str] = "Internal error"
+
+    def __init__(self, message: str = "", **metadata: str) -> None:
+        super().__init__(message or self.title)
+        self.message = message or self.title
+        self.metadata = metadata
+
+    @property
+    def details(self) -> list[dict[str, object]]:
+        """Typed details (google.rpc), for JSON-RPC `data` and HTTP `details`."""
+        return []
+
+
+class InternalError(A2AError):
+    """A fault of the host; logged there, told to nobody."""
+
+
+class RequestError(A2AError):
+    """The request cannot be served as it is."""
+
+    code, http_status, grpc_status = -32600, 400, "INVALID_ARGUMENT"
+
+
+class ParseError(RequestError):
+    """The body is not JSON."""
+
+    code, title = -32700, "Invalid JSON payload"
+
+
+class InvalidRequest(RequestError):
+    """The body is JSON, but no request."""
+
+    title = "Request payload validation error"
+
+
+class MethodNotFound(RequestError):
+    """No such method or route."""
+
+    code, http_status, grpc_status = -32601, 404, "NOT_FOUND"
+    title = "Method not found"
+
+
+class MethodNotAllowed(RequestError):
+    """The route exists, not with this verb. `metadata["allow"]` lists what does."""
+
+    http_status, grpc_status, title = 405, "UNIMPLEMENTED", "Method not allowed"
+
+
+class TooLarge(RequestError):
+    """The body is larger than the host takes."""
+
+    http_status, title = 413, "Request body too large"
+
+
+class Unauthenticated(RequestError):
+    """No or wrong credentials."""
+
+    code, http_status, grpc_status = -32000, 401, "UNAUTHENTICATED"
+    title = "Authentication required"
+
+
+class Forbidden(RequestError):
+    """The caller may not do this at all (never said of a single object)."""
+
+    code, http_status, grpc_status, title = -32000, 403, "PERMISSION_DENIED", "Forbidden"
+
+
+class Overloaded(RequestError):
+    """Try again later; `metadata["retry_after"]` is in seconds."""
+
+    code, http_status, grpc_status = -32000, 503, "UNAVAILABLE"
+    title = "The host cannot take this request now"
+
+
+class InvalidParams(RequestError):
+    """The parameters are wrong; `violations` are (path of the field, what is wrong with it)."""
+
+    code, title = -32602, "Invalid parameters"
+
+    def __init__(self, message: str = "", violations: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.violations = tuple(violations)
+
+    @classmethod
+    def field(cls, path: str, description: str) -> InvalidParams:
+        """An error about one field."""
+        return cls(violations=[(path, description)])
+
+    @property
+    def details(self) -> list[dict[str, object]]:
+        """A google.rpc.BadRequest, if there are violations to tell of."""
+        if not self.violations:
+            return []
+        found = [{"field": path, "description": text} for path, text in self.violations]
+        return [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}]
+
+
+class ProtocolError(A2AError):
+    """An error the protocol names (A2A 1.0 §3.3.2)."""
+
+    http_status, grpc_status = 400, "FAILED_PRECONDITION"
+
+    @property
+    def details(self) -> list[dict[str, object]]:
+        """A google.rpc.ErrorInfo (A2A 1.0 §9.5, §11.6)."""
+        return [
+            {
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": self.reason,
+                "domain": DOMAIN,
+                "metadata": self.metadata,
+            }
+        ]
+
+
+class TaskNotFound(ProtocolError):
+    """No such task, or none this caller may see: the same answer."""
+
+    code, http_status, grpc_status = -32001, 404, "NOT_FOUND"
+    reason, title = "TASK_NOT_FOUND", "Task not found"
+
+
+class TaskNotCancelable(ProtocolError):
+    """The task has ended."""
+
+    code, reason, title = -32002, "TASK_NOT_CANCELABLE", "Task cannot be canceled"
+
+
+class PushNotificationNotSupported(ProtocolError):
+    """The agent's card declares no push notifications."""
+
+    code, reason = -32003, "PUSH_NOTIFICATION_NOT_SUPPORTED"
+    title = "Push Notification is not supported"
+
+
+class UnsupportedOperation(ProtocolError):
+    """The agent, or the state of the task, does not allow this."""
+
+    code, reason, title = -32004, "UNSUPPORTED_OPERATION", "This operation is not supported"
+
+
+class ContentTypeNotSupported(ProtocolError):
+    """A media type the agent or the endpoint does not take."""
+
+    code, grpc_status = -32005, "INVALID_ARGUMENT"
+    reason, title = "CONTENT_TYPE_NOT_SUPPORTED", "Incompatible content types"
+
+
+class InvalidAgentResponse(ProtocolError):
+    """The agent's answer breaks the protocol."""
+
+    code, http_status, grpc_status = -32006, 500, "INTERNAL"
+    reason, title = "INVALID_AGENT_RESPONSE", "Invalid agent response"
+
+
+class ExtendedAgentCardNotConfigured(ProtocolError):
+    """An extended card is declared, but there is none."""
+
+    code, reason = -32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
+    title = "Authenticated Extended Card is not configured"
+
+
+class ExtensionSupportRequired(ProtocolError):
+    """The card requires an extension the client did not announce."""
+
+    code, reason, title = -32008, "EXTENSION_SUPPORT_REQUIRED", "A required extension is missing"
+
+
+class VersionNotSupported(ProtocolError):
+    """The A2A-Version asked for is not spoken here."""
+
+    code, reason, title = -32009, "VERSION_NOT_SUPPORTED", "Version not supported"

@@ -1,0 +1,90 @@
+"""The JSON-RPC 2.0 envelope (A2A 1.0 §9): bytes to a call, a result or an error to bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from a2a_tasks.protocol.dialects.dialect import Dialect
+from a2a_tasks.protocol.errors import A2AError, InvalidRequest
+from a2a_tasks.protocol.jsontext import Flawed, read, write
+
+__all__ = ["Call", "error", "read_call", "result", "result_opening"]
+
+NULL = b"null"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request: its id as JSON (echoed with its type), the method, the parameters."""
+
+    id: bytes
+    method: str
+    params: Mapping[str, Any]
+
+
+class BadCall(Exception):
+    """What is wrong with an envelope, with the id to answer to."""
+
+    def __init__(self, id_: bytes, cause: A2AError) -> None:
+        super().__init__(str(cause))
+        self.id, self.cause = id_, cause
+
+
+def _id_of(document: Any) -> bytes:
+    found = document.get("id") if isinstance(document, Mapping) else None
+    if isinstance(found, bool) or not isinstance(found, str | int | float | None):
+        return NULL
+    return write(found)
+
+
+def _is_envelope(document: Any) -> bool:
+    return (
+        isinstance(document, Mapping)
+        and document.get("jsonrpc") == "2.0"
+        and isinstance(document.get("method"), str)
+        and isinstance(document.get("id"), str | int | float | None)
+        and not isinstance(document.get("id"), bool)
+    )
+
+
+def _why_not(document: Any) -> str:
+    if isinstance(document, list):
+        return "Batches are not supported"
+    if not isinstance(document, Mapping):
+        return "A request must be a JSON object"
+    return 'A request needs "jsonrpc": "2.0", a string "method" and an "id" that is a string or number'
+
+
+def read_call(body: bytes, *, max_depth: int = 64) -> Call:
+    """The call in `body`. Raises BadCall with ParseError, InvalidRequest or InvalidParams inside."""
+    try:
+        document = read(body, max_depth=max_depth)
+    except Flawed as flaw:
+        raise BadCall(_id_of(flaw.document), flaw) from None
+    except A2AError as fault:
+        raise BadCall(NULL, fault) from None
+    if not _is_envelope(document):
+        raise BadCall(_id_of(document), InvalidRequest(_why_not(document)))
+    params = document.get("params")
+    return Call(_id_of(document), document["method"], {} if params is None else params)
+
+
+def result_opening(id_: bytes) -> bytes:
+    """Everything before the result; after it comes one closing brace."""
+    return b'{"jsonrpc":"2.0","id":' + id_ + b',"result":'
+
+
+def result(id_: bytes, encoded: bytes) -> bytes:
+    """A response with the already encoded result."""
+    return result_opening(id_) + encoded + b"}"
+
+
+def error(id_: bytes, fault: A2AError, dialect: Dialect | None) -> bytes:
+    """A response with an error; `data` in the way of the dialect (A2A 1.0 §9.5)."""
+    body: dict[str, object] = {"code": fault.code, "message": fault.message}
+    details = dialect.error_details(fault) if dialect else fault.details
+    if details:
+        body["data"] = details
+    return b'{"jsonrpc":"2.0","id":' + id_ + b',"error":' + write(body) + b"}"

@@ -1,0 +1,132 @@
+"""The one door for JSON: bytes in, a plain tree out, and nothing in it that a store or a peer would choke on.
+
+Not JSON (RFC 8259), so ParseError: bytes that are not UTF-8, a byte order mark, NaN and Infinity, trailing text.
+JSON, but not interoperable (RFC 7493), so InvalidParams: names twice in an object, lone surrogates, integers
+beyond 64 bits, floats beyond doubles, nesting beyond the limit. NUL inside a string is data and is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+import msgspec
+
+from a2a_tasks.protocol.errors import InvalidParams, ParseError
+
+__all__ = ["Flawed", "read", "write"]
+
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKETS = re.compile(rb"[\[\]{}]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_INT64_DIGITS = 18
+_INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+
+
+class Flawed(InvalidParams):
+    """Readable JSON that is refused; `document` is what could be read, so that an id can be echoed."""
+
+    def __init__(self, description: str, document: Any = None) -> None:
+        super().__init__(violations=[("", description)])
+        self.document = document
+
+
+class _Flaw(Exception):
+    """Raised inside the parser's hooks."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _Flaw("an object has the same name twice")
+    return found
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _INT64_DIGITS and not (
+        len(digits) <= _INT64_DIGITS + 3 and _INT_MIN <= int(digits) <= _INT_MAX
+    ):
+        raise _Flaw("an integer does not fit in 64 bits")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise _Flaw("a number is too large")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_strict = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_integer, parse_float=_float, parse_constant=_constant
+)
+_lenient = json.JSONDecoder(
+    parse_constant=_constant,
+    parse_int=lambda digits: int(digits) if len(digits) <= _INT64_DIGITS else 0,
+)
+_encoder = msgspec.json.Encoder()
+
+
+def _too_deep(body: bytes, limit: int) -> bool:
+    if body.count(b"[") + body.count(b"{") <= limit:  # nearly every request ends here
+        return False
+    depth = 0
+    for bracket in _BRACKETS.finditer(_STRINGS.sub(b"", body)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        if depth > limit:
+            return True
+    return False
+
+
+def _readable(text: str) -> Any:
+    try:
+        return _lenient.decode(text)
+    except ValueError:
+        raise ParseError from None
+
+
+def _has_lone_surrogate(text: str, document: Any) -> bool:
+    if not _SURROGATE.search(text):
+        return False
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def read(body: bytes, *, max_depth: int = 64) -> Any:
+    """Return the document in `body`. Raises ParseError (not JSON) or Flawed (JSON, but refused)."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        raise ParseError from None
+    if _too_deep(body, max_depth):
+        raise Flawed(f"nested deeper than {max_depth} levels")
+    try:
+        document = _strict.decode(text)
+    except _Flaw as flaw:
+        raise Flawed(str(flaw), _readable(text)) from None
+    except ValueError:
+        raise ParseError from None
+    if _has_lone_surrogate(text, document):
+        raise Flawed("a string holds half of a surrogate pair", _without_text(document))
+    return document
+
+
+def _without_text(document: Any) -> Any:
+    """The id is all that is asked of a refused document, and it must itself be sendable."""
+    found = document.get("id") if isinstance(document, dict) else None
+    sendable = isinstance(found, int) or (isinstance(found, str) and found.isascii())
+    return {"id": found} if sendable else {}
+
+
+def write(value: Any) -> bytes:
+    """Return compact JSON in UTF-8."""
+    return _encoder.encode(value)

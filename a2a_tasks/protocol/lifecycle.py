@@ -1,0 +1,157 @@
+"""The life of a task. Everything about which state may follow which is in this file, and in its one table.
+
+The laws:
+
+* A status event is legal if, and only if, the table has its edge. Anything else raises and changes nothing.
+* A terminal state has an empty row: nothing follows it (A2A 1.0 §3.1.1, §4.1.3).
+* Artifacts and messages may come in every state that is not terminal; they change no state.
+* A message of the client to an interrupted task resumes it: the host records WORKING with the message.
+
+`docs/lifecycle.md` is drawn from the table.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+import msgspec
+
+from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus
+
+__all__ = [
+    "INTERRUPTED",
+    "TERMINAL",
+    "TRANSITIONS",
+    "EventKind",
+    "IllegalTransition",
+    "Recorded",
+    "advance",
+    "assemble",
+    "fold",
+]
+
+S = TaskState
+TERMINAL = frozenset({S.COMPLETED, S.FAILED, S.CANCELED, S.REJECTED})
+INTERRUPTED = frozenset({S.INPUT_REQUIRED, S.AUTH_REQUIRED})
+_FROM_ACTIVE = frozenset({S.WORKING}) | INTERRUPTED | TERMINAL
+
+TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
+    S.SUBMITTED: _FROM_ACTIVE,
+    S.WORKING: _FROM_ACTIVE,
+    S.INPUT_REQUIRED: _FROM_ACTIVE,
+    S.AUTH_REQUIRED: _FROM_ACTIVE,
+    S.COMPLETED: frozenset(),
+    S.FAILED: frozenset(),
+    S.CANCELED: frozenset(),
+    S.REJECTED: frozenset(),
+}
+
+
+class IllegalTransition(Exception):
+    """The table has no such edge; nothing was changed."""
+
+    def __init__(self, state: TaskState, to: TaskState) -> None:
+        super().__init__(f"a task that is {state.word} cannot become {to.word}")
+        self.state, self.to = state, to
+
+
+def advance(state: TaskState, to: TaskState) -> TaskState:
+    """Return the next state. Raises IllegalTransition if the table has no edge from `state` to `to`."""
+    if to not in TRANSITIONS[state]:
+        raise IllegalTransition(state, to)
+    return to
+
+
+class EventKind(enum.IntEnum):
+    """What a row of a task's log says."""
+
+    INPUT = 1  #: a message of the client was accepted; streams do not show it
+    STATUS = 2  #: the status changed (TaskStatusUpdateEvent)
+    ARTIFACT = 3  #: an artifact, or a piece of one (TaskArtifactUpdateEvent)
+    MESSAGE = 4  #: a direct Message, the answer without a task
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """One event as the log has it.
+
+    `body` is JSON text: the Message for INPUT and MESSAGE; `{"status": ...}` and `{"artifact": ...}`, without
+    the ids of the task, for the others. `state` is set on STATUS events. `run` is the run that wrote it.
+    """
+
+    number: int
+    kind: EventKind
+    body: str
+    state: TaskState | None = None
+    run: int | None = None
+
+
+class _Status(msgspec.Struct):
+    status: TaskStatus
+
+
+class _Pieces(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
+    """An artifact whose parts are left as text."""
+
+    artifact_id: str
+    name: str | None = None
+    description: str | None = None
+    parts: list[Raw]
+    metadata: Raw | None = None
+    extensions: Raw | None = None
+
+
+class _Update(msgspec.Struct, rename="camel", kw_only=True):
+    artifact: _Pieces
+    append: bool = False
+    last_chunk: bool = False
+
+
+_status, _update = msgspec.json.Decoder(_Status).decode, msgspec.json.Decoder(_Update).decode
+_artifact = msgspec.json.Decoder(_Pieces).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class _Artifacts:
+    """Artifacts under assembly: append adds parts, anything else creates or replaces (A2A 1.0 §4.2.2)."""
+
+    def __init__(self, known: Iterable[Raw] = ()) -> None:
+        self._pieces = {a.artifact_id: a for a in map(_artifact, known)}
+
+    def add(self, body: str) -> None:
+        update = _update(body)
+        known = self._pieces.get(update.artifact.artifact_id)
+        if update.append and known is not None:
+            known.parts.extend(update.artifact.parts)
+        else:
+            self._pieces[update.artifact.artifact_id] = update.artifact
+
+    def texts(self) -> dict[str, bytes]:
+        return {key: _encode(pieces) for key, pieces in self._pieces.items()}
+
+
+def assemble(bodies: Iterable[str], known: Iterable[Raw] = ()) -> dict[str, bytes]:
+    """Join artifact events, oldest first, onto the `known` artifacts: artifact id to JSON, in order of creation."""
+    artifacts = _Artifacts(known)
+    for body in bodies:
+        artifacts.add(body)
+    return artifacts.texts()
+
+
+def fold(task: Task, events: Iterable[Recorded]) -> Task:
+    """Return the task after the events: what GetTask answers, computed from what a stream sent (law 6)."""
+    status = task.status
+    history = [] if task.history is UNSET else list(task.history)
+    chunks: list[str] = []
+    for event in events:
+        if event.kind is EventKind.STATUS:
+            status = _status(event.body).status
+        elif event.kind is EventKind.ARTIFACT:
+            chunks.append(event.body)
+        else:
+            history.append(Raw(event.body.encode()))
+    known = [] if task.artifacts is UNSET else task.artifacts
+    artifacts = [Raw(text) for text in assemble(chunks, known).values()] if chunks else known
+    return msgspec.structs.replace(
+        task, status=status, history=history or UNSET, artifacts=artifacts or UNSET
+    )
