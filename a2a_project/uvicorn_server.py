@@ -1,0 +1,82 @@
+"""uvicorn, the faster alternative, started and ended as daphne is.
+
+    serve(application, "127.0.0.1", 8000, Serving(drain_seconds=5))
+
+One process; run more of them to use more cores. It has back-pressure of its own; without a limit it would wait for
+an open stream for ever after SIGTERM, and it would then die of the signal instead of exiting with 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from a2a_project import lifecycle
+from a2a_project.lifecycle import ASGIApplication, Serving
+from a2a_tasks import lifetime
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+
+__all__ = ["DrainingServer", "serve"]
+
+
+def serve(application: ASGIApplication, host: str, port: int, serving: Serving | None = None) -> None:
+    """Serve until a signal ends the process's work; returns after the drain. OSError when it cannot listen."""
+    serving = serving or Serving()
+    sock = lifecycle.listen(host, port)
+    config = uvicorn.Config(
+        lifecycle.behind_proxies(application, serving.trusted_proxies),
+        loop="uvloop",
+        http="httptools",
+        interface="asgi3",
+        lifespan="off",  # Django's application raises on it; a2a_tasks.lifetime is ours
+        backlog=lifecycle.BACKLOG,
+        log_config=None,  # Django's logging stays
+        log_level="info" if serving.access_log else "warning",
+        access_log=serving.access_log,
+        proxy_headers=False,
+        server_header=False,
+    )
+    DrainingServer(config, serving).run(sockets=[sock])
+
+
+class DrainingServer(uvicorn.Server):
+    """uvicorn's server with our signals and hooks around its own drain."""
+
+    def __init__(self, config: uvicorn.Config, serving: Serving) -> None:
+        super().__init__(config)
+        self.serving = serving
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Ours, in the loop: uvicorn raises the signal again when done, and so never exits with 0."""
+        lifecycle.on_signals(asyncio.get_running_loop(), self._begin)
+        yield
+
+    def _begin(self) -> None:
+        self.should_exit = True
+        lifecycle.exit_by(self.serving.drain_seconds + lifecycle.GRACE_SECONDS)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the helpers, then accept."""
+        await lifetime.start()
+        await super().startup(sockets)
+        if self.serving.on_listening is not None and sockets:
+            self.serving.on_listening(*lifecycle.address_of(sockets[0]))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell the streams, let uvicorn stop accepting and wait, then stop the helpers."""
+        lifetime.begin_drain()
+        await super().shutdown(sockets)
+        await lifecycle.end(self.server_state.tasks)
+
+    async def _wait_tasks_to_complete(self) -> None:
+        """Wait for open requests as long as the drain lasts; `end` cancels the rest, once."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.serving.drain_seconds):
+                await super()._wait_tasks_to_complete()

@@ -1,0 +1,42 @@
+"""Who is asking, as a value. Bindings obtain one from `access`; operations take it as an argument."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["ANONYMOUS", "Caller", "Scope"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The drawer an object lies in: what is in another one does not exist for this caller (law 7)."""
+
+    tenant: str
+    owner: str
+    agent: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caller:
+    """An authenticated (or admittedly anonymous) principal."""
+
+    #: Whose tasks these are: `user:7`, `key:ab12`; empty = anonymous.
+    principal: str = ""
+    #: The tenant the credentials belong to; empty = the host's only one.
+    tenant: str = ""
+    scopes: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def anonymous(self) -> bool:
+        """Did nobody vouch for this caller?"""
+        return not self.principal
+
+    def scope(self, agent: str, tenant: str = "") -> Scope:
+        """The drawer for an agent and the `tenant` of a request.
+
+        A request's tenant is routing, not authority (A2A 1.0 §3.2.7): it only subdivides the caller's own.
+        """
+        return Scope("/".join(filter(None, (self.tenant, tenant))), self.principal, agent)
+
+
+ANONYMOUS = Caller()

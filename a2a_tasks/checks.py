@@ -1,0 +1,1 @@
+"""System checks of the host: `python manage.py check`."""

@@ -1,0 +1,28 @@
+"""Contexts: what groups the tasks of one conversation (A2A 1.0 §3.4.1)."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Context(models.Model):
+    """A conversation of one owner with one agent. Its public id may be the client's own choice."""
+
+    tenant = models.CharField(max_length=256, blank=True, default="")
+    owner = models.CharField(max_length=256, blank=True, default="")
+    agent = models.CharField(max_length=64)
+    public_id = models.CharField("context id", max_length=256)
+    created_at = models.DateTimeField(db_default=Now())
+    updated_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["public_id", "agent", "owner", "tenant"],
+                name="context_id_is_unique_per_owner",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id

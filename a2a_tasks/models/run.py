@@ -1,0 +1,63 @@
+"""Runs: one answer of an agent to one message, held by a lease while it is under way."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from a2a_tasks.models.task import Task
+
+
+class RunStatus(models.TextChoices):
+    """Where a run stands."""
+
+    QUEUED = "queued"  #: waits for a process with room
+    RUNNING = "running"  #: held by a process until its lease ends
+    ENDED = "ended"  #: the agent came to its end
+    FAILED = "failed"  #: the agent raised, or its process died too often
+    CANCELED = "canceled"  #: the task was cancelled under it
+    DROPPED = "dropped"  #: the task had ended before its turn came
+
+
+class Run(models.Model):
+    """One run. Whoever holds `token` until `lease_until` (database clock) may write for the task."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="runs")
+    #: Number of the event with the message this run answers.
+    input_number = models.IntegerField()
+    queue = models.CharField(max_length=64)
+    status = models.CharField(max_length=16, choices=RunStatus.choices)
+    attempt = models.IntegerField(default=0)
+    token = models.CharField(max_length=40, blank=True, default="")
+    worker = models.CharField(max_length=128, blank=True, default="")
+    #: The lease this run was taken with, in seconds; kept here so that processes of two deploys agree.
+    lease_seconds = models.FloatField(default=0)
+    lease_until = models.DateTimeField(null=True)
+    due_at = models.DateTimeField(db_default=Now())
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    #: What the request said beside the message (output modes, metadata, extensions), as JSON.
+    request = models.TextField(blank=True, default="")
+    #: The trace of a failed run, for operators only.
+    error = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task"], condition=Q(status="running"), name="one_run_of_a_task_at_a_time"
+            ),
+            models.CheckConstraint(
+                condition=Q(status="running", lease_until__isnull=False) & ~Q(token="")
+                | ~Q(status="running") & Q(token=""),
+                name="a_running_run_has_token_and_lease",
+            ),
+        ]
+        indexes = [
+            models.Index("queue", "id", name="run_due", condition=Q(status="queued")),
+            models.Index("lease_until", name="run_leased", condition=Q(status="running")),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.pk}"
