@@ -1,0 +1,54 @@
+# One word for each need. `make` alone explains them. Needs nothing but Python 3.11 or newer, and make.
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest
+
+export HOST PORT
+unexport DJANGO_SETTINGS_MODULE
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help setup run stack test test-fast test-stack check lint types layers migrations fmt bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
+
+setup: .venv/.test ## Create .venv with everything for running, testing and checking
+run: .venv/.run ## Start the host on SQLite at HOST:PORT (default 127.0.0.1:8000); no other server needed
+	@$(BIN)/python manage.py up
+stack: .venv/.run ## Start web, worker and beat against DATABASE_URL, REDIS_URL and CELERY_BROKER_URL
+	@$(BIN)/python manage.py stack
+
+test: test-fast test-stack ## Run every test: on SQLite, then on PostgreSQL + Redis + a Celery worker
+test-fast: .venv/.test ## Run the tests on SQLite in one process; ARGS go to pytest
+	@echo "== tests on SQLite, in one process" && TEST_BACKEND=sqlite $(PYTEST) $(ARGS)
+test-stack: .venv/.test ## Run the tests on PostgreSQL + Redis + Celery; servers are found or started
+	@echo "== tests on PostgreSQL, Redis and a Celery worker" && TEST_BACKEND=stack $(PYTEST) $(ARGS)
+
+check: lint types layers migrations ## Everything CI asks for besides the tests
+lint: .venv/.test ## Style and common mistakes (ruff)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+types: .venv/.test ## Types of code and tests (mypy --strict)
+	@$(BIN)/mypy
+layers: .venv/.test ## Who may import whom (import-linter)
+	@$(BIN)/lint-imports
+migrations: .venv/.test ## No migration is missing
+	@$(BIN)/python manage.py makemigrations --check --dry-run
+fmt: .venv/.test ## Format the code and mend what can be mended
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+bench: .venv/.test ## Measure the host; ARGS go to the bench
+	@$(BIN)/python -m bench $(ARGS)
+clean: ## Remove .venv and caches; keeps var/ (the database)
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+
+# The stamps: a target is as old as the last complete installation, so a broken one is done again.
+.venv/.made:
+	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) here. Install Python 3.11 or newer, or name it: make PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.11" % sys.version_info[:2])'
+	@echo "Making .venv" && $(PYTHON) -m venv --clear .venv && touch $@
+.venv/.run: .venv/.made requirements.txt
+	@echo "Installing requirements.txt" && $(PIP) -r requirements.txt && touch $@
+.venv/.test: .venv/.made requirements.txt requirements-test.txt
+	@echo "Installing requirements-test.txt (a minute or two)" && $(PIP) -r requirements-test.txt && touch .venv/.run $@

@@ -1,0 +1,79 @@
+"""What every test may ask for, and how the same suite runs on two backends (see `tests/backend.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from tests import backend as backends
+from tests.processes import Child, celery_worker
+
+#: The session's worker, once a test asked for one.
+WORKER = pytest.StashKey[Child]()
+
+
+def pytest_report_header() -> str:
+    """Show what the tests run on."""
+    return backends.describe()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of the other backend; `make test` runs them in its other half."""
+    others = [item for item in items if _only_on(item) not in {None, backends.backend()}]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
+
+
+def _only_on(item: pytest.Item) -> str | None:
+    marker = item.get_closest_marker("backend")
+    return marker.args[0] if marker else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Count a skipped test as failed (nobody reads the list of skips), and show the worker's log with a failure."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"Skipped, which counts as failed here: {report.longrepr}"
+    if report.failed and WORKER in item.config.stash:
+        report.sections.append(("log of the celery worker", item.config.stash[WORKER].log))
+    return report
+
+
+def pytest_unconfigure() -> None:
+    """Stop the servers that were started for this run."""
+    backends.stop()
+
+
+@pytest.fixture(scope="session")
+def backend() -> str:
+    """Name the backend of this run: `sqlite` or `stack`."""
+    return backends.backend()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """Make the test database; before it is dropped, let the store's threads give back their connections."""
+    yield
+    from a2a_tasks.store import hop  # noqa: PLC0415 - importable only once Django is set up
+
+    hop.close()
+
+
+@pytest.fixture(scope="session")
+def worker(django_db_setup: None, request: pytest.FixtureRequest) -> Iterator[Child]:
+    """Run one real Celery worker on the test database, from the first test that asks to the end (stack only)."""
+    if backends.backend() != backends.STACK:
+        pytest.fail("workers belong to the stack: mark the test @pytest.mark.backend('stack'), or ask for `runners`")
+    with celery_worker() as child:
+        request.config.stash[WORKER] = child
+        yield child
+
+
+@pytest.fixture
+def runners(backend: str, request: pytest.FixtureRequest) -> None:
+    """See to it that accepted runs are carried out: by a worker on the stack, by this process on SQLite."""
+    if backend == backends.STACK:
+        request.getfixturevalue("worker")

@@ -1,0 +1,15 @@
+"""The project's settings, on the backend of this run (see `tests/backend.py`)."""
+
+import os
+
+from tests import backend
+
+backend.prepare(os.environ)
+
+from a2a_project.settings import *  # noqa: E402, F403 - they read the environment made above
+from a2a_project.settings import DATABASES  # noqa: E402
+
+# The test database has the name of the real one (both are this run's own), so that child processes, which read the
+# same environment, see the same rows. On SQLite it is a file: threads with connections of their own share it.
+DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
