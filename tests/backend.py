@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import ExitStack
 
 from tests.servers import find_postgres, find_redis
@@ -53,11 +53,11 @@ def prepare(environ: MutableMapping[str, str]) -> None:
     environ["SECRET_KEY"] = "only-for-tests"
     environ["VAR_DIR"] = _undo.enter_context(tempfile.TemporaryDirectory(prefix="a2a-tests-"))
     if backend() == STACK:
-        environ |= stack_environ(asked)
+        environ.update(stack_environ(asked))
     atexit.register(stop)
 
 
-def stack_environ(asked: MutableMapping[str, str]) -> dict[str, str]:
+def stack_environ(asked: Mapping[str, str]) -> dict[str, str]:
     """Find or start the servers, and name them as the settings do."""
     postgres, broker = find_postgres(asked, _undo), find_redis(asked, _undo)
     _origins.extend([f"PostgreSQL: {postgres.origin}", f"Redis: {broker.origin}"])

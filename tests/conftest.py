@@ -31,7 +31,9 @@ def _only_on(item: pytest.Item) -> str | None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Count a skipped test as failed (nobody reads the list of skips), and show the worker's log with a failure."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail"):
@@ -66,7 +68,9 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
 def worker(django_db_setup: None, request: pytest.FixtureRequest) -> Iterator[Child]:
     """Run one real Celery worker on the test database, from the first test that asks to the end (stack only)."""
     if backends.backend() != backends.STACK:
-        pytest.fail("workers belong to the stack: mark the test @pytest.mark.backend('stack'), or ask for `runners`")
+        pytest.fail(
+            "workers belong to the stack: mark the test @pytest.mark.backend('stack'), or ask for `runners`"
+        )
     with celery_worker() as child:
         request.config.stash[WORKER] = child
         yield child

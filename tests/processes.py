@@ -46,7 +46,9 @@ class Child:
         with self._more:
             self._more.wait_for(lambda: text in self.log or self._ended, seconds)
             if text not in self.log:
-                raise AssertionError(f"{self.process.args!r} did not say {text!r}. Its log:\n{self.log}")
+                raise AssertionError(
+                    f"{self.process.args!r} did not say {text!r}. Its log:\n{self.log}"
+                )
 
     def kill(self) -> None:
         """End it as a power cut would."""
@@ -88,7 +90,18 @@ def python(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -
 @contextmanager
 def celery_worker(name: str = "tests", environ: Mapping[str, str] | None = None) -> Iterator[Child]:
     """Run a real worker, ready to take jobs, for as long as the block lasts."""
-    options = ["-P", "threads", "-c", "4", "-l", "INFO", "-n", f"{name}@%h", "--without-gossip", "--without-mingle"]
+    options = [
+        "-P",
+        "threads",
+        "-c",
+        "4",
+        "-l",
+        "INFO",
+        "-n",
+        f"{name}@%h",
+        "--without-gossip",
+        "--without-mingle",
+    ]
     with python(["-m", "celery", "-A", "a2a_project", "worker", *options], environ) as child:
         child.wait_for(" ready.")
         yield child

