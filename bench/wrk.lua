@@ -1,0 +1,44 @@
+-- POST a JSON-RPC body with a fresh message id each time; count every answer that is not the expected one.
+-- env BODY (with @ID@), EXPECT (plain substrings, one a line), SALT
+local parts, n = {}, 0
+bad = 0 -- global: read from done()
+local expect, threads = {}, {}
+
+function setup(thread)
+  table.insert(threads, thread)
+end
+
+function init(args)
+  local body = os.getenv("BODY")
+  local at = body:find("@ID@", 1, true)
+  parts = at and { body:sub(1, at - 1), body:sub(at + 4) } or { body }
+  for text in os.getenv("EXPECT"):gmatch("[^\n]+") do table.insert(expect, text) end
+  salt = os.getenv("SALT")
+  wrk.headers["Content-Type"] = "application/json"
+  wrk.headers["A2A-Version"] = "1.0"
+end
+
+function request()
+  n = n + 1
+  local body = parts[2] and (parts[1] .. salt .. n .. parts[2]) or parts[1]
+  return wrk.format("POST", nil, nil, body)
+end
+
+function response(status, headers, body)
+  local ok = status == 200
+  for _, text in ipairs(expect) do ok = ok and body:find(text, 1, true) ~= nil end
+  if not ok then
+    bad = bad + 1
+    if bad == 1 then io.stderr:write("BAD ", status, " ", body:sub(1, 300), "\n") end
+  end
+end
+
+function done(summary, latency, requests)
+  local wrong = 0
+  for _, thread in ipairs(threads) do wrong = wrong + thread:get("bad") end
+  local e = summary.errors
+  io.write(string.format(
+    'RESULT {"requests":%d,"seconds":%f,"bad":%d,"socket_errors":%d,"p50":%f,"p99":%f}\n',
+    summary.requests, summary.duration / 1e6, wrong, e.connect + e.read + e.write + e.timeout,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+end
