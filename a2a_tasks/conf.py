@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from django.conf import settings as django_settings
 
-__all__ = ["HostSettings", "conf"]
+__all__ = ["HostSettings", "conf", "names"]
 
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
@@ -51,6 +51,8 @@ class HostSettings:
     AGENT_THREADS: int = 16
     #: Threads, each with one database connection, for the store's transactions (SQLite uses one).
     STORE_THREADS: int = 16
+    #: Longest a client waits for the first word of an agent that may answer directly; then it gets a Task.
+    FIRST_WORD_SECONDS: float = 10.0
     #: Longest a blocking send waits, in seconds; then the task is returned as it stands.
     MAX_BLOCK_SECONDS: float = 300.0
     #: Seconds between keep-alive comments on idle streams. Proxies cut at 60.
@@ -81,3 +83,8 @@ class HostSettings:
 
 _TYPES: dict[str, type] = get_type_hints(HostSettings)
 conf = HostSettings()
+
+
+def names() -> list[str]:
+    """The names of all settings, without the prefix."""
+    return list(_TYPES)

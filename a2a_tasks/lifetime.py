@@ -17,7 +17,16 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable
 
-__all__ = ["Lifetime", "begin_drain", "draining", "on_drain", "on_start", "on_stop", "start", "stop"]
+__all__ = [
+    "Lifetime",
+    "begin_drain",
+    "draining",
+    "on_drain",
+    "on_start",
+    "on_stop",
+    "start",
+    "stop",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +124,9 @@ class Lifetime:
         with self._lock:
             return self._stop_callbacks.popitem()[1] if self._stop_callbacks else None
 
-    def _forget(self, callbacks: dict[int, DrainCallback] | dict[int, LoopCallback], key: int) -> None:
+    def _forget(
+        self, callbacks: dict[int, DrainCallback] | dict[int, LoopCallback], key: int
+    ) -> None:
         with self._lock:
             callbacks.pop(key, None)
 

@@ -1,0 +1,23 @@
+"""The plug-in API: what an app's `agents.py` imports. See docs/agents.md."""
+
+from a2a_tasks.agents.agent import Agent
+from a2a_tasks.agents.content import data, file, link, text
+from a2a_tasks.agents.skill import Extension, Provider, Skill
+from a2a_tasks.agents.turn import AgentError, ArtifactWriter, Turn
+from a2a_tasks.protocol.values import Message, Part
+
+__all__ = [
+    "Agent",
+    "AgentError",
+    "ArtifactWriter",
+    "Extension",
+    "Message",
+    "Part",
+    "Provider",
+    "Skill",
+    "Turn",
+    "data",
+    "file",
+    "link",
+    "text",
+]

@@ -1,1 +1,72 @@
-def discover() -> None: ...
+"""The agents of this host: every concrete subclass of Agent in the `agents.py` of an installed app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.core.checks import CheckMessage, Error
+from django.utils.module_loading import autodiscover_modules
+
+from a2a_tasks.agents.agent import Agent
+from a2a_tasks.conf import conf
+
+__all__ = ["agents", "check", "discover", "find"]
+
+_found: dict[str, Agent] = {}
+_clashes: list[tuple[str, type[Agent], type[Agent]]] = []
+
+
+def _concrete(cls: type[Agent]) -> Iterable[type[Agent]]:
+    for sub in cls.__subclasses__():
+        if not sub.abstract:
+            yield sub
+        yield from _concrete(sub)
+
+
+def discover() -> None:
+    """Import every app's `agents` module and make one instance of each agent in them."""
+    autodiscover_modules("agents")
+    for cls in _concrete(Agent):
+        register(cls)
+
+
+def register(cls: type[Agent]) -> None:
+    """Add an agent. Of two with one slug the first stays, and `manage.py check` tells."""
+    known = _found.get(cls.slug)
+    if known is None:
+        _found[cls.slug] = cls()
+    elif type(known) is not cls:
+        _clashes.append((cls.slug, type(known), cls))
+
+
+def _disabled() -> set[str]:
+    return {slug.strip() for slug in conf.DISABLED_AGENTS.split(",")}
+
+
+def agents() -> list[Agent]:
+    """The agents that are on, by slug."""
+    off = _disabled()
+    return [agent for slug, agent in sorted(_found.items()) if slug not in off]
+
+
+def find(slug: str) -> Agent | None:
+    """The agent of that slug, if it is on."""
+    return None if slug in _disabled() else _found.get(slug)
+
+
+def hosted(slug: str) -> Agent | None:
+    """The agent of that slug, on or off: for runs accepted while it was on."""
+    return _found.get(slug)
+
+
+def check() -> Iterable[CheckMessage]:
+    """System checks of all agents."""
+    for slug, first, second in _clashes:
+        yield Error(
+            f"two agents are called {slug!r}: {first.__module__}.{first.__qualname__} and "
+            f"{second.__module__}.{second.__qualname__}",
+            hint="Give one of them another slug.",
+            id="a2a_tasks.E001",
+        )
+    for agent in _found.values():
+        yield from agent.check()

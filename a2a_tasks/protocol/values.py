@@ -26,6 +26,7 @@ __all__ = [
     "TaskState",
     "TaskStatus",
     "UnsetType",
+    "replace",
 ]
 
 
@@ -129,3 +130,7 @@ class TaskPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     next_page_token: str
     page_size: int
     total_size: int
+
+
+#: A copy of a value with other members.
+replace = msgspec.structs.replace

@@ -1,0 +1,142 @@
+"""List filters. Their choices come from code, and each narrows along an index or within the newest rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.admin import ModelAdmin, SimpleListFilter
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from a2a_tasks.admin.paging import NEWEST, newest, split
+from a2a_tasks.models import RunStatus
+from a2a_tasks.protocol.dialects import DIALECTS
+from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.protocol.values import TaskState
+
+__all__ = ["AgentFilter", "CreatedFilter", "DialectFilter", "NewestAgentFilter", "RunStatusFilter", "StateFilter"]
+
+Choices = Iterable[tuple[str, str]]
+Rows = QuerySet[Any]
+UNFINISHED = "unfinished"
+_LOOKS_BACK = f"among the newest {NEWEST:,}"
+
+
+class StateFilter(SimpleListFilter):
+    """By state, or all that have not ended (index `task_admin_state`)."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the states, the question asked most first."""
+        return [(UNFINISHED, "not ended"), *((state.word, state.word) for state in TaskState)]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the state."""
+        if self.value() == UNFINISHED:
+            return queryset.filter(state__in=sorted(set(TaskState) - TERMINAL))
+        states = [state for state in TaskState if state.word == self.value()]
+        return queryset.filter(state=states[0]) if states else queryset
+
+
+class RunStatusFilter(SimpleListFilter):
+    """By status: queued and running runs have their indexes, of the ended ones the newest are looked through."""
+
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the statuses."""
+        return [(status.value, status.value) for status in RunStatus]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the status."""
+        status = self.value()
+        if status not in RunStatus.values:
+            return queryset
+        indexed = status in {RunStatus.QUEUED, RunStatus.RUNNING}
+        return (queryset if indexed else newest(queryset)).filter(status=status)
+
+
+class CreatedFilter(SimpleListFilter):
+    """By age. The moment is first turned into a bound on the primary key (`paging.split`)."""
+
+    title = "created"
+    parameter_name = "created"
+    #: A transaction stamps its rows when it begins and gets keys later: the two orders differ by so much at most.
+    SLACK = timedelta(minutes=5)
+    SPANS = {
+        "hour": ("in the past hour", timedelta(hours=1)),
+        "day": ("in the past 24 hours", timedelta(days=1)),
+        "week": ("in the past 7 days", timedelta(days=7)),
+        "month": ("in the past 30 days", timedelta(days=30)),
+        "older-day": ("more than 24 hours ago", timedelta(days=1)),
+        "older-week": ("more than 7 days ago", timedelta(days=7)),
+        "older-month": ("more than 30 days ago", timedelta(days=30)),
+    }
+
+    def __init__(
+        self, request: HttpRequest, params: dict[str, list[str]], model: Any, model_admin: ModelAdmin[Any]
+    ) -> None:
+        super().__init__(request, params, model, model_admin)
+        self._all = model_admin.get_queryset(request)
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the spans."""
+        return [(key, words) for key, (words, _) in self.SPANS.items()]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the span."""
+        chosen = self.value()
+        if chosen not in self.SPANS:
+            return queryset
+        moment = timezone.now() - self.SPANS[chosen][1]
+        if chosen.startswith("older"):
+            _, high = split(self._all, moment + self.SLACK)
+            return queryset.filter(pk__lte=high, created_at__lt=moment)
+        low, _ = split(self._all, moment - self.SLACK)
+        return queryset.filter(pk__gt=low, created_at__gte=moment)
+
+
+class AgentFilter(SimpleListFilter):
+    """By agent (index `task_admin_agent`)."""
+
+    title = "agent"
+    parameter_name = "agent"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the agents that are installed here."""
+        return [(slug, slug) for slug in registry.slugs()]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the agent; one that is no longer installed may be typed into the address."""
+        return queryset.filter(agent=self.value()) if self.value() else queryset
+
+
+class NewestAgentFilter(AgentFilter):
+    """By agent where no index begins with it."""
+
+    title = f"agent, {_LOOKS_BACK}"
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the agent and to the newest rows."""
+        return super().queryset(request, newest(queryset)) if self.value() else queryset
+
+
+class DialectFilter(SimpleListFilter):
+    """By the dialect a task came in, which no index serves."""
+
+    title = f"origin dialect, {_LOOKS_BACK}"
+    parameter_name = "dialect"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the dialects spoken here."""
+        return [(dialect.code, f"{dialect.code} (A2A {version})") for version, dialect in DIALECTS.items()]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the dialect."""
+        return newest(queryset).filter(origin_dialect=self.value()) if self.value() else queryset

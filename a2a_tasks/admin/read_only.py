@@ -1,0 +1,60 @@
+"""What the three admins share: everything is shown to whoever may view, and nothing can be changed by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.contrib import admin
+from django.contrib.admin.options import ShowFacets
+from django.db.models import Model
+from django.http import HttpRequest
+
+from a2a_tasks.admin.paging import BoundedPaginator, NewestFirst
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin
+else:
+
+    class _ModelAdmin(admin.ModelAdmin):
+        """Django's own cannot be subscripted while running."""
+
+        def __class_getitem__(cls, _: Any) -> type:
+            return cls
+
+
+__all__ = ["ReadOnlyAdmin"]
+
+_M = TypeVar("_M", bound=Model)
+
+
+class ReadOnlyAdmin(_ModelAdmin[_M]):
+    """Rows of the host's machinery: the store alone writes them (architecture, law 2)."""
+
+    ordering = ("-pk",)
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    #: Facets count the whole table once for each choice.
+    show_facets = ShowFacets.NEVER
+    sortable_by = ()
+    list_per_page = 50
+    list_max_show_all = 200
+
+    def has_add_permission(self, request: HttpRequest, *_: Any) -> bool:
+        """Refuse: rows come from the protocol."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
+        """Refuse: a row is the fold of its events."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
+        """Refuse: retention deletes, people do not."""
+        return False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[NewestFirst]:
+        """Return the list whose order cannot be changed."""
+        return NewestFirst
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """Refuse lookups typed into the address: `?memory__contains=` would read the whole table."""
+        return False

@@ -1,0 +1,141 @@
+"""The class to subclass. docs/agents.md is its guide."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 - Django's own name
+
+from a2a_tasks.agents.content import Content
+from a2a_tasks.agents.emission import Emission
+from a2a_tasks.agents.skill import Extension, Provider, Skill
+from a2a_tasks.agents.turn import Turn
+from a2a_tasks.caller import Caller
+
+__all__ = ["Agent"]
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+MEDIA_TYPE = re.compile(r"[\w.+*-]+/[\w.+*-]+(\s*;.*)?")
+Yielded = Emission | Content
+Answer = (
+    AsyncIterator[Yielded] | Iterator[Yielded] | Awaitable[Yielded | None] | Yielded | None
+)
+
+
+class Agent:
+    """An agent: what its card says, and `run`, which answers one message.
+
+    `run` may be an async generator, a coroutine function, a generator or a plain function; synchronous ones run in
+    a thread. What it yields (or returns) is text, parts, or values made by the turn's methods.
+    """
+
+    #: Names the agent in URLs; derived from the class name if empty.
+    slug: ClassVar[str] = ""
+    name: ClassVar[str] = ""
+    description: ClassVar[str] = ""
+    version: ClassVar[str] = "1.0.0"
+    skills: ClassVar[Sequence[Skill]] = ()
+    #: Media types taken and given; `*/*` and `text/*` are understood.
+    default_input_modes: ClassVar[Sequence[str]] = ("text/plain",)
+    default_output_modes: ClassVar[Sequence[str]] = ("text/plain",)
+    provider: ClassVar[Provider | None] = None
+    documentation_url: ClassVar[str] = ""
+    icon_url: ClassVar[str] = ""
+    extensions: ClassVar[Sequence[Extension]] = ()
+    #: May clients stream?
+    streaming: ClassVar[bool] = True
+    #: May `run` answer with a direct Message? The host then waits for its first word before it answers.
+    replies_directly: ClassVar[bool] = False
+    #: Does an authenticated caller get a fuller card from `extended_card`?
+    has_extended_card: ClassVar[bool] = False
+    #: The queue whose workers run this agent.
+    queue: ClassVar[str] = "agents"
+    #: Set by `class Base(Agent, abstract=True)`: a base of others, hosted nowhere itself.
+    abstract: ClassVar[bool] = True
+
+    def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.abstract = abstract
+        if not cls.__dict__.get("slug"):
+            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
+            cls.slug = words.removesuffix("-agent")
+
+    def run(self, turn: Turn) -> Answer:
+        """Answer one message. Raise AgentError to fail with a text for the client."""
+        raise NotImplementedError
+
+    def extended_card(self, card: Mapping[str, Any], caller: Caller) -> Mapping[str, Any] | None:
+        """The card for an authenticated caller, made from the public one; None = there is none after all."""
+        return None
+
+    @property
+    def synchronous(self) -> bool:
+        """Does `run` need a thread?"""
+        return not (
+            inspect.isasyncgenfunction(self.run) or inspect.iscoroutinefunction(self.run)
+        )
+
+    def accepts(self, media_type: str) -> bool:
+        """Is this media type among the input modes of the agent or of one of its skills?"""
+        plain = media_type.partition(";")[0].strip().lower()
+        modes = [*self.default_input_modes, *(m for skill in self.skills for m in skill.input_modes)]
+        kind = plain.partition("/")[0]
+        return not {plain, f"{kind}/*", "*/*"}.isdisjoint(mode.lower() for mode in modes)
+
+    def check(self) -> Iterable[CheckMessage]:
+        """System checks of this agent; extend it with your own."""
+        where = f"{type(self).__module__}.{type(self).__qualname__}"
+        if not SLUG.fullmatch(self.slug):
+            yield Error(
+                f"{self.slug!r} cannot be part of a URL",
+                hint="slug: lower-case letters, digits and hyphens, at most 63.",
+                obj=where,
+                id="a2a_tasks.E002",
+            )
+        if not (self.name and self.description):
+            yield Error("an agent needs a name and a description", obj=where, id="a2a_tasks.E003")
+        if not self.skills:
+            yield Error(
+                "the agent has no skills",
+                hint='skills = [Skill("id", "Name", "What it does", tags=["..."])]',
+                obj=where,
+                id="a2a_tasks.E004",
+            )
+        yield from self._check_skills(where)
+        yield from self._check_modes(where)
+        if type(self).run is Agent.run:
+            yield Error("the agent has no run method", obj=where, id="a2a_tasks.E007")
+
+    def _check_skills(self, where: str) -> Iterable[CheckMessage]:
+        ids = [skill.id for skill in self.skills]
+        if len(set(ids)) != len(ids):
+            yield Error("two skills have the same id", obj=where, id="a2a_tasks.E005")
+        for skill in self.skills:
+            if not (skill.id and skill.name and skill.description and skill.tags):
+                yield Warning(
+                    f"skill {skill.id!r} lacks an id, name, description or tags",
+                    hint="A2A 1.0 requires all four in a card.",
+                    obj=where,
+                    id="a2a_tasks.W001",
+                )
+
+    def _check_modes(self, where: str) -> Iterable[CheckMessage]:
+        modes = [*self.default_input_modes, *self.default_output_modes]
+        modes += [m for s in self.skills for m in (*s.input_modes, *s.output_modes)]
+        for mode in modes:
+            if not MEDIA_TYPE.fullmatch(mode):
+                yield Error(
+                    f"{mode!r} is not a media type",
+                    hint='For example "text/plain".',
+                    obj=where,
+                    id="a2a_tasks.E006",
+                )
+        if not (self.default_input_modes and self.default_output_modes):
+            yield Error(
+                "default_input_modes and default_output_modes must not be empty",
+                obj=where,
+                id="a2a_tasks.E008",
+            )

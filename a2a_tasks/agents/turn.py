@@ -1,0 +1,184 @@
+"""A turn: everything an agent gets to know about one message, and the words it may answer with."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import Any, Generic, TypeVar
+
+from a2a_tasks.agents.content import Content, parts
+from a2a_tasks.agents.emission import Chunk, Reply, Status
+from a2a_tasks.caller import Caller
+from a2a_tasks.protocol.values import UNSET, Message, Part, Task, TaskState
+
+__all__ = ["AgentError", "ArtifactWriter", "Later", "Turn"]
+
+T = TypeVar("T")
+
+
+class AgentError(Exception):
+    """Raise it to fail the task with a text the client may read. Other exceptions say nothing to the client."""
+
+
+class Later(Generic[T]):
+    """Something read only if asked for: `await turn.history`, or `turn.history.now()` in a synchronous agent."""
+
+    def __init__(self, load: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop) -> None:
+        self._load, self._loop = load, loop
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self._load().__await__()
+
+    def now(self) -> T:
+        """Wait for it in a thread. RuntimeError on the event loop's own thread, where it would never come."""
+
+        async def loaded() -> T:
+            return await self._load()
+
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self._loop:
+            raise RuntimeError("use await in an async agent")
+        return asyncio.run_coroutine_threadsafe(loaded(), self._loop).result()
+
+
+class ArtifactWriter:
+    """An artifact written in pieces: `yield page.write("...")`, and `last=True` with the last one."""
+
+    def __init__(self, artifact_id: str, **about: Any) -> None:
+        self.artifact_id, self._about, self._begun = artifact_id, about, False
+
+    def write(self, *content: Content, last: bool = False) -> Chunk:
+        """A piece, appended to what was written before."""
+        append, self._begun = self._begun, True
+        about = {} if append else self._about
+        return Chunk(
+            artifact_id=self.artifact_id, parts=parts(content), append=append, last=last, **about
+        )
+
+
+class Turn:
+    """One message to answer. The methods make values to be yielded (or returned); they do nothing themselves."""
+
+    def __init__(
+        self,
+        *,
+        message: Message,
+        task_id: str,
+        context_id: str,
+        caller: Caller,
+        history: Later[list[Message]],
+        references: Later[list[Task]],
+        memory: dict[str, Any],
+        attempt: int = 1,
+        accepted_output_modes: tuple[str, ...] = (),
+        metadata: Mapping[str, Any] | None = None,
+        extensions: tuple[str, ...] = (),
+    ) -> None:
+        #: The message to answer.
+        self.message = message
+        self.task_id, self.context_id = task_id, context_id
+        #: Who asks (tenant, principal).
+        self.caller = caller
+        #: The task's messages so far, this one included, oldest first.
+        self.history = history
+        #: The tasks the message refers to, as far as the caller may see them.
+        self.references = references
+        #: A small JSON object kept between the turns of a task; change it in place.
+        self.memory = memory
+        #: 1, or more if the process of an earlier attempt died.
+        self.attempt = attempt
+        #: Media types the client would like, in its order; empty = no wish.
+        self.accepted_output_modes = accepted_output_modes
+        #: The request's own metadata.
+        self.metadata = dict(metadata or {})
+        #: URIs of the extensions in force.
+        self.extensions = extensions
+        self._cancelled = threading.Event()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the message."""
+        return self.message.parts
+
+    @property
+    def text(self) -> str:
+        """The text of the message: its text parts, joined by line breaks."""
+        return "\n".join(part.text for part in self.parts if part.text is not UNSET)
+
+    @property
+    def cancelled(self) -> bool:
+        """Is nobody waiting any more? Synchronous agents look here between steps; async ones are cancelled."""
+        return self._cancelled.is_set()
+
+    def wants(self, media_type: str) -> bool:
+        """May an answer of this type be sent? (No wish means any.)"""
+        kind = media_type.partition("/")[0]
+        wished = {media_type, f"{kind}/*", "*/*"}
+        return not self.accepted_output_modes or bool(wished & set(self.accepted_output_modes))
+
+    def working(self, *content: Content) -> Status:
+        """Say what is going on; the task is working."""
+        return Status(TaskState.WORKING, parts(content))
+
+    def ask(self, *content: Content) -> Status:
+        """Ask the client; the task waits for its next message, which starts a new turn."""
+        return Status(TaskState.INPUT_REQUIRED, parts(content))
+
+    def need_auth(self, *content: Content) -> Status:
+        """Say which credential is needed and why; the next message starts a new turn."""
+        return Status(TaskState.AUTH_REQUIRED, parts(content))
+
+    def complete(self, *content: Content) -> Status:
+        """End the task as done, with a closing word. (Coming to the end of `run` does so without one.)"""
+        return Status(TaskState.COMPLETED, parts(content))
+
+    def fail(self, *content: Content) -> Status:
+        """End the task as failed, with a text for the client."""
+        return Status(TaskState.FAILED, parts(content))
+
+    def reject(self, *content: Content) -> Status:
+        """Refuse the task."""
+        return Status(TaskState.REJECTED, parts(content))
+
+    def reply(self, *content: Content) -> Reply:
+        """Answer with a direct Message and no task. The agent must declare `replies_directly`."""
+        return Reply(parts(content))
+
+    def artifact(
+        self,
+        *content: Content,
+        name: str | None = None,
+        description: str | None = None,
+        id: str | None = None,  # noqa: A002 - the protocol's word
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Chunk:
+        """A whole artifact."""
+        return Chunk(
+            artifact_id=id or name or secrets.token_hex(8),
+            parts=parts(content),
+            last=True,
+            name=name,
+            description=description,
+            metadata=metadata,
+        )
+
+    def stream(
+        self,
+        name: str | None = None,
+        *,
+        description: str | None = None,
+        id: str | None = None,  # noqa: A002
+        metadata: Mapping[str, Any] | None = None,
+    ) -> ArtifactWriter:
+        """An artifact to be written in pieces."""
+        return ArtifactWriter(
+            id or name or secrets.token_hex(8),
+            name=name,
+            description=description,
+            metadata=metadata,
+        )

@@ -1,0 +1,59 @@
+"""Cancelling: the task is CANCELED and taken from its run, durably, before anybody is told."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from a2a_tasks import wakeups
+from a2a_tasks.caller import Scope
+from a2a_tasks.models import Run, RunStatus, Task
+from a2a_tasks.protocol import values
+from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
+from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import log
+from a2a_tasks.store.tasks import view
+
+__all__ = ["cancel", "cancel_by_key"]
+
+
+def cancel(scope: Scope, public_id: str) -> values.Task:
+    """Cancel a task of this scope. Raises TaskNotFound, TaskNotCancelable."""
+    if "\x00" in public_id:
+        raise TaskNotFound(taskId=public_id)
+    return _cancel(
+        public_id,
+        public_id=public_id,
+        agent=scope.agent,
+        owner=scope.owner,
+        tenant=scope.tenant,
+        is_task=True,
+    )
+
+
+def cancel_by_key(task: int) -> values.Task:
+    """Cancel any task, for operators. Raises TaskNotFound, TaskNotCancelable."""
+    return _cancel(str(task), pk=task)
+
+
+def _cancel(name: str, **which: object) -> values.Task:
+    task, recorded, runs = _write(name, which)
+    wakeups.announce(wakeups.Committed(task.pk, recorded.number, [recorded]))
+    for run in runs:
+        wakeups.announce(wakeups.Stop(run))
+    return view(task)
+
+
+@transaction.atomic
+def _write(name: str, which: dict[str, object]) -> tuple[Task, Recorded, list[int]]:
+    task = log.locked(**which)
+    if task is None:
+        raise TaskNotFound(taskId=name)
+    state = TaskState(task.state)
+    if state in TERMINAL:
+        raise TaskNotCancelable(f"The task is {state.word}", taskId=task.public_id)
+    active = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])
+    runs = list(active.values_list("pk", flat=True))
+    active.update(status=RunStatus.CANCELED, token="", lease_until=None, ended_at=Now())
+    return task, log.change_state(task, TaskState.CANCELED, at=log.now()), runs

@@ -1,0 +1,102 @@
+"""Reading the log, and the events the host itself writes into it under the lock of the task row."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+
+from django.db import connection
+from django.utils import timezone
+
+from a2a_tasks.models import Artifact, Event, Message, Task
+from a2a_tasks.protocol.fields import rfc3339
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, advance
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.append import fold_artifact
+
+__all__ = ["change_state", "last_numbers", "locked", "now", "read_after", "record"]
+
+#: Read at once; a follower further behind comes again.
+SLICE = 1000
+
+READ_AFTER = """
+select e.number, e.kind, e.state, e.run, case when e.body = '' then m.body else e.body end
+from a2a_tasks_event e
+left join a2a_tasks_message m on m.task_id = e.task_id and m.number = e.number and e.body = ''
+where e.task_id = %s and e.number > %s order by e.number limit %s
+"""
+
+
+def now() -> datetime.datetime:
+    """This moment, to the millisecond, as the protocol shows it: what is compared and what is read are equal."""
+    moment = timezone.now()
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def read_after(task: int, number: int, limit: int = SLICE) -> list[Recorded]:
+    """Events of a task after a number, oldest first, at most `limit`."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ_AFTER, [task, number, limit])
+        rows = cursor.fetchall()
+    return [
+        Recorded(
+            number=n,
+            kind=EventKind(kind),
+            state=TaskState(state) if state else None,
+            run=run,
+            body=body,
+        )
+        for n, kind, state, run, body in rows
+    ]
+
+
+def last_numbers(tasks: Collection[int]) -> dict[int, int]:
+    """The newest event's number of each task: what followers poll for, one query for all of them."""
+    return dict(Task.objects.filter(pk__in=tasks).values_list("pk", "last_event"))
+
+
+def locked(**which: object) -> Task | None:
+    """The task row, locked until the transaction ends (SQLite locks the whole store by itself)."""
+    tasks = Task.objects.filter(**which)
+    if connection.vendor == "postgresql":
+        tasks = tasks.select_for_update(of=("self",))
+    return tasks.select_related("context").first()
+
+
+def record(task: Task, kind: EventKind, body: str, *, role: str = "") -> Recorded:
+    """Write one event of the host's own to a locked task. With a role, the body becomes a message of the history."""
+    task.last_event += 1
+    stored = "" if role else body
+    state = TaskState(task.state) if kind is EventKind.STATUS else None
+    Event.objects.create(
+        task=task, number=task.last_event, kind=kind, state=state or "", body=stored
+    )
+    if role:
+        Message.objects.create(task=task, number=task.last_event, role=role, body=body)
+    task.save(update_fields=["last_event", "state", "status_at", "status_message", "run_token"])
+    return Recorded(number=task.last_event, kind=kind, body=body, state=state)
+
+
+def change_state(
+    task: Task, state: TaskState, *, at: datetime.datetime, message: str = ""
+) -> Recorded:
+    """Move a locked task along the life-cycle table, with its event. Raises IllegalTransition.
+
+    A terminal state takes the task from its run and folds what artifacts there are.
+    """
+    task.state = advance(TaskState(task.state), state)
+    task.status_at, task.status_message = at, message
+    if state in TERMINAL:
+        task.run_token = ""
+        for position in Artifact.objects.filter(task=task, body="").values_list(
+            "position", flat=True
+        ):
+            fold_artifact(task.pk, position)
+    return record(task, EventKind.STATUS, status_body(state, at, message))
+
+
+def status_body(state: TaskState, at: datetime.datetime, message: str = "") -> str:
+    """The body of a status event; `message` is JSON."""
+    said = f',"message":{message}' if message else ""
+    return f'{{"status":{{"state":{write(state).decode()}{said},"timestamp":"{rfc3339(at)}"}}}}'

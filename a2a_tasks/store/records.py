@@ -1,0 +1,168 @@
+"""What goes into the store and comes out of it, as values."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, field
+
+from a2a_tasks.caller import Scope
+from a2a_tasks.protocol.fields import rfc3339
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
+from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus
+
+__all__ = [
+    "Accepted",
+    "ArtifactRow",
+    "Assignment",
+    "Batch",
+    "Fenced",
+    "Hold",
+    "NewEvent",
+    "NewTask",
+    "RunEnd",
+    "status_of",
+]
+
+
+class Fenced(Exception):
+    """The run's token no longer holds the task; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A lease to be taken with the run itself, by the process that will carry it at once."""
+
+    token: str
+    worker: str
+    lease_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewTask:
+    """A message that begins a task."""
+
+    scope: Scope
+    id: str
+    context_id: str
+    #: The Message as JSON, with the ids of task and context in it.
+    message: str
+    role: str
+    at: datetime.datetime
+    dialect: str
+    queue: str
+    #: What the request said beside the message, as JSON, for the run.
+    request: str = ""
+    metadata: str = ""
+    #: False if the agent may answer with a direct Message.
+    is_task: bool = True
+    hold: Hold | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assignment:
+    """A run in the hands of a process: everything needed to carry it."""
+
+    run: int
+    token: str
+    attempt: int
+    task: int
+    scope: Scope
+    task_id: str
+    context_id: str
+    state: TaskState
+    is_task: bool
+    last_event: int
+    input_number: int
+    input: str
+    request: str
+    memory: str
+    #: Artifacts that exist: (id, position, is it still growing?).
+    artifacts: tuple[tuple[str, int, bool], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Accepted:
+    """A message is in the log: which task, the task as it was then, and the run that will answer."""
+
+    task: int
+    number: int
+    run: int
+    view: Task
+    assignment: Assignment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event to be appended; see `protocol.lifecycle.Recorded` for the fields."""
+
+    kind: EventKind
+    body: str
+    state: TaskState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactRow:
+    """An artifact that begins (body empty) or is whole in a batch; `offset` counts the batch's events from 0."""
+
+    position: int
+    artifact_id: str
+    offset: int
+    body: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended."""
+
+    status: str
+    error: str = ""
+
+
+@dataclass(kw_only=True, slots=True)
+class Batch:
+    """What one run appends in one transaction."""
+
+    task: int
+    run: int
+    token: str
+    events: list[NewEvent] = field(default_factory=list)
+    #: State, moment and message (JSON) of the last status event.
+    status: tuple[TaskState, datetime.datetime, str] | None = None
+    artifacts: list[ArtifactRow] = field(default_factory=list)
+    #: Positions of artifacts that began in an earlier batch and are to be folded now.
+    closed: list[int] = field(default_factory=list)
+    #: A direct Message does not make a task of it; anything else does.
+    reveal: bool = False
+    memory: str | None = None
+    end: RunEnd | None = None
+
+    @property
+    def ends_task(self) -> bool:
+        """Is the last status terminal?"""
+        return self.status is not None and self.status[0] in TERMINAL
+
+    def recorded(self, last: int) -> list[Recorded]:
+        """The events as the log has them, the newest numbered `last`."""
+        first = last - len(self.events) + 1
+        return [
+            Recorded(number=number, kind=e.kind, body=e.body, state=e.state, run=self.run)
+            for number, e in enumerate(self.events, first)
+        ]
+
+
+def status_of(state: TaskState, at: datetime.datetime, message: str) -> TaskStatus:
+    """The status value of a row."""
+    stored = Raw(message.encode()) if message else None
+    return TaskStatus(state=state, message=stored, timestamp=rfc3339(at))
+
+
+def new_view(new: NewTask) -> Task:
+    """The task as its first event shows it."""
+    return Task(
+        id=new.id,
+        context_id=new.context_id,
+        status=status_of(TaskState.SUBMITTED, new.at, ""),
+        history=[Raw(new.message.encode())],
+        artifacts=UNSET,
+        metadata=Raw(new.metadata.encode()) if new.metadata else None,
+    )

@@ -1,0 +1,97 @@
+"""Accepting a message to a task that exists: it resumes an interrupted task, or queues behind a working one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from a2a_tasks import wakeups
+from a2a_tasks.models import Context, Run, RunStatus, Task
+from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound, UnsupportedOperation
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import log
+from a2a_tasks.store.accept import create_run
+from a2a_tasks.store.records import Accepted, Assignment, NewTask
+from a2a_tasks.store.tasks import open_artifacts, view
+
+__all__ = ["reply"]
+
+
+def reply(new: NewTask) -> Accepted:
+    """Write a message to the task `new.id`; an empty `new.context_id` means the task's own.
+
+    Raises TaskNotFound, UnsupportedOperation (the task has ended), InvalidParams (another context).
+    """
+    accepted, recorded = _write(new)
+    if accepted.assignment is None:
+        wakeups.announce(wakeups.Due(new.queue))
+    wakeups.announce(wakeups.Committed(accepted.task, recorded[-1].number, recorded))
+    return accepted
+
+
+@transaction.atomic
+def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
+    task = log.locked(
+        public_id=new.id,
+        agent=new.scope.agent,
+        owner=new.scope.owner,
+        tenant=new.scope.tenant,
+        is_task=True,
+    )
+    _refuse(task, new)
+    assert task is not None  # noqa: S101 - _refuse raised otherwise
+    recorded = [log.record(task, EventKind.INPUT, new.message, role=new.role)]
+    number = recorded[0].number
+    if TaskState(task.state) in INTERRUPTED:
+        recorded.append(log.change_state(task, TaskState.WORKING, at=new.at))
+    Context.objects.filter(pk=task.context_id).update(updated_at=Now())
+    busy = Run.objects.filter(
+        task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED]
+    ).exists()
+    if busy:
+        new = replace(new, hold=None)  # its turn comes after the runs before it
+    run = create_run(task.pk, number, new)
+    if new.hold:
+        Task.objects.filter(pk=task.pk).update(run_token=new.hold.token)
+    accepted = Accepted(
+        task=task.pk,
+        number=recorded[-1].number,
+        run=run.pk,
+        view=view(task),
+        assignment=_assignment(task, run, new),
+    )
+    return accepted, recorded
+
+
+def _refuse(task: Task | None, new: NewTask) -> None:
+    if task is None:
+        raise TaskNotFound(taskId=new.id)
+    if new.context_id and new.context_id != task.context.public_id:
+        raise InvalidParams.field("message.contextId", "is not the context of the task")
+    if TaskState(task.state) in TERMINAL:
+        raise UnsupportedOperation(f"The task is {TaskState(task.state).word}", taskId=new.id)
+
+
+def _assignment(task: Task, run: Run, new: NewTask) -> Assignment | None:
+    if new.hold is None:
+        return None
+    return Assignment(
+        run=run.pk,
+        token=new.hold.token,
+        attempt=1,
+        task=task.pk,
+        scope=new.scope,
+        task_id=task.public_id,
+        context_id=task.context.public_id,
+        state=TaskState(task.state),
+        is_task=task.is_task,
+        last_event=task.last_event,
+        input_number=run.input_number,
+        input=new.message,
+        request=new.request,
+        memory=task.memory,
+        artifacts=open_artifacts(task.pk),
+    )

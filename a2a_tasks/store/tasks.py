@@ -1,0 +1,225 @@
+"""Reading tasks as their owner sees them: one of them, and pages of them."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from django.core import signing
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from a2a_tasks.caller import Scope
+from a2a_tasks.models import Artifact, Message, Task
+from a2a_tasks.protocol import values
+from a2a_tasks.protocol.errors import InvalidParams
+from a2a_tasks.protocol.fields import parse_rfc3339
+from a2a_tasks.protocol.requests import ListTasksRequest
+from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState, UnsetType
+from a2a_tasks.store import tally
+from a2a_tasks.store.append import growing
+from a2a_tasks.store.records import status_of
+
+__all__ = ["Found", "find", "list_tasks", "open_artifacts", "references", "view"]
+
+FIND = """
+select t.id, t.last_event, t.run_token, c.public_id, t.state, t.status_at, t.status_message, t.metadata,
+  (select array_agg(m.body order by m.number) from a2a_tasks_message m where m.task_id = t.id),
+  (select array_agg(a.body order by a.position) from a2a_tasks_artifact a where a.task_id = t.id)
+from a2a_tasks_task t join a2a_tasks_context c on c.id = t.context_id
+where t.public_id = %s and t.agent = %s and t.owner = %s and t.tenant = %s and t.is_task
+"""
+
+
+class Found:
+    """A task read at once: its key, the number of its newest event, and the value."""
+
+    __slots__ = ("last_event", "state", "task", "view")
+
+    def __init__(self, task: int, last_event: int, view: values.Task) -> None:
+        self.task, self.last_event, self.view = task, last_event, view
+        self.state = view.status.state
+
+
+def find(scope: Scope, public_id: str) -> Found | None:
+    """The task of that id in this scope, or None: missing and foreign are the same."""
+    if "\x00" in public_id:  # no text column holds NUL, so no task is called that
+        return None
+    reader = _find_postgres if connection.vendor == "postgresql" else _find_portable
+    return reader(scope, public_id)
+
+
+def _find_postgres(scope: Scope, public_id: str) -> Found | None:
+    with connection.cursor() as cursor:
+        cursor.execute(FIND, [public_id, scope.agent, scope.owner, scope.tenant])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    key, last, _, context, state, at, message, metadata, history, artifacts = row
+    if artifacts and "" in artifacts:
+        artifacts = [text.decode() for text in _artifacts([key])[key]]
+    found = values.Task(
+        id=public_id,
+        context_id=context,
+        status=status_of(TaskState(state), at, message),
+        history=_raws(history or ()),
+        artifacts=_raws(artifacts or ()),
+        metadata=Raw(metadata.encode()) if metadata else None,
+    )
+    return Found(key, last, found)
+
+
+def _raws(texts: Iterable[str]) -> list[Raw] | UnsetType:
+    return [Raw(text.encode()) for text in texts] or UNSET
+
+
+def _find_portable(scope: Scope, public_id: str) -> Found | None:
+    task = (
+        Task.objects.filter(
+            public_id=public_id,
+            agent=scope.agent,
+            owner=scope.owner,
+            tenant=scope.tenant,
+            is_task=True,
+        )
+        .select_related("context")
+        .first()
+    )
+    return Found(task.pk, task.last_event, view(task)) if task else None
+
+
+def view(task: Task) -> values.Task:
+    """The whole value of a row whose context is loaded."""
+    return _views([task], history=True, artifacts=True)[0]
+
+
+def _histories(tasks: Collection[int]) -> dict[int, list[Raw]]:
+    found: dict[int, list[Raw]] = defaultdict(list)
+    rows = Message.objects.filter(task_id__in=tasks).order_by("task_id", "number")
+    for task, body in rows.values_list("task_id", "body"):
+        found[task].append(Raw(body.encode()))
+    return found
+
+
+def _artifacts(tasks: Collection[int]) -> dict[int, list[bytes]]:
+    """The artifacts of each task in order; those still growing are assembled from their events."""
+    rows = Artifact.objects.filter(task_id__in=tasks).order_by("task_id", "position")
+    found: dict[int, dict[str, bytes]] = defaultdict(dict)
+    open_: dict[int, dict[str, int]] = defaultdict(dict)
+    for task, artifact_id, first, body in rows.values_list(
+        "task_id", "artifact_id", "first_event", "body"
+    ):
+        found[task][artifact_id] = body.encode()
+        if not body:
+            open_[task][artifact_id] = first
+    for task, first_events in open_.items():
+        found[task] |= growing(task, first_events)
+    return {task: list(texts.values()) for task, texts in found.items()}
+
+
+def _views(tasks: list[Task], *, history: bool, artifacts: bool) -> list[values.Task]:
+    keys = [task.pk for task in tasks]
+    histories = _histories(keys) if history else {}
+    results = _artifacts(keys) if artifacts else {}
+    return [
+        values.Task(
+            id=task.public_id,
+            context_id=task.context.public_id,
+            status=status_of(TaskState(task.state), task.status_at, task.status_message),
+            history=histories.get(task.pk) or UNSET,
+            artifacts=[Raw(text) for text in results.get(task.pk, ())] or UNSET,
+            metadata=Raw(task.metadata.encode()) if task.metadata else None,
+        )
+        for task in tasks
+    ]
+
+
+def open_artifacts(task: int) -> tuple[tuple[str, int, bool], ...]:
+    """(id, position, still growing?) of a task's artifacts."""
+    rows = Artifact.objects.filter(task_id=task).order_by("position")
+    return tuple(
+        (artifact_id, position, not body)
+        for artifact_id, position, body in rows.values_list("artifact_id", "position", "body")
+    )
+
+
+def references(scope: Scope, public_ids: Collection[str]) -> list[values.Task]:
+    """The tasks a message refers to, as far as they are this scope's; others are ignored (A2A 1.0 §3.4)."""
+    wanted = [public_id for public_id in public_ids if "\x00" not in public_id]
+    tasks = _scoped(scope).filter(public_id__in=wanted).select_related("context")
+    return _views(list(tasks), history=True, artifacts=True)
+
+
+def _scoped(scope: Scope) -> QuerySet[Task]:
+    return Task.objects.filter(
+        tenant=scope.tenant, owner=scope.owner, agent=scope.agent, is_task=True
+    )
+
+
+def _matching(scope: Scope, request: ListTasksRequest) -> tuple[QuerySet[Task], bool]:
+    """The tasks a list is about, and whether that is all of the scope."""
+    tasks = _scoped(scope)
+    if request.context_id is not None:
+        tasks = tasks.filter(context__public_id=request.context_id)
+    if request.status is not None:
+        tasks = tasks.filter(state=request.status)
+    if request.status_timestamp_after is not None:
+        tasks = tasks.filter(status_at__gte=parse_rfc3339(request.status_timestamp_after))
+    asked = (request.context_id, request.status, request.status_timestamp_after)
+    return tasks, asked == (None, None, None)
+
+
+def list_tasks(scope: Scope, request: ListTasksRequest) -> TaskPage:
+    """One page, latest status first (A2A 1.0 §3.1.4). Raises InvalidParams for a token that is not ours."""
+    if "\x00" in (request.context_id or ""):
+        return TaskPage(tasks=[], next_page_token="", page_size=request.page_size, total_size=0)
+    matching, everything = _matching(scope, request)
+    rows = list(
+        _after(matching, scope, request.page_token)
+        .select_related("context")
+        .order_by("-status_at", "-id")[: request.page_size + 1]
+    )
+    page = rows[: request.page_size]
+    more = len(rows) > request.page_size
+    return TaskPage(
+        tasks=_listed(page, request),
+        next_page_token=_token(scope, page[-1]) if more else "",
+        page_size=request.page_size,
+        total_size=tally.total(scope) if everything else matching.count(),
+    )
+
+
+def _listed(page: list[Task], request: ListTasksRequest) -> list[values.Task]:
+    views = _views(page, history=bool(request.history_length), artifacts=request.include_artifacts)
+    return [_trimmed(view, request) for view in views]
+
+
+def _trimmed(task: values.Task, request: ListTasksRequest) -> values.Task:
+    changes: dict[str, Any] = {}
+    if task.history is not UNSET:
+        changes["history"] = task.history[-request.history_length :]
+    if request.include_artifacts and task.artifacts is UNSET:
+        changes["artifacts"] = []
+    return values.replace(task, **changes) if changes else task
+
+
+def _salt(scope: Scope) -> str:
+    return f"a2a.page/{scope.tenant}/{scope.owner}/{scope.agent}"
+
+
+def _token(scope: Scope, last: Task) -> str:
+    return signing.dumps([last.status_at.isoformat(), last.pk], salt=_salt(scope), compress=False)
+
+
+def _after(tasks: QuerySet[Task], scope: Scope, token: str) -> QuerySet[Task]:
+    """The rows behind the token, by row value, so that the index is walked from there."""
+    if not token:
+        return tasks
+    try:
+        moment, key = signing.loads(token, salt=_salt(scope))
+        at = datetime.datetime.fromisoformat(moment)
+    except (signing.BadSignature, ValueError, TypeError):
+        raise InvalidParams.field("pageToken", "is not a token of this list") from None
+    return tasks.filter(Q(status_at__lte=at) & (Q(status_at__lt=at) | Q(pk__lt=key)))
