@@ -1,0 +1,23 @@
+# One image for every process of the host; docker-compose.yml says which command each one runs.
+ARG PYTHON_VERSION=3.11
+FROM python:${PYTHON_VERSION}-slim
+
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /host
+
+# The requirements change less often than the code: a layer of their own.
+COPY requirements.txt .
+RUN pip install --requirement requirements.txt
+
+COPY manage.py ./
+COPY a2a_project a2a_project
+COPY a2a_tasks a2a_tasks
+COPY a2a_push a2a_push
+COPY examples examples
+COPY templates templates
+RUN python -m compileall -q a2a_project a2a_tasks a2a_push examples
+
+RUN useradd --system --uid 10001 --no-create-home host
+USER 10001
+EXPOSE 8000
+CMD ["python", "manage.py", "serve"]
