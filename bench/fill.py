@@ -66,7 +66,7 @@ def insert_ours(connection: Connection, first: int, last: int) -> None:
     ).fetchone() or (0, 0)
     task, created = (
         f"{_highest(connection, 'task')} + i - {first - 1}",
-        {"created_at": f"{STAMP} at time zone 'utc'"},
+        {"created_at": f"({STAMP}) at time zone 'utc'"},
     )
     contexts = f"{_highest(connection, 'context')} + i - {first - 1}"
     ids = {
