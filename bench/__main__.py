@@ -187,6 +187,8 @@ def main() -> int:
     server = Server()
     try:
         results = uvloop.run(measure(args, plan, server))
+    except procs.Failed as error:
+        raise SystemExit(str(error)) from None
     finally:
         server.close()
     say(f"report: {CACHE / 'report.md'}")

@@ -29,6 +29,10 @@ def free_port() -> int:
         return int(s.getsockname()[1])
 
 
+class Failed(RuntimeError):
+    """A process of the run did not do what it was started for; the text holds its last words."""
+
+
 class Child:
     """A process of this run, with its own process group and log file."""
 
@@ -55,7 +59,7 @@ class Child:
         """Raise with the end of the log when the process is gone."""
         if self.process.poll() is not None:
             tail = self.log.read_text(errors="replace")[-1500:]
-            raise RuntimeError(
+            raise Failed(
                 f"process ended with {self.process.returncode}; the end of {self.log}:\n{tail}"
             )
 
@@ -76,9 +80,7 @@ def run(command: list[str], *, env: dict[str, str] | None = None, cwd: Path | No
         command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     if done.returncode:
-        raise RuntimeError(
-            f"{' '.join(command)} failed ({done.returncode}):\n{done.stdout[-2000:]}"
-        )
+        raise Failed(f"{' '.join(command)} failed ({done.returncode}):\n{done.stdout[-2000:]}")
 
 
 def _stat(pid: int) -> tuple[str, list[str]]:

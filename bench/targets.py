@@ -62,7 +62,7 @@ class Target:
                 return
             except (OSError, RuntimeError, ValueError) as error:
                 if time.monotonic() > until:
-                    raise RuntimeError(
+                    raise procs.Failed(
                         f"{self.name} is not up after {START_SECONDS} s: {error}"
                     ) from error
             await asyncio.sleep(0.2)
