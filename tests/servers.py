@@ -124,7 +124,7 @@ def fresh_database(url: str, stack: ExitStack) -> str:
     that the database is in use.
     """
     if not urlsplit(url).scheme.startswith("postgres"):
-        raise Unavailable(f"{url} is not a PostgreSQL URL")
+        raise Unavailable(f"{urlsplit(url).scheme}: is not PostgreSQL")
     name = PREFIX + secrets.token_hex(6)
     try:
         keeper = psycopg.connect(
@@ -184,7 +184,7 @@ def start_postgres(stack: ExitStack) -> str:
 def empty_database(url: str, stack: ExitStack) -> str:
     """Claim a database number that is empty, or was left by a run that was killed."""
     if urlsplit(url).scheme not in {"redis", "rediss"}:
-        raise Unavailable(f"{url} is not a redis:// URL")
+        raise Unavailable(f"{urlsplit(url).scheme}: is not redis:")
     try:
         number = next((n for n in range(15, -1, -1) if _claim(with_path(url, str(n)), stack)), None)
     except redis.RedisError as error:
