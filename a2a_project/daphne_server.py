@@ -21,7 +21,13 @@ from daphne.http_protocol import HTTPFactory, WebRequest  # type: ignore[import-
 from daphne.ws_protocol import WebSocketFactory  # type: ignore[import-untyped]
 from twisted.internet import reactor as _reactor
 from twisted.internet.protocol import connectionDone
-from twisted.logger import FilteringLogObserver, LogLevel, LogLevelFilterPredicate, STDLibLogObserver, globalLogBeginner
+from twisted.logger import (
+    FilteringLogObserver,
+    LogLevel,
+    LogLevelFilterPredicate,
+    STDLibLogObserver,
+    globalLogBeginner,
+)
 from twisted.web.http import HTTPChannel
 
 from a2a_project import lifecycle
@@ -40,13 +46,18 @@ reactor: Any = _reactor  # Twisted types it as a module
 
 #: Seconds an application gets to end after its client has gone, before it is cancelled.
 APPLICATION_CLOSE_SECONDS = 10
+GONE = {"disconnected": True}
 
 
-def serve(application: ASGIApplication, host: str, port: int, serving: Serving | None = None) -> None:
+def serve(
+    application: ASGIApplication, host: str, port: int, serving: Serving | None = None
+) -> None:
     """Serve until a signal ends the process's work; returns after the drain. OSError when it cannot listen."""
     serving = serving or Serving()
     sock = lifecycle.listen(host, port)
-    server = DrainingServer(lifecycle.behind_proxies(application, serving.trusted_proxies), sock, serving)
+    server = DrainingServer(
+        lifecycle.behind_proxies(application, serving.trusted_proxies), sock, serving
+    )
     server.run()
 
 
@@ -186,7 +197,7 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
     async def _drain(self) -> None:
         """Everything is over before Twisted's own shutdown, which would cut connections and lose what they buffer."""
         lifecycle.exit_by(self.serving.drain_seconds + lifecycle.GRACE_SECONDS)
-        self.port.stopListening()
+        await self.port.stopListening().asFuture(twisted_loop)
         lifetime.begin_drain()
         try:
             async with asyncio.timeout(self.serving.drain_seconds):
@@ -198,7 +209,11 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
         reactor.stop()
 
     def _applications(self) -> list[asyncio.Task[None]]:
-        return [d["application_instance"] for d in self.connections.values() if "application_instance" in d]
+        return [
+            d["application_instance"]
+            for d in self.connections.values()
+            if "application_instance" in d
+        ]
 
     async def _applications_ended(self) -> None:
         while tasks := self._applications():
@@ -210,7 +225,9 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
 
     # --- requests
 
-    def create_application(self, protocol: Any, scope: dict[str, Any]) -> asyncio.Queue[dict[str, Any]] | None:
+    def create_application(
+        self, protocol: Any, scope: dict[str, Any]
+    ) -> asyncio.Queue[dict[str, Any]] | None:
         """Start the application on a request, and hear of its end at once instead of at the next look."""
         queue: asyncio.Queue[dict[str, Any]] | None = super().create_application(protocol, scope)
         task = self.connections.get(protocol, {}).get("application_instance")
@@ -235,11 +252,14 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
     def _answer_for(self, request: Any, *, interrupted: bool) -> None:
         self._forget_gate(request)
         if not request._response_started:  # noqa: SLF001 - daphne has no question for it
-            status = (503, b"Service Unavailable") if interrupted else (500, b"Internal Server Error")
+            status = (
+                (503, b"Service Unavailable") if interrupted else (500, b"Internal Server Error")
+            )
             request.basic_error(*status, "The server could not answer.")
         elif request.channel is not None:
-            # A clean end would make half an answer look like a whole one.
-            request.channel.transport.abortConnection()
+            # Send what is buffered, but no last chunk: half an answer must not look like a whole one.
+            request.channel.setTimeout(APPLICATION_CLOSE_SECONDS)
+            request.channel.loseConnection()
 
     def application_checker(self) -> None:
         """Each second, cancel applications that outlive their clients."""
@@ -247,7 +267,11 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
         for protocol, details in list(self.connections.items()):
             task = details.get("application_instance")
             if task is not None and details.get("disconnected", limit) < limit:
-                logger.warning("%r outlived its client by %s s and is cancelled", protocol, APPLICATION_CLOSE_SECONDS)
+                logger.warning(
+                    "%r outlived its client by %s s and is cancelled",
+                    protocol,
+                    APPLICATION_CLOSE_SECONDS,
+                )
                 task.cancel()
         reactor.callLater(1, self.application_checker)
 
@@ -264,7 +288,10 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
         """Pass a message on; after a piece of a body, return when the client can take the next one."""
         kind = message["type"]
         if kind == "http.response.start" and lifetime.draining():
-            message = {**message, "headers": [*message.get("headers", []), (b"connection", b"close")]}
+            message = {
+                **message,
+                "headers": [*message.get("headers", []), (b"connection", b"close")],
+            }
             protocol.channel.persistent = 0
         more = kind == "http.response.body" and message.get("more_body", False)
         if kind == "http.response.body" and not more:
@@ -274,7 +301,9 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
         if gate is not None:
             await gate.wait()
         if protocol not in self.connections:
-            await asyncio.sleep(0)  # its client is gone: an application that only sends must not hold the loop
+            await asyncio.sleep(
+                0
+            )  # its client is gone: an application that only sends must not hold the loop
 
     def _gate(self, request: Any) -> Gate | None:
         """The gate of a streamed answer, registered at its first piece; None when the client is gone."""
@@ -299,4 +328,6 @@ def _log_twisted_warnings() -> None:
 
 def _log_request(protocol: str, action: str, details: dict[str, Any]) -> None:
     if (protocol, action) == ("http", "complete"):
-        logger.info("%(client)s %(method)s %(path)s %(status)s %(size)s bytes %(time_taken).3f s", details)
+        logger.info(
+            "%(client)s %(method)s %(path)s %(status)s %(size)s bytes %(time_taken).3f s", details
+        )

@@ -24,7 +24,16 @@ from a2a_tasks import lifetime
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["CLOSE_SECONDS", "Serving", "address_of", "behind_proxies", "end", "exit_by", "listen", "on_signals"]
+__all__ = [
+    "CLOSE_SECONDS",
+    "Serving",
+    "address_of",
+    "behind_proxies",
+    "end",
+    "exit_by",
+    "listen",
+    "on_signals",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +67,9 @@ def listen(host: str, port: int) -> socket.socket:
     family, _, _, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE, proto=socket.IPPROTO_TCP
     )[0]
-    return socket.create_server(address[:2], family=family, backlog=BACKLOG)
+    sock = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+    sock.setblocking(False)  # Twisted accepts until it would block
+    return sock
 
 
 def address_of(sock: socket.socket) -> tuple[str, int]:
@@ -117,11 +128,15 @@ async def end(requests: Iterable[asyncio.Task[Any]]) -> None:
     try:
         await asyncio.wait_for(lifetime.stop(), CLOSE_SECONDS)
     except TimeoutError:
-        logger.warning("the stop callbacks took more than %s s; leaving without them", CLOSE_SECONDS)
+        logger.warning(
+            "the stop callbacks took more than %s s; leaving without them", CLOSE_SECONDS
+        )
 
 
 def _leave_late() -> None:
-    names = [t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()]
+    names = [
+        t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()
+    ]
     logger.warning("leaving with threads still running: %s", ", ".join(names) or "none")
     _leave(0)
 

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["DrainingServer", "serve"]
 
 
-def serve(application: ASGIApplication, host: str, port: int, serving: Serving | None = None) -> None:
+def serve(
+    application: ASGIApplication, host: str, port: int, serving: Serving | None = None
+) -> None:
     """Serve until a signal ends the process's work; returns after the drain. OSError when it cannot listen."""
     serving = serving or Serving()
     sock = lifecycle.listen(host, port)
@@ -70,7 +72,10 @@ class DrainingServer(uvicorn.Server):
             self.serving.on_listening(*lifecycle.address_of(sockets[0]))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell the streams, let uvicorn stop accepting and wait, then stop the helpers."""
+        """Stop accepting, tell the streams, let uvicorn wait for them, then stop the helpers."""
+        for listener in [*self.servers, *(sockets or [])]:
+            listener.close()
+        await asyncio.sleep(0)  # uvloop closes in its next turn
         lifetime.begin_drain()
         await super().shutdown(sockets)
         await lifecycle.end(self.server_state.tasks)
