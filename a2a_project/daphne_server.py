@@ -46,7 +46,6 @@ reactor: Any = _reactor  # Twisted types it as a module
 
 #: Seconds an application gets to end after its client has gone, before it is cancelled.
 APPLICATION_CLOSE_SECONDS = 10
-GONE = {"disconnected": True}
 
 
 def serve(
@@ -277,7 +276,9 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
 
     def protocol_disconnected(self, protocol: Any) -> None:
         """A request was answered or lost. Forgotten at once unless its application still runs."""
-        self.gates.pop(protocol, None)
+        gate = self.gates.pop(protocol, None)
+        if gate is not None:
+            gate.stopProducing()
         if protocol not in self.connections:
             return
         super().protocol_disconnected(protocol)
@@ -292,7 +293,8 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
                 **message,
                 "headers": [*message.get("headers", []), (b"connection", b"close")],
             }
-            protocol.channel.persistent = 0
+            if protocol.channel is not None:
+                protocol.channel.persistent = 0
         more = kind == "http.response.body" and message.get("more_body", False)
         if kind == "http.response.body" and not more:
             self._forget_gate(protocol)
@@ -300,15 +302,14 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
         await super().handle_reply(protocol, message)
         if gate is not None:
             await gate.wait()
-        if protocol not in self.connections:
-            await asyncio.sleep(
-                0
-            )  # its client is gone: an application that only sends must not hold the loop
+        if protocol not in self.connections or "disconnected" in self.connections[protocol]:
+            # Its client is gone: an application that only sends must not hold the loop.
+            await asyncio.sleep(0)
 
     def _gate(self, request: Any) -> Gate | None:
         """The gate of a streamed answer, registered at its first piece; None when the client is gone."""
         gate = self.gates.get(request)
-        if gate is None and request.channel is not None and not request.finished:
+        if gate is None and not request.finished and request.channel is not None:
             gate = self.gates[request] = Gate()
             request.registerProducer(gate, True)
         return gate
