@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from twisted.python.failure import Failure
 
-__all__ = ["DrainingServer", "serve"]
+__all__ = ["DrainingServer", "Serving", "serve"]
 
 logger = logging.getLogger(__name__)
 reactor: Any = _reactor  # Twisted types it as a module

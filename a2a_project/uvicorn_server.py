@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
 
-__all__ = ["DrainingServer", "serve"]
+__all__ = ["DrainingServer", "Serving", "serve"]
 
 
 def serve(

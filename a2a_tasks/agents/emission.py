@@ -11,7 +11,7 @@ from a2a_tasks.protocol.values import Part, TaskState
 
 __all__ = ["ANSWER", "Chunk", "Emission", "Reply", "Status", "emission"]
 
-#: Id of the artifact that plain yielded text goes into.
+#: Id of the artifact that plain yielded text goes into (`answer-7` in the turn of event 7).
 ANSWER = "answer"
 
 
@@ -49,11 +49,11 @@ class Reply:
 Emission = Status | Chunk | Reply
 
 
-def emission(value: Emission | Content, *, begun: bool) -> Emission:
-    """What a yielded value means: text and parts are pieces of the answer, which has `begun` or not.
+def emission(value: Emission | Content, *, answer: str = ANSWER, begun: bool) -> Emission:
+    """What a yielded value means: text and parts are pieces of the artifact `answer`, which has `begun` or not.
 
     Raises TypeError for anything else.
     """
     if isinstance(value, Status | Chunk | Reply):
         return value
-    return Chunk(artifact_id=ANSWER, parts=parts((value,)), append=begun)
+    return Chunk(artifact_id=answer, parts=parts((value,)), append=begun)

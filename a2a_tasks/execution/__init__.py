@@ -1,0 +1,1 @@
+"""Running agents: `runner` carries runs, `recorder` writes what they say, `dispatch` chooses who starts them."""

@@ -17,7 +17,7 @@ from django.db import InterfaceError, OperationalError, connection, connections
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import Overloaded
 
-__all__ = ["close", "hop", "in_thread"]
+__all__ = ["close", "hang_up", "hop", "in_thread"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,6 +58,11 @@ async def hop(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return await loop.run_in_executor(_executor(), in_thread, work, *args)
 
 
+def hang_up() -> None:
+    """Close this thread's connections; the next query opens new ones."""
+    connections.close_all()
+
+
 def close() -> None:
     """End the threads and their connections. The next hop begins anew."""
     global _pool  # noqa: PLW0603
@@ -67,10 +72,10 @@ def close() -> None:
         return
     gate = threading.Barrier(pool._max_workers)  # noqa: SLF001 - one job for each thread there may be
 
-    def hang_up() -> None:
+    def leave() -> None:
         gate.wait(timeout=10)
-        connections.close_all()
+        hang_up()
 
     for _ in range(gate.parties):
-        pool.submit(hang_up)
+        pool.submit(leave)
     pool.shutdown()

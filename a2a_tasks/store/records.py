@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field
+from typing import Literal
 
 from a2a_tasks.caller import Scope
 from a2a_tasks.protocol.fields import rfc3339
@@ -112,9 +113,9 @@ class ArtifactRow:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended."""
+    """How a run ended: "ended" or "failed", and the trace of a failure."""
 
-    status: str
+    status: Literal["ended", "failed"] = "ended"
     error: str = ""
 
 

@@ -22,7 +22,7 @@ from a2a_tasks.store import tally
 from a2a_tasks.store.append import growing
 from a2a_tasks.store.records import status_of
 
-__all__ = ["Found", "find", "list_tasks", "open_artifacts", "references", "view"]
+__all__ = ["Found", "find", "list_tasks", "open_artifacts", "references", "reveal", "view"]
 
 FIND = """
 select t.id, t.last_event, t.run_token, c.public_id, t.state, t.status_at, t.status_message, t.metadata,
@@ -143,6 +143,11 @@ def open_artifacts(task: int) -> tuple[tuple[str, int, bool], ...]:
         (artifact_id, position, not body)
         for artifact_id, position, body in rows.values_list("artifact_id", "position", "body")
     )
+
+
+def reveal(task: int) -> None:
+    """Make a task of what might have been a direct Message: its agent took too long to say."""
+    Task.objects.filter(pk=task).update(is_task=True)
 
 
 def references(scope: Scope, public_ids: Collection[str]) -> list[values.Task]:

@@ -1,0 +1,50 @@
+"""The ASGI entry point: the protocol beside Django, health beside both."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
+
+from channels.routing import ProtocolTypeRouter  # noqa: E402
+from django.core.asgi import get_asgi_application  # noqa: E402
+
+django_application = get_asgi_application()  # sets Django up; what follows needs the apps
+
+from a2a_project import health  # noqa: E402
+from a2a_project.operations import TABLE  # noqa: E402
+from a2a_tasks import lifetime  # noqa: E402
+from a2a_tasks.bindings.application import Application  # noqa: E402
+from a2a_tasks.bindings.http import Receive, Scope, Send  # noqa: E402
+from a2a_tasks.execution import dispatch  # noqa: E402
+
+protocol = Application(TABLE)
+lifetime.on_start(dispatch.ensure_started)
+
+
+async def http(scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a request to who serves its path."""
+    path = scope["path"]
+    if protocol.serves(path):
+        await protocol(scope, receive, send)
+    elif path in health.PATHS:
+        await health.serve(scope, receive, send)
+    else:
+        await django_application(scope, receive, send)
+
+
+async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
+    """Servers with a lifespan (uvicorn on its own) start and stop the process's helpers by it."""
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await lifetime.start()
+            await send({"type": "lifespan.startup.complete"})
+        else:
+            lifetime.begin_drain()
+            await lifetime.stop()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+application = ProtocolTypeRouter({"http": http, "lifespan": lifespan})

@@ -1,0 +1,40 @@
+"""Health: `/healthz` says the process answers, `/readyz` that it can work. No details for strangers."""
+
+from __future__ import annotations
+
+import asyncio
+
+from django.db import connection
+
+from a2a_tasks import lifetime
+from a2a_tasks.bindings.http import Receive, Scope, Send, respond
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store.hop import hop
+
+__all__ = ["PATHS", "serve"]
+
+PATHS = {"/healthz", "/readyz"}
+DATABASE_SECONDS = 2.0
+
+
+def _ask_database() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("select 1")
+
+
+async def _ready() -> bool:
+    if lifetime.draining():
+        return False
+    try:
+        async with asyncio.timeout(DATABASE_SECONDS):
+            await hop(_ask_database)
+    except (Overloaded, TimeoutError):
+        return False
+    return True
+
+
+async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a probe: liveness never touches the database."""
+    well = scope["path"] == "/healthz" or await _ready()
+    body = b'{"status":"ok"}' if well else b'{"status":"unavailable"}'
+    await respond(send, 200 if well else 503, body, [(b"cache-control", b"no-store")])

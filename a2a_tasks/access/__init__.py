@@ -1,0 +1,1 @@
+"""Who is at the door: one layer for every route of every binding."""

@@ -1,0 +1,69 @@
+"""Agent cards (A2A 1.0 §4.4, §8): generated from what the agent declares and the host enforces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_tasks.agents.agent import Agent
+from a2a_tasks.agents.skill import Extension, Skill
+
+__all__ = ["card_of"]
+
+
+def _filled(**members: Any) -> dict[str, Any]:
+    """The members that say something; an explicit False stays."""
+    return {key: value for key, value in members.items() if value not in (None, "", (), [], {})}
+
+
+def _skill(skill: Skill) -> dict[str, Any]:
+    about = {"id": skill.id, "name": skill.name, "description": skill.description}
+    return {
+        **about,
+        "tags": list(skill.tags),
+        **_filled(
+            examples=list(skill.examples),
+            inputModes=list(skill.input_modes),
+            outputModes=list(skill.output_modes),
+        ),
+    }
+
+
+def _extension(extension: Extension) -> dict[str, Any]:
+    said = _filled(
+        description=extension.description,
+        params=dict(extension.params),
+    )
+    return {"uri": extension.uri, **said, **({"required": True} if extension.required else {})}
+
+
+def _interfaces(agent: Agent, base_url: str) -> list[dict[str, str]]:
+    url = f"{base_url}/agents/{agent.slug}/a2a/1.0"
+    return [
+        {"url": url, "protocolBinding": binding, "protocolVersion": "1.0"}
+        for binding in ("JSONRPC", "HTTP+JSON")
+    ]
+
+
+def card_of(agent: Agent, base_url: str) -> dict[str, Any]:
+    """The public card, in the order of the specification. `base_url` has no slash at its end."""
+    provider = agent.provider
+    return {
+        "name": agent.name,
+        "description": agent.description,
+        "supportedInterfaces": _interfaces(agent, base_url),
+        **_filled(
+            provider=provider and {"organization": provider.organization, "url": provider.url}
+        ),
+        "version": agent.version,
+        **_filled(documentationUrl=agent.documentation_url),
+        "capabilities": {
+            "streaming": agent.streaming,
+            "pushNotifications": False,
+            **_filled(extensions=[_extension(extension) for extension in agent.extensions]),
+            "extendedAgentCard": agent.has_extended_card,
+        },
+        "defaultInputModes": list(agent.default_input_modes),
+        "defaultOutputModes": list(agent.default_output_modes),
+        "skills": [_skill(skill) for skill in agent.skills],
+        **_filled(iconUrl=agent.icon_url),
+    }

@@ -1,0 +1,96 @@
+"""Server-sent events: a stream's items in a binding's envelope, each with the number of its event."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from a2a_tasks.bindings.consumer import LastingHttpConsumer
+from a2a_tasks.bindings.http import Headers, Request, Send
+from a2a_tasks.conf import conf
+from a2a_tasks.protocol.dialects import Dialect
+from a2a_tasks.protocol.errors import A2AError, InternalError
+from a2a_tasks.protocol.sse import KEEP_ALIVE, error_frame, frame
+from a2a_tasks.streaming.stream import EventStream
+
+__all__ = ["Envelope", "send_stream"]
+
+logger = logging.getLogger(__name__)
+STREAM_HEADERS: Headers = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What a binding puts around the JSON of an item, and its way of telling an error."""
+
+    opening: bytes
+    closing: bytes
+    error: Callable[[A2AError], bytes]
+
+
+class EventStreamConsumer(LastingHttpConsumer):
+    """One client's stream."""
+
+    stream: EventStream
+    dialect: Dialect
+    envelope: Envelope
+    extra_headers: Headers
+
+    async def respond(self) -> None:
+        await self.send_headers(status=200, headers=[*STREAM_HEADERS, *self.extra_headers])
+        try:
+            await self._send_first()
+            async for events in self.stream.batches(float(conf.KEEPALIVE_SECONDS)):
+                frames = [self._frame(event.number, self._event(event)) for event in events]
+                await self.send_body(b"".join(frames) or KEEP_ALIVE, more_body=True)
+        except asyncio.CancelledError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - the stream has begun: the error has to travel in it
+            await self.send_body(error_frame(self._told(fault)), more_body=True)
+        await self.send_body(b"")
+
+    async def _send_first(self) -> None:
+        """The first bytes leave at once, also for a client that resumes and has nothing to get yet."""
+        first = self.stream.first
+        begun = KEEP_ALIVE
+        if first is not None:
+            begun = self._frame(self.stream.number, self.dialect.first(first))
+        await self.send_body(begun, more_body=True)
+
+    def _event(self, event: object) -> bytes:
+        stream = self.stream
+        return stream.follower.feed.frame(self.dialect, stream.task_id, stream.context_id, event)  # type: ignore[arg-type]
+
+    def _frame(self, number: int, item: bytes) -> bytes:
+        return frame(number, self.envelope.opening + item + self.envelope.closing)
+
+    def _told(self, fault: Exception) -> bytes:
+        if not isinstance(fault, A2AError):
+            logger.error("a stream broke", exc_info=fault)
+            fault = InternalError()
+        return self.envelope.error(fault)
+
+    async def disconnect(self) -> None:
+        await self.stream.close()
+
+
+async def send_stream(
+    request: Request,
+    send: Send,
+    stream: EventStream,
+    *,
+    dialect: Dialect,
+    envelope: Envelope,
+    headers: Headers,
+) -> None:
+    """Send the stream to its end, or until the client leaves; then let go of it."""
+    consumer = EventStreamConsumer()
+    consumer.stream, consumer.dialect = stream, dialect
+    consumer.envelope, consumer.extra_headers = envelope, headers
+    await consumer(request.scope, request.receive, send)

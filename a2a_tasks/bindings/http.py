@@ -1,0 +1,110 @@
+"""Requests and responses of the protocol's routes, on bare ASGI: what a Django view costs is not paid here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from django.http.request import split_domain_port, validate_host
+from django.conf import settings
+
+from a2a_tasks.conf import conf
+from a2a_tasks.protocol.errors import InvalidRequest, TooLarge
+
+__all__ = ["JSON", "ASGIApp", "ClientGone", "Headers", "Receive", "Request", "Scope", "Send", "respond"]
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+JSON = b"application/json"
+A2A_JSON = b"application/a2a+json"
+
+
+class ClientGone(Exception):
+    """The client left before its request was whole."""
+
+
+class Request:
+    """One HTTP request. Header names are lower-case; repeated ones are joined by commas."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope, self.receive = scope, receive
+        self.method: str = scope["method"]
+        self.headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            self.headers[key] = f"{self.headers[key]},{text}" if key in self.headers else text
+
+    def header(self, name: str) -> str:
+        """A header's value, or an empty string."""
+        return self.headers.get(name, "")
+
+    @cached_property
+    def segments(self) -> list[str]:
+        """The path's segments, percent-decoded one by one, so that an id may hold a slash."""
+        raw: bytes = self.scope.get("raw_path") or self.scope["path"].encode()
+        return [unquote(part) for part in raw.split(b"?")[0].decode("latin-1").split("/") if part]
+
+    @property
+    def query(self) -> str:
+        """The raw query string."""
+        return str(self.scope["query_string"].decode("latin-1"))
+
+    def query_value(self, name: str) -> str:
+        """The first value of a query parameter, or an empty string."""
+        if not self.scope["query_string"]:
+            return ""
+        return parse_qs(self.query).get(name, [""])[0]
+
+    @property
+    def media_type(self) -> str:
+        """The Content-Type without parameters, in lower case."""
+        return self.header("content-type").partition(";")[0].strip().lower()
+
+    @property
+    def base_url(self) -> str:
+        """The host's own base URL as this client sees it. Raises InvalidRequest for a host not allowed."""
+        if conf.PUBLIC_URL:
+            return str(conf.PUBLIC_URL).rstrip("/")
+        host = self.header("host")
+        domain, _ = split_domain_port(host)
+        if not domain or not validate_host(domain, settings.ALLOWED_HOSTS):
+            raise InvalidRequest("This host name is not served here")
+        return f"{self.scope.get('scheme', 'http')}://{host}{self.scope.get('root_path', '')}"
+
+    async def body(self) -> bytes:
+        """The whole body. Raises TooLarge as soon as it is, and ClientGone."""
+        limit = int(conf.MAX_BODY_BYTES)
+        declared = self.header("content-length")
+        if declared.isdecimal() and int(declared) > limit:
+            raise TooLarge(f"The body is larger than {limit} bytes")
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            if size > limit:
+                raise TooLarge(f"The body is larger than {limit} bytes")
+            if not message.get("more_body"):
+                return b"".join(chunks)
+
+
+async def respond(
+    send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    """Send a whole response; Content-Type is JSON unless the headers say otherwise."""
+    given = list(headers)
+    if not any(name == b"content-type" for name, _ in given):
+        given.append((b"content-type", JSON))
+    if status not in {204, 304}:
+        given.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": given})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,233 @@
+"""Writing down what an agent says: events gather while a flush is under way and go together with the next.
+
+An agent that says everything in one breath costs one transaction; one that thinks between words has each word
+written at once. Order is kept, memory is bounded: `room` makes a fast agent wait for the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, Status
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, advance, assemble
+from a2a_tasks.protocol.values import Artifact, ArtifactUpdate, Message, Part, Role, TaskState
+from a2a_tasks.store import log
+from a2a_tasks.store.append import append
+from a2a_tasks.store.hop import hop
+from a2a_tasks.store.records import ArtifactRow, Assignment, Batch, NewEvent, RunEnd
+
+__all__ = ["Recorder"]
+
+#: Events waiting for the database before an agent has to wait too.
+MOST_WAITING = 1000
+
+
+class _Artifact:
+    """Where an artifact of the task stands."""
+
+    __slots__ = ("bodies", "open", "position")
+
+    def __init__(self, position: int, *, open_: bool) -> None:
+        self.position, self.open = position, open_
+        #: The bodies of its chunks, if all of them are in the batch being gathered.
+        self.bodies: list[str] | None = None
+
+
+class Recorder:
+    """The pen of one run. Not thread-safe: it belongs to the event loop."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._run = assignment
+        self.state, self.is_task = assignment.state, assignment.is_task
+        self._artifacts = {
+            artifact_id: _Artifact(position, open_=growing)
+            for artifact_id, position, growing in assignment.artifacts
+        }
+        self._batch = self._new_batch()
+        self._flusher: asyncio.Task[None] | None = None
+        self._memory = assignment.memory
+        #: Id of this turn's artifact of plain text; a later attempt of the same turn begins it anew.
+        self.answer = ANSWER if assignment.input_number == 1 else f"{ANSWER}-{assignment.input_number}"
+        self.answer_begun = False
+
+    def _new_batch(self) -> Batch:
+        return Batch(task=self._run.task, run=self._run.run, token=self._run.token)
+
+    def say(self, said: Emission) -> None:
+        """Take down one emission; it is written soon. Raises IllegalTransition, and the flush's failure."""
+        self._raise_failure()
+        match said:
+            case Status():
+                self._begin_if_silent(said.state)
+                self._status(said.state, said.parts, said.metadata)
+            case Chunk():
+                self._begin_if_silent(TaskState.WORKING, speaks=True)
+                self._chunk(said)
+            case Reply():
+                self._reply(said)
+        self._schedule()
+
+    def _begin_if_silent(self, coming: TaskState, *, speaks: bool = False) -> None:
+        """The first word of a run is WORKING, unless it says so itself or refuses at once."""
+        self._batch.reveal = self.is_task = True
+        if self.state in INTERRUPTED or self.state is TaskState.SUBMITTED:
+            if speaks or coming in {TaskState.COMPLETED, TaskState.FAILED} | INTERRUPTED:
+                self._status(TaskState.WORKING)
+
+    def _status(
+        self,
+        state: TaskState,
+        parts: tuple[Part, ...] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.state = advance(self.state, state)
+        message = self._message(parts, metadata) if parts else ""
+        at = log.now()
+        self._batch.status = (state, at, message)
+        self._batch.events.append(
+            NewEvent(EventKind.STATUS, log.status_body(state, at, message), state)
+        )
+
+    def _message(self, parts: tuple[Part, ...], metadata: Mapping[str, Any] | None) -> str:
+        return write(
+            Message(
+                message_id=secrets.token_hex(16),
+                context_id=self._run.context_id,
+                task_id=self._run.task_id if self.is_task else None,
+                role=Role.AGENT,
+                parts=parts,
+                metadata=metadata,
+            )
+        ).decode()
+
+    def _chunk(self, chunk: Chunk) -> None:
+        artifact = self._place(chunk)
+        self.answer_begun = self.answer_begun or chunk.artifact_id == self.answer
+        body = self._body(chunk, last=chunk.last)
+        self._batch.events.append(NewEvent(EventKind.ARTIFACT, body))
+        if artifact.bodies is not None:
+            artifact.bodies.append(body)
+        artifact.open = True
+        if chunk.last:
+            self._close(chunk.artifact_id)
+
+    @staticmethod
+    def _body(chunk: Chunk, *, last: bool) -> str:
+        update = ArtifactUpdate(
+            artifact=Artifact(
+                artifact_id=chunk.artifact_id,
+                name=chunk.name,
+                description=chunk.description,
+                parts=chunk.parts,
+                metadata=chunk.metadata,
+                extensions=chunk.extensions,
+            ),
+            append=chunk.append,
+            last_chunk=last,
+        )
+        return write(update).decode()
+
+    def _place(self, chunk: Chunk) -> _Artifact:
+        """The artifact a chunk belongs to; one that begins gets its row with this batch."""
+        known = self._artifacts.get(chunk.artifact_id)
+        if known is not None and chunk.append:
+            return known
+        position = known.position if known else len(self._artifacts)
+        begun = self._artifacts[chunk.artifact_id] = _Artifact(position, open_=True)
+        begun.bodies = []
+        self._batch.artifacts = [r for r in self._batch.artifacts if r.position != position]
+        row = ArtifactRow(position, chunk.artifact_id, len(self._batch.events))
+        self._batch.artifacts.append(row)
+        return begun
+
+    def _close(self, artifact_id: str) -> None:
+        """The artifact is whole: fold it here if this batch has all of it, else in the store."""
+        artifact = self._artifacts[artifact_id]
+        artifact.open = False
+        if artifact.bodies is None:
+            self._batch.closed.append(artifact.position)
+            return
+        whole = assemble(artifact.bodies)[artifact_id].decode()
+        self._batch.artifacts = [
+            ArtifactRow(row.position, row.artifact_id, row.offset, whole)
+            if row.position == artifact.position
+            else row
+            for row in self._batch.artifacts
+        ]
+
+    def _reply(self, reply: Reply) -> None:
+        if self.is_task:  # too late for a Message: it is the task's closing word
+            self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
+            return
+        body = self._message(reply.parts, reply.metadata)
+        self._batch.events.append(NewEvent(EventKind.MESSAGE, body))
+        self._status(TaskState.COMPLETED)
+
+    def finish(self, memory: Mapping[str, Any], end: RunEnd) -> None:
+        """The run is over: close what is open, complete what is not ended or waiting, let go of the task."""
+        self._mark_last_chunk()
+        for artifact_id, artifact in self._artifacts.items():
+            if artifact.open:
+                self._close(artifact_id)
+        if self.state not in TERMINAL | INTERRUPTED:
+            self._begin_if_silent(TaskState.COMPLETED)
+            self._status(TaskState.COMPLETED)
+        kept = write(memory).decode() if memory else ""
+        if kept != self._memory:
+            self._batch.memory = self._memory = kept
+        self._batch.end = end
+        self._schedule()
+
+    def _mark_last_chunk(self) -> None:
+        """The answer's last piece says so, if it has not left yet."""
+        answer = self._artifacts.get(self.answer)
+        if answer is None or not answer.open or not self._batch.events:
+            return
+        event = self._batch.events[-1]
+        opening = f'{{"artifact":{{"artifactId":"{self.answer}"'
+        if event.kind is EventKind.ARTIFACT and event.body.startswith(opening):
+            body = event.body[:-1] + ',"lastChunk":true}'
+            self._batch.events[-1] = NewEvent(EventKind.ARTIFACT, body)
+
+    def _schedule(self) -> None:
+        if self._flusher is None:
+            self._flusher = asyncio.create_task(self._flush())
+
+    def _raise_failure(self) -> None:
+        if self._flusher is not None and self._flusher.done():
+            flusher, self._flusher = self._flusher, None
+            flusher.result()
+
+    async def _flush(self) -> None:
+        await asyncio.sleep(0)  # hear the agent out
+        while self._batch.events or self._batch.end:
+            batch, self._batch = self._batch, self._new_batch()
+            for artifact in self._artifacts.values():
+                artifact.bodies = None  # what comes now is in another batch
+            await hop(append, batch)
+
+    @property
+    def full(self) -> bool:
+        """Should the agent wait?"""
+        return len(self._batch.events) >= MOST_WAITING
+
+    async def written(self) -> None:
+        """Wait until everything said is in the log. Raises Fenced, Overloaded."""
+        while self._flusher is not None:
+            flusher = self._flusher
+            await asyncio.shield(flusher)
+            if self._flusher is flusher:
+                self._flusher = None
+            if self._batch.events or self._batch.end:
+                self._schedule()
+
+    async def room(self) -> None:
+        """Let the database keep up, and other agents have the loop."""
+        if self.full:
+            await self.written()
+        else:
+            await asyncio.sleep(0)

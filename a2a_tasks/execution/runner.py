@@ -1,0 +1,232 @@
+"""The one runner: it claims runs, drives their agents, records what they say, and keeps their leases.
+
+One a process, on one event loop: the web process's own (local runs) or that of a worker (`worker`). Heartbeats
+come from a thread of their own, so that a busy loop does not lose its leases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import threading
+import traceback
+from collections.abc import Sequence
+
+from a2a_tasks import wakeups
+from a2a_tasks.agents import AgentError, Turn, registry
+from a2a_tasks.agents.emission import Status, emission
+from a2a_tasks.conf import conf
+from a2a_tasks.execution.drive import drive
+from a2a_tasks.execution.recorder import Recorder
+from a2a_tasks.execution.turns import turn_of
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.lifecycle import TERMINAL, IllegalTransition
+from a2a_tasks.protocol.values import Part, TaskState
+from a2a_tasks.store import runs
+from a2a_tasks.store.hop import hang_up, hop, in_thread
+from a2a_tasks.store.records import Assignment, Fenced, Hold, RunEnd
+
+__all__ = ["Runner"]
+
+logger = logging.getLogger(__name__)
+
+#: Between so many words of one agent the others get the loop.
+BREATH = 50
+
+
+class _Carried:
+    """A run in this process's hands."""
+
+    def __init__(self, assignment: Assignment, task: asyncio.Task[None]) -> None:
+        self.assignment, self.task = assignment, task
+        self.turn: Turn | None = None
+
+
+class Runner:
+    """Carries up to `slots` runs of the given queues. Make it in the loop it is to run on, then `start`."""
+
+    def __init__(self, queues: Sequence[str] | None = None, *, slots: int | None = None) -> None:
+        #: The queues served: those asked for, or those of all agents.
+        self.queues = sorted(queues or {agent.queue for agent in registry.agents()} | {"agents"})
+        self._slots = int(conf.RUN_SLOTS) if slots is None else slots
+        self._loop = asyncio.get_running_loop()
+        self._carried: dict[int, _Carried] = {}
+        self._due = asyncio.Event()
+        self._beat_stop = threading.Event()
+        self._stack = contextlib.ExitStack()
+        self._elsewhere = wakeups.Subscriber(self._hear)
+        self._claimer: asyncio.Task[None] | None = None
+        self._draining = False
+        self.worker = f"{socket.gethostname()}:{os.getpid()}"
+
+    def start(self) -> None:
+        """Begin to listen, beat and claim."""
+        self._stack.enter_context(wakeups.listen(self._heard))
+        self._elsewhere.start()
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        self._claimer = asyncio.create_task(self._claim_for_ever())
+
+    # --- taking runs ------------------------------------------------------------------------
+
+    def hold(self, queue: str) -> Hold | None:
+        """A lease for a run about to be accepted, if this process has room to carry it at once."""
+        if self._draining or len(self._carried) >= self._slots or queue not in self.queues:
+            return None
+        return Hold(runs.new_token(), self.worker, float(conf.LEASE_SECONDS))
+
+    def carry(self, assignment: Assignment) -> None:
+        """Start a run this process holds."""
+        task = self._loop.create_task(self._carry(assignment))
+        self._carried[assignment.run] = _Carried(assignment, task)
+        task.add_done_callback(lambda _: self._carried.pop(assignment.run, None))
+
+    def wake(self) -> None:
+        """There may be due runs: look now. Thread-safe."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._due.set)
+
+    def _heard(self, hint: wakeups.Hint) -> None:
+        if isinstance(hint, wakeups.Due):
+            self.wake()
+        elif isinstance(hint, wakeups.Stop):
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._hear, hint)
+
+    def _hear(self, hint: wakeups.Hint) -> None:
+        if isinstance(hint, wakeups.Stop):
+            self._stop(hint.run)
+
+    def _stop(self, run: int) -> None:
+        carried = self._carried.get(run)
+        if carried is None:
+            return
+        if carried.turn is not None:
+            carried.turn._cancelled.set()  # noqa: SLF001 - the turn is ours, its flag is not the agent's
+        carried.task.cancel()
+
+    async def _claim_for_ever(self) -> None:
+        while not self._draining:
+            with contextlib.suppress(Overloaded):  # the database is away: look again
+                await self._claim()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(float(conf.POLL_SECONDS)):
+                    await self._due.wait()
+
+    async def _claim(self) -> None:
+        if not self._due.is_set():  # a quiet moment: see to the dead
+            await hop(runs.rescue, max_attempts=int(conf.MAX_ATTEMPTS))
+        self._due.clear()
+        while (room := self._slots - len(self._carried)) > 0 and not self._draining:
+            taken = await hop(
+                runs.claim,
+                self.queues,
+                worker=self.worker,
+                limit=room,
+                lease_seconds=float(conf.LEASE_SECONDS),
+            )
+            for assignment in taken:
+                self.carry(assignment)
+            if len(taken) < min(room, runs.BATCH):
+                return
+
+    # --- carrying one ---------------------------------------------------------------------
+
+    async def _carry(self, run: Assignment) -> None:
+        recorder = Recorder(run)
+        turn = turn_of(run)
+        self._carried[run.run].turn = turn
+        try:
+            end = await self._listen_to(run, turn, recorder)
+            recorder.finish(turn.memory, end)
+            await recorder.written()
+        except Fenced:
+            turn._cancelled.set()  # noqa: SLF001
+            logger.info("run %s lost its task; its agent was stopped", run.run)
+        except Overloaded as fault:  # nothing is lost: the lease ends and the run is rescued
+            logger.warning("run %s could not write: %s", run.run, fault.__cause__)
+        except asyncio.CancelledError:
+            logger.info("run %s was stopped", run.run)
+        finally:
+            self._due.set()  # a message may have queued behind this run
+
+    async def _listen_to(self, run: Assignment, turn: Turn, recorder: Recorder) -> RunEnd:
+        """Record what the agent says, to its end."""
+        agent = registry.hosted(run.scope.agent)
+        try:
+            if agent is None:
+                raise AgentError("The agent is no longer hosted here.")
+            async with contextlib.aclosing(drive(agent, turn)) as words:
+                await self._record(words, recorder, replies=agent.replies_directly)
+        except (Fenced, Overloaded, asyncio.CancelledError):
+            raise
+        except Exception as fault:  # noqa: BLE001 - whatever an agent raises fails its task, and only that
+            return self._failed(run, recorder, fault)
+        return RunEnd()
+
+    async def _record(self, words: object, recorder: Recorder, *, replies: bool) -> None:
+        count = 0
+        if not replies and recorder.state is TaskState.SUBMITTED:
+            recorder.say(Status(TaskState.WORKING))
+        async for word in words:  # type: ignore[attr-defined]
+            recorder.say(emission(word, answer=recorder.answer, begun=recorder.answer_begun))
+            count += 1
+            if recorder.full or count % BREATH == 0:
+                await recorder.room()
+            if recorder.state in TERMINAL:
+                return
+
+    def _failed(self, run: Assignment, recorder: Recorder, fault: Exception) -> RunEnd:
+        text = str(fault) if isinstance(fault, AgentError) else "The agent failed."
+        if not isinstance(fault, AgentError):
+            logger.error("run %s of %s failed", run.run, run.scope.agent, exc_info=fault)
+        with contextlib.suppress(IllegalTransition):  # it had ended its task already
+            recorder.say(Status(TaskState.FAILED, (Part(text=text),)))
+        return RunEnd("failed", "".join(traceback.format_exception(fault)))
+
+    # --- keeping and giving back ------------------------------------------------------------
+
+    def _beat(self) -> None:
+        """The heartbeat thread: extend every lease; stop the agents of those that are gone."""
+        try:
+            while not self._beat_stop.wait(float(conf.BEAT_SECONDS)):
+                self._beat_once()
+        finally:
+            hang_up()
+
+    def _beat_once(self) -> None:
+        held = {c.assignment.token: run for run, c in list(self._carried.items())}
+        if not held:
+            return
+        try:
+            alive = in_thread(runs.heartbeat, list(held))
+        except Exception as fault:  # noqa: BLE001 - the thread must outlive whatever it is
+            logger.warning("no heartbeat: %r", fault.__cause__ or fault)
+            return
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            for token in held.keys() - alive:
+                self._loop.call_soon_threadsafe(self._hear, wakeups.Stop(held[token]))
+
+    async def drain(self) -> None:
+        """Stop claiming, let runs finish for the drain time, then hand the rest back for others to start."""
+        self._draining = True
+        if self._claimer:
+            self._claimer.cancel()
+        tasks = [carried.task for carried in self._carried.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=float(conf.DRAIN_SECONDS))
+        await self._hand_back()
+        self._beat_stop.set()
+        self._stack.close()
+        await self._elsewhere.close()
+
+    async def _hand_back(self) -> None:
+        left = [carried for carried in self._carried.values() if not carried.task.done()]
+        tokens = [carried.assignment.token for carried in left]
+        for carried in left:
+            carried.task.cancel()
+        if left:
+            await asyncio.wait([carried.task for carried in left], timeout=1.0)
+            await hop(runs.hand_back, tokens)

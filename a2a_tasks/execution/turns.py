@@ -1,0 +1,76 @@
+"""From an assignment to the turn an agent sees, and the request's small print that travels with a run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from a2a_tasks.agents.turn import Later, Turn
+from a2a_tasks.caller import Caller
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.requests import SendMessageRequest
+from a2a_tasks.protocol.values import UNSET, Message, Task
+from a2a_tasks.store.hop import hop
+from a2a_tasks.store.records import Assignment
+from a2a_tasks.store.tasks import find, references
+
+__all__ = ["RunRequest", "run_request", "turn_of"]
+
+_message = msgspec.json.Decoder(Message).decode
+
+
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a request said beside its message, as stored with the run."""
+
+    accepted_output_modes: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+    extensions: tuple[str, ...] = ()
+    principal: str = ""
+    tenant: str = ""
+
+
+_run_request = msgspec.json.Decoder(RunRequest).decode
+
+
+def run_request(request: SendMessageRequest, caller: Caller, extensions: tuple[str, ...]) -> str:
+    """The small print of a request, as JSON for the run's row."""
+    return write(
+        RunRequest(
+            accepted_output_modes=request.accepted_output_modes,
+            metadata=dict(request.metadata or {}),
+            extensions=extensions,
+            principal=caller.principal,
+            tenant=caller.tenant,
+        )
+    ).decode()
+
+
+def turn_of(run: Assignment) -> Turn:
+    """The turn of a run; history and references are read when the agent asks."""
+    said = _run_request(run.request or "{}")
+    message = _message(run.input)
+    loop = asyncio.get_running_loop()
+
+    async def history() -> list[Message]:
+        found = await hop(find, run.scope, run.task_id)
+        stored = [] if found is None or found.view.history is UNSET else found.view.history
+        return [_message(text) for text in stored] or [message]
+
+    async def refers_to() -> list[Task]:
+        return await hop(references, run.scope, message.reference_task_ids)
+
+    return Turn(
+        message=message,
+        task_id=run.task_id,
+        context_id=run.context_id,
+        caller=Caller(principal=said.principal, tenant=said.tenant),
+        history=Later(history, loop),
+        references=Later(refers_to, loop),
+        memory=msgspec.json.decode(run.memory) if run.memory else {},
+        attempt=run.attempt,
+        accepted_output_modes=said.accepted_output_modes,
+        metadata=said.metadata,
+        extensions=said.extensions,
+    )

@@ -1,0 +1,30 @@
+"""What an operation is told beside its request: which agent, who asks, what was negotiated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from a2a_tasks.agents import Agent
+from a2a_tasks.caller import Caller, Scope
+
+__all__ = ["Call"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """The circumstances of one request."""
+
+    agent: Agent
+    caller: Caller
+    #: Code of the dialect spoken, kept with the tasks it makes.
+    dialect: str = "v10"
+    #: URIs of the extensions in force.
+    extensions: tuple[str, ...] = ()
+    #: `Last-Event-ID`: the client has seen the log up to here.
+    last_event_id: int | None = None
+    #: Base URL of the host as the client sees it, for cards.
+    base_url: str = ""
+
+    def scope(self, tenant: str) -> Scope:
+        """The drawer this caller's objects lie in."""
+        return self.caller.scope(self.agent.slug, tenant)

@@ -1,0 +1,157 @@
+"""Accepting a message and following what becomes of it: the common half of the two sends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable
+
+from a2a_tasks.execution import dispatch
+from a2a_tasks.execution.turns import run_request
+from a2a_tasks.conf import conf
+from a2a_tasks.operations.call import Call
+from a2a_tasks.protocol.errors import (
+    ContentTypeNotSupported,
+    InvalidParams,
+    PushNotificationNotSupported,
+    TaskNotFound,
+)
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
+from a2a_tasks.protocol.requests import SendMessageRequest
+from a2a_tasks.protocol.values import UNSET, Message, Part, Raw, Task, TaskState, replace
+from a2a_tasks.store import log
+from a2a_tasks.store.accept import accept
+from a2a_tasks.store.hop import hop
+from a2a_tasks.store.records import Accepted, NewTask
+from a2a_tasks.store.reply import reply
+from a2a_tasks.store.tasks import reveal
+from a2a_tasks.streaming.follow import Follower
+
+__all__ = ["Conversation", "converse"]
+
+
+class Conversation:
+    """An accepted message, the run that answers it, and a reader of the log from there on."""
+
+    def __init__(self, accepted: Accepted, follower: Follower, *, is_task: bool) -> None:
+        self.accepted, self.follower = accepted, follower
+        self._decided = is_task
+        self.heard: list[Recorded] = []
+
+    @property
+    def task(self) -> Task:
+        """The task after everything heard so far."""
+        return fold(self.accepted.view, self.heard)
+
+    async def first(self) -> Task | Raw:
+        """The task as it was accepted, or the direct Message of an agent that answers with one.
+
+        Waits for the first word of an agent that may; when that takes too long, it has to be a task.
+        """
+        if self._decided:
+            return self.accepted.view
+        self.heard += await self.follower.next(float(conf.FIRST_WORD_SECONDS))
+        self._decided = True
+        if self.heard and self.heard[0].kind is EventKind.MESSAGE:
+            return Raw(self.heard[0].body.encode())
+        if not self.heard:
+            await hop(reveal, self.accepted.task)
+        return self.accepted.view
+
+    async def settled(self) -> Task:
+        """The task once it has ended or waits for the client, or as it is after the longest block."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(float(conf.MAX_BLOCK_SECONDS)):
+                while not self.follower.done:
+                    self.heard += await self.follower.next()
+        return self.task
+
+
+def _settles(accepted: Accepted, *, at_auth: bool) -> Callable[[Recorded], bool]:
+    stops = TERMINAL | {TaskState.INPUT_REQUIRED} | ({TaskState.AUTH_REQUIRED} if at_auth else set())
+
+    def until(event: Recorded) -> bool:
+        """The end of this message's turn: the task ended, or its own run asks something."""
+        if event.kind is EventKind.MESSAGE or event.state in TERMINAL:
+            return True
+        return event.state in stops and event.run == accepted.run
+
+    return until
+
+
+@contextlib.asynccontextmanager
+async def converse(
+    request: SendMessageRequest, call: Call, *, at_auth: bool
+) -> AsyncIterator[Conversation]:
+    """Accept the message, have it run, and follow the log to the end of its turn.
+
+    `at_auth`: does the turn also end at auth-required? Raises what the request deserves: TaskNotFound,
+    UnsupportedOperation, InvalidParams, ContentTypeNotSupported, PushNotificationNotSupported.
+    """
+    _check(request, call)
+    accepted = await _accept(request, call)
+    run = accepted.assignment
+    is_task = bool(request.message.task_id) or not call.agent.replies_directly
+    follower = Follower(
+        accepted.task,
+        after=accepted.number,
+        until=_settles(accepted, at_auth=at_auth),
+        fresh=run is not None,
+    )
+    try:
+        await follower.__aenter__()
+    finally:
+        if run is not None:  # it is ours already: whatever becomes of this request, it runs
+            dispatch.carry(run)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(follower.close)
+        yield Conversation(accepted, follower, is_task=is_task)
+
+
+def _check(request: SendMessageRequest, call: Call) -> None:
+    if request.push_config is not None:
+        raise PushNotificationNotSupported
+    if len(request.message.parts) > conf.MAX_PARTS:
+        raise InvalidParams.field("message.parts", f"must have at most {conf.MAX_PARTS} parts")
+    for part in request.message.parts:
+        media_type = _media_type(part)
+        if not call.agent.accepts(media_type):
+            raise ContentTypeNotSupported(f"The agent does not take {media_type}", mediaType=media_type)
+
+
+def _media_type(part: Part) -> str:
+    if part.media_type:
+        return part.media_type
+    if part.text is not UNSET:
+        return "text/plain"
+    return "application/octet-stream" if part.data is UNSET else "application/json"
+
+
+async def _accept(request: SendMessageRequest, call: Call) -> Accepted:
+    asked = request.message
+    if asked.task_id and "\x00" in asked.task_id:
+        raise TaskNotFound(taskId=asked.task_id)
+    task_id = asked.task_id or str(uuid.uuid4())
+    context_id = asked.context_id or ("" if asked.task_id else str(uuid.uuid4()))
+    new = _new(request, call, task_id, context_id)
+    return await hop(reply if asked.task_id else accept, new)
+
+
+def _new(request: SendMessageRequest, call: Call, task_id: str, context_id: str) -> NewTask:
+    stored: Message = replace(request.message, task_id=task_id, context_id=context_id or None)
+    return NewTask(
+        scope=call.scope(request.tenant),
+        id=task_id,
+        context_id=context_id,
+        message=write(stored).decode(),
+        role=stored.role.value,
+        at=log.now(),
+        dialect=call.dialect,
+        queue=call.agent.queue,
+        request=run_request(request, call.caller, call.extensions),
+        is_task=not call.agent.replies_directly,
+        hold=dispatch.hold(call.agent.queue),
+    )
+

@@ -1,0 +1,31 @@
+"""GetExtendedAgentCard (A2A 1.0 §3.1.11): for authenticated callers of agents that have one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from a2a_tasks.agents.cards import card_of
+from a2a_tasks.operations.call import Call
+from a2a_tasks.protocol.errors import (
+    ExtendedAgentCardNotConfigured,
+    Unauthenticated,
+    UnsupportedOperation,
+)
+from a2a_tasks.protocol.requests import GetExtendedAgentCardRequest
+
+__all__ = ["get_extended_agent_card"]
+
+
+async def get_extended_agent_card(
+    request: GetExtendedAgentCardRequest, call: Call
+) -> Mapping[str, Any]:
+    """The fuller card. Raises UnsupportedOperation, Unauthenticated, ExtendedAgentCardNotConfigured."""
+    if not call.agent.has_extended_card:
+        raise UnsupportedOperation("The agent has no extended card")
+    if call.caller.anonymous:
+        raise Unauthenticated
+    card = call.agent.extended_card(card_of(call.agent, call.base_url), call.caller)
+    if card is None:
+        raise ExtendedAgentCardNotConfigured
+    return card

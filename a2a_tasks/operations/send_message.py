@@ -1,0 +1,22 @@
+"""SendMessage (A2A 1.0 §3.1.1): a Task when it has settled, or at once if asked so, or a direct Message."""
+
+from __future__ import annotations
+
+from a2a_tasks.operations.call import Call
+from a2a_tasks.operations.conversation import converse
+from a2a_tasks.operations.history import trimmed
+from a2a_tasks.protocol.requests import SendMessageRequest
+from a2a_tasks.protocol.values import Raw, Task
+
+__all__ = ["send_message"]
+
+
+async def send_message(request: SendMessageRequest, call: Call) -> Task | Raw:
+    """Accept a message. Returns the Task, or the direct Message as JSON."""
+    async with converse(request, call, at_auth=True) as conversation:
+        first = await conversation.first()
+        if isinstance(first, Raw):
+            return first
+        if request.return_immediately:
+            return trimmed(conversation.task, request.history_length)
+        return trimmed(await conversation.settled(), request.history_length)

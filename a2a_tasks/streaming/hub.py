@@ -1,0 +1,186 @@
+"""One listener and one read a process and task, however many follow it.
+
+A Feed keeps the newest events of one followed task. Committed events of this process come in directly; for those of
+others a hint says how far the log goes and the feed reads it. A follower keeps a number, not a queue: whoever falls
+behind the feed's memory reads the log from its number. Every feed also polls, so lost hints only cost time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator
+
+from a2a_tasks import lifetime, wakeups
+from a2a_tasks.conf import conf
+from a2a_tasks.protocol.dialects import Dialect
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.store import log
+from a2a_tasks.store.hop import hop
+
+__all__ = ["Feed", "Hub", "hub"]
+
+logger = logging.getLogger(__name__)
+
+
+class Feed:
+    """The newest events of one task, in this process."""
+
+    def __init__(self, task: int, known: int) -> None:
+        self.task, self.followers = task, 0
+        #: Events up to here are in `tail` or older than it; nothing newer was seen.
+        self.end = known
+        self._tail: deque[Recorded] = deque()
+        self._most = int(conf.FEED_EVENTS)
+        self._reading = asyncio.Lock()
+        self._changed: asyncio.Future[None] | None = None
+        self._frames: dict[tuple[str, int], bytes] = {}
+
+    def push(self, events: list[Recorded]) -> None:
+        """Take events in; those that do not follow what is known are left to a read."""
+        fresh = [event for event in events if event.number > self.end]
+        if not fresh or fresh[0].number != self.end + 1:
+            return
+        self._tail.extend(fresh)
+        self.end = fresh[-1].number
+        while len(self._tail) > self._most:
+            gone = self._tail.popleft()
+            for key in [key for key in self._frames if key[1] == gone.number]:
+                del self._frames[key]
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+        self._changed = None
+
+    async def changed(self) -> None:
+        """Wait until events came in."""
+        if self._changed is None:
+            self._changed = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._changed)
+
+    async def catch_up(self) -> None:
+        """Read what the log has beyond what is known; concurrent calls share one read."""
+        if self._reading.locked():
+            async with self._reading:
+                return
+        async with self._reading:
+            while events := await hop(log.read_after, self.task, self.end):
+                self.push(events)
+                if len(events) < log.SLICE:
+                    return
+
+    async def after(self, number: int) -> list[Recorded]:
+        """Events after a number, from memory or, for one far behind, from the log; may be none."""
+        if number >= self.end:
+            return []
+        first = self.end - len(self._tail) + 1
+        if number + 1 < first:
+            return await hop(log.read_after, self.task, number)
+        skip = number + 1 - first
+        return [event for index, event in enumerate(self._tail) if index >= skip]
+
+    def frame(self, dialect: Dialect, task_id: str, context_id: str, event: Recorded) -> bytes:
+        """The event as a dialect says it, encoded once for all who follow."""
+        key = (dialect.code, event.number)
+        found = self._frames.get(key)
+        if found is None:
+            found = dialect.event(task_id, context_id, event)
+            if self.followers > 1 and event.number > self.end - len(self._tail):
+                self._frames[key] = found
+        return found
+
+
+class Hub:
+    """The feeds of one event loop."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[int, Feed] = {}
+        self._loop = asyncio.get_running_loop()
+        self._elsewhere = wakeups.Subscriber(self._hear)
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(wakeups.listen(self._heard))
+        self._poller = asyncio.create_task(self._poll())
+        self._tasks: set[asyncio.Task[None]] = set()
+        lifetime.on_stop(self.close)
+
+    def _heard(self, hint: wakeups.Hint) -> None:
+        """Any thread: bring the hint to the loop, if anybody here follows that task."""
+        if isinstance(hint, wakeups.Committed) and hint.task in self._feeds:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody follows any more
+                self._loop.call_soon_threadsafe(self._hear, hint)
+
+    def _hear(self, hint: wakeups.Hint) -> None:
+        if not isinstance(hint, wakeups.Committed) or (feed := self._feeds.get(hint.task)) is None:
+            return
+        feed.push(list(hint.events))
+        if feed.end < hint.last:
+            self._spawn(feed)
+
+    def _spawn(self, feed: Feed) -> None:
+        task = asyncio.create_task(self._catch_up(feed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _catch_up(self, feed: Feed) -> None:
+        with contextlib.suppress(Overloaded):  # the database is away; the poll tries again
+            await feed.catch_up()
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(conf.POLL_SECONDS)
+            if not self._feeds:
+                continue
+            try:
+                numbers = await hop(log.last_numbers, list(self._feeds))
+            except Overloaded:
+                continue
+            for task, last in numbers.items():
+                feed = self._feeds.get(task)
+                if feed is not None and feed.end < last:
+                    self._spawn(feed)
+
+    @contextlib.asynccontextmanager
+    async def feed(self, task: int, *, known: int, fresh: bool = False) -> AsyncIterator[Feed]:
+        """The feed of a task while somebody follows it, beginning after event `known`.
+
+        `fresh` promises that nobody but this process can have written since `known` was read.
+        """
+        feed = self._feeds.get(task)
+        if feed is None:
+            feed = self._feeds[task] = Feed(task, known)
+        feed.followers += 1
+        try:
+            if not fresh:
+                await self._elsewhere.follow(wakeups.channel(task))
+                await self._catch_up(feed)
+            yield feed
+        finally:
+            feed.followers -= 1
+            if not feed.followers:
+                self._feeds.pop(task, None)
+            if not fresh:
+                await self._elsewhere.unfollow(wakeups.channel(task))
+
+    async def close(self) -> None:
+        """Stop listening and polling."""
+        self._stack.close()
+        self._poller.cancel()
+        await self._elsewhere.close()
+
+
+_hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = weakref.WeakKeyDictionary()
+
+
+def hub() -> Hub:
+    """The hub of the running loop."""
+    loop = asyncio.get_running_loop()
+    found = _hubs.get(loop)
+    if found is None:
+        found = _hubs[loop] = Hub()
+    return found

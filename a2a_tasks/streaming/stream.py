@@ -1,0 +1,52 @@
+"""A stream as a binding sends it: one first item, then the events of a follower, nothing of any wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from a2a_tasks.protocol.lifecycle import EventKind, Recorded
+from a2a_tasks.protocol.values import Raw, Task
+from a2a_tasks.streaming.follow import Follower
+
+__all__ = ["EventStream"]
+
+SHOWN = (EventKind.STATUS, EventKind.ARTIFACT)
+
+
+class EventStream:
+    """What SendStreamingMessage and SubscribeToTask answer with. Close it when the client is gone."""
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        context_id: str,
+        first: Task | Raw | None,
+        number: int,
+        follower: Follower,
+        close: Callable[[], Awaitable[None]],
+        heard: list[Recorded] | None = None,
+    ) -> None:
+        self.task_id, self.context_id = task_id, context_id
+        #: The Task (or the one direct Message) to begin with; None when a client resumes after an event.
+        self.first, self.number = first, number
+        self.follower = follower
+        #: Await it when the stream has ended or the client is gone.
+        self.close = close
+        self._heard = heard or []
+
+    async def batches(self, idle_seconds: float) -> AsyncIterator[list[Recorded]]:
+        """Events to be shown, in order, to the end of the stream; an empty list after a quiet while."""
+        if isinstance(self.first, Raw):
+            return
+        if self._heard:
+            yield self._shown(self._heard)
+        while not self.follower.done:
+            events = await self.follower.next(idle_seconds)
+            shown = self._shown(events)
+            if shown or not events:
+                yield shown
+
+    @staticmethod
+    def _shown(events: list[Recorded]) -> list[Recorded]:
+        return [event for event in events if event.kind in SHOWN]

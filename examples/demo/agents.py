@@ -1,0 +1,195 @@
+"""The demo agent obeys the first word of the text; conformance kits drive it by message id (`conformance.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from a2a_tasks.agents import (
+    Agent,
+    AgentError,
+    Extension,
+    Part,
+    Provider,
+    Skill,
+    Turn,
+    data,
+    file,
+    link,
+)
+from examples.demo import conformance
+
+Words = AsyncIterator[Any]
+
+
+async def echo(turn: Turn, argument: str) -> Words:
+    yield turn.artifact(argument, id="echo", name="echo")
+
+
+async def chunks(turn: Turn, argument: str) -> Words:
+    """`chunks N [DELAY]`: after DELAY seconds, one artifact in N pieces; piece i holds `#i;`."""
+    number, _, delay = argument.partition(" ")
+    if not number.isdecimal() or not 1 <= int(number) <= 100_000:
+        raise AgentError("chunks N [DELAY]: N must be from 1 to 100000")
+    if delay:
+        yield turn.working()
+        await asyncio.sleep(seconds(delay))
+    stream, last = turn.stream("chunks"), int(number) - 1
+    for i in range(last + 1):
+        yield stream.write(f"#{i};".ljust(32, "."), last=i == last)
+
+
+def seconds(text: str) -> float:
+    """A number of seconds up to a day. Raises AgentError."""
+    try:
+        found = float(text)
+    except ValueError:
+        raise AgentError(f"{text!r} is not a number of seconds") from None
+    if not 0 <= found <= 86_400:  # also false for NaN
+        raise AgentError("seconds must be from 0 to 86400")
+    return found
+
+
+async def sleep(turn: Turn, argument: str) -> Words:
+    yield turn.working(f"Sleeping {argument} s")
+    await asyncio.sleep(seconds(argument))
+    yield turn.artifact(f"Slept {argument} s", id="sleep", name="sleep")
+
+
+async def ask(turn: Turn, argument: str) -> Words:
+    turn.memory["asked"] = argument
+    yield turn.ask(argument or "What is it?")
+
+
+async def auth(turn: Turn, argument: str) -> Words:
+    turn.memory["asked"] = argument
+    yield turn.need_auth(f"A credential is needed: {argument}" if argument else "A credential is needed")
+
+
+async def reject(turn: Turn, argument: str) -> Words:
+    yield turn.reject(argument or "Rejected")
+
+
+async def fail(turn: Turn, argument: str) -> Words:
+    yield turn.fail(argument or "Failed")
+
+
+async def message(turn: Turn, argument: str) -> Words:
+    yield turn.reply(argument or "Hello")
+
+
+async def send_file(turn: Turn, argument: str) -> Words:
+    content = (argument or "A small file of the demo agent.\n").encode()
+    yield turn.artifact(file(content, "demo.txt", "text/plain"), id="file", name="file")
+    url = "https://example.com/demo.txt"
+    yield turn.artifact(
+        link(url, filename="demo.txt", media_type="text/plain"), id="link", name="link"
+    )
+
+
+async def send_data(turn: Turn, argument: str) -> Words:
+    yield turn.artifact(data({"said": argument, "length": len(argument)}), id="data", name="data")
+
+
+async def anything(turn: Turn, argument: str) -> Words:
+    """Whatever was said, politely, with its parts given back as they came."""
+    greeting = "You sent this. Try: echo X, chunks N, sleep S, ask X, auth X, reject X, fail X, "
+    yield turn.artifact(
+        Part(text=f"{greeting}message X, file, data."), *turn.parts, id="parts", name="parts"
+    )
+
+
+VERBS: dict[str, Callable[[Turn, str], Words]] = {
+    "echo": echo,
+    "chunks": chunks,
+    "sleep": sleep,
+    "slow": sleep,
+    "ask": ask,
+    "auth": auth,
+    "reject": reject,
+    "fail": fail,
+    "message": message,
+    "file": send_file,
+    "data": send_data,
+}
+
+
+async def answer_asked(turn: Turn) -> Words:
+    """The turn after `ask` or `auth`."""
+    del turn.memory["asked"]
+    yield turn.artifact(turn.text or "Thank you.", name="answer", id=f"answer-{turn.message.message_id}")
+
+
+def obey(turn: Turn) -> Words:
+    """The answer to a turn, by message id, by what was asked before, or by the first word."""
+    script = conformance.script(turn)
+    if script is not None:
+        return script
+    if "asked" in turn.memory:
+        return answer_asked(turn)
+    verb, _, argument = turn.text.strip().partition(" ")
+    return VERBS.get(verb, anything)(turn, argument.strip())
+
+
+class Demo(Agent):
+    """The default agent of the embedded host."""
+
+    name = "Demo"
+    description = "Obeys the first word: echo, chunks, sleep, ask, auth, reject, fail, message, file, data."
+    provider = Provider("A2A host", "https://example.com")
+    default_input_modes = ("text/plain", "*/*")
+    default_output_modes = ("text/plain", "application/json")
+    replies_directly = True
+    skills = [
+        Skill(
+            "echo",
+            "Echo",
+            "Gives the text back as an artifact",
+            tags=["demo", "text"],
+            examples=["echo hello"],
+        ),
+        Skill(
+            "chunks",
+            "Chunks",
+            "Streams one artifact in N pieces",
+            tags=["demo", "streaming"],
+            examples=["chunks 10"],
+        ),
+        Skill(
+            "conversation",
+            "Conversation",
+            "Asks, waits, fails, rejects or replies directly, as told",
+            tags=["demo", "multi-turn"],
+            examples=["ask What is your name?", "sleep 3", "message hi"],
+        ),
+    ]
+
+    async def run(self, turn: Turn) -> Words:
+        """Obey."""
+        async for said in obey(turn):
+            yield said
+
+
+class Bare(Demo):
+    """No capability at all: what conformance kits test refusals with. Off by default."""
+
+    slug = "bare"
+    name = "Bare"
+    description = "The demo agent without streaming."
+    streaming = False
+
+
+class Strict(Demo):
+    """Requires an extension of every client. Off by default."""
+
+    slug = "strict"
+    name = "Strict"
+    description = "The demo agent for clients that announce its required extension."
+    extensions = (
+        Extension(
+            "urn:a2a:tck:required-extension",
+            description="Must be announced in A2A-Extensions.",
+            required=True,
+        ),
+    )

@@ -1,0 +1,107 @@
+"""What conformance kits expect, by the start of the message id, or of the text (the YAML suite ACTS)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from a2a_tasks.agents import Turn, data, file, link
+
+Words = AsyncIterator[Any]
+TEXT = "Generated text content"
+LONG_SECONDS = 10.0
+
+
+async def complete(turn: Turn) -> Words:
+    yield turn.complete("Hello from TCK")
+
+
+async def require_input(turn: Turn) -> Words:
+    yield turn.ask("More input is required")
+
+
+async def artifact_text(turn: Turn) -> Words:
+    yield turn.artifact(TEXT, id="text", name="text")
+
+
+async def artifact_file(turn: Turn) -> Words:
+    yield turn.artifact(file(TEXT.encode(), "output.txt", "text/plain"), id="file", name="file")
+
+
+async def artifact_file_url(turn: Turn) -> Words:
+    part = link("https://example.com/output.txt", filename="output.txt", media_type="text/plain")
+    yield turn.artifact(part, id="file-url", name="file-url")
+
+
+async def artifact_data(turn: Turn) -> Words:
+    yield turn.artifact(data({"key": "value", "count": 42}), id="data", name="data")
+
+
+async def direct(turn: Turn) -> Words:
+    yield turn.reply("Direct message response")
+
+
+async def reject(turn: Turn) -> Words:
+    yield turn.reject("Rejected as asked")
+
+
+async def fail(turn: Turn) -> Words:
+    yield turn.fail("Failed as asked")
+
+
+async def require_auth(turn: Turn) -> Words:
+    yield turn.need_auth("A credential is required")
+
+
+async def basic_stream(turn: Turn) -> Words:
+    yield turn.working()
+    yield turn.artifact(TEXT, id="text", name="text")
+
+
+async def chunked_stream(turn: Turn) -> Words:
+    yield turn.working()
+    stream = turn.stream("chunked")
+    for word in ("Generated ", "text ", "content"):
+        yield stream.write(word, last=word == "content")
+
+
+async def long_running(turn: Turn) -> Words:
+    """Works for a while and says so every half second, so that subscribers have something to see."""
+    for step in range(int(LONG_SECONDS * 2)):
+        yield turn.working(f"Step {step + 1}")
+        await asyncio.sleep(0.5)
+    yield turn.complete("Done")
+
+
+#: Longer prefixes come before their own beginnings.
+SCRIPTS: tuple[tuple[str, Callable[[Turn], Words]], ...] = (
+    ("tck-complete-task", complete),
+    ("tck-input-required", require_input),
+    ("tck-multi-turn", require_input),
+    ("tck-artifact-text", artifact_text),
+    ("tck-artifact-file-url", artifact_file_url),
+    ("tck-artifact-file", artifact_file),
+    ("tck-artifact-data", artifact_data),
+    ("tck-message-response", direct),
+    ("tck-stream-002", direct),
+    ("tck-stream-artifact-file", artifact_file),
+    ("tck-stream-artifact-chunked", chunked_stream),
+    ("tck-stream-chunked", chunked_stream),
+    ("tck-stream-", basic_stream),
+    ("tck-reject-task", reject),
+    ("tck-task-failure", fail),
+    ("tck-auth-required", require_auth),
+    ("tck-long-running", long_running),
+    ("tck-cancel", long_running),
+    ("test-resubscribe-message-id", long_running),
+)
+
+
+def script(turn: Turn) -> Words | None:
+    """The script a kit asks for, or None."""
+    for asked in (turn.message.message_id, turn.text):
+        for prefix, run in SCRIPTS:
+            if asked.startswith(prefix):
+                return run(turn)
+    return None
