@@ -12,12 +12,20 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from a2a_tasks.admin.paging import NEWEST, newest, split
+from a2a_tasks.agents import registry
 from a2a_tasks.models import RunStatus
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 
-__all__ = ["AgentFilter", "CreatedFilter", "DialectFilter", "NewestAgentFilter", "RunStatusFilter", "StateFilter"]
+__all__ = [
+    "AgentFilter",
+    "CreatedFilter",
+    "DialectFilter",
+    "NewestAgentFilter",
+    "RunStatusFilter",
+    "StateFilter",
+]
 
 Choices = Iterable[tuple[str, str]]
 Rows = QuerySet[Any]
@@ -80,7 +88,11 @@ class CreatedFilter(SimpleListFilter):
     }
 
     def __init__(
-        self, request: HttpRequest, params: dict[str, list[str]], model: Any, model_admin: ModelAdmin[Any]
+        self,
+        request: HttpRequest,
+        params: dict[str, list[str]],
+        model: Any,
+        model_admin: ModelAdmin[Any],
     ) -> None:
         super().__init__(request, params, model, model_admin)
         self._all = model_admin.get_queryset(request)
@@ -109,11 +121,12 @@ class AgentFilter(SimpleListFilter):
     parameter_name = "agent"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List the agents that are installed here."""
-        return [(slug, slug) for slug in registry.slugs()]
+        """List the agents that are on, and the one asked for: tasks outlive their agents."""
+        slugs = {agent.slug for agent in registry.agents()} | {self.value() or ""}
+        return [(slug, slug) for slug in sorted(slugs - {""})]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        """Narrow to the agent; one that is no longer installed may be typed into the address."""
+        """Narrow to the agent."""
         return queryset.filter(agent=self.value()) if self.value() else queryset
 
 
@@ -135,7 +148,10 @@ class DialectFilter(SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
         """List the dialects spoken here."""
-        return [(dialect.code, f"{dialect.code} (A2A {version})") for version, dialect in DIALECTS.items()]
+        return [
+            (dialect.code, f"{dialect.code} (A2A {version})")
+            for version, dialect in DIALECTS.items()
+        ]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the dialect."""

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 else:
     _Paginator = Paginator  # not subscriptable while running
 
-__all__ = ["COUNTED", "NEWEST", "AtLeast", "BoundedPaginator", "NewestFirst", "bounded_count", "newest", "split"]
+__all__ = [
+    "COUNTED",
+    "NEWEST",
+    "AtLeast",
+    "BoundedPaginator",
+    "NewestFirst",
+    "bounded_count",
+    "newest",
+    "split",
+]
 
 _M = TypeVar("_M", bound=Model)
 

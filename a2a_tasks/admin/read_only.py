@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.contrib.admin.options import ShowFacets
 from django.db.models import Model
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 
 from a2a_tasks.admin.paging import BoundedPaginator, NewestFirst
 
@@ -22,9 +23,14 @@ else:
             return cls
 
 
-__all__ = ["ReadOnlyAdmin"]
+__all__ = ["ReadOnlyAdmin", "badge"]
 
 _M = TypeVar("_M", bound=Model)
+
+
+def badge(word: str) -> str:
+    """Render a state or a status as a word with a coloured dot."""
+    return render_to_string("admin/a2a_tasks/badge.html", {"word": word})
 
 
 class ReadOnlyAdmin(_ModelAdmin[_M]):
@@ -56,5 +62,5 @@ class ReadOnlyAdmin(_ModelAdmin[_M]):
         return NewestFirst
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Refuse lookups typed into the address: `?memory__contains=` would read the whole table."""
-        return False
+        """Allow the filters. A lookup typed into the address, `?memory__contains=`, would read the whole table."""
+        return lookup in {getattr(known, "parameter_name", None) for known in self.list_filter}

@@ -5,14 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, TextField
-from django.db.models.functions import Left, Length, Right
 from django.db.models.expressions import Combinable
+from django.db.models.functions import Left, Length, Right
+from django.utils import timezone
 
-__all__ = ["LIMIT", "Shown", "beginning", "duration", "ending", "shown", "size", "text_of"]
+__all__ = [
+    "LIMIT",
+    "Shown",
+    "beginning",
+    "duration",
+    "ending",
+    "moment",
+    "shown",
+    "size",
+    "text_of",
+]
 
 #: Characters of one body that are read from the database and shown.
 LIMIT = 10_000
@@ -111,3 +122,8 @@ def duration(span: timedelta) -> str:
         if count:
             words.append(f"{count} {unit}")
     return " ".join(words[:2])
+
+
+def moment(at: datetime | None) -> str:
+    """Say a moment to the second: beside a log, "noon" is no answer."""
+    return timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S") if at else ""

@@ -1,0 +1,39 @@
+"""Cancelling by hand: the operation that the API calls, once for each task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from asgiref.sync import async_to_sync
+
+from a2a_tasks.models import Task
+from a2a_tasks.operations import cancel_task
+from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
+
+__all__ = ["Outcome", "cancel"]
+
+
+@dataclass
+class Outcome:
+    """How many tasks were cancelled, had ended before, or are no longer there."""
+
+    cancelled: int = 0
+    ended: int = 0
+    gone: int = 0
+
+
+def cancel(tasks: Iterable[Task], *, by: str, record: Callable[[Task], None]) -> Outcome:
+    """Cancel each task and record it at once, so that a failure half-way leaves the record true."""
+    outcome = Outcome()
+    for task in tasks:
+        try:
+            async_to_sync(cancel_task.cancel_by_key)(task.pk, by=by)
+        except TaskNotCancelable:  # it ended while the operator was looking at it
+            outcome.ended += 1
+        except TaskNotFound:
+            outcome.gone += 1
+        else:
+            outcome.cancelled += 1
+            record(task)
+    return outcome

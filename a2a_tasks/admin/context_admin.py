@@ -1,0 +1,66 @@
+"""Contexts: the conversations, each with its tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.text import Truncator
+
+from a2a_tasks.admin.filters import CreatedFilter, NewestAgentFilter
+from a2a_tasks.admin.read_only import ReadOnlyAdmin
+from a2a_tasks.admin.shown import moment
+from a2a_tasks.models import Context, Task
+
+__all__ = ["ContextAdmin"]
+
+#: Tasks on the page of a context.
+TASKS = 100
+
+
+@admin.register(Context)
+class ContextAdmin(ReadOnlyAdmin[Context]):
+    """The list and the page of contexts."""
+
+    list_display = ("short_id", "agent", "owner", "tenant", "created", "updated")
+    list_filter = (NewestAgentFilter, CreatedFilter)
+    search_fields = ("public_id",)
+    search_help_text = "A context id, complete."
+    fields = ("agent", "owner", "tenant", "created", "updated")
+    change_form_template = "admin/a2a_tasks/context/page.html"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Context], search_term: str
+    ) -> tuple[QuerySet[Context], bool]:
+        """Find by exact id."""
+        wanted = search_term.strip()
+        return (queryset.filter(public_id=wanted) if wanted else queryset), False
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the tasks below the fields."""
+        tasks = (
+            Task.objects.filter(context=context["original"])
+            .only("public_id", "state", "origin_dialect", "created_at", "status_at")
+            .order_by("-status_at", "-pk")[: TASKS + 1]
+        )
+        context.update(tasks=tasks[:TASKS], has_more=len(tasks) > TASKS, most=TASKS)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    @admin.display(description="context id")
+    def short_id(self, row: Context) -> str:
+        """Show the id, cut: it may be the client's own word."""
+        return Truncator(row.public_id).chars(40)
+
+    @admin.display(description="created")
+    def created(self, row: Context) -> str:
+        """Show the moment to the second."""
+        return moment(row.created_at)
+
+    @admin.display(description="updated")
+    def updated(self, row: Context) -> str:
+        """Show the moment of its newest message."""
+        return moment(row.updated_at)
