@@ -53,9 +53,21 @@ class A2AError(Exception):
         """Typed details (google.rpc), for JSON-RPC `data` and HTTP `details`."""
         return []
 
+    @property
+    def info(self) -> dict[str, object]:
+        """The error as a google.rpc.ErrorInfo."""
+        return {
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": self.reason,
+            "domain": DOMAIN,
+            "metadata": self.metadata,
+        }
+
 
 class InternalError(A2AError):
     """A fault of the host; logged there, told to nobody."""
+
+    reason = "INTERNAL_ERROR"
 
 
 class RequestError(A2AError):
@@ -67,20 +79,20 @@ class RequestError(A2AError):
 class ParseError(RequestError):
     """The body is not JSON."""
 
-    code, title = -32700, "Invalid JSON payload"
+    code, reason, title = -32700, "PARSE_ERROR", "Invalid JSON payload"
 
 
 class InvalidRequest(RequestError):
     """The body is JSON, but no request."""
 
-    title = "Request payload validation error"
+    reason, title = "INVALID_REQUEST", "Request payload validation error"
 
 
 class MethodNotFound(RequestError):
     """No such method or route."""
 
     code, http_status, grpc_status = -32601, 404, "NOT_FOUND"
-    title = "Method not found"
+    reason, title = "METHOD_NOT_FOUND", "Method not found"
 
 
 class MethodNotAllowed(RequestError):
@@ -118,7 +130,7 @@ class Overloaded(RequestError):
 class InvalidParams(RequestError):
     """The parameters are wrong; `violations` are (path of the field, what is wrong with it)."""
 
-    code, title = -32602, "Invalid parameters"
+    code, reason, title = -32602, "INVALID_PARAMS", "Invalid parameters"
 
     def __init__(self, message: str = "", violations: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(message)
@@ -146,14 +158,7 @@ class ProtocolError(A2AError):
     @property
     def details(self) -> list[dict[str, object]]:
         """A google.rpc.ErrorInfo (A2A 1.0 §9.5, §11.6)."""
-        return [
-            {
-                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-                "reason": self.reason,
-                "domain": DOMAIN,
-                "metadata": self.metadata,
-            }
-        ]
+        return [self.info]
 
 
 class TaskNotFound(ProtocolError):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -86,8 +87,19 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     run: int | None = None
 
 
+_NOTHING = Raw(b"")
+
+
+class _StatusText(msgspec.Struct):
+    """A status whose message is left as text (msgspec decodes Raw only where nothing else may stand)."""
+
+    state: TaskState
+    timestamp: str
+    message: Raw = _NOTHING
+
+
 class _Status(msgspec.Struct):
-    status: TaskStatus
+    status: _StatusText
 
 
 class _Pieces(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
@@ -97,8 +109,8 @@ class _Pieces(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
     name: str | None = None
     description: str | None = None
     parts: list[Raw]
-    metadata: Raw | None = None
-    extensions: Raw | None = None
+    metadata: dict[str, Any] | None = None
+    extensions: list[str] = []
 
 
 class _Update(msgspec.Struct, rename="camel", kw_only=True):
@@ -110,6 +122,12 @@ class _Update(msgspec.Struct, rename="camel", kw_only=True):
 _status, _update = msgspec.json.Decoder(_Status).decode, msgspec.json.Decoder(_Update).decode
 _artifact = msgspec.json.Decoder(_Pieces).decode
 _encode = msgspec.json.Encoder().encode
+
+
+def _status_value(body: str) -> TaskStatus:
+    said = _status(body).status
+    message = None if said.message is _NOTHING else said.message
+    return TaskStatus(state=said.state, message=message, timestamp=said.timestamp)
 
 
 class _Artifacts:
@@ -145,7 +163,7 @@ def fold(task: Task, events: Iterable[Recorded]) -> Task:
     chunks: list[str] = []
     for event in events:
         if event.kind is EventKind.STATUS:
-            status = _status(event.body).status
+            status = _status_value(event.body)
         elif event.kind is EventKind.ARTIFACT:
             chunks.append(event.body)
         else:

@@ -97,12 +97,18 @@ def merge(path: Mapping[str, str], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def error_body(fault: A2AError) -> bytes:
-    """The google.rpc.Status body of an error (§11.6)."""
+    """The google.rpc.Status body of an error (§11.6).
+
+    Released clients tell errors apart by ErrorInfo alone, so those of JSON-RPC's own codes carry one too.
+    """
     status: dict[str, object] = {
         "code": fault.http_status,
         "status": fault.grpc_status,
         "message": fault.message,
     }
-    if fault.details:
-        status["details"] = fault.details
+    details = fault.details
+    if fault.reason and fault.info not in details:
+        details = [fault.info, *details]
+    if details:
+        status["details"] = details
     return write({"error": status})

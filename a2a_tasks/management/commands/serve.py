@@ -1,0 +1,116 @@
+"""`manage.py serve`: one serving process, ended in good order by SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from channels.routing import get_default_application
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.utils.module_loading import import_string
+
+from a2a_tasks.conf import conf
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Callable
+
+#: By name, since this app stands below the project that holds the launchers. `A2A_SERVERS` replaces it.
+SERVERS = {
+    "daphne": "a2a_project.daphne_server",
+    "uvicorn": "a2a_project.uvicorn_server",
+}
+#: What is wrong with an address, and what to do about it.
+REFUSALS = {
+    errno.EADDRINUSE: "Port {port} on {host} is taken by another process. Choose another one: PORT={other}",
+    errno.EACCES: "Port {port} may not be opened by this user. Choose one above 1023: PORT=8000",
+    errno.EADDRNOTAVAIL: "{host} is not an address of this machine. Use HOST=127.0.0.1 or HOST=0.0.0.0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to serve."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The root as a person would open it: a wildcard address is reached by name."""
+        name = {"0.0.0.0": "localhost", "::": "localhost"}.get(self.host, self.host)  # noqa: S104 - compared only
+        return f"http://[{name}]:{self.port}/" if ":" in name else f"http://{name}:{self.port}/"
+
+
+class Command(BaseCommand):
+    """Serves the site in one process."""
+
+    help = "Serve the site in this process until SIGTERM or Ctrl-C. -v 2 logs each request."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """HOST, PORT and SERVER of the environment are the defaults."""
+        add_serving_arguments(parser)
+
+    def handle(self, **options: Any) -> None:
+        """Serve; returns when the drain is over."""
+        serve_site(options, lambda at: self.stdout.write(f"Serving on {at.url}"))
+
+
+def add_serving_arguments(parser: ArgumentParser) -> None:
+    """The arguments of every command that serves."""
+    variable = os.environ.get
+    parser.add_argument("--host", default=variable("HOST") or "127.0.0.1")
+    parser.add_argument(
+        "--port", default=variable("PORT") or "8000", help="0 = any free one (default 8000)"
+    )
+    parser.add_argument("--server", choices=SERVERS, default=variable("SERVER") or "daphne")
+    parser.add_argument(
+        "--trusted-proxies",
+        default=variable("TRUSTED_PROXIES") or "",
+        help="addresses and networks, separated by commas, whose X-Forwarded-For and -Proto are believed",
+    )
+
+
+def asked_address(options: dict[str, Any]) -> Address:
+    """The address of the options; CommandError when the port is no port."""
+    port = str(options["port"])
+    if not (port.isdecimal() and int(port) <= 65_535):  # noqa: PLR2004 - the largest port there is
+        raise CommandError(f"PORT must be a number from 0 to 65535, not {port!r}.")
+    return Address(options["host"], int(port))
+
+
+def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object]) -> None:
+    """Serve ASGI_APPLICATION as the options say; CommandError when the address cannot be had.
+
+    `on_listening` gets the real address once connections are accepted.
+    """
+    address = asked_address(options)
+    name = options["server"]
+    if name not in SERVERS:  # argparse does not look at a default
+        raise CommandError(f"SERVER must be one of {', '.join(SERVERS)}, not {name!r}.")
+    launcher = getattr(settings, "A2A_SERVERS", SERVERS)[name]
+    serving = import_string(f"{launcher}.Serving")(
+        drain_seconds=conf.DRAIN_SECONDS,
+        access_log=options["verbosity"] > 1,
+        trusted_proxies=tuple(filter(None, map(str.strip, options["trusted_proxies"].split(",")))),
+        on_listening=lambda host, port: on_listening(Address(host, port)),
+    )
+    with suppress(OSError):  # without it, whitenoise warns
+        Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+    try:
+        import_string(f"{launcher}.serve")(
+            get_default_application(), address.host, address.port, serving
+        )
+    except OSError as error:
+        raise CommandError(_refusal(error, address)) from error
+
+
+def _refusal(error: OSError, address: Address) -> str:
+    text = REFUSALS.get(error.errno or 0, "Cannot serve on {host}:{port}: {error}.")
+    other = address.port + 1 if address.port < 65_535 else 8000  # noqa: PLR2004 - the largest port there is
+    return text.format(host=address.host, port=address.port, other=other, error=error)

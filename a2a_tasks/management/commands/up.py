@@ -1,0 +1,139 @@
+"""`manage.py up`: from a clone to a served host in one command. Run it as often as you like."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+
+from a2a_tasks.conf import conf
+from a2a_tasks.management.commands.serve import (
+    Address,
+    add_serving_arguments,
+    asked_address,
+    serve_site,
+)
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+ADMIN = "admin"
+#: Bytes of randomness in the first password: 12 make 16 characters.
+PASSWORD_BYTES = 12
+
+
+class Command(BaseCommand):
+    """Makes the host ready and serves it."""
+
+    help = (
+        "Migrate, create the first admin user, say what to open, and serve. What `make run` calls."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """As `serve`."""
+        add_serving_arguments(parser)
+
+    def handle(self, **options: Any) -> None:
+        """Everything up to the end of the process."""
+        asked_address(options)  # complain before anything is changed
+        Path(settings.VAR_DIR).mkdir(parents=True, exist_ok=True)
+        if migrate():
+            self.stdout.write("The database is up to date.")
+        password = create_first_admin(os.environ.get("ADMIN_PASSWORD", ""))
+        if password is not None:
+            self.stdout.write(self.style.WARNING(admin_notice(password)))
+        connections.close_all()
+        serve_site(options, lambda at: self.stdout.write(banner(at)))
+
+
+def migrate() -> bool:
+    """Apply what is missing; False when nothing was. Looking is quicker than Django's own empty run."""
+    executor = MigrationExecutor(connections["default"])
+    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        return False
+    call_command("migrate", interactive=False, verbosity=0)
+    return True
+
+
+def create_first_admin(password: str) -> str | None:
+    """Create the superuser `admin` if there is no superuser at all; None when there is one.
+
+    Returns the password if it was made here, and "" if it was given: what the operator chose is not shown.
+    CommandError when somebody without rights holds the name.
+    """
+    users = get_user_model()._default_manager  # noqa: SLF001 - Django's own name for it
+    if users.filter(is_superuser=True).exists():
+        return None
+    if users.filter(**{users.model.USERNAME_FIELD: ADMIN}).exists():
+        raise CommandError(
+            f"There is a user {ADMIN!r} who is no superuser, and no superuser. "
+            "Create one under another name: python manage.py createsuperuser"
+        )
+    made = "" if password else secrets.token_urlsafe(PASSWORD_BYTES)
+    users.create_superuser(ADMIN, password=password or made)
+    return made
+
+
+def admin_notice(password: str) -> str:
+    """What is said once, when the first admin was created."""
+    if not password:
+        return f"Created the admin user {ADMIN!r} with the password of ADMIN_PASSWORD."
+    return (
+        f"Created the admin user {ADMIN!r} with the password {password}\n"
+        "It is not shown again. To change it: python manage.py changepassword admin"
+    )
+
+
+def anonymous_allowed() -> bool:
+    """Whether callers without credentials may use the agents."""
+    asked = str(conf.ANONYMOUS).strip().lower()
+    if asked == "auto":
+        return bool(getattr(settings, "EMBEDDED", False))
+    return asked in {"1", "true", "yes", "on"}
+
+
+def banner(address: Address) -> str:
+    """What to open and what to try, for a person at a terminal."""
+    url = address.url
+    lines = [
+        "",
+        "The host is up. Ctrl-C ends it.",
+        "",
+        f"  start     {url}",
+        f"  admin     {url}admin/",
+        f"  agents    {url}agents/",
+        f"  card      {url}.well-known/agent-card.json",
+        "",
+        f"  try       {try_it(url)}",
+        "",
+    ]
+    if anonymous_allowed():
+        lines += [
+            "ANYBODY who can reach this address may use the agents: A2A_ANONYMOUS=0 asks for credentials.",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def try_it(url: str) -> str:
+    """A curl line that sends a message to the default agent and prints the task."""
+    message = {
+        "messageId": secrets.token_hex(4),
+        "role": "ROLE_USER",
+        "parts": [{"text": "echo hello"}],
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    words = ["curl", "-s", f"{url}agents/{conf.DEFAULT_AGENT}/"]
+    for header in ("Content-Type: application/json", "A2A-Version: 1.0"):
+        words += ["-H", header]
+    return shlex.join([*words, "-d", json.dumps(body, separators=(",", ":"))])
