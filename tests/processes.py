@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from a2a_tasks.management.commands import stack
 from tests import backend
 
 __all__ = ["Child", "celery_worker", "python"]
@@ -88,20 +89,12 @@ def python(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -
 
 
 @contextmanager
-def celery_worker(name: str = "tests", environ: Mapping[str, str] | None = None) -> Iterator[Child]:
-    """Run a real worker, ready to take jobs, for as long as the block lasts."""
-    options = [
-        "-P",
-        "threads",
-        "-c",
-        "4",
-        "-l",
-        "INFO",
-        "-n",
-        f"{name}@%h",
-        "--without-gossip",
-        "--without-mingle",
-    ]
-    with python(["-m", "celery", "-A", "a2a_project", "worker", *options], environ) as child:
+def celery_worker(number: int = 1, environ: Mapping[str, str] | None = None) -> Iterator[Child]:
+    """Run a real worker, as `manage.py stack` does, ready to take jobs, for as long as the block lasts."""
+    _, *arguments = stack.workers(number)[-1].command
+    arguments[arguments.index("-A") + 1] = (
+        "a2a_project"  # the stack takes it from the settings' name
+    )
+    with python(arguments, environ) as child:
         child.wait_for(" ready.")
         yield child

@@ -7,14 +7,18 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from a2a_tasks.management.commands import stack
+
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ["migrate", "web", "worker", "beat"]
+LOCAL_OPTIONS = {"-A", "-l", "-n", "--host", "--pidfile", "--port", "--schedule", "--server"}
 SECRETS = ["SECRET_KEY", "POSTGRES_PASSWORD"]
 
 
@@ -28,6 +32,14 @@ def services() -> dict[str, dict[str, Any]]:
 def text(path: str) -> str:
     """Read a file of the repository."""
     return (ROOT / path).read_text(encoding="utf-8")
+
+
+def essence(command: Sequence[str]) -> list[str]:
+    """Leave out of a command what differs from machine to machine: the interpreter, and where things are."""
+    words = list(command)
+    start = next(n for n, word in enumerate(words) if word in {"celery", "serve"})
+    local = {n + more for n, word in enumerate(words) if word in LOCAL_OPTIONS for more in (0, 1)}
+    return [word for n, word in enumerate(words) if n >= start and n not in local]
 
 
 class TestCompose:
@@ -53,6 +65,13 @@ class TestCompose:
     ) -> None:
         needed = services[name]["depends_on"]["migrate"]["condition"]
         assert needed == "service_completed_successfully"
+
+    def test_runs_the_commands_of_the_stack_without_containers(
+        self, services: dict[str, Any]
+    ) -> None:
+        programs = [stack.web(stack.Address("", 0), 1, "daphne"), stack.workers(1), [stack.beat()]]
+        for name, (program,) in zip(["web", "worker", "beat"], programs, strict=True):
+            assert essence(services[name]["command"]) == essence(program.command)
 
     @pytest.mark.parametrize("secret", SECRETS)
     def test_secrets_have_no_default(self, secret: str) -> None:

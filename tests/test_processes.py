@@ -38,4 +38,4 @@ class TestWorker:
     def test_answers_on_the_broker_of_this_run(self, worker: Child) -> None:
         with app.connection_for_write() as broker:
             answers = app.control.ping(timeout=10, limit=1, connection=broker)
-        assert [name.split("@")[0] for answer in answers for name in answer] == ["tests"]
+        assert [name.split("@")[0] for answer in answers for name in answer] == ["worker1"]
