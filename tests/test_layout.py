@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from a2a_tasks.management.commands import stack
+from a2a_tasks.management.commands.serve import Address
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ["migrate", "web", "worker", "beat"]
@@ -69,7 +70,7 @@ class TestCompose:
     def test_runs_the_commands_of_the_stack_without_containers(
         self, services: dict[str, Any]
     ) -> None:
-        programs = [stack.web(stack.Address("", 0), 1, "daphne"), stack.workers(1), [stack.beat()]]
+        programs = [stack.web(Address("", 0), 1, "daphne"), stack.workers(1), [stack.beat()]]
         for name, (program,) in zip(["web", "worker", "beat"], programs, strict=True):
             assert essence(services[name]["command"]) == essence(program.command)
 
