@@ -73,8 +73,10 @@ class DrainingServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, tell the streams, let uvicorn wait for them, then stop the helpers."""
-        for listener in [*self.servers, *(sockets or [])]:
-            listener.close()
+        for server in self.servers:
+            server.close()
+        for sock in sockets or []:
+            sock.close()
         await asyncio.sleep(0)  # uvloop closes in its next turn
         lifetime.begin_drain()
         await super().shutdown(sockets)

@@ -1,0 +1,115 @@
+"""`manage.py up`: what it makes ready, and what it tells the person who started it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.contrib.auth import authenticate, get_user_model
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from a2a_project.lifecycle import address_of, listen
+from a2a_tasks.management.commands.serve import Address, asked_address
+from a2a_tasks.management.commands.up import (
+    admin_notice,
+    anonymous_allowed,
+    banner,
+    create_first_admin,
+    migrate,
+    try_it,
+)
+
+if TYPE_CHECKING:
+    from pytest_django.fixtures import Settings
+
+HERE = Address("127.0.0.1", 8123)
+
+
+@pytest.mark.django_db
+class TestTheFirstAdmin:
+    def test_gets_a_password_that_works_and_is_shown_once(self) -> None:
+        password = create_first_admin("")
+        assert password
+        assert password in admin_notice(password)
+        admin = authenticate(username="admin", password=password)
+        assert admin is not None
+        assert admin.is_superuser
+        assert create_first_admin("") is None
+
+    def test_gets_the_password_of_the_operator_which_is_not_shown(self) -> None:
+        assert create_first_admin("of the operator") == ""
+        assert authenticate(username="admin", password="of the operator") is not None
+        assert "of the operator" not in admin_notice("")
+
+    def test_is_not_made_where_there_is_a_superuser_of_any_name(self) -> None:
+        get_user_model().objects.create_superuser("root", password="x")
+        assert create_first_admin("") is None
+        assert not get_user_model().objects.filter(username="admin").exists()
+
+    def test_does_not_take_over_an_ordinary_user_of_that_name(self) -> None:
+        get_user_model().objects.create_user("admin", password="x")
+        with pytest.raises(CommandError, match="createsuperuser"):
+            create_first_admin("")
+
+
+@pytest.mark.django_db
+def test_a_database_that_is_up_to_date_is_left_alone() -> None:
+    assert migrate() is False
+
+
+def test_the_banner_names_what_to_open() -> None:
+    text = banner(HERE)
+    for path in ("", "admin/", "agents/", ".well-known/agent-card.json"):
+        assert f" http://127.0.0.1:8123/{path}\n" in text
+
+
+def test_the_line_to_try_is_one_shell_command_with_a_message_of_a2a_1_0() -> None:
+    words = shlex.split(try_it(HERE.url))
+    assert words[:3] == ["curl", "-s", "http://127.0.0.1:8123/agents/demo/"]
+    assert "A2A-Version: 1.0" in words
+    request = json.loads(words[-1])
+    assert request["method"] == "SendMessage"
+    assert request["params"]["message"]["parts"] == [{"text": "echo hello"}]
+    assert request["params"]["message"]["role"] == "ROLE_USER"
+
+
+@pytest.mark.parametrize(
+    ("asked", "embedded", "allowed"),
+    [("auto", True, True), ("auto", False, False), ("1", False, True), ("0", True, False)],
+)
+def test_it_says_aloud_that_anybody_may_call(
+    settings: Settings, asked: str, embedded: bool, allowed: bool
+) -> None:
+    settings.A2A_ANONYMOUS, settings.EMBEDDED = asked, embedded
+    assert anonymous_allowed() is allowed
+    assert ("ANYBODY" in banner(HERE)) is allowed
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        (Address("0.0.0.0", 80), "http://localhost:80/"),  # noqa: S104 - only shown
+        (Address("::1", 80), "http://[::1]:80/"),
+        (Address("agents.example", 80), "http://agents.example:80/"),
+    ],
+)
+def test_the_url_is_one_a_person_can_open(address: Address, url: str) -> None:
+    assert address.url == url
+
+
+@pytest.mark.parametrize("port", ["http", "-1", "65536", ""])
+def test_a_port_that_is_none_is_refused_by_its_name(port: str) -> None:
+    with pytest.raises(CommandError, match="PORT"):
+        asked_address({"host": "127.0.0.1", "port": port})
+
+
+@pytest.mark.parametrize("server", ["daphne", "uvicorn"])
+def test_a_port_in_use_is_named_together_with_the_way_out(server: str) -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = address_of(taken)[1]
+        options: dict[str, Any] = {"host": "127.0.0.1", "port": str(port), "server": server}
+        with pytest.raises(CommandError, match=f"Port {port} .* is taken .* PORT="):
+            call_command("serve", **options)
