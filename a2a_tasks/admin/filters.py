@@ -54,7 +54,7 @@ class StateFilter(SimpleListFilter):
 class RunStatusFilter(SimpleListFilter):
     """By status: queued and running runs have their indexes, of the ended ones the newest are looked through."""
 
-    title = "status"
+    title = f"status, ended ones {_LOOKS_BACK}"
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:

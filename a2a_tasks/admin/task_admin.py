@@ -184,6 +184,9 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             self.message_user(request, f"Already ended: {counted}.", messages.WARNING)
         if outcome.gone:
             self.message_user(request, f"No longer there: {outcome.gone}.", messages.WARNING)
+        if outcome.untried:
+            note = f"The database could not be reached. Not cancelled: {outcome.untried}."
+            self.message_user(request, note, messages.ERROR)
 
     def get_urls(self) -> list[URLPattern]:
         """Put the button's address before the stock ones, whose last one takes every path."""

@@ -16,6 +16,8 @@ from django.utils import timezone
 
 from a2a_tasks.admin import paging
 from a2a_tasks.models import Event, RunStatus, Task
+from a2a_tasks.operations import cancel_task
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from tests.admin.rows import add_artifact, add_run, add_status, make_task
 
@@ -339,6 +341,20 @@ class TestCancelling:
         answer = admin_client.post(f"{LIST}{ended.pk}/cancel/", follow=True)
         assert "Already ended: 1." in answer.text
         assert admin_client.post(f"{LIST}{ended.pk + 1}/cancel/").status_code == 404
+        assert not LogEntry.objects.exists()
+
+    def test_the_action_gives_up_when_the_database_cannot_be_reached(
+        self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def unreachable(task: int, *, by: str) -> None:
+            raise Overloaded
+
+        monkeypatch.setattr(cancel_task, "cancel_by_key", unreachable)
+        selected = [make_task("one").pk, make_task("two").pk]
+        answer = admin_client.post(
+            LIST, {"action": "cancel_selected", "_selected_action": selected}, follow=True
+        )
+        assert "Not cancelled: 2." in answer.text
         assert not LogEntry.objects.exists()
 
     def test_the_button_needs_a_post_and_its_token(self, admin_client: Client) -> None:
