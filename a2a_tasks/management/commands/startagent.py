@@ -1,0 +1,134 @@
+"""`manage.py startagent NAME [DIRECTORY]`: write a Django app with an agent in it, and say how to host it."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from argparse import ArgumentParser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from django.apps import apps
+from django.core.management.base import CommandError
+from django.core.management.templates import TemplateCommand
+
+from a2a_tasks.agents import registry
+
+__all__ = ["Command"]
+
+TEMPLATE = Path(__file__).resolve().parent.parent / "templates" / "agent_app"
+#: Good for a package, an app label and, with hyphens, a URL.
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+LONGEST = 63
+NEXT = """{title} is in {directory}: agents.py is the agent, tests.py drives it.
+
+1. Host it: add "{path}" to INSTALLED_APPS, or start with
+   A2A_APPS={hosted} make run
+2. Talk to it:
+   curl -s http://127.0.0.1:8000/agents/{slug}/ -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\
+     -d '{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{"message":{{"messageId":"1","role":"ROLE_USER","parts":[{{"text":"hello"}}]}}}}}}'
+
+Once it is hosted, `manage.py test {path}.tests` runs its tests."""
+
+
+class Command(TemplateCommand):
+    """Write an app with an agent."""
+
+    help = "Write a Django app with an agent: apps.py, agents.py and tests.py."
+    missing_args_message = "Name the agent: manage.py startagent weather_report"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take a name and a directory."""
+        parser.add_argument("name", help="in lower case, with underscores: weather_report")
+        parser.add_argument(
+            "directory", nargs="?", help="where its files go; default: a new folder of that name"
+        )
+
+    def handle(self, **options: Any) -> None:  # type: ignore[override]
+        """Check the name, write the files, say what is next."""
+        name, target = options.pop("name"), options.pop("directory")
+        directory = Path(target or name).expanduser().resolve()
+        check_name(name)
+        check_empty(directory, named=bool(target))
+        path = module(directory)
+        words = name.removesuffix("_agent").split("_")
+        about = {
+            "app_path": path,
+            "slug": name.replace("_", "-"),
+            "title": name.replace("_", " ").capitalize(),
+            "class_name": f"{''.join(map(str.capitalize, words))}Agent",
+        }
+        directory.mkdir(parents=True, exist_ok=True)
+        settled = {"template": str(TEMPLATE), "extensions": ["py"], "files": []}
+        super().handle("app", name, str(directory), **options, **settled, **about)
+        self.stdout.write(
+            NEXT.format(
+                title=about["title"],
+                slug=about["slug"],
+                directory=directory,
+                path=path,
+                hosted=",".join([*hosting_apps(), path]),
+            )
+        )
+
+    def validate_name(self, name: str, name_or_dir: str = "name") -> None:
+        """Names were looked at before (`check_name`), and a directory may be called as it likes."""
+
+
+def check_name(name: str) -> None:
+    """Raises CommandError for a name that is no good, or taken."""
+    if not NAME.fullmatch(name) or len(name) > LONGEST:
+        raise CommandError(
+            f"{name!r} is no name for an agent: lower-case letters, digits and single underscores, beginning "
+            f"with a letter, at most {LONGEST}. For example: weather_report"
+        )
+    if keyword.iskeyword(name):
+        raise CommandError(f"{name!r} is a word of Python itself. Choose another name.")
+    slug = name.replace("_", "-")
+    known = registry.hosted(slug)
+    if known is not None:
+        raise CommandError(
+            f"An agent answers at /agents/{slug}/ already: "
+            f"{type(known).__module__}.{type(known).__qualname__}. Choose another name."
+        )
+
+
+def check_empty(directory: Path, *, named: bool) -> None:
+    """Raises CommandError if there is something that files could overwrite, or be mixed with."""
+    if directory.exists() and (not named or not directory.is_dir() or any(directory.iterdir())):
+        raise CommandError(f"{directory} is there already. Give an empty directory, or a new one.")
+
+
+def module(directory: Path) -> str:
+    """The directory as Python will import it. Raises CommandError if it cannot, or if another is imported instead."""
+    path = dotted(directory)
+    label = path.rpartition(".")[2]
+    if not importable(label):
+        raise CommandError(f"{label!r} cannot be imported. Give the directory another name.")
+    if label in apps.app_configs:
+        raise CommandError(f"An app called {label!r} is installed already. Choose another name.")
+    found = find_spec(path) if path == label else None
+    if (
+        found is not None and found.origin is not None
+    ):  # an empty directory is found, without an origin
+        raise CommandError(f"A Python module is called {path!r} already. Choose another name.")
+    return path
+
+
+def dotted(directory: Path) -> str:
+    """The directory as a module below the working directory, if it can be one, else as one of its own."""
+    here = Path.cwd().resolve()
+    steps = directory.relative_to(here).parts if directory.is_relative_to(here) else ()
+    return ".".join(steps) if steps and all(map(importable, steps)) else directory.name
+
+
+def importable(word: str) -> bool:
+    """Can a module be called so?"""
+    return word.isidentifier() and not keyword.iskeyword(word)
+
+
+def hosting_apps() -> list[str]:
+    """The apps whose agents are hosted now, as they are written in A2A_APPS."""
+    found = [apps.get_containing_app_config(type(agent).__module__) for agent in registry.agents()]
+    return sorted({app.name for app in found if app is not None})
