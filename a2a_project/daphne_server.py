@@ -2,7 +2,7 @@
 
     serve(application, "127.0.0.1", 8000, Serving(drain_seconds=5))
 
-Blocks until a signal ends it. One process; run more of them to use more cores. docs/decisions/0021 says which of
+Ends the process when a signal has ended its work. One process; run more of them to use more cores. docs/decisions/0021 says which of
 daphne's habits are replaced here and why; each has a contract test in tests/server.
 """
 
@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 # First of all: it installs the asyncio reactor, which every other import of Twisted then finds.
 from daphne.server import Server, twisted_loop  # type: ignore[import-untyped]  # isort: skip
@@ -50,14 +50,15 @@ APPLICATION_CLOSE_SECONDS = 10
 
 def serve(
     application: ASGIApplication, host: str, port: int, serving: Serving | None = None
-) -> None:
-    """Serve until a signal ends the process's work; returns after the drain. OSError when it cannot listen."""
+) -> NoReturn:
+    """Serve until a signal, drain, and end the process with code 0. OSError when it cannot listen."""
     serving = serving or Serving()
     sock = lifecycle.listen(host, port)
     server = DrainingServer(
         lifecycle.behind_proxies(application, serving.trusted_proxies), sock, serving
     )
     server.run()
+    lifecycle.leave()
 
 
 class Gate:
@@ -197,7 +198,7 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
         """Everything is over before Twisted's own shutdown, which would cut connections and lose what they buffer."""
         lifecycle.exit_by(self.serving.drain_seconds + lifecycle.GRACE_SECONDS)
         await self.port.stopListening().asFuture(twisted_loop)
-        lifetime.begin_drain()
+        lifetime.begin_drain(self.serving.drain_seconds)
         try:
             async with asyncio.timeout(self.serving.drain_seconds):
                 await self.http_factory.emptied()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import uvicorn
 
@@ -27,8 +27,8 @@ __all__ = ["DrainingServer", "Serving", "serve"]
 
 def serve(
     application: ASGIApplication, host: str, port: int, serving: Serving | None = None
-) -> None:
-    """Serve until a signal ends the process's work; returns after the drain. OSError when it cannot listen."""
+) -> NoReturn:
+    """Serve until a signal, drain, and end the process with code 0. OSError when it cannot listen."""
     serving = serving or Serving()
     sock = lifecycle.listen(host, port)
     config = uvicorn.Config(
@@ -45,6 +45,7 @@ def serve(
         server_header=False,
     )
     DrainingServer(config, serving).run(sockets=[sock])
+    lifecycle.leave()
 
 
 class DrainingServer(uvicorn.Server):
@@ -78,7 +79,7 @@ class DrainingServer(uvicorn.Server):
         for sock in sockets or []:
             sock.close()
         await asyncio.sleep(0)  # uvloop closes in its next turn
-        lifetime.begin_drain()
+        lifetime.begin_drain(self.serving.drain_seconds)
         await super().shutdown(sockets)
         await lifecycle.end(self.server_state.tasks)
 

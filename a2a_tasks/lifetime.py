@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Callable
 
 __all__ = [
     "Lifetime",
     "begin_drain",
+    "drain_left",
     "draining",
     "on_drain",
     "on_start",
@@ -42,6 +44,7 @@ class Lifetime:
         self._lock = threading.Lock()
         self._started = False
         self._draining = False
+        self._deadline = 0.0
         self._ids = iter(range(2**63))
         self._start_callbacks: dict[int, LoopCallback] = {}
         self._drain_callbacks: dict[int, DrainCallback] = {}
@@ -73,14 +76,19 @@ class Lifetime:
         """Has the process been asked to end? Cheap; any thread."""
         return self._draining
 
-    def begin_drain(self) -> None:
-        """Ask everything open to end. Idempotent; any thread. Callbacks run here, in the caller's thread.
+    def drain_left(self) -> float:
+        """Seconds left of the drain, for helpers that finish work in `stop()`; 0.0 when none, or none began."""
+        return max(0.0, self._deadline - time.monotonic())
+
+    def begin_drain(self, seconds: float = 0.0) -> None:
+        """Ask everything open to end, within `seconds`. Idempotent; any thread. Callbacks run in the caller's.
 
         An exception of a callback is logged and does not keep the others from being told.
         """
         with self._lock:
             if self._draining:
                 return
+            self._deadline = time.monotonic() + seconds
             self._draining = True
             callbacks = list(self._drain_callbacks.values())
             self._drain_callbacks.clear()
@@ -142,6 +150,7 @@ _process = Lifetime()
 on_start = _process.on_start
 start = _process.start
 draining = _process.draining
+drain_left = _process.drain_left
 begin_drain = _process.begin_drain
 on_drain = _process.on_drain
 on_stop = _process.on_stop

@@ -57,7 +57,7 @@ class Command(BaseCommand):
         add_serving_arguments(parser)
 
     def handle(self, **options: Any) -> None:
-        """Serve; returns when the drain is over."""
+        """Serve. The process ends with code 0 when the drain is over."""
         serve_site(options, lambda at: self.stdout.write(f"Serving on {at.url}"))
 
 
