@@ -111,8 +111,7 @@ def fill(target: Target, size: int) -> None:
     """Add completed tasks until the store holds `size` of them."""
     table, insert = STORES[target.name]
     with psycopg.connect(target.database, autocommit=True) as connection:
-        row = connection.execute(f"select count(*) from {table}".encode()).fetchone()
-        have = row[0] if row else 0
+        have = _count(connection, table)
         if have > size:
             raise RuntimeError(f"{target.name} holds {have} tasks already, more than {size}")
         for first in range(have + 1, size + 1, BATCH):
@@ -121,6 +120,17 @@ def fill(target: Target, size: int) -> None:
                 insert(connection, first, last)
             _progress(target.name, last, size)
         connection.execute("vacuum analyze")
+
+
+def stored(target: Target) -> int:
+    """How many tasks the store truly holds."""
+    with psycopg.connect(target.database, autocommit=True) as connection:
+        return _count(connection, STORES[target.name][0])
+
+
+def _count(connection: Connection, table: str) -> int:
+    row = connection.execute(f"select count(*) from {table}".encode()).fetchone()
+    return row[0] if row else 0
 
 
 def _progress(name: str, done: int, size: int) -> None:

@@ -11,9 +11,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from bench import client, procs
 from bench.postgres import Server
@@ -32,15 +34,62 @@ def _clean_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith(HOST_PREFIXES)}
 
 
-@dataclass
-class Target:
-    """A running target: its endpoint, database and processes."""
+@dataclass(frozen=True)
+class Setup:
+    """What all targets of a run share."""
 
-    name: str
-    endpoint: client.Endpoint
-    database: str
     server: Server
-    children: list[Child] = field(default_factory=list)
+    web_server: str = "uvicorn"
+
+
+class Target(ABC):
+    """Something that can be measured: a database that stays for a while, and processes that come and go.
+
+    Only one target is up at a time: idle ones would take connections of the one PostgreSQL, and some of its time.
+    """
+
+    name: ClassVar[str]
+    path: ClassVar[str] = "/"
+
+    def __init__(self, setup: Setup) -> None:
+        self.server, self.web_server = setup.server, setup.web_server
+        self.database = ""
+        self.endpoint = client.Endpoint("")
+        self.children: list[Child] = []
+
+    @abstractmethod
+    def migrate(self) -> None:
+        """Install what is needed, and make the tables in the new database."""
+
+    @abstractmethod
+    def launch(self, port: int) -> Iterator[Child]:
+        """Start its processes."""
+
+    def prepare(self) -> None:
+        """Begin with an empty store."""
+        self.database = self.server.fresh(self.name)
+        self.migrate()
+
+    @contextlib.asynccontextmanager
+    async def up(self, *, warm: bool = True) -> AsyncIterator[None]:
+        """Start its processes, wait until they answer right, warm them up, and stop them whatever happens."""
+        port = procs.free_port()
+        self.endpoint = client.Endpoint(f"http://127.0.0.1:{port}{self.path}")
+        try:
+            for child in self.launch(port):
+                self.children.append(child)
+            await self._ready()
+            if warm:
+                await asyncio.gather(*(self._warm() for _ in range(16)))
+            yield
+        finally:
+            while self.children:
+                self.children.pop().stop()
+
+    def child(self, suffix: str, command: list[str], env: dict[str, str]) -> Child:
+        """A child process that logs to `var/bench/logs/`."""
+        log = CACHE / "logs" / f"{self.name}{suffix}.log"
+        return Child(command, {**_clean_environment(), **env}, log, ROOT)
 
     def pids(self) -> set[int]:
         """Its processes (without the database's)."""
@@ -51,26 +100,25 @@ class Target:
         sessions = {pid for pid in self.server.sessions(self.database) if procs.is_postgres(pid)}
         return procs.cpu_seconds(self.pids() | sessions)
 
-    async def ready(self) -> None:
-        """Wait until a blocking echo is answered right: server, database and worker are all there."""
+    async def _ready(self) -> None:
         until = time.monotonic() + START_SECONDS
         while True:
             for child in self.children:
                 child.check()
             try:
                 await client.echo(self.endpoint)
-                return
             except (OSError, RuntimeError, ValueError) as error:
                 if time.monotonic() > until:
-                    raise procs.Failed(
-                        f"{self.name} is not up after {START_SECONDS} s: {error}"
-                    ) from error
+                    log = self.children[-1].log
+                    text = f"{self.name} is not up after {START_SECONDS} s ({error}); see {log}"
+                    raise procs.Failed(text) from error
+            else:
+                return
             await asyncio.sleep(0.2)
 
-    def stop(self) -> None:
-        """Stop all its processes, the web server first."""
-        for child in self.children:
-            child.stop()
+    async def _warm(self) -> None:
+        for _ in range(4):
+            await client.echo(self.endpoint)
 
 
 class Cost:
@@ -95,18 +143,6 @@ class Cost:
         self.server_cpu = sum(v - self.before.get(pid, 0.0) for pid, v in self.target.cpu().items())
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What starting a target needs to know."""
-
-    server: Server
-    web_server: str = "uvicorn"
-
-    def child(self, name: str, command: list[str], env: dict[str, str]) -> Child:
-        """A child process that logs to `var/bench/logs/NAME.log`."""
-        return Child(command, {**_clean_environment(), **env}, CACHE / "logs" / f"{name}.log", ROOT)
-
-
 # --- peers ------------------------------------------------------------------------------------
 
 
@@ -114,117 +150,100 @@ def _installed(stamp: Path, pins: Path) -> bool:
     return stamp.exists() and stamp.read_text() == pins.read_text()
 
 
-def install_a2a_sdk() -> Path:
-    """The Python of the reference peer's virtual environment, made on first use."""
-    home, pins = CACHE / "a2a-sdk", PEERS / "requirements.txt"
-    python = home / "bin" / "python"
-    if not _installed(home / "installed", pins):
-        say("installing the peer a2a-sdk (once)")
-        procs.run([sys.executable, "-m", "venv", "--clear", str(home)])
-        procs.run([str(python), "-m", "pip", "install", "-q", "-r", str(pins)])
-        (home / "installed").write_text(pins.read_text())
-    return python
-
-
-def install_a2a_js() -> Path:
-    """The directory with the JavaScript peer's packages, made on first use."""
-    home, pins = CACHE / "a2a-js", PEERS / "package.json"
-    if not _installed(home / "installed", pins):
-        say("installing the peer @a2a-js/sdk (once)")
-        home.mkdir(parents=True, exist_ok=True)
-        shutil.copy(pins, home / "package.json")
-        procs.run(["npm", "install", "--silent", "--no-fund", "--no-audit"], cwd=home)
-        (home / "installed").write_text(pins.read_text())
-    return home
-
-
-def start_a2a_pg(setup: Setup) -> Target:
+class A2aSdk(Target):
     """a2a-sdk on uvicorn with DatabaseTaskStore: the reference of all ratios."""
-    python, database, port = install_a2a_sdk(), setup.server.fresh("a2a-pg"), procs.free_port()
-    env = {"DB": database.replace("postgres://", "postgresql+asyncpg://", 1)}
-    child = setup.child("a2a-pg", [str(python), str(PEERS / "a2a_sdk_server.py"), str(port)], env)
-    return Target("a2a-pg", _endpoint(port), database, setup.server, [child])
+
+    name = "a2a-pg"
+    home = CACHE / "a2a-sdk"
+    python = home / "bin" / "python"
+
+    def migrate(self) -> None:
+        """Its virtual environment, made on first use; its store makes its table itself."""
+        pins, stamp = PEERS / "requirements.txt", self.home / "installed"
+        if not _installed(stamp, pins):
+            say("installing the peer a2a-sdk (once)")
+            procs.run([sys.executable, "-m", "venv", "--clear", str(self.home)])
+            procs.run([str(self.python), "-m", "pip", "install", "-q", "-r", str(pins)])
+            stamp.write_text(pins.read_text())
+
+    def launch(self, port: int) -> Iterator[Child]:
+        """One process."""
+        env = {"DB": self.database.replace("postgres://", "postgresql+asyncpg://", 1)}
+        yield self.child("", [str(self.python), str(PEERS / "a2a_sdk_server.py"), str(port)], env)
 
 
-def start_js_pg(setup: Setup) -> Target:
+class A2aJs(Target):
     """@a2a-js/sdk on express with its Kysely store: the strongest durable peer."""
-    home, database, port = install_a2a_js(), setup.server.fresh("js-pg"), procs.free_port()
-    env = {"DB": database, "JS_HOME": str(home)}
-    procs.run(
-        [str(home / "node_modules" / ".bin" / "a2a-db"), "upgrade", "--url", database], cwd=home
-    )
-    child = setup.child("js-pg", ["node", str(PEERS / "a2a_js_server.mjs"), str(port)], env)
-    return Target("js-pg", _endpoint(port), database, setup.server, [child])
+
+    name = "js-pg"
+    home = CACHE / "a2a-js"
+
+    def migrate(self) -> None:
+        """Its packages, installed on first use, and its tables."""
+        pins, stamp = PEERS / "package.json", self.home / "installed"
+        if not _installed(stamp, pins):
+            say("installing the peer @a2a-js/sdk (once)")
+            self.home.mkdir(parents=True, exist_ok=True)
+            shutil.copy(pins, self.home / "package.json")
+            procs.run(["npm", "install", "--silent", "--no-fund", "--no-audit"], cwd=self.home)
+            stamp.write_text(pins.read_text())
+        tool = self.home / "node_modules" / ".bin" / "a2a-db"
+        procs.run([str(tool), "upgrade", "--url", self.database], cwd=self.home)
+
+    def launch(self, port: int) -> Iterator[Child]:
+        """One process."""
+        env = {"DB": self.database, "JS_HOME": str(self.home)}
+        yield self.child("", ["node", str(PEERS / "a2a_js_server.mjs"), str(port)], env)
 
 
 # --- this host --------------------------------------------------------------------------------
 
 
-def _endpoint(port: int, path: str = "/") -> client.Endpoint:
-    return client.Endpoint(f"http://127.0.0.1:{port}{path}")
-
-
-def _host_env(name: str, database: str, runs: str, redis: str = "") -> dict[str, str]:
-    """Settings of a measured host."""
-    env = {"DATABASE_URL": database, "REDIS_URL": redis, "CELERY_BROKER_URL": redis}
-    env |= {"A2A_RUNS": runs, "A2A_ANONYMOUS": "1", "ALLOWED_HOSTS": "*", "LOG_LEVEL": "WARNING"}
-    return env | {"SECRET_KEY": "bench", "VAR_DIR": str(CACHE / name)}
-
-
-def _start_host(setup: Setup, name: str, env: dict[str, str]) -> Target:
-    python, port = sys.executable, procs.free_port()
-    procs.run(
-        [python, "manage.py", "migrate", "-v", "0"], env={**_clean_environment(), **env}, cwd=ROOT
-    )
-    serve = [python, "manage.py", "serve", "--server", setup.web_server, "--port", str(port)]
-    child = setup.child(name, serve, env)
-    return Target(
-        name, _endpoint(port, "/agents/demo/"), env["DATABASE_URL"], setup.server, [child]
-    )
-
-
-def start_ours_local(setup: Setup) -> Target:
+class OursLocal(Target):
     """This host, agents running in the web process."""
-    database = setup.server.fresh("ours-local")
-    return _start_host(setup, "ours-local", _host_env("ours-local", database, "local"))
+
+    name = "ours-local"
+    path = "/agents/demo/"
+    runs = "local"
+
+    def env(self, redis: str = "") -> dict[str, str]:
+        """The settings of a measured host."""
+        servers = {"DATABASE_URL": self.database, "REDIS_URL": redis, "CELERY_BROKER_URL": redis}
+        access = {"A2A_ANONYMOUS": "1", "ALLOWED_HOSTS": "*", "SECRET_KEY": "bench"}
+        runs = {"A2A_RUNS": self.runs, "LOG_LEVEL": "WARNING", "VAR_DIR": str(CACHE / self.name)}
+        return {**servers, **access, **runs}
+
+    def migrate(self) -> None:
+        """The tables, which are the same however agents run."""
+        env = {**_clean_environment(), **self.env(), "A2A_RUNS": "local"}
+        procs.run([sys.executable, "manage.py", "migrate", "-v", "0"], env=env, cwd=ROOT)
+
+    def web(self, port: int, redis: str = "") -> Child:
+        """The web process."""
+        command = ["manage.py", "serve", "--server", self.web_server, "--port", str(port)]
+        return self.child("", [sys.executable, *command], self.env(redis))
+
+    def launch(self, port: int) -> Iterator[Child]:
+        """The web process alone."""
+        yield self.web(port)
 
 
-def start_ours_celery(setup: Setup) -> Target:
-    """This host, agents running in a Celery worker; hints and broker on a Redis of the run's own."""
-    binary, port = _redis_binary() or "redis-server", procs.free_port()
-    redis = setup.child(
-        "redis", [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", ""], {}
-    )
-    try:
-        env = _host_env(
-            "ours-celery",
-            setup.server.fresh("ours-celery"),
-            "celery",
-            f"redis://127.0.0.1:{port}/0",
-        )
-        target = _start_host(setup, "ours-celery", env)
-        worker = [
-            "-m",
-            "celery",
-            "-A",
-            "a2a_project",
-            "worker",
-            "-P",
-            "threads",
-            "-c",
-            "4",
-            "-l",
-            "WARNING",
-        ]
-        worker += ["--without-gossip", "--without-mingle", "-Q", "agents"]
-        target.children += [
-            setup.child("ours-celery-worker", [sys.executable, *worker], env),
-            redis,
-        ]
-    except BaseException:
-        redis.stop()
-        raise
-    return target
+class OursCelery(OursLocal):
+    """This host, agents running in a Celery worker; hints and broker on a Redis of its own."""
+
+    name = "ours-celery"
+    runs = "celery"
+
+    def launch(self, port: int) -> Iterator[Child]:
+        """Redis, the worker and the web process."""
+        redis_port = procs.free_port()
+        binary, redis = _redis_binary() or "redis-server", f"redis://127.0.0.1:{redis_port}/0"
+        broker = [binary, "--port", str(redis_port), "--bind", "127.0.0.1", "--save", ""]
+        worker = ["-m", "celery", "-A", "a2a_project", "worker", "-P", "threads", "-c", "4"]
+        worker += ["-l", "WARNING", "--without-gossip", "--without-mingle", "-Q", "agents"]
+        yield self.child("-redis", broker, {})
+        yield self.child("-worker", [sys.executable, *worker], self.env(redis))
+        yield self.web(port, redis)
 
 
 def _redis_binary() -> str | None:
@@ -240,23 +259,6 @@ def lacks(name: str) -> str:
     return ""
 
 
-STARTERS: dict[str, Callable[[Setup], Target]] = {
-    "a2a-pg": start_a2a_pg,
-    "js-pg": start_js_pg,
-    "ours-local": start_ours_local,
-    "ours-celery": start_ours_celery,
+TARGETS: dict[str, type[Target]] = {
+    kind.name: kind for kind in (A2aSdk, A2aJs, OursLocal, OursCelery)
 }
-
-
-@contextlib.contextmanager
-def running(names: list[str], setup: Setup) -> Iterator[list[Target]]:
-    """Start the named targets on fresh databases, hand them out ready, and stop them whatever happens."""
-    targets: list[Target] = []
-    try:
-        for name in names:
-            say(f"starting {name}")
-            targets.append(STARTERS[name](setup))
-        yield targets
-    finally:
-        for target in targets:
-            target.stop()
