@@ -28,9 +28,8 @@ def shipped() -> MappingProxyType[str, Table]:
 
 
 def is_csv(part: Part) -> bool:
-    """Is this part a CSV file, by its media type or, lacking one, by its name?"""
-    kind = (part.media_type or "").partition(";")[0].strip().lower()
-    return kind == CSV or (not kind and (part.filename or "").lower().endswith(".csv"))
+    """Is this part a CSV file? (The host lets no part of another type through, but plain text.)"""
+    return (part.media_type or "").partition(";")[0].strip().lower() == CSV
 
 
 def brought(parts: Iterable[Part]) -> dict[str, Table]:

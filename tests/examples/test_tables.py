@@ -651,13 +651,9 @@ class TestFiles:
         assert said[0] == Status(TaskState.WORKING, (text("Read shop: 3 rows."),))
         assert talk.artifact("rows").data["rows"] == [[13.75]]
 
-    async def test_a_file_may_be_text_or_told_by_its_name(self, talk: Conversation) -> None:
+    async def test_a_file_may_be_text(self, talk: Conversation) -> None:
         await talk.say("tables", text(SHOP.decode(), media_type="text/csv; charset=utf-8"))
         assert ["file", 3, 3] in talk.artifact("rows").data["rows"]
-        nameless = Part(raw=csv_part().raw, filename="Shop.CSV")
-        talk = Conversation(TablesAgent())
-        await talk.say("show shop", nameless)
-        assert talk.state is TaskState.COMPLETED
 
     async def test_a_file_is_still_there_in_the_next_turn(self, talk: Conversation) -> None:
         await talk.say("sum prise", csv_part())

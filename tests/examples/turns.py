@@ -9,7 +9,7 @@ from typing import Any
 
 from a2a_tasks.agents import Agent, Message, Part, Turn
 from a2a_tasks.agents.content import Content, parts
-from a2a_tasks.agents.emission import Chunk, Emission, Status, emission
+from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Status, emission
 from a2a_tasks.agents.turn import Later
 from a2a_tasks.caller import ANONYMOUS
 from a2a_tasks.execution.drive import drive
@@ -52,7 +52,8 @@ async def heard(agent: Agent, turn: Turn) -> list[Emission]:
     """Run the agent in the host's own way (threads for synchronous ones) and return what it said."""
     said: list[Emission] = []
     async for word in drive(agent, turn):
-        said.append(emission(word, begun=any(isinstance(s, Chunk) for s in said)))
+        begun = any(isinstance(s, Chunk) and s.artifact_id == ANSWER for s in said)
+        said.append(emission(word, begun=begun))
     return said
 
 
