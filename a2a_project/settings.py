@@ -109,6 +109,10 @@ REDIS_URL = env.str("REDIS_URL", default="")
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="")
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_DEFAULT_QUEUE = "agents"
+CELERY_BEAT_SCHEDULE = {
+    "rescue": {"task": "a2a_tasks.execution.jobs.rescue_lost_runs", "schedule": 5.0},
+}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 
 LOGGING = {

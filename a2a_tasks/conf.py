@@ -10,8 +10,10 @@ import os
 from typing import Any, get_type_hints
 
 from django.conf import settings as django_settings
+from django.core.signals import setting_changed
+from django.dispatch import receiver
 
-__all__ = ["HostSettings", "conf", "names"]
+__all__ = ["HostSettings", "conf", "forget", "names"]
 
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
@@ -51,6 +53,8 @@ class HostSettings:
     AGENT_THREADS: int = 16
     #: Threads, each with one database connection, for the store's transactions (SQLite uses one).
     STORE_THREADS: int = 16
+    #: Prepare the hot statements on PostgreSQL; 0 behind poolers that cannot carry prepared statements.
+    PREPARE: bool = True
     #: Longest a client waits for the first word of an agent that may answer directly; then it gets a Task.
     FIRST_WORD_SECONDS: float = 10.0
     #: Longest a blocking send waits, in seconds; then the task is returned as it stands.
@@ -73,16 +77,30 @@ class HostSettings:
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("_"):
             return super().__getattribute__(name)
-        key = f"A2A_{name}"
-        if hasattr(django_settings, key):
-            return getattr(django_settings, key)
-        if key in os.environ:
-            return _parse(_TYPES[name], key, os.environ[key])
-        return super().__getattribute__(name)
+        if name not in _read:
+            _read[name] = _look_up(name, super().__getattribute__(name))
+        return _read[name]
 
 
 _TYPES: dict[str, type] = get_type_hints(HostSettings)
+#: Settings looked up already: they are read on the path of every request.
+_read: dict[str, Any] = {}
 conf = HostSettings()
+
+
+def _look_up(name: str, default: Any) -> Any:
+    key = f"A2A_{name}"
+    if hasattr(django_settings, key):
+        return getattr(django_settings, key)
+    if key in os.environ:
+        return _parse(_TYPES[name], key, os.environ[key])
+    return default
+
+
+@receiver(setting_changed)
+def forget(**_: Any) -> None:
+    """Look everything up anew: a test has overridden settings, or the environment."""
+    _read.clear()
 
 
 def names() -> list[str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import hashlib
 import logging
 import queue
 import threading
@@ -25,7 +27,13 @@ __all__ = ["Committed", "Due", "Hint", "Stop", "Subscriber", "announce", "listen
 
 log = logging.getLogger(__name__)
 RECONNECT_SECONDS = 1.0
-STOP_CHANNEL = "a2a:stop"
+
+
+@functools.cache
+def _prefix() -> str:
+    """Names this host's channels: Redis's pub/sub knows no databases, and hosts may share a server."""
+    host = f"{settings.SECRET_KEY}/{settings.DATABASES['default']['NAME']}"
+    return f"a2a:{hashlib.sha256(host.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +83,16 @@ def announce(hint: Hint) -> None:
 
 def channel(task: int) -> str:
     """The Redis channel of a task's hints."""
-    return f"a2a:task:{task}"
+    return f"{_prefix()}:task:{task}"
+
+
+def _stop_channel() -> str:
+    return f"{_prefix()}:stop"
 
 
 def _message(hint: Committed | Stop) -> tuple[str, str]:
     if isinstance(hint, Stop):
-        return STOP_CHANNEL, str(hint.run)
+        return _stop_channel(), str(hint.run)
     return channel(hint.task), str(hint.last)
 
 
@@ -191,7 +203,7 @@ class Subscriber:
     async def _listen(self) -> None:
         async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client:
             async with client.pubsub() as pubsub:
-                await pubsub.subscribe(STOP_CHANNEL, *self._wanted)
+                await pubsub.subscribe(_stop_channel(), *self._wanted)
                 self._pubsub = pubsub
                 async for message in pubsub.listen():
                     self._hear(message)
@@ -206,6 +218,6 @@ class Subscriber:
 
 
 def _hint(name: str, data: str) -> Hint:
-    if name == STOP_CHANNEL:
+    if name == _stop_channel():
         return Stop(int(data))
     return Committed(int(name.rpartition(":")[2]), int(data))

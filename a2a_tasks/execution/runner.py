@@ -150,7 +150,8 @@ class Runner:
         except asyncio.CancelledError:
             logger.info("run %s was stopped", run.run)
         finally:
-            self._due.set()  # a message may have queued behind this run
+            if len(self._carried) >= self._slots:  # others may have been waiting for this slot
+                self._due.set()
 
     async def _listen_to(self, run: Assignment, turn: Turn, recorder: Recorder) -> RunEnd:
         """Record what the agent says, to its end."""

@@ -13,6 +13,7 @@ from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.records import Accepted, Assignment, NewTask, new_view
+from a2a_tasks.store.sql import fetch_one
 
 __all__ = ["accept"]
 
@@ -84,10 +85,9 @@ def _insert_postgres(new: NewTask) -> tuple[int, int]:
         "worker": hold.worker if hold else "",
         "lease": hold.lease_seconds if hold else 0.0,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(ACCEPT, values)
-        task, run = cursor.fetchone()
-    return task, run
+    row = fetch_one(ACCEPT, values)
+    assert row is not None  # noqa: S101 - the statement inserts or raises
+    return row[0], row[1]
 
 
 @transaction.atomic

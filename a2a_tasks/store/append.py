@@ -17,6 +17,7 @@ from a2a_tasks.models import Artifact, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded, assemble
 from a2a_tasks.protocol.values import Role
 from a2a_tasks.store.records import Batch, Fenced
+from a2a_tasks.store.sql import fetch_one
 
 __all__ = ["append", "fold_artifact"]
 
@@ -49,20 +50,25 @@ with held as (
   update a2a_tasks_run set status = %(end)s, error = %(error)s, token = '', lease_until = null,
     ended_at = clock_timestamp()
   where id = %(run)s and %(end)s::text is not null and exists (select from held)
+), dropped as (
+  update a2a_tasks_run set status = 'dropped', ended_at = clock_timestamp()
+  where task_id = %(task)s and status = 'queued' and %(ends_task)s and exists (select from held)
 )
-select last_event from held
+select last_event, case when %(end)s::text is null or %(ends_task)s then null
+  else (select min(queue) from a2a_tasks_run where task_id = %(task)s and status = 'queued') end
+from held
 """
 
 
 def append(batch: Batch) -> int:
     """Write the batch and announce it. Returns the number of its last event. Raises Fenced, having written nothing."""
     if connection.vendor == "postgresql" and not batch.closed:
-        last = _append_postgres(batch)
+        last, waiting = _append_postgres(batch)
     else:
-        last = _append_in_steps(batch)
-    if batch.ends_task:
-        _drop_queued(batch.task)
+        last, waiting = _append_in_steps(batch)
     wakeups.announce(wakeups.Committed(batch.task, last, batch.recorded(last)))
+    if waiting is not None:  # a message came while this run was at work: its turn has come
+        wakeups.announce(wakeups.Due(waiting))
     return last
 
 
@@ -79,6 +85,7 @@ def _values(batch: Batch) -> dict[str, Any]:
         "memory": batch.memory,
         "reveal": batch.reveal,
         "end": batch.end.status if batch.end else None,
+        "ends_task": batch.ends_task,
         "error": batch.end.error if batch.end else "",
         "kinds": [int(event.kind) for event in batch.events],
         "states": [event.state.value if event.state else "" for event in batch.events],
@@ -92,23 +99,22 @@ def _values(batch: Batch) -> dict[str, Any]:
     }
 
 
-def _append_postgres(batch: Batch) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(APPEND, _values(batch))
-        row = cursor.fetchone()
+def _append_postgres(batch: Batch) -> tuple[int, str | None]:
+    """The number of the last event, and the queue of a run that was waiting for this one to end."""
+    row = fetch_one(APPEND, _values(batch))
     if row is None:
         raise Fenced
-    return int(row[0])
+    return row[0], row[1]
 
 
 @transaction.atomic
-def _append_in_steps(batch: Batch) -> int:
+def _append_in_steps(batch: Batch) -> tuple[int, str | None]:
     """With artifacts to fold, or on SQLite: the same, as one transaction of several statements."""
     write = _append_postgres if connection.vendor == "postgresql" else _append_portable
-    last = write(batch)
+    last, waiting = write(batch)
     for position in batch.closed:
         fold_artifact(batch.task, position)
-    return last
+    return last, waiting
 
 
 def _changes(batch: Batch) -> dict[str, Any]:
@@ -124,7 +130,7 @@ def _changes(batch: Batch) -> dict[str, Any]:
     return changes
 
 
-def _append_portable(batch: Batch) -> int:
+def _append_portable(batch: Batch) -> tuple[int, str | None]:
     held = Task.objects.filter(pk=batch.task, run_token=batch.token)
     if not held.update(**_changes(batch)):
         raise Fenced
@@ -154,7 +160,11 @@ def _append_portable(batch: Batch) -> int:
             lease_until=None,
             ended_at=Now(),
         )
-    return last
+    queued = Run.objects.filter(task_id=batch.task, status=RunStatus.QUEUED)
+    if batch.ends_task:
+        queued.update(status=RunStatus.DROPPED, ended_at=Now())
+    waiting = queued.values_list("queue", flat=True).first() if batch.end else None
+    return last, waiting
 
 
 def _event_row(task: int, event: Recorded) -> Event:
@@ -182,10 +192,3 @@ def growing(task: int, first_events: dict[str, int]) -> dict[str, bytes]:
     ).order_by("number")
     found = assemble(bodies.values_list("body", flat=True))
     return {key: found[key] for key in first_events}
-
-
-def _drop_queued(task: int) -> None:
-    """Messages that came too late: their runs will find the task ended anyway, so this need not be atomic."""
-    Run.objects.filter(task_id=task, status=RunStatus.QUEUED).update(
-        status=RunStatus.DROPPED, ended_at=Now()
-    )

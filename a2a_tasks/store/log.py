@@ -14,6 +14,7 @@ from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, advance
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.append import fold_artifact
+from a2a_tasks.store.sql import fetch
 
 __all__ = ["change_state", "last_numbers", "locked", "now", "read_after", "record"]
 
@@ -36,9 +37,12 @@ def now() -> datetime.datetime:
 
 def read_after(task: int, number: int, limit: int = SLICE) -> list[Recorded]:
     """Events of a task after a number, oldest first, at most `limit`."""
-    with connection.cursor() as cursor:
-        cursor.execute(READ_AFTER, [task, number, limit])
-        rows = cursor.fetchall()
+    if connection.vendor == "postgresql":
+        rows = fetch(READ_AFTER, [task, number, limit])
+    else:
+        with connection.cursor() as cursor:
+            cursor.execute(READ_AFTER, [task, number, limit])
+            rows = cursor.fetchall()
     return [
         Recorded(
             number=n,
