@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.server.conftest import Start
     from tests.server.process import ServedApp
 
+pytestmark = pytest.mark.backend("sqlite")  # no database at all: once is enough
 DRAIN = 1.0
 #: Seconds after the drain by which the process is gone, whatever runs in it: 2, and 1 for a busy machine.
 LATE = 3.0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.server.conftest import Start
     from tests.server.process import ServedApp
 
+pytestmark = pytest.mark.backend("sqlite")  # no database at all: once is enough
 #: What the server may hold for a client that reads nothing, in MiB.
 HELD_MIB = 32
 CROWD = 300

@@ -107,6 +107,8 @@ def supervised(
 
     def say(line: str) -> None:
         name, _, text = line.partition("|")
+        if "started as process" in text:
+            return
         said.append(f"{name.strip()}:{text.strip()}")
         if until(said):
             enough.set()

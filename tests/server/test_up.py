@@ -10,8 +10,10 @@ import pytest
 from django.contrib.auth import authenticate, get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import OperationalError
 
 from a2a_project.lifecycle import address_of, listen
+from a2a_tasks.management.commands import up
 from a2a_tasks.management.commands.serve import Address, asked_address
 from a2a_tasks.management.commands.up import (
     admin_notice,
@@ -58,6 +60,17 @@ class TestTheFirstAdmin:
 @pytest.mark.django_db
 def test_a_database_that_is_up_to_date_is_left_alone() -> None:
     assert migrate() is False
+
+
+def test_a_database_that_does_not_answer_is_one_line_with_its_own_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_connection: object) -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(up, "MigrationExecutor", refuse)
+    with pytest.raises(CommandError, match="The database cannot be used: connection refused"):
+        migrate()
 
 
 def test_the_banner_names_what_to_open() -> None:

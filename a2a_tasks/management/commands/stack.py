@@ -75,9 +75,6 @@ class Command(BaseCommand):
             *workers(options["workers"]),
             beat(),
         ]
-        for number in range(options["web"]):
-            at = Address(address.host, address.port + number)
-            self.stdout.write(f"web {number + 1} serves on {at.url}")
         supervisor = Supervisor(
             environ, str(settings.BASE_DIR), conf.DRAIN_SECONDS + KILL_AFTER, self.say
         )
@@ -117,9 +114,9 @@ EXAMPLES = {
 
 
 def web(address: Address, count: int, server: str) -> list[Program]:
-    """`count` serving processes on consecutive ports."""
+    """`count` serving processes on consecutive ports; each on any free one if the first is 0."""
     serve = (sys.executable, "-m", "django", "serve", "--host", address.host, "--server", server)
-    ports = range(address.port, address.port + count)
+    ports = range(address.port, address.port + count) if address.port else [0] * count
     return [Program(f"web.{n}", (*serve, "--port", str(port))) for n, port in enumerate(ports, 1)]
 
 
@@ -216,6 +213,7 @@ class Supervisor:
             preexec_fn=end_with_parent,
         )
         self._running[program.name] = process
+        self.say(f"{program.name:{WIDTH}}| started as process {process.pid}")
         if self._ending.is_set():  # asked to end while it was being started
             self._signal(process, signal.SIGTERM)
         try:

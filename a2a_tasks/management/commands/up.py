@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
+from django.db import OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from a2a_tasks.conf import conf
@@ -57,8 +57,14 @@ class Command(BaseCommand):
 
 
 def migrate() -> bool:
-    """Apply what is missing; False when nothing was. Looking is quicker than Django's own empty run."""
-    executor = MigrationExecutor(connections["default"])
+    """Apply what is missing; False when nothing was. Looking is quicker than Django's own empty run.
+
+    CommandError with the database's own words when it cannot be reached.
+    """
+    try:
+        executor = MigrationExecutor(connections["default"])
+    except OperationalError as error:
+        raise CommandError(f"The database cannot be used: {error}") from error
     if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
         return False
     call_command("migrate", interactive=False, verbosity=0)
