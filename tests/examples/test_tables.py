@@ -438,7 +438,7 @@ class TestEngine:
         [
             'DELETE FROM "t"',
             'DROP TABLE "t"',
-            "ATTACH '/tmp/x' AS x",
+            "ATTACH 'other.sqlite3' AS x",
             "PRAGMA table_info(t)",
             "CREATE TABLE x (a)",
             SLOW.sql,
