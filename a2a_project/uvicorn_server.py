@@ -36,7 +36,7 @@ def serve(
         loop="uvloop",
         http="httptools",
         interface="asgi3",
-        lifespan="off",  # Django's application raises on it; a2a_tasks.lifetime is ours
+        lifespan="off",  # this launcher drives a2a_tasks.lifetime itself
         backlog=lifecycle.BACKLOG,
         log_config=None,  # Django's logging stays
         log_level="info" if serving.access_log else "warning",
