@@ -1,0 +1,244 @@
+"""Runs: claimed once, kept by heartbeats, handed back, rescued, and given up where everybody sees it."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from a2a_tasks import wakeups
+from a2a_tasks.models import Run, RunStatus, Task
+from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import runs
+from a2a_tasks.store.records import Assignment, Fenced, RunEnd
+from a2a_tasks.store.reply import reply
+from a2a_tasks.store.tasks import find
+from tests.store.world import (
+    ALICE,
+    BOB,
+    Pen,
+    accepted,
+    at_once,
+    claim,
+    everything,
+    expire,
+    found,
+    held,
+    new,
+)
+
+
+@pytest.mark.django_db
+class TestClaim:
+    def test_it_takes_the_oldest_first_and_no_more_than_asked(self) -> None:
+        keys = [accepted(f"task-{number}").run for number in range(4)]
+        assert [taken.run for taken in claim(3)] == keys[:3]
+        assert [taken.run for taken in claim(3)] == keys[3:]
+        assert claim(3) == []
+
+    def test_it_takes_only_from_its_queues(self) -> None:
+        accepted("task-1", queue="slow")
+        fast = accepted("task-2", queue="fast")
+        assert [taken.run for taken in claim(queues=["fast", "other"])] == [fast.run]
+
+    def test_a_claimed_run_is_held_by_a_fresh_token_until_a_lease_ends(self) -> None:
+        result = accepted()
+        (taken,) = claim()
+        run = Run.objects.get(pk=result.run)
+        assert (run.status, run.token, run.attempt, run.worker) == (
+            RunStatus.RUNNING,
+            taken.token,
+            1,
+            "there:2",
+        )
+        assert run.lease_until is not None
+        assert run.lease_until > timezone.now()
+        assert Task.objects.get().run_token == taken.token
+        assert len(taken.token) > 16
+
+    def test_the_assignment_says_everything_needed(self) -> None:
+        result = accepted(request='{"a":1}', text="do it", scope=BOB)
+        (taken,) = claim()
+        assert (taken.run, taken.task, taken.task_id) == (result.run, result.task, "task-1")
+        assert (taken.scope, taken.context_id, taken.request) == (BOB, "context-1", '{"a":1}')
+        assert (taken.state, taken.last_event, taken.input_number) == (TaskState.SUBMITTED, 1, 1)
+        assert '"do it"' in taken.input
+
+    def test_one_run_of_a_task_at_a_time_in_the_order_of_the_messages(self) -> None:
+        first = accepted()
+        second = reply(new(text="and?"))
+        (taken,) = claim()
+        assert taken.run == first.run
+        assert claim() == []
+        Pen(taken).state(TaskState.INPUT_REQUIRED, end=RunEnd())
+        (taken,) = claim()
+        assert taken.run == second.run
+        assert '"and?"' in taken.input
+
+    def test_a_run_of_a_task_that_has_ended_is_dropped(self) -> None:
+        result = accepted()
+        Task.objects.filter(pk=result.task).update(state=TaskState.COMPLETED)
+        assert claim() == []
+        assert Run.objects.get().status == RunStatus.DROPPED
+
+    def test_a_run_is_not_due_before_its_time(self) -> None:
+        accepted()
+        Run.objects.update(due_at=timezone.now() + timezone.timedelta(hours=1))
+        assert claim() == []
+
+
+@pytest.mark.django_db
+class TestHeartbeat:
+    def test_it_extends_the_leases_that_hold_and_tells_which_do(self) -> None:
+        alive, gone = held("task-1"), held("task-2")
+        expire(alive.run)
+        Pen(gone).end()
+        assert runs.heartbeat([alive.token, gone.token, "never was"]) == {alive.token}
+        lease = Run.objects.get(pk=alive.run).lease_until
+        assert lease is not None
+        assert lease > timezone.now()
+
+    def test_each_lease_is_extended_by_its_own_length(self) -> None:
+        short, long = held("task-1"), held("task-2")
+        Run.objects.filter(pk=long.run).update(lease_seconds=600)
+        runs.heartbeat([short.token, long.token])
+        leases = dict(Run.objects.values_list("pk", "lease_until"))
+        between = leases[long.run] - leases[short.run]
+        assert 560 < between.total_seconds() < 580
+
+    def test_no_leases_are_no_work(self) -> None:
+        assert runs.heartbeat([]) == set()
+
+
+@pytest.mark.django_db
+class TestHandBack:
+    def test_a_run_given_back_is_due_again_and_the_attempt_does_not_count(self) -> None:
+        pen = Pen(held())
+        pen.state(TaskState.WORKING)
+        runs.hand_back([pen.run.token])
+        run = Run.objects.get()
+        assert (run.status, run.token, run.attempt, run.lease_until) == (RunStatus.QUEUED, "", 0, None)
+        with pytest.raises(Fenced):
+            pen.state(TaskState.WORKING)
+        (taken,) = claim()
+        assert taken.attempt == 1
+
+    def test_a_run_that_is_no_longer_ours_is_left_alone(self) -> None:
+        old = held()
+        expire(old.run)
+        runs.rescue(max_attempts=3)
+        (taken,) = claim()
+        runs.hand_back([old.token])
+        assert Run.objects.get().token == taken.token
+
+    def test_it_rings_so_that_somebody_else_starts_it_at_once(self) -> None:
+        run = held(queue="slow")
+        hints: list[wakeups.Hint] = []
+        with wakeups.listen(hints.append):
+            runs.hand_back([run.token])
+        assert hints == [wakeups.Due("slow")]
+
+
+@pytest.mark.django_db
+class TestRescue:
+    def test_a_run_whose_lease_holds_is_left_alone(self) -> None:
+        run = held()
+        assert runs.rescue(max_attempts=3) == 0
+        assert Run.objects.get().token == run.token
+
+    def test_a_run_whose_lease_ended_is_queued_again_and_rings(self) -> None:
+        pen = Pen(held(queue="slow"))
+        pen.state(TaskState.WORKING)
+        expire(pen.run.run)
+        hints: list[wakeups.Hint] = []
+        with wakeups.listen(hints.append):
+            assert runs.rescue(max_attempts=3) == 1
+        assert hints == [wakeups.Due("slow")]
+        run = Run.objects.get()
+        assert (run.status, run.token, run.attempt, run.lease_until) == (RunStatus.QUEUED, "", 1, None)
+        (taken,) = claim(queues=["slow"])
+        assert (taken.attempt, taken.state, taken.last_event) == (2, TaskState.WORKING, 2)
+
+    def test_a_zombie_with_the_old_token_is_fenced(self) -> None:
+        zombie = Pen(held())
+        expire(zombie.run.run)
+        runs.rescue(max_attempts=3)
+        with pytest.raises(Fenced):
+            zombie.state(TaskState.WORKING)
+        (taken,) = claim()
+        with pytest.raises(Fenced):
+            zombie.end()
+        assert runs.heartbeat([zombie.run.token]) == set()
+        assert Pen(taken).end() == 2
+
+    def test_a_late_heartbeat_in_time_saves_the_run(self) -> None:
+        run = held()
+        expire(run.run)
+        assert runs.heartbeat([run.token]) == {run.token}
+        assert runs.rescue(max_attempts=3) == 0
+
+    def given_up(self, **changes: object) -> Assignment:
+        """A task whose process died three times."""
+        run = held(**changes)  # type: ignore[arg-type]
+        for _ in range(2):
+            expire(run.run)
+            runs.rescue(max_attempts=3)
+            (run,) = claim()
+        expire(run.run)
+        assert runs.rescue(max_attempts=3) == 1
+        return run
+
+    def test_after_the_last_attempt_the_task_fails_where_its_client_sees_it(self) -> None:
+        run = self.given_up()
+        task = found()
+        assert task.state is TaskState.FAILED
+        assert b"was interrupted 3 times" in bytes(task.view.status.message or b"")
+        assert [event.state for event in everything(run.task) if event.state in TERMINAL] == [TaskState.FAILED]
+        row = Run.objects.get()
+        assert (row.status, row.token) == (RunStatus.FAILED, "")
+        assert "there:2" in row.error
+        assert b"there:2" not in bytes(task.view.status.message or b"")
+        with pytest.raises(Fenced):
+            Pen(run).end()
+
+    def test_what_is_given_up_before_its_first_word_is_a_task_its_client_can_read(self) -> None:
+        self.given_up(is_task=False)
+        read = find(ALICE, "task-1")
+        assert read is not None
+        assert read.state is TaskState.FAILED
+
+    def test_messages_behind_a_task_given_up_are_dropped(self) -> None:
+        run = held()
+        waiting = reply(new(text="and?"))
+        expire(run.run)
+        runs.rescue(max_attempts=1)
+        claim()
+        assert Run.objects.get(pk=waiting.run).status == RunStatus.DROPPED
+
+
+@pytest.mark.django_db(transaction=True)
+class TestTwoProcesses:
+    def test_no_run_is_claimed_twice(self) -> None:
+        keys = {accepted(f"task-{number}").run for number in range(30)}
+
+        def take() -> list[int]:
+            taken: list[int] = []
+            while got := claim(3):
+                taken += [assignment.run for assignment in got]
+            return taken
+
+        results = at_once(take, take, take)
+        assert all(isinstance(result, list) for result in results), results
+        taken = [run for result in results if isinstance(result, list) for run in result]
+        taken += [assignment.run for assignment in claim(30)]  # what everybody left to the others
+        assert sorted(taken) == sorted(keys)
+
+    def test_no_run_is_rescued_twice(self) -> None:
+        for number in range(10):
+            expire(held(f"task-{number}").run)
+        results = at_once(
+            lambda: runs.rescue(max_attempts=1), lambda: runs.rescue(max_attempts=1)
+        )
+        assert all(isinstance(result, int) for result in results), results
+        assert sum(result for result in results if isinstance(result, int)) == 10
+        assert Task.objects.filter(state=TaskState.FAILED, last_event=2).count() == 10
