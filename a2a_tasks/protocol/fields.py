@@ -7,7 +7,6 @@ noted with its path; `check` raises them together.
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime
 import functools
 import re
@@ -18,8 +17,10 @@ from a2a_tasks.protocol.errors import InvalidParams
 
 __all__ = ["Fields", "canonical_base64", "camel", "rfc3339"]
 
-_INTEGER = re.compile(r"-?\d{1,10}")
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
+_INTEGER = re.compile(r"-?\d{1,10}", re.ASCII)
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
 INT32 = 2**31
 
 
@@ -32,8 +33,8 @@ def camel(name: str) -> str:
 
 def rfc3339(moment: datetime.datetime) -> str:
     """The moment in UTC with milliseconds: `2026-11-20T12:00:00.000Z` (A2A 1.0 §5.6.1)."""
-    utc = moment.astimezone(datetime.UTC)
-    return f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z"
+    utc = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec="milliseconds") + "Z"
 
 
 def parse_rfc3339(text: str) -> datetime.datetime:
@@ -54,7 +55,7 @@ def canonical_base64(text: str) -> str:
     padded = plain + "=" * (-len(plain) % 4)
     try:
         decoded = base64.b64decode(padded, validate=True)
-    except binascii.Error:
+    except ValueError:
         raise ValueError("not base64") from None
     return padded if padded == text else base64.b64encode(decoded).decode()
 

@@ -18,7 +18,8 @@ from a2a_tasks.protocol.errors import InvalidParams, ParseError
 
 __all__ = ["Flawed", "read", "write"]
 
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+#: Also one that never ends, and without going back, so that no body costs more than its length.
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _INT64_DIGITS = 18
@@ -26,7 +27,7 @@ _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 
 class Flawed(InvalidParams):
-    """Readable JSON that is refused; `document` is what could be read, so that an id can be echoed."""
+    """Readable JSON that is refused; `document` is what is left of it: an id to answer to."""
 
     def __init__(self, description: str, document: Any = None) -> None:
         super().__init__(violations=[("", description)])
@@ -44,10 +45,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _integer(digits: str) -> int:
-    if len(digits) > _INT64_DIGITS and not (
+def _fits(digits: str) -> bool:
+    return len(digits) <= _INT64_DIGITS or (
         len(digits) <= _INT64_DIGITS + 3 and _INT_MIN <= int(digits) <= _INT_MAX
-    ):
+    )
+
+
+def _integer(digits: str) -> int:
+    if not _fits(digits):
         raise _Flaw("an integer does not fit in 64 bits")
     return int(digits)
 
@@ -67,8 +72,7 @@ _strict = json.JSONDecoder(
     object_pairs_hook=_unique, parse_int=_integer, parse_float=_float, parse_constant=_constant
 )
 _lenient = json.JSONDecoder(
-    parse_constant=_constant,
-    parse_int=lambda digits: int(digits) if len(digits) <= _INT64_DIGITS else 0,
+    parse_constant=_constant, parse_int=lambda digits: int(digits) if _fits(digits) else None
 )
 _encoder = msgspec.json.Encoder()
 
@@ -86,9 +90,22 @@ def _too_deep(body: bytes, limit: int) -> bool:
 
 def _readable(text: str) -> Any:
     try:
-        return _lenient.decode(text)
+        return _only_id(_lenient.decode(text))
     except ValueError:
         raise ParseError from None
+
+
+def _only_id(document: Any) -> Any:
+    """The id is all that is asked of a refused document, and it must itself be sendable."""
+    found = document.get("id") if isinstance(document, dict) else None
+    match found:
+        case str():
+            sendable = not any("\ud800" <= character <= "\udfff" for character in found)
+        case float():
+            sendable = math.isfinite(found)
+        case _:
+            sendable = isinstance(found, int) and not isinstance(found, bool)
+    return {"id": found} if sendable else {}
 
 
 def _has_lone_surrogate(text: str, document: Any) -> bool:
@@ -116,15 +133,8 @@ def read(body: bytes, *, max_depth: int = 64) -> Any:
     except ValueError:
         raise ParseError from None
     if _has_lone_surrogate(text, document):
-        raise Flawed("a string holds half of a surrogate pair", _without_text(document))
+        raise Flawed("a string holds half of a surrogate pair", _only_id(document))
     return document
-
-
-def _without_text(document: Any) -> Any:
-    """The id is all that is asked of a refused document, and it must itself be sendable."""
-    found = document.get("id") if isinstance(document, dict) else None
-    sendable = isinstance(found, int) or (isinstance(found, str) and found.isascii())
-    return {"id": found} if sendable else {}
 
 
 def write(value: Any) -> bytes:

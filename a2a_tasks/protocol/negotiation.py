@@ -22,14 +22,20 @@ def choose(header: str, query: str, *, strict: bool = False) -> Dialect:
     An absent version is read as 1.0, because released clients leave it out; `strict` reads it as 0.3 (§3.6.2).
     Raises VersionNotSupported, also when header and query disagree.
     """
-    header, query = header.strip(), query.strip()
-    asked = header or query or (BY_THE_LETTER if strict else DEFAULT)
-    match = _VERSION.fullmatch(asked)
-    if (header and query and header != query) or not match or match[1] not in DIALECTS:
+    said = [text for text in (header.strip(), query.strip()) if text]
+    asked = said or [BY_THE_LETTER if strict else DEFAULT]
+    found = {_dialect(text) for text in asked}
+    dialect = found.pop()
+    if dialect is None or found:
         raise VersionNotSupported(
-            requestedVersion=asked, supportedVersions=",".join(SUPPORTED_VERSIONS)
+            requestedVersion=asked[0], supportedVersions=",".join(SUPPORTED_VERSIONS)
         )
-    return DIALECTS[match[1]]
+    return dialect
+
+
+def _dialect(version: str) -> Dialect | None:
+    match = _VERSION.fullmatch(version)
+    return DIALECTS.get(match[1]) if match else None
 
 
 def requested_extensions(values: Iterable[str]) -> list[str]:

@@ -17,7 +17,20 @@ __all__ = ["Match", "error_body", "match", "merge", "query_params"]
 _BOOLEANS = {"includeArtifacts", "include_artifacts"}
 _WORDS = {"true": True, "false": False}
 #: A tenant can never have one of these names: they begin routes (`dialects` §1.1).
-RESERVED = {"v1", "tasks", "message:send", "message:stream", "extendedAgentCard", ".well-known", "a2a", "agent"}
+RESERVED = {
+    "v1",
+    "tasks",
+    "message:send",
+    "message:stream",
+    "extendedAgentCard",
+    ".well-known",
+    "a2a",
+    "agent",
+}
+#: The verbs that follow an id: a plain id does not end like one, else it may be anything.
+_CUSTOM = tuple(o.path.partition("}")[2] for o in OPERATIONS if "}:" in o.path)
+#: The snake_case of the names in paths, which bodies may use too.
+_ORIGINAL = {"taskId": "task_id"}
 #: SubscribeToTask: POST by the text, GET by the proto; both are served.
 _ALSO_GET = {"SubscribeToTask"}
 
@@ -36,7 +49,7 @@ def _bind(pattern: str, segment: str) -> tuple[str, str] | None:
         return ("", "") if pattern == segment else None
     name, _, verb = pattern[1:].partition("}")
     value = segment.removesuffix(verb) if verb else segment
-    fits = value and (value != segment if verb else ":" not in value)
+    fits = value and (value != segment if verb else not value.endswith(_CUSTOM))
     return (name, value) if fits else None
 
 
@@ -75,9 +88,9 @@ def match(verb: str, segments: Sequence[str]) -> Match:
 
 
 def query_params(query: str) -> dict[str, Any]:
-    """The parameters of a query string (§11.5). Raises InvalidParams for a bad boolean."""
+    """The parameters of a query string (§11.5). Raises InvalidParams for a bad boolean or what is not UTF-8."""
     params: dict[str, Any] = {}
-    for name, text in parse_qsl(query, keep_blank_values=True, errors="strict"):
+    for name, text in _pairs(query):
         if name in _BOOLEANS:
             if text not in _WORDS:
                 raise InvalidParams.field(name, "must be true or false")
@@ -88,10 +101,18 @@ def query_params(query: str) -> dict[str, Any]:
     return params
 
 
+def _pairs(query: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query, keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidParams("The query must be percent-encoded UTF-8") from None
+
+
 def merge(path: Mapping[str, str], other: Mapping[str, Any]) -> dict[str, Any]:
     """Path and body (or query) together. Raises InvalidParams where they name different things."""
     for name, value in path.items():
-        if other.get(name) not in (None, "", value):
+        said = (other.get(name), other.get(_ORIGINAL.get(name, name)))
+        if any(text not in (None, "", value) for text in said):
             raise InvalidParams.field(name, "differs from the path")
     return {**other, **path}
 

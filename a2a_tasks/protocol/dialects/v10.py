@@ -45,7 +45,12 @@ LONGEST_ID = 256
 MOST_PARTS = 1000
 
 #: Enum members by name and by number; both are read (ProtoJSON), only names are written.
-_ROLES: dict[object, Role] = {"ROLE_USER": Role.USER, 1: Role.USER, "ROLE_AGENT": Role.AGENT, 2: Role.AGENT}
+_ROLES: dict[object, Role] = {
+    "ROLE_USER": Role.USER,
+    1: Role.USER,
+    "ROLE_AGENT": Role.AGENT,
+    2: Role.AGENT,
+}
 _STATES: dict[object, TaskState | None] = {
     key: state
     for number, state in enumerate(
@@ -62,7 +67,8 @@ _STATES: dict[object, TaskState | None] = {
         1,
     )
     for key in (state.value, number)
-} | {"TASK_STATE_UNSPECIFIED": None, 0: None, "TASK_STATE_CANCELLED": TaskState.CANCELED}
+}
+_STATES |= {"TASK_STATE_UNSPECIFIED": None, 0: None, "TASK_STATE_CANCELLED": TaskState.CANCELED}
 _CONTENTS = ("text", "raw", "url", "data")
 _STREAM_KEYS = {EventKind.STATUS: b'{"statusUpdate":', EventKind.ARTIFACT: b'{"artifactUpdate":'}
 _encode = msgspec.json.Encoder().encode
@@ -140,7 +146,7 @@ def _message(fields: Fields) -> Message:
 
 
 def _tenant(fields: Fields) -> str:
-    return fields.string("tenant", longest=LONGEST_ID) or ""
+    return _identifier(fields, "tenant") or ""
 
 
 def _return_immediately(configuration: Fields) -> bool:
@@ -154,13 +160,15 @@ def _send(fields: Fields) -> SendMessageRequest:
     message = fields.object("message", required=True)
     configuration = fields.object("configuration") or Fields({}, "", fields.violations)
     push = configuration.struct("task_push_notification_config")
+    if push is None:
+        push = configuration.struct("push_notification_config")
     return SendMessageRequest(
         message=_message(message) if message else _NO_MESSAGE,
         tenant=_tenant(fields),
         accepted_output_modes=configuration.strings("accepted_output_modes"),
         history_length=configuration.length("history_length"),
         return_immediately=_return_immediately(configuration),
-        push_config=push or configuration.struct("push_notification_config"),
+        push_config=push,
         metadata=fields.struct("metadata"),
     )
 

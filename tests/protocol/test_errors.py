@@ -1,0 +1,147 @@
+"""Every error, with the face it has on every wire (A2A 1.0.1 §5.4; dialects §6.3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from a2a_tasks.protocol import errors
+from a2a_tasks.protocol.errors import A2AError, ProtocolError
+from a2a_tasks.protocol.rest import error_body
+
+#: name: JSON-RPC code, HTTP status, gRPC status, reason.
+NINE = {
+    "TaskNotFound": (-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
+    "TaskNotCancelable": (-32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
+    "PushNotificationNotSupported": (
+        -32003,
+        400,
+        "FAILED_PRECONDITION",
+        "PUSH_NOTIFICATION_NOT_SUPPORTED",
+    ),
+    "UnsupportedOperation": (-32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
+    "ContentTypeNotSupported": (-32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+    "InvalidAgentResponse": (-32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE"),
+    "ExtendedAgentCardNotConfigured": (
+        -32007,
+        400,
+        "FAILED_PRECONDITION",
+        "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+    ),
+    "ExtensionSupportRequired": (-32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED"),
+    "VersionNotSupported": (-32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+}
+#: Those of the envelopes: code, HTTP status, gRPC status.
+OTHERS = {
+    "ParseError": (-32700, 400, "INVALID_ARGUMENT"),
+    "InvalidRequest": (-32600, 400, "INVALID_ARGUMENT"),
+    "MethodNotFound": (-32601, 404, "NOT_FOUND"),
+    "InvalidParams": (-32602, 400, "INVALID_ARGUMENT"),
+    "MethodNotAllowed": (-32600, 405, "UNIMPLEMENTED"),
+    "TooLarge": (-32600, 413, "INVALID_ARGUMENT"),
+    "Unauthenticated": (-32000, 401, "UNAUTHENTICATED"),
+    "Forbidden": (-32000, 403, "PERMISSION_DENIED"),
+    "Overloaded": (-32000, 503, "UNAVAILABLE"),
+    "InternalError": (-32603, 500, "INTERNAL"),
+}
+ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+
+
+def descendants(cls: type[A2AError]) -> Iterable[type[A2AError]]:
+    """Every class below."""
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from descendants(sub)
+
+
+def made(name: str) -> A2AError:
+    """An error of that class."""
+    error: A2AError = getattr(errors, name)()
+    return error
+
+
+@pytest.mark.parametrize("name", NINE)
+class TestAnErrorOfTheProtocol:
+    def test_has_the_codes_of_the_table(self, name: str) -> None:
+        error = made(name)
+        assert (error.code, error.http_status, error.grpc_status, error.reason) == NINE[name]
+        assert isinstance(error, ProtocolError)
+
+    def test_carries_one_error_info(self, name: str) -> None:
+        cls = getattr(errors, name)
+        assert cls("so", taskId="t").details == [
+            {
+                "@type": ERROR_INFO,
+                "reason": NINE[name][3],
+                "domain": "a2a-protocol.org",
+                "metadata": {"taskId": "t"},
+            }
+        ]
+
+    def test_has_a_message_of_its_own(self, name: str) -> None:
+        assert made(name).message == getattr(errors, name).title != A2AError.title
+        assert getattr(errors, name)("so").message == "so"
+
+    def test_is_a_google_status_over_http(self, name: str) -> None:
+        """R-183."""
+        body = json.loads(error_body(made(name)))["error"]
+        _, http, grpc, reason = NINE[name]
+        assert (body["code"], body["status"]) == (http, grpc)
+        assert [detail["reason"] for detail in body["details"]] == [reason]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+class TestAnErrorOfTheEnvelope:
+    def test_has_the_codes_of_the_table(self, name: str) -> None:
+        error = made(name)
+        assert (error.code, error.http_status, error.grpc_status) == OTHERS[name]
+        assert not isinstance(error, ProtocolError)
+
+    def test_has_no_details_in_json_rpc(self, name: str) -> None:
+        assert made(name).details == []
+
+    def test_is_a_google_status_over_http(self, name: str) -> None:
+        body = json.loads(error_body(made(name)))["error"]
+        _, http, grpc = OTHERS[name]
+        assert (body["code"], body["status"]) == (http, grpc)
+        assert body["message"] == made(name).message
+        assert all(detail["@type"] == ERROR_INFO for detail in body.get("details", []))
+
+
+class TestTheTree:
+    def test_has_no_class_besides_these(self) -> None:
+        here = {cls.__name__ for cls in descendants(A2AError) if cls.__module__ == errors.__name__}
+        assert here == {*NINE, *OTHERS, "RequestError", "ProtocolError"}
+
+    def test_has_one_code_for_each_error_of_the_protocol(self) -> None:
+        codes = [row[0] for row in NINE.values()]
+        assert sorted(codes, reverse=True) == list(range(-32001, -32010, -1))
+
+    def test_is_drawn_in_the_docstring(self) -> None:
+        assert errors.__doc__ is not None
+        for name, (code, http, *_) in {**NINE, **OTHERS}.items():
+            line = next(line for line in errors.__doc__.splitlines() if f" {name} " in line)
+            assert str(code) in line
+            assert str(http) in line
+
+
+class TestInvalidParams:
+    def test_names_each_bad_field(self) -> None:
+        error = errors.InvalidParams(violations=[("a.b", "is required"), ("c", "is wrong")])
+        assert error.details == [
+            {
+                "@type": "type.googleapis.com/google.rpc.BadRequest",
+                "fieldViolations": [
+                    {"field": "a.b", "description": "is required"},
+                    {"field": "c", "description": "is wrong"},
+                ],
+            }
+        ]
+
+    def test_over_http_says_both_who_it_is_and_what_is_wrong(self) -> None:
+        body = json.loads(error_body(errors.InvalidParams.field("a", "is required")))
+        info, bad = body["error"]["details"]
+        assert info["reason"] == "INVALID_PARAMS"
+        assert bad["fieldViolations"] == [{"field": "a", "description": "is required"}]

@@ -1,0 +1,182 @@
+"""Routes, queries and bodies of HTTP+JSON, as pure functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_tasks.protocol import rest
+from a2a_tasks.protocol.catalogue import OPERATIONS
+from a2a_tasks.protocol.errors import InvalidParams, MethodNotAllowed, MethodNotFound
+
+#: (verb, path): (operation, what the path says). Written out by hand (dialects §3.5).
+ROUTES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
+    ("POST", "message:send"): ("SendMessage", {}),
+    ("POST", "message:stream"): ("SendStreamingMessage", {}),
+    ("GET", "tasks/T"): ("GetTask", {"id": "T"}),
+    ("GET", "tasks"): ("ListTasks", {}),
+    ("POST", "tasks/T:cancel"): ("CancelTask", {"id": "T"}),
+    ("POST", "tasks/T:subscribe"): ("SubscribeToTask", {"id": "T"}),
+    ("GET", "tasks/T:subscribe"): ("SubscribeToTask", {"id": "T"}),
+    ("POST", "tasks/T/pushNotificationConfigs"): (
+        "CreateTaskPushNotificationConfig",
+        {"taskId": "T"},
+    ),
+    ("GET", "tasks/T/pushNotificationConfigs/C"): (
+        "GetTaskPushNotificationConfig",
+        {"taskId": "T", "id": "C"},
+    ),
+    ("GET", "tasks/T/pushNotificationConfigs"): (
+        "ListTaskPushNotificationConfigs",
+        {"taskId": "T"},
+    ),
+    ("DELETE", "tasks/T/pushNotificationConfigs/C"): (
+        "DeleteTaskPushNotificationConfig",
+        {"taskId": "T", "id": "C"},
+    ),
+    ("GET", "extendedAgentCard"): ("GetExtendedAgentCard", {}),
+}
+PATHS = sorted({path for _, path in ROUTES})
+VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get", ""]
+
+
+def found(verb: str, *segments: str) -> tuple[str, dict[str, str]]:
+    """The operation's name and what the path says."""
+    match = rest.match(verb, segments)
+    return match.operation.name, dict(match.params)
+
+
+class TestARoute:
+    @pytest.mark.parametrize(("verb", "path"), ROUTES)
+    def test_leads_to_its_operation(self, verb: str, path: str) -> None:
+        assert found(verb, *path.split("/")) == ROUTES[verb, path]
+
+    @pytest.mark.parametrize(("verb", "path"), ROUTES)
+    def test_may_have_a_tenant_before_it(self, verb: str, path: str) -> None:
+        name, params = ROUTES[verb, path]
+        assert found(verb, "acme", *path.split("/")) == (name, {**params, "tenant": "acme"})
+
+    def test_exists_for_every_operation(self) -> None:
+        assert {name for name, _ in ROUTES.values()} == {o.name for o in OPERATIONS}
+
+    @pytest.mark.parametrize("path", PATHS)
+    @pytest.mark.parametrize("tenant", [[], ["acme"]])
+    def test_says_which_verbs_it_has(self, path: str, tenant: list[str]) -> None:
+        allowed = {verb for verb, known in ROUTES if known == path}
+        for verb in set(VERBS) - allowed:
+            with pytest.raises(MethodNotAllowed) as caught:
+                rest.match(verb, [*tenant, *path.split("/")])
+            assert set(caught.value.metadata["allow"].split(", ")) == allowed
+
+    @pytest.mark.parametrize(
+        "id_", ["a/b", "a b", "é", "a:b", "urn:x:1", "..", "%", "a?b#c", "tasks"]
+    )
+    def test_takes_ids_as_they_are(self, id_: str) -> None:
+        assert found("GET", "tasks", id_) == ("GetTask", {"id": id_})
+        assert found("POST", "tasks", f"{id_}:cancel") == ("CancelTask", {"id": id_})
+        assert found("POST", "tasks", f"{id_}:subscribe") == ("SubscribeToTask", {"id": id_})
+        assert found("DELETE", "tasks", id_, "pushNotificationConfigs", f"{id_}.c") == (
+            "DeleteTaskPushNotificationConfig",
+            {"taskId": id_, "id": f"{id_}.c"},
+        )
+
+    @pytest.mark.parametrize("tenant", ["acme", "a/b", "a:b", "x.y", "é", "Tasks"])
+    def test_takes_tenants_as_they_are(self, tenant: str) -> None:
+        assert found("GET", tenant, "tasks") == ("ListTasks", {"tenant": tenant})
+
+
+class TestNoRoute:
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "nothing",
+            "message",
+            "message:nothing",
+            "Message:send",
+            "task",
+            "tasks/T/nothing",
+            "tasks/T/pushNotificationConfigs/C/more",
+            "tasks/:cancel",
+            "tasks/:subscribe",
+            "extendedAgentCard/more",
+            "a/b/tasks",
+            "a/nothing",
+            "v1/tasks",
+            "v1/message:send",
+            "agent/tasks",
+            "a2a/tasks",
+            ".well-known/tasks",
+            "tasks/tasks/T/x",
+            "extendedAgentCard/tasks",
+            "message:send/message:send",
+        ],
+    )
+    @pytest.mark.parametrize("verb", ["GET", "POST", "DELETE"])
+    def test_leads_anywhere_else(self, verb: str, path: str) -> None:
+        with pytest.raises(MethodNotFound):
+            rest.match(verb, path.split("/"))
+
+    def test_leads_nowhere_for_a_path_of_nothing(self) -> None:
+        with pytest.raises(MethodNotFound):
+            rest.match("GET", [])
+
+
+class TestAQuery:
+    @pytest.mark.parametrize(
+        ("query", "params"),
+        [
+            ("", {}),
+            (
+                "pageSize=10&status=TASK_STATE_WORKING",
+                {"pageSize": "10", "status": "TASK_STATE_WORKING"},
+            ),
+            ("contextId=a%2Fb%20c+d%C3%A9", {"contextId": "a/b c dé"}),
+            ("includeArtifacts=true", {"includeArtifacts": True}),
+            ("include_artifacts=false", {"include_artifacts": False}),
+            ("pageToken=", {"pageToken": ""}),
+            ("unknown=1", {"unknown": "1"}),
+            ("A2A-Version=1.0&x=1", {"x": "1"}),
+            ("x=1&x=2", {"x": "2"}),
+            ("&&x=1&", {"x": "1"}),
+            ("x=%00", {"x": "\x00"}),
+        ],
+    )
+    def test_is_read_as_parameters(self, query: str, params: dict[str, Any]) -> None:
+        assert rest.query_params(query) == params
+
+    @pytest.mark.parametrize("word", ["True", "FALSE", "1", "0", "yes", "", "null"])
+    def test_knows_true_and_false_only(self, word: str) -> None:
+        with pytest.raises(InvalidParams) as caught:
+            rest.query_params(f"includeArtifacts={word}")
+        assert caught.value.violations[0][0] == "includeArtifacts"
+
+    @pytest.mark.parametrize("query", ["x=%ff", "x=%c3%28", "%ff=1", "x=%ed%a0%80"])
+    def test_that_is_not_utf8_is_invalid(self, query: str) -> None:
+        with pytest.raises(InvalidParams):
+            rest.query_params(query)
+
+
+class TestPathAndBody:
+    def test_come_together(self) -> None:
+        assert rest.merge({"id": "T"}, {"metadata": {}}) == {"id": "T", "metadata": {}}
+
+    @pytest.mark.parametrize("said", ["T", "", None])
+    def test_may_say_the_same_or_nothing(self, said: object) -> None:
+        assert rest.merge({"id": "T"}, {"id": said})["id"] == "T"
+
+    @pytest.mark.parametrize("said", ["U", 1, ["T"], {"T": 1}, False])
+    def test_must_not_differ(self, said: object) -> None:
+        with pytest.raises(InvalidParams) as caught:
+            rest.merge({"id": "T"}, {"id": said})
+        assert caught.value.violations[0][0] == "id"
+
+    def test_must_not_differ_in_the_other_spelling_either(self) -> None:
+        with pytest.raises(InvalidParams) as caught:
+            rest.merge({"taskId": "T"}, {"task_id": "U"})
+        assert caught.value.violations[0][0] == "taskId"
+
+    def test_leaves_neither_changed(self) -> None:
+        path, body = {"id": "T"}, {"x": 1}
+        rest.merge(path, body)
+        assert (path, body) == ({"id": "T"}, {"x": 1})
