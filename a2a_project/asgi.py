@@ -6,8 +6,8 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
 
-from channels.routing import ProtocolTypeRouter  # noqa: E402
-from django.core.asgi import get_asgi_application  # noqa: E402
+from channels.routing import ProtocolTypeRouter
+from django.core.asgi import get_asgi_application
 
 django_application = get_asgi_application()  # sets Django up; what follows needs the apps
 
@@ -30,7 +30,7 @@ async def http(scope: Scope, receive: Receive, send: Send) -> None:
     elif path in health.PATHS:
         await health.serve(scope, receive, send)
     else:
-        await django_application(scope, receive, send)
+        await django_application(dict(scope), receive, send)  # type: ignore[arg-type]
 
 
 async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:

@@ -77,7 +77,9 @@ def announce(hint: Hint) -> None:
     """Give a hint to this process and the others. Call it after the commit. Never blocks, never raises."""
     for callback in tuple(_listeners):
         callback(hint)
-    if settings.REDIS_URL and not isinstance(hint, Due):  # due work is Celery's bell (execution/bell.py)
+    if settings.REDIS_URL and not isinstance(
+        hint, Due
+    ):  # due work is Celery's bell (execution/bell.py)
         _publisher.put(hint)
 
 
@@ -123,7 +125,9 @@ class _Publisher:
         return found
 
     def _run(self) -> None:
-        client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
+        client = redis.Redis.from_url(
+            settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2
+        )
         while True:
             batch = self._batch()
             try:
@@ -201,12 +205,14 @@ class Subscriber:
             await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _listen(self) -> None:
-        async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client:
-            async with client.pubsub() as pubsub:
-                await pubsub.subscribe(_stop_channel(), *self._wanted)
-                self._pubsub = pubsub
-                async for message in pubsub.listen():
-                    self._hear(message)
+        async with (
+            redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
+            client.pubsub() as pubsub,
+        ):
+            await pubsub.subscribe(_stop_channel(), *self._wanted)
+            self._pubsub = pubsub
+            async for message in pubsub.listen():
+                self._hear(message)
 
     def _hear(self, message: dict[str, bytes]) -> None:
         name = message["channel"].decode()

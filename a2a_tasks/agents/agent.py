@@ -20,9 +20,7 @@ __all__ = ["Agent"]
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 MEDIA_TYPE = re.compile(r"[\w.+*-]+/[\w.+*-]+(\s*;.*)?")
 Yielded = Emission | Content
-Answer = (
-    AsyncIterator[Yielded] | Iterator[Yielded] | Awaitable[Yielded | None] | Yielded | None
-)
+Answer = AsyncIterator[Yielded] | Iterator[Yielded] | Awaitable[Yielded | None] | Yielded | None
 
 
 class Agent:
@@ -74,14 +72,15 @@ class Agent:
     @property
     def synchronous(self) -> bool:
         """Does `run` need a thread?"""
-        return not (
-            inspect.isasyncgenfunction(self.run) or inspect.iscoroutinefunction(self.run)
-        )
+        return not (inspect.isasyncgenfunction(self.run) or inspect.iscoroutinefunction(self.run))
 
     def accepts(self, media_type: str) -> bool:
         """Is this media type among the input modes of the agent or of one of its skills?"""
         plain = media_type.partition(";")[0].strip().lower()
-        modes = [*self.default_input_modes, *(m for skill in self.skills for m in skill.input_modes)]
+        modes = [
+            *self.default_input_modes,
+            *(m for skill in self.skills for m in skill.input_modes),
+        ]
         kind = plain.partition("/")[0]
         return not {plain, f"{kind}/*", "*/*"}.isdisjoint(mode.lower() for mode in modes)
 

@@ -64,7 +64,7 @@ class ArtifactWriter:
 class Turn:
     """One message to answer. The methods make values to be yielded (or returned); they do nothing themselves."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a turn is what it knows
         self,
         *,
         message: Message,

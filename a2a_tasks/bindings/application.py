@@ -1,10 +1,10 @@
 """The protocol's ASGI application: from a path to an agent and a binding.
 
-    /.well-known/agent-card.json             card of the default agent
-    /agents/                                 the cards of all agents
-    /agents/<slug>/                          JSON-RPC by POST; HTTP+JSON routes below
-    /agents/<slug>/.well-known/agent-card.json
-    /agents/<slug>/a2a, .../a2a/1.0          the same, pinned to a version
+/.well-known/agent-card.json             card of the default agent
+/agents/                                 the cards of all agents
+/agents/<slug>/                          JSON-RPC by POST; HTTP+JSON routes below
+/agents/<slug>/.well-known/agent-card.json
+/agents/<slug>/a2a, .../a2a/1.0          the same, pinned to a version
 """
 
 from __future__ import annotations

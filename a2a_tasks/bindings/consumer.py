@@ -18,6 +18,10 @@ from a2a_tasks.bindings.http import Receive, Scope, Send
 __all__ = ["LastingHttpConsumer"]
 
 
+def _cancel_in(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
+    loop.call_soon_threadsafe(task.cancel)
+
+
 class LastingHttpConsumer(AsyncHttpConsumer):  # type: ignore[misc]
     """Base class: override `respond`. The request's body has been read already."""
 
@@ -26,7 +30,7 @@ class LastingHttpConsumer(AsyncHttpConsumer):  # type: ignore[misc]
         loop = asyncio.get_running_loop()
         response = asyncio.create_task(self.respond())
         departure = asyncio.create_task(self._departure(receive))
-        forget = lifetime.on_drain(lambda: loop.call_soon_threadsafe(response.cancel))
+        forget = lifetime.on_drain(lambda: _cancel_in(loop, response))
         try:
             if lifetime.draining():
                 response.cancel()
@@ -43,7 +47,9 @@ class LastingHttpConsumer(AsyncHttpConsumer):  # type: ignore[misc]
         with contextlib.suppress(asyncio.CancelledError):
             await response
         await self.disconnect()
-        if drained and not gone:  # a draining process closes properly, so that the client comes back
+        if (
+            drained and not gone
+        ):  # a draining process closes properly, so that the client comes back
             with contextlib.suppress(Exception):
                 await self.send_body(b"")
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import logging
 
 from a2a_tasks.bindings.http import Headers
-from a2a_tasks.protocol.errors import A2AError, InternalError, MethodNotAllowed, Overloaded, Unauthenticated
+from a2a_tasks.protocol.errors import (
+    A2AError,
+    InternalError,
+    MethodNotAllowed,
+    Overloaded,
+    Unauthenticated,
+)
 
 __all__ = ["headers_of", "told"]
 

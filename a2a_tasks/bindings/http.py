@@ -7,13 +7,23 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
-from django.http.request import split_domain_port, validate_host
 from django.conf import settings
+from django.http.request import split_domain_port, validate_host
 
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import InvalidRequest, TooLarge
 
-__all__ = ["JSON", "ASGIApp", "ClientGone", "Headers", "Receive", "Request", "Scope", "Send", "respond"]
+__all__ = [
+    "JSON",
+    "ASGIApp",
+    "ClientGone",
+    "Headers",
+    "Receive",
+    "Request",
+    "Scope",
+    "Send",
+    "respond",
+]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

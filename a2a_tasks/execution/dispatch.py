@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import weakref
 
 from django.conf import settings
@@ -14,9 +15,7 @@ from a2a_tasks.store.records import Assignment, Hold
 
 __all__ = ["by_workers", "carry", "ensure_started", "hold"]
 
-_runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = (
-    weakref.WeakKeyDictionary()
-)
+_runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = weakref.WeakKeyDictionary()
 
 
 def by_workers() -> bool:
@@ -36,8 +35,13 @@ def _runner() -> Runner:
     if found is None:
         found = _runners[loop] = Runner()
         found.start()
-        lifetime.on_stop(found.drain)
+        lifetime.on_drain(found.stop_claiming)
+        lifetime.on_stop(functools.partial(_drain, found))
     return found
+
+
+async def _drain(runner: Runner) -> None:
+    await runner.drain(lifetime.drain_left())
 
 
 def hold(queue: str) -> Hold | None:

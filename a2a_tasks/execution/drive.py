@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -61,7 +61,7 @@ async def _synchronous(agent: Agent, turn: Turn) -> AsyncIterator[Any]:
         yield answer
 
 
-async def drive(agent: Agent, turn: Turn) -> AsyncIterator[Any]:
+async def drive(agent: Agent, turn: Turn) -> AsyncGenerator[Any, None]:
     """Yield what the agent says about the turn, in order."""
     if agent.synchronous:
         async for said in _synchronous(agent, turn):

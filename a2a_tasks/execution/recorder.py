@@ -16,8 +16,7 @@ from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, advance, assemble
 from a2a_tasks.protocol.values import Artifact, ArtifactUpdate, Message, Part, Role, TaskState
 from a2a_tasks.store import log
-from a2a_tasks.store.append import append
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.append import appending
 from a2a_tasks.store.records import ArtifactRow, Assignment, Batch, NewEvent, RunEnd
 
 __all__ = ["Recorder"]
@@ -51,7 +50,9 @@ class Recorder:
         self._flusher: asyncio.Task[None] | None = None
         self._memory = assignment.memory
         #: Id of this turn's artifact of plain text; a later attempt of the same turn begins it anew.
-        self.answer = ANSWER if assignment.input_number == 1 else f"{ANSWER}-{assignment.input_number}"
+        self.answer = (
+            ANSWER if assignment.input_number == 1 else f"{ANSWER}-{assignment.input_number}"
+        )
         self.answer_begun = False
 
     def _new_batch(self) -> Batch:
@@ -74,9 +75,10 @@ class Recorder:
     def _begin_if_silent(self, coming: TaskState, *, speaks: bool = False) -> None:
         """The first word of a run is WORKING, unless it says so itself or refuses at once."""
         self._batch.reveal = self.is_task = True
-        if self.state in INTERRUPTED or self.state is TaskState.SUBMITTED:
-            if speaks or coming in {TaskState.COMPLETED, TaskState.FAILED} | INTERRUPTED:
-                self._status(TaskState.WORKING)
+        begun = self.state is TaskState.WORKING or self.state in TERMINAL
+        says_so = coming in {TaskState.WORKING, TaskState.REJECTED} and not speaks
+        if not begun and not says_so:
+            self._status(TaskState.WORKING)
 
     def _status(
         self,
@@ -167,7 +169,13 @@ class Recorder:
         self._batch.events.append(NewEvent(EventKind.MESSAGE, body))
         self._status(TaskState.COMPLETED)
 
-    def finish(self, memory: Mapping[str, Any], end: RunEnd) -> None:
+    def remember(self, memory: Mapping[str, Any]) -> None:
+        """Keep the turn's memory, with what is written last. Raises TypeError if JSON cannot say it."""
+        kept = write(memory).decode() if memory else ""
+        if kept != self._memory:
+            self._batch.memory = self._memory = kept
+
+    def finish(self, end: RunEnd) -> None:
         """The run is over: close what is open, complete what is not ended or waiting, let go of the task."""
         self._mark_last_chunk()
         for artifact_id, artifact in self._artifacts.items():
@@ -176,9 +184,6 @@ class Recorder:
         if self.state not in TERMINAL | INTERRUPTED:
             self._begin_if_silent(TaskState.COMPLETED)
             self._status(TaskState.COMPLETED)
-        kept = write(memory).decode() if memory else ""
-        if kept != self._memory:
-            self._batch.memory = self._memory = kept
         self._batch.end = end
         self._schedule()
 
@@ -202,13 +207,19 @@ class Recorder:
             flusher, self._flusher = self._flusher, None
             flusher.result()
 
+    @property
+    def _ready(self) -> bool:
+        """Is there something to write? A terminal status waits for the end of its run: they are one transaction."""
+        batch = self._batch
+        return batch.end is not None or (bool(batch.events) and not batch.ends_task)
+
     async def _flush(self) -> None:
         await asyncio.sleep(0)  # hear the agent out
-        while self._batch.events or self._batch.end:
+        while self._ready:
             batch, self._batch = self._batch, self._new_batch()
             for artifact in self._artifacts.values():
                 artifact.bodies = None  # what comes now is in another batch
-            await hop(append, batch)
+            await appending(batch)
 
     @property
     def full(self) -> bool:
@@ -222,7 +233,7 @@ class Recorder:
             await asyncio.shield(flusher)
             if self._flusher is flusher:
                 self._flusher = None
-            if self._batch.events or self._batch.end:
+            if self._ready:
                 self._schedule()
 
     async def room(self) -> None:

@@ -13,7 +13,8 @@ import os
 import socket
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from a2a_tasks import wakeups
 from a2a_tasks.agents import AgentError, Turn, registry
@@ -140,7 +141,7 @@ class Runner:
         self._carried[run.run].turn = turn
         try:
             end = await self._listen_to(run, turn, recorder)
-            recorder.finish(turn.memory, end)
+            recorder.finish(end)
             await recorder.written()
         except Fenced:
             turn._cancelled.set()  # noqa: SLF001
@@ -161,17 +162,20 @@ class Runner:
                 raise AgentError("The agent is no longer hosted here.")
             async with contextlib.aclosing(drive(agent, turn)) as words:
                 await self._record(words, recorder, replies=agent.replies_directly)
+            recorder.remember(turn.memory)
         except (Fenced, Overloaded, asyncio.CancelledError):
             raise
         except Exception as fault:  # noqa: BLE001 - whatever an agent raises fails its task, and only that
             return self._failed(run, recorder, fault)
         return RunEnd()
 
-    async def _record(self, words: object, recorder: Recorder, *, replies: bool) -> None:
+    async def _record(
+        self, words: AsyncIterator[Any], recorder: Recorder, *, replies: bool
+    ) -> None:
         count = 0
         if not replies and recorder.state is TaskState.SUBMITTED:
             recorder.say(Status(TaskState.WORKING))
-        async for word in words:  # type: ignore[attr-defined]
+        async for word in words:
             recorder.say(emission(word, answer=recorder.answer, begun=recorder.answer_begun))
             count += 1
             if recorder.full or count % BREATH == 0:
@@ -210,14 +214,19 @@ class Runner:
             for token in held.keys() - alive:
                 self._loop.call_soon_threadsafe(self._hear, wakeups.Stop(held[token]))
 
-    async def drain(self) -> None:
-        """Stop claiming, let runs finish for the drain time, then hand the rest back for others to start."""
+    def stop_claiming(self) -> None:
+        """Take no more runs. Thread-safe."""
         self._draining = True
-        if self._claimer:
-            self._claimer.cancel()
+        self.wake()
+
+    async def drain(self, seconds: float) -> None:
+        """Stop claiming, let runs finish for that long, then hand the rest back for others to start."""
+        self.stop_claiming()
         tasks = [carried.task for carried in self._carried.values()]
         if tasks:
-            await asyncio.wait(tasks, timeout=float(conf.DRAIN_SECONDS))
+            await asyncio.wait(tasks, timeout=seconds)
+        if self._claimer:
+            self._claimer.cancel()
         await self._hand_back()
         self._beat_stop.set()
         self._stack.close()
@@ -229,5 +238,5 @@ class Runner:
         for carried in left:
             carried.task.cancel()
         if left:
-            await asyncio.wait([carried.task for carried in left], timeout=1.0)
+            await asyncio.wait([carried.task for carried in left], timeout=0.5)
             await hop(runs.hand_back, tokens)

@@ -29,6 +29,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     extensions: tuple[str, ...] = ()
     principal: str = ""
     tenant: str = ""
+    scopes: tuple[str, ...] = ()
 
 
 _run_request = msgspec.json.Decoder(RunRequest).decode
@@ -43,6 +44,7 @@ def run_request(request: SendMessageRequest, caller: Caller, extensions: tuple[s
             extensions=extensions,
             principal=caller.principal,
             tenant=caller.tenant,
+            scopes=tuple(sorted(caller.scopes)),
         )
     ).decode()
 
@@ -65,7 +67,7 @@ def turn_of(run: Assignment) -> Turn:
         message=message,
         task_id=run.task_id,
         context_id=run.context_id,
-        caller=Caller(principal=said.principal, tenant=said.tenant),
+        caller=Caller(principal=said.principal, tenant=said.tenant, scopes=frozenset(said.scopes)),
         history=Later(history, loop),
         references=Later(refers_to, loop),
         memory=msgspec.json.decode(run.memory) if run.memory else {},

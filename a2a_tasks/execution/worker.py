@@ -51,9 +51,9 @@ def wake() -> None:
 def stop() -> None:
     """Drain: no new runs, the drain time for those under way, then hand them back."""
     if _loop is not None and _runner is not None:
-        asyncio.run_coroutine_threadsafe(_runner.drain(), _loop).result(
-            timeout=float(conf.DRAIN_SECONDS) + 10
-        )
+        seconds = float(conf.DRAIN_SECONDS)
+        draining = asyncio.run_coroutine_threadsafe(_runner.drain(seconds), _loop)
+        draining.result(timeout=seconds + 10)
 
 
 @signals.worker_ready.connect  # type: ignore[untyped-decorator]

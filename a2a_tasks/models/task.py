@@ -145,9 +145,7 @@ class Tally(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["agent", "owner", "tenant"], name="one_tally_per_scope"
-            )
+            models.UniqueConstraint(fields=["agent", "owner", "tenant"], name="one_tally_per_scope")
         ]
 
     def __str__(self) -> str:

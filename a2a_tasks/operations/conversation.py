@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import mimetypes
 import uuid
 from collections.abc import AsyncIterator, Callable
 
+from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
-from a2a_tasks.conf import conf
 from a2a_tasks.operations.call import Call
 from a2a_tasks.protocol.errors import (
     ContentTypeNotSupported,
@@ -22,7 +23,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import UNSET, Message, Part, Raw, Task, TaskState, replace
 from a2a_tasks.store import log
-from a2a_tasks.store.accept import accept
+from a2a_tasks.store.accept import accepting
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.records import Accepted, NewTask
 from a2a_tasks.store.reply import reply
@@ -70,7 +71,9 @@ class Conversation:
 
 
 def _settles(accepted: Accepted, *, at_auth: bool) -> Callable[[Recorded], bool]:
-    stops = TERMINAL | {TaskState.INPUT_REQUIRED} | ({TaskState.AUTH_REQUIRED} if at_auth else set())
+    stops = (
+        TERMINAL | {TaskState.INPUT_REQUIRED} | ({TaskState.AUTH_REQUIRED} if at_auth else set())
+    )
 
     def until(event: Recorded) -> bool:
         """The end of this message's turn: the task ended, or its own run asks something."""
@@ -118,7 +121,9 @@ def _check(request: SendMessageRequest, call: Call) -> None:
     for part in request.message.parts:
         media_type = _media_type(part)
         if not call.agent.accepts(media_type):
-            raise ContentTypeNotSupported(f"The agent does not take {media_type}", mediaType=media_type)
+            raise ContentTypeNotSupported(
+                f"The agent does not take {media_type}", mediaType=media_type
+            )
 
 
 def _media_type(part: Part) -> str:
@@ -126,7 +131,10 @@ def _media_type(part: Part) -> str:
         return part.media_type
     if part.text is not UNSET:
         return "text/plain"
-    return "application/octet-stream" if part.data is UNSET else "application/json"
+    if part.data is not UNSET:
+        return "application/json"
+    guessed, _ = mimetypes.guess_type(part.filename or "")
+    return guessed or "application/octet-stream"
 
 
 async def _accept(request: SendMessageRequest, call: Call) -> Accepted:
@@ -136,7 +144,9 @@ async def _accept(request: SendMessageRequest, call: Call) -> Accepted:
     task_id = asked.task_id or str(uuid.uuid4())
     context_id = asked.context_id or ("" if asked.task_id else str(uuid.uuid4()))
     new = _new(request, call, task_id, context_id)
-    return await hop(reply if asked.task_id else accept, new)
+    if asked.task_id:
+        return await hop(reply, new)
+    return await accepting(new)
 
 
 def _new(request: SendMessageRequest, call: Call, task_id: str, context_id: str) -> NewTask:
@@ -154,4 +164,3 @@ def _new(request: SendMessageRequest, call: Call, task_id: str, context_id: str)
         is_task=not call.agent.replies_directly,
         hold=dispatch.hold(call.agent.queue),
     )
-

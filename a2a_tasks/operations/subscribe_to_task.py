@@ -9,8 +9,7 @@ from a2a_tasks.operations.call import Call
 from a2a_tasks.protocol.errors import TaskNotFound, UnsupportedOperation
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.requests import SubscribeToTaskRequest
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.tasks import Found, find
+from a2a_tasks.store.tasks import Found, finding
 from a2a_tasks.streaming.follow import Follower
 from a2a_tasks.streaming.stream import EventStream
 
@@ -34,7 +33,7 @@ async def subscribe_to_task(request: SubscribeToTaskRequest, call: Call) -> Even
     """Follow a task. Raises TaskNotFound, UnsupportedOperation (it has ended, or the agent does not stream)."""
     if not call.agent.streaming:
         raise UnsupportedOperation("The agent does not stream")
-    found = await hop(find, call.scope(request.tenant), request.id)
+    found = await finding((call.scope(request.tenant), request.id))
     if found is None:
         raise TaskNotFound(taskId=request.id)
     after = _begin_after(found, call)

@@ -54,7 +54,9 @@ def _why_not(document: Any) -> str:
         return "Batches are not supported"
     if not isinstance(document, Mapping):
         return "A request must be a JSON object"
-    return 'A request needs "jsonrpc": "2.0", a string "method" and an "id" that is a string or number'
+    return (
+        'A request needs "jsonrpc": "2.0", a string "method" and an "id" that is a string or number'
+    )
 
 
 def read_call(body: bytes, *, max_depth: int = 64) -> Call:

@@ -1,49 +1,64 @@
-"""Accepting a message that begins a task: context, task, message, event 1 and run, in one statement."""
+"""Accepting messages that begin tasks: context, task, message, event 1 and run of each, in one statement for all."""
 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
 from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.group import Group
 from a2a_tasks.store.records import Accepted, Assignment, NewTask, new_view
-from a2a_tasks.store.sql import fetch_one
+from a2a_tasks.store.sql import fetch
 
-__all__ = ["accept"]
+__all__ = ["accept", "accept_many", "accepting"]
 
 ACCEPT = """
-with context as (
+with input as (
+  select * from unnest(%(n)s::int[], %(tenant)s::text[], %(owner)s::text[], %(agent)s::text[], %(id)s::text[],
+    %(context_id)s::text[], %(is_task)s::bool[], %(at)s::timestamptz[], %(metadata)s::text[],
+    %(dialect)s::text[], %(role)s::text[], %(message)s::text[], %(queue)s::text[], %(request)s::text[],
+    %(token)s::text[], %(worker)s::text[], %(lease)s::float8[])
+  as i(n, tenant, owner, agent, id, context_id, is_task, at, metadata, dialect, role, message, queue, request,
+    token, worker, lease)
+), context as (
   insert into a2a_tasks_context (tenant, owner, agent, public_id)
-  values (%(tenant)s, %(owner)s, %(agent)s, %(context_id)s)
+  select distinct tenant, owner, agent, context_id from input order by context_id
   on conflict (public_id, agent, owner, tenant) do update set updated_at = statement_timestamp()
-  returning id
+  returning id, tenant, owner, agent, public_id
 ), task as (
   insert into a2a_tasks_task (public_id, tenant, owner, agent, context_id, is_task, state, status_at,
     status_message, metadata, memory, last_event, run_token, origin_dialect)
-  select %(id)s, %(tenant)s, %(owner)s, %(agent)s, context.id, %(is_task)s, %(state)s, %(at)s,
-    '', %(metadata)s, '', 1, %(token)s, %(dialect)s
-  from context
-  returning id
+  select i.id, i.tenant, i.owner, i.agent, c.id, i.is_task, 'TASK_STATE_SUBMITTED', i.at, '', i.metadata, '', 1,
+    i.token, i.dialect
+  from input i join context c
+    on (c.public_id, c.agent, c.owner, c.tenant) = (i.context_id, i.agent, i.owner, i.tenant)
+  order by i.n
+  returning id, public_id, tenant, owner, agent
+), keyed as (
+  select i.*, t.id as key from input i join task t
+    on (t.public_id, t.agent, t.owner, t.tenant) = (i.id, i.agent, i.owner, i.tenant)
 ), message as (
-  insert into a2a_tasks_message (task_id, number, role, body)
-  select id, 1, %(role)s, %(message)s from task
+  insert into a2a_tasks_message (task_id, number, role, body) select key, 1, role, message from keyed
 ), event as (
-  insert into a2a_tasks_event (task_id, number, kind, state, body)
-  select id, 1, %(kind)s, '', '' from task
+  insert into a2a_tasks_event (task_id, number, kind, state, body) select key, 1, 1, '', '' from keyed
+), run as (
+  insert into a2a_tasks_run (task_id, input_number, queue, status, attempt, token, worker, lease_seconds,
+    lease_until, started_at, request, error)
+  select key, 1, queue, case when token = '' then 'queued' else 'running' end,
+    case when token = '' then 0 else 1 end, token, worker, lease,
+    case when token <> '' then clock_timestamp() + make_interval(secs => lease) end,
+    case when token <> '' then clock_timestamp() end, request, ''
+  from keyed
+  returning task_id, id
 )
-insert into a2a_tasks_run (task_id, input_number, queue, status, attempt, token, worker, lease_seconds,
-  lease_until, started_at, request, error)
-select id, 1, %(queue)s, %(status)s, %(attempt)s, %(token)s, %(worker)s, %(lease)s,
-  case when %(attempt)s = 1 then clock_timestamp() + make_interval(secs => %(lease)s) end,
-  case when %(attempt)s = 1 then clock_timestamp() end, %(request)s, ''
-from task
-returning task_id, id
+select k.n, k.key, r.id from keyed k join run r on r.task_id = k.key order by k.n
 """
 
 
@@ -52,47 +67,68 @@ def accept(new: NewTask) -> Accepted:
 
     Raises django.db.IntegrityError if the owner already has a task of that id.
     """
+    (result,) = accept_many([new])
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
+    """The same for many at once; one that cannot be written does not hinder the others."""
     insert = _insert_postgres if connection.vendor == "postgresql" else _insert_portable
-    task, run = insert(new)
-    if new.hold is None:
-        wakeups.announce(wakeups.Due(new.queue))
-    return Accepted(
-        task=task, number=1, run=run, view=new_view(new), assignment=_assignment(new, task, run)
-    )
+    try:
+        results = [_accepted(new, *keys) for new, keys in zip(news, insert(news), strict=True)]
+    except IntegrityError as fault:
+        if len(news) == 1:
+            return [fault]
+        return [result for new in news for result in accept_many([new])]
+    for queue in {new.queue for new in news if new.hold is None}:
+        wakeups.announce(wakeups.Due(queue))
+    return list(results)
 
 
-def _insert_postgres(new: NewTask) -> tuple[int, int]:
-    hold = new.hold
-    values: dict[str, Any] = {
-        "tenant": new.scope.tenant,
-        "owner": new.scope.owner,
-        "agent": new.scope.agent,
-        "context_id": new.context_id,
-        "id": new.id,
-        "is_task": new.is_task,
-        "state": TaskState.SUBMITTED.value,
-        "at": new.at,
-        "metadata": new.metadata,
-        "dialect": new.dialect,
-        "role": new.role,
-        "message": new.message,
-        "kind": int(EventKind.INPUT),
-        "queue": new.queue,
-        "request": new.request,
-        "status": RunStatus.RUNNING.value if hold else RunStatus.QUEUED.value,
-        "attempt": 1 if hold else 0,
-        "token": hold.token if hold else "",
-        "worker": hold.worker if hold else "",
-        "lease": hold.lease_seconds if hold else 0.0,
+#: `await accepting(new)`: accept, together with whatever else is being accepted.
+accepting = Group(accept_many)
+
+
+def _columns(news: Sequence[NewTask]) -> dict[str, list[Any]]:
+    holds = [new.hold for new in news]
+    return {
+        "n": list(range(len(news))),
+        "tenant": [new.scope.tenant for new in news],
+        "owner": [new.scope.owner for new in news],
+        "agent": [new.scope.agent for new in news],
+        "context_id": [new.context_id for new in news],
+        "id": [new.id for new in news],
+        "is_task": [new.is_task for new in news],
+        "at": [new.at for new in news],
+        "metadata": [new.metadata for new in news],
+        "dialect": [new.dialect for new in news],
+        "role": [new.role for new in news],
+        "message": [new.message for new in news],
+        "queue": [new.queue for new in news],
+        "request": [new.request for new in news],
+        "token": [hold.token if hold else "" for hold in holds],
+        "worker": [hold.worker if hold else "" for hold in holds],
+        "lease": [hold.lease_seconds if hold else 0.0 for hold in holds],
     }
-    row = fetch_one(ACCEPT, values)
-    assert row is not None  # noqa: S101 - the statement inserts or raises
-    return row[0], row[1]
+
+
+def _insert_postgres(news: Sequence[NewTask]) -> list[tuple[int, int]]:
+    return [(task, run) for _, task, run in fetch(ACCEPT, _columns(news))]
 
 
 @transaction.atomic
-def _insert_portable(new: NewTask) -> tuple[int, int]:
-    scope = {"tenant": new.scope.tenant, "owner": new.scope.owner, "agent": new.scope.agent}
+def _insert_portable(news: Sequence[NewTask]) -> list[tuple[int, int]]:
+    return [_insert_one(new) for new in news]
+
+
+def _insert_one(new: NewTask) -> tuple[int, int]:
+    scope: dict[str, Any] = {
+        "tenant": new.scope.tenant,
+        "owner": new.scope.owner,
+        "agent": new.scope.agent,
+    }
     context, made = Context.objects.get_or_create(public_id=new.context_id, **scope)
     if not made:
         Context.objects.filter(pk=context.pk).update(updated_at=Now())
@@ -116,8 +152,9 @@ def _insert_portable(new: NewTask) -> tuple[int, int]:
 def create_run(task: int, number: int, new: NewTask) -> Run:
     """The row of a run that answers event `number`, queued or held."""
     hold = new.hold
-    held: dict[str, Any] = (
-        {
+    held: dict[str, Any] = {"status": RunStatus.QUEUED}
+    if hold:
+        held = {
             "status": RunStatus.RUNNING,
             "attempt": 1,
             "token": hold.token,
@@ -126,11 +163,14 @@ def create_run(task: int, number: int, new: NewTask) -> Run:
             "lease_until": Now() + datetime.timedelta(seconds=hold.lease_seconds),
             "started_at": Now(),
         }
-        if hold
-        else {"status": RunStatus.QUEUED}
-    )
     return Run.objects.create(
         task_id=task, input_number=number, queue=new.queue, request=new.request, **held
+    )
+
+
+def _accepted(new: NewTask, task: int, run: int) -> Accepted:
+    return Accepted(
+        task=task, number=1, run=run, view=new_view(new), assignment=_assignment(new, task, run)
     )
 
 

@@ -1,11 +1,12 @@
-"""Appending what a run says: the events, the task row they fold into, artifacts and the run's end, in one go.
+"""Appending what runs say: the events, the task rows they fold into, artifacts and the runs' ends, in one go.
 
 The statement's one gate is the task row: it must still carry the run's token. A task that ended, was cancelled or
-rescued carries it no longer, so nothing is written and the run is told so (law 4).
+rescued carries it no longer, so nothing is written for it and its run is told so (law 4).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import connection, transaction
@@ -16,105 +17,138 @@ from a2a_tasks import wakeups
 from a2a_tasks.models import Artifact, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded, assemble
 from a2a_tasks.protocol.values import Role
+from a2a_tasks.store.group import Group
 from a2a_tasks.store.records import Batch, Fenced
-from a2a_tasks.store.sql import fetch_one
+from a2a_tasks.store.sql import fetch
 
-__all__ = ["append", "fold_artifact"]
+__all__ = ["append", "append_many", "appending", "fold_artifact", "growing"]
 
 APPEND = """
-with held as (
-  update a2a_tasks_task set last_event = last_event + %(count)s,
-    state = coalesce(%(state)s, state), status_at = coalesce(%(at)s, status_at),
-    status_message = coalesce(%(status_message)s, status_message),
-    memory = coalesce(%(memory)s, memory), is_task = is_task or %(reveal)s,
-    run_token = case when %(end)s::text is null then run_token else '' end
-  where id = %(task)s and run_token = %(token)s
-  returning id, last_event
+with batch as (
+  select * from unnest(%(n)s::int[], %(task)s::bigint[], %(run)s::bigint[], %(token)s::text[], %(count)s::int[],
+    %(state)s::text[], %(at)s::timestamptz[], %(status_message)s::text[], %(memory)s::text[], %(reveal)s::bool[],
+    %(end)s::text[], %(error)s::text[], %(ends_task)s::bool[])
+  as b(n, task, run, token, count, state, at, status_message, memory, reveal, ended, error, ends_task)
+), held as (
+  update a2a_tasks_task t set last_event = t.last_event + b.count,
+    state = coalesce(b.state, t.state), status_at = coalesce(b.at, t.status_at),
+    status_message = coalesce(b.status_message, t.status_message),
+    memory = coalesce(b.memory, t.memory), is_task = t.is_task or b.reveal,
+    run_token = case when b.ended is null then t.run_token else '' end
+  from batch b where t.id = b.task and t.run_token = b.token
+  returning b.n, b.run, b.ended, b.error, b.ends_task, t.id, t.last_event, t.last_event - b.count as base
 ), event as (
   insert into a2a_tasks_event (task_id, number, kind, state, run, body)
-  select held.id, held.last_event - %(count)s + e.i, e.kind, e.state, %(run)s, e.body
-  from held, unnest(%(kinds)s::smallint[], %(states)s::text[], %(bodies)s::text[])
-    with ordinality as e(kind, state, body, i)
-), artifact as (
-  insert into a2a_tasks_artifact (task_id, position, artifact_id, first_event, body)
-  select held.id, a.position, a.artifact_id, held.last_event - %(count)s + 1 + a.start, a.body
-  from held, unnest(%(positions)s::int[], %(artifact_ids)s::text[], %(starts)s::int[],
-    %(artifacts)s::text[]) as a(position, artifact_id, start, body)
-  on conflict (task_id, position) do update set first_event = excluded.first_event, body = excluded.body
+  select h.id, h.base + e.i, e.kind, e.state, h.run, e.body
+  from unnest(%(event_n)s::int[], %(event_i)s::int[], %(kinds)s::smallint[], %(states)s::text[],
+    %(bodies)s::text[]) as e(n, i, kind, state, body) join held h on h.n = e.n
 ), message as (
   insert into a2a_tasks_message (task_id, number, role, body)
-  select held.id, held.last_event - %(count)s + e.i, %(role)s, e.body
-  from held, unnest(%(kinds)s::smallint[], %(bodies)s::text[]) with ordinality as e(kind, body, i)
-  where e.kind = %(message_kind)s
+  select h.id, h.base + e.i, 'ROLE_AGENT', e.body
+  from unnest(%(event_n)s::int[], %(event_i)s::int[], %(kinds)s::smallint[], %(bodies)s::text[])
+    as e(n, i, kind, body) join held h on h.n = e.n
+  where e.kind = 4
+), artifact as (
+  insert into a2a_tasks_artifact (task_id, position, artifact_id, first_event, body)
+  select h.id, a.position, a.artifact_id, h.base + 1 + a.start, a.body
+  from unnest(%(artifact_n)s::int[], %(positions)s::int[], %(artifact_ids)s::text[], %(starts)s::int[],
+    %(artifacts)s::text[]) as a(n, position, artifact_id, start, body) join held h on h.n = a.n
+  on conflict (task_id, position) do update set first_event = excluded.first_event, body = excluded.body
 ), run as (
-  update a2a_tasks_run set status = %(end)s, error = %(error)s, token = '', lease_until = null,
+  update a2a_tasks_run r set status = h.ended, error = h.error, token = '', lease_until = null,
     ended_at = clock_timestamp()
-  where id = %(run)s and %(end)s::text is not null and exists (select from held)
+  from held h where r.id = h.run and h.ended is not null
 ), dropped as (
-  update a2a_tasks_run set status = 'dropped', ended_at = clock_timestamp()
-  where task_id = %(task)s and status = 'queued' and %(ends_task)s and exists (select from held)
+  update a2a_tasks_run r set status = 'dropped', ended_at = clock_timestamp()
+  from held h where r.task_id = h.id and h.ends_task and r.status = 'queued'
 )
-select last_event, case when %(end)s::text is null or %(ends_task)s then null
-  else (select min(queue) from a2a_tasks_run where task_id = %(task)s and status = 'queued') end
-from held
+select h.n, h.last_event, case when h.ended is null or h.ends_task then null else (
+  select min(queue) from a2a_tasks_run w where w.task_id = h.id and w.status = 'queued') end
+from held h
 """
+
+#: The number of the last event, and the queue of a run that waited for this one to end.
+Written = tuple[int, str | None]
 
 
 def append(batch: Batch) -> int:
     """Write the batch and announce it. Returns the number of its last event. Raises Fenced, having written nothing."""
-    if connection.vendor == "postgresql" and not batch.closed:
-        last, waiting = _append_postgres(batch)
+    (result,) = append_many([batch])
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
+    """The same for the batches of many runs at once: each gets its last number, or Fenced."""
+    if connection.vendor == "postgresql" and not any(batch.closed for batch in batches):
+        written = _write_postgres(batches)
     else:
-        last, waiting = _append_in_steps(batch)
+        written = _write_in_steps(batches)
+    return [_announced(batch, done) for batch, done in zip(batches, written, strict=True)]
+
+
+#: `await appending(batch)`: append, together with whatever else is being appended.
+appending = Group(append_many)
+
+
+def _announced(batch: Batch, done: Written | None) -> int | Exception:
+    if done is None:
+        return Fenced()
+    last, waiting = done
     wakeups.announce(wakeups.Committed(batch.task, last, batch.recorded(last)))
     if waiting is not None:  # a message came while this run was at work: its turn has come
         wakeups.announce(wakeups.Due(waiting))
     return last
 
 
-def _values(batch: Batch) -> dict[str, Any]:
-    state, at, status_message = batch.status or (None, None, None)
+def _columns(batches: Sequence[Batch]) -> dict[str, list[Any]]:
+    statuses = [batch.status or (None, None, None) for batch in batches]
+    events = [(n, i, e) for n, b in enumerate(batches) for i, e in enumerate(b.events, 1)]
+    artifacts = [(n, row) for n, batch in enumerate(batches) for row in batch.artifacts]
     return {
-        "task": batch.task,
-        "run": batch.run,
-        "token": batch.token,
-        "count": len(batch.events),
-        "state": state.value if state else None,
-        "at": at,
-        "status_message": status_message,
-        "memory": batch.memory,
-        "reveal": batch.reveal,
-        "end": batch.end.status if batch.end else None,
-        "ends_task": batch.ends_task,
-        "error": batch.end.error if batch.end else "",
-        "kinds": [int(event.kind) for event in batch.events],
-        "states": [event.state.value if event.state else "" for event in batch.events],
-        "bodies": [event.body for event in batch.events],
-        "positions": [row.position for row in batch.artifacts],
-        "artifact_ids": [row.artifact_id for row in batch.artifacts],
-        "starts": [row.offset for row in batch.artifacts],
-        "artifacts": [row.body for row in batch.artifacts],
-        "role": Role.AGENT.value,
-        "message_kind": int(EventKind.MESSAGE),
+        "n": list(range(len(batches))),
+        "task": [batch.task for batch in batches],
+        "run": [batch.run for batch in batches],
+        "token": [batch.token for batch in batches],
+        "count": [len(batch.events) for batch in batches],
+        "state": [state.value if state else None for state, _, _ in statuses],
+        "at": [at for _, at, _ in statuses],
+        "status_message": [message for _, _, message in statuses],
+        "memory": [batch.memory for batch in batches],
+        "reveal": [batch.reveal for batch in batches],
+        "end": [batch.end.status if batch.end else None for batch in batches],
+        "error": [batch.end.error if batch.end else "" for batch in batches],
+        "ends_task": [batch.ends_task for batch in batches],
+        "event_n": [n for n, _, _ in events],
+        "event_i": [i for _, i, _ in events],
+        "kinds": [int(event.kind) for _, _, event in events],
+        "states": [event.state.value if event.state else "" for _, _, event in events],
+        "bodies": [event.body for _, _, event in events],
+        "artifact_n": [n for n, _ in artifacts],
+        "positions": [row.position for _, row in artifacts],
+        "artifact_ids": [row.artifact_id for _, row in artifacts],
+        "starts": [row.offset for _, row in artifacts],
+        "artifacts": [row.body for _, row in artifacts],
     }
 
 
-def _append_postgres(batch: Batch) -> tuple[int, str | None]:
-    """The number of the last event, and the queue of a run that was waiting for this one to end."""
-    row = fetch_one(APPEND, _values(batch))
-    if row is None:
-        raise Fenced
-    return row[0], row[1]
+def _write_postgres(batches: Sequence[Batch]) -> list[Written | None]:
+    written = {n: (last, waiting) for n, last, waiting in fetch(APPEND, _columns(batches))}
+    return [written.get(n) for n in range(len(batches))]
 
 
 @transaction.atomic
-def _append_in_steps(batch: Batch) -> tuple[int, str | None]:
+def _write_in_steps(batches: Sequence[Batch]) -> list[Written | None]:
     """With artifacts to fold, or on SQLite: the same, as one transaction of several statements."""
-    write = _append_postgres if connection.vendor == "postgresql" else _append_portable
-    last, waiting = write(batch)
-    for position in batch.closed:
-        fold_artifact(batch.task, position)
-    return last, waiting
+    if connection.vendor == "postgresql":
+        written = _write_postgres(batches)
+    else:
+        written = [_write_portable(batch) for batch in batches]
+    for batch, done in zip(batches, written, strict=True):
+        for position in batch.closed if done else ():
+            fold_artifact(batch.task, position)
+    return written
 
 
 def _changes(batch: Batch) -> dict[str, Any]:
@@ -130,10 +164,10 @@ def _changes(batch: Batch) -> dict[str, Any]:
     return changes
 
 
-def _append_portable(batch: Batch) -> tuple[int, str | None]:
+def _write_portable(batch: Batch) -> Written | None:
     held = Task.objects.filter(pk=batch.task, run_token=batch.token)
     if not held.update(**_changes(batch)):
-        raise Fenced
+        return None
     last = Task.objects.values_list("last_event", flat=True).get(pk=batch.task)
     recorded = batch.recorded(last)
     Event.objects.bulk_create(_event_row(batch.task, event) for event in recorded)
@@ -152,19 +186,23 @@ def _append_portable(batch: Batch) -> tuple[int, str | None]:
                 "body": row.body,
             },
         )
-    if batch.end:
-        Run.objects.filter(pk=batch.run).update(
-            status=batch.end.status,
-            error=batch.end.error,
-            token="",
-            lease_until=None,
-            ended_at=Now(),
-        )
+    return last, _end_portable(batch) if batch.end else None
+
+
+def _end_portable(batch: Batch) -> str | None:
+    """End the run; returns the queue of one that waited for it."""
+    assert batch.end is not None  # noqa: S101 - the caller looked
+    Run.objects.filter(pk=batch.run).update(
+        status=batch.end.status,
+        error=batch.end.error,
+        token="",
+        lease_until=None,
+        ended_at=Now(),
+    )
     queued = Run.objects.filter(task_id=batch.task, status=RunStatus.QUEUED)
     if batch.ends_task:
         queued.update(status=RunStatus.DROPPED, ended_at=Now())
-    waiting = queued.values_list("queue", flat=True).first() if batch.end else None
-    return last, waiting
+    return queued.values_list("queue", flat=True).first()
 
 
 def _event_row(task: int, event: Recorded) -> Event:

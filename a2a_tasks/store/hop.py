@@ -53,9 +53,7 @@ def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 async def hop(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a transaction in the store's threads and return its result. Raises what it raises, and Overloaded."""
     loop = asyncio.get_running_loop()
-    if kwargs:
-        return await loop.run_in_executor(_executor(), lambda: in_thread(work, *args, **kwargs))
-    return await loop.run_in_executor(_executor(), in_thread, work, *args)
+    return await loop.run_in_executor(_executor(), lambda: in_thread(work, *args, **kwargs))
 
 
 def hang_up() -> None:
@@ -65,7 +63,7 @@ def hang_up() -> None:
 
 def close() -> None:
     """End the threads and their connections. The next hop begins anew."""
-    global _pool  # noqa: PLW0603
+    global _pool
     with _lock:
         pool, _pool = _pool, None
     if pool is None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 from django.db import transaction
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
 from a2a_tasks.models import Context, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound, UnsupportedOperation
+from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
@@ -43,14 +45,13 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     )
     _refuse(task, new)
     assert task is not None  # noqa: S101 - _refuse raised otherwise
+    new = replace(new, message=_in_context(new.message, task.context.public_id))
     recorded = [log.record(task, EventKind.INPUT, new.message, role=new.role)]
     number = recorded[0].number
     if TaskState(task.state) in INTERRUPTED:
         recorded.append(log.change_state(task, TaskState.WORKING, at=new.at))
     Context.objects.filter(pk=task.context_id).update(updated_at=Now())
-    busy = Run.objects.filter(
-        task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED]
-    ).exists()
+    busy = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED]).exists()
     if busy:
         new = replace(new, hold=None)  # its turn comes after the runs before it
     run = create_run(task.pk, number, new)
@@ -64,6 +65,11 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
         assignment=_assignment(task, run, new),
     )
     return accepted, recorded
+
+
+def _in_context(message: str, context_id: str) -> str:
+    """The message with the context inferred from its task (A2A 1.0 §3.4.3)."""
+    return write({**msgspec.json.decode(message), "contextId": context_id}).decode()
 
 
 def _refuse(task: Task | None, new: NewTask) -> None:

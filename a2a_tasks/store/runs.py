@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import secrets
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q
@@ -18,12 +19,50 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.records import Assignment
+from a2a_tasks.store.sql import fetch
 from a2a_tasks.store.tasks import open_artifacts
 
 __all__ = ["claim", "hand_back", "heartbeat", "new_token", "rescue"]
 
 #: Runs taken or rescued in one transaction.
 BATCH = 100
+
+# Task and run are locked together or not at all: whoever cancels holds the task and waits for its runs, so a
+# claim must not wait for a task while it holds a run. The token is made per row, for this one acquisition.
+CLAIM = """
+with due as (
+  select r.id, r.task_id, gen_random_uuid()::text as token, t.state = any(%(ended)s) as ended
+  from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
+  where r.status = 'queued' and r.queue = any(%(queues)s) and r.due_at <= clock_timestamp()
+    and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
+      and e.status in ('queued', 'running'))
+  order by r.id limit %(limit)s
+  for update of r, t skip locked
+), task as (
+  update a2a_tasks_task t set run_token = d.token from due d where t.id = d.task_id and not d.ended
+  returning t.*
+), run as (
+  update a2a_tasks_run r set status = case when d.ended then 'dropped' else 'running' end,
+    attempt = r.attempt + case when d.ended then 0 else 1 end,
+    token = case when d.ended then '' else d.token end, worker = %(worker)s, lease_seconds = %(lease)s,
+    lease_until = case when d.ended then null else clock_timestamp() + make_interval(secs => %(lease)s) end,
+    started_at = case when d.ended then null else clock_timestamp() end,
+    ended_at = case when d.ended then clock_timestamp() end
+  from due d where r.id = d.id
+  returning r.id, r.task_id, r.token, r.attempt, r.input_number, r.request
+)
+select r.id, r.token, r.attempt, t.id, t.tenant, t.owner, t.agent, t.public_id, c.public_id, t.state, t.is_task,
+  t.last_event, r.input_number, m.body, r.request, t.memory,
+  exists (select from a2a_tasks_artifact a where a.task_id = t.id)
+from run r join task t on t.id = r.task_id join a2a_tasks_context c on c.id = t.context_id
+join a2a_tasks_message m on m.task_id = t.id and m.number = r.input_number
+order by r.id
+"""
+
+HEARTBEAT = """
+update a2a_tasks_run set lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
+where status = 'running' and token = any(%s::text[]) returning token
+"""
 
 
 def new_token() -> str:
@@ -35,11 +74,54 @@ def _lease(seconds: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=seconds)
 
 
-@transaction.atomic
 def claim(
     queues: Sequence[str], *, worker: str, limit: int, lease_seconds: float
 ) -> list[Assignment]:
     """Take up to `limit` due runs for this process, oldest first, one of a task at a time."""
+    take = _claim_postgres if connection.vendor == "postgresql" else _claim_portable
+    return take(queues, worker, min(limit, BATCH), lease_seconds)
+
+
+def _claim_postgres(
+    queues: Sequence[str], worker: str, limit: int, lease_seconds: float
+) -> list[Assignment]:
+    values = {
+        "ended": sorted(TERMINAL),
+        "queues": list(queues),
+        "limit": limit,
+        "worker": worker,
+        "lease": lease_seconds,
+    }
+    return [_assignment(row) for row in fetch(CLAIM, values)]
+
+
+def _assignment(row: tuple[Any, ...]) -> Assignment:
+    """The assignment in a row of CLAIM."""
+    run, token, attempt, task, tenant, owner, agent, task_id, context_id, state = row[:10]
+    is_task, last_event, input_number, message, request, memory, has_artifacts = row[10:]
+    return Assignment(
+        run=run,
+        token=token,
+        attempt=attempt,
+        task=task,
+        scope=Scope(tenant, owner, agent),
+        task_id=task_id,
+        context_id=context_id,
+        state=TaskState(state),
+        is_task=is_task,
+        last_event=last_event,
+        input_number=input_number,
+        input=message,
+        request=request,
+        memory=memory,
+        artifacts=open_artifacts(task) if has_artifacts else (),
+    )
+
+
+@transaction.atomic
+def _claim_portable(
+    queues: Sequence[str], worker: str, limit: int, lease_seconds: float
+) -> list[Assignment]:
     earlier = Run.objects.filter(
         task=OuterRef("task"),
         pk__lt=OuterRef("pk"),
@@ -50,14 +132,8 @@ def claim(
         .exclude(Exists(earlier))
         .order_by("pk")
     )
-    if connection.vendor == "postgresql":
-        # Both rows or neither: whoever cancels holds the task and waits for the run, so we must not wait.
-        due = due.select_related("task").select_for_update(skip_locked=True, of=("self", "task"))
-    return [
-        taken
-        for run in due[: min(limit, BATCH)]
-        if (taken := _take(run, worker, lease_seconds)) is not None
-    ]
+    taken = [_take(run, worker, lease_seconds) for run in due[:limit]]
+    return [assignment for assignment in taken if assignment is not None]
 
 
 def _take(run: Run, worker: str, lease_seconds: float) -> Assignment | None:
@@ -78,37 +154,17 @@ def _take(run: Run, worker: str, lease_seconds: float) -> Assignment | None:
     )
     task = Task.objects.select_related("context").get(pk=run.task_id)
     message = Message.objects.get(task_id=task.pk, number=run.input_number)
-    return Assignment(
-        run=run.pk,
-        token=token,
-        attempt=run.attempt + 1,
-        task=task.pk,
-        scope=Scope(task.tenant, task.owner, task.agent),
-        task_id=task.public_id,
-        context_id=task.context.public_id,
-        state=TaskState(task.state),
-        is_task=task.is_task,
-        last_event=task.last_event,
-        input_number=run.input_number,
-        input=message.body,
-        request=run.request,
-        memory=task.memory,
-        artifacts=open_artifacts(task.pk),
-    )
+    about_task = (task.pk, task.tenant, task.owner, task.agent, task.public_id)
+    context = (task.context.public_id, task.state, task.is_task, task.last_event)
+    said = (run.input_number, message.body, run.request, task.memory, True)
+    return _assignment((run.pk, token, run.attempt + 1, *about_task, *context, *said))
 
 
 def heartbeat(tokens: Collection[str]) -> set[str]:
     """Extend the leases of these tokens, each by its own row's length; returns those that still hold."""
-    held = Run.objects.filter(status=RunStatus.RUNNING, token__in=tokens)
     if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "update a2a_tasks_run set lease_until = clock_timestamp() "
-                "+ make_interval(secs => lease_seconds) "
-                "where status = 'running' and token = any(%s) returning token",
-                [list(tokens)],
-            )
-            return {token for (token,) in cursor.fetchall()}
+        return {token for (token,) in fetch(HEARTBEAT, [list(tokens)])}
+    held = Run.objects.filter(status=RunStatus.RUNNING, token__in=tokens)
     for seconds in set(held.values_list("lease_seconds", flat=True)):
         held.filter(lease_seconds=seconds).update(lease_until=Now() + _lease(seconds))
     return set(held.values_list("token", flat=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from django.core import signing
@@ -20,17 +20,30 @@ from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState, UnsetType
 from a2a_tasks.store import tally
 from a2a_tasks.store.append import growing
+from a2a_tasks.store.group import Group
 from a2a_tasks.store.records import status_of
-from a2a_tasks.store.sql import fetch_one
+from a2a_tasks.store.sql import fetch
 
-__all__ = ["Found", "find", "list_tasks", "open_artifacts", "references", "reveal", "view"]
+__all__ = [
+    "Found",
+    "find",
+    "finding",
+    "list_tasks",
+    "open_artifacts",
+    "references",
+    "reveal",
+    "view",
+]
 
 FIND = """
-select t.id, t.last_event, c.public_id, t.state, t.status_at, t.status_message, t.metadata,
+select i.n, t.id, t.last_event, c.public_id, t.state, t.status_at, t.status_message, t.metadata,
   (select array_agg(m.body order by m.number) from a2a_tasks_message m where m.task_id = t.id),
   (select array_agg(a.body order by a.position) from a2a_tasks_artifact a where a.task_id = t.id)
-from a2a_tasks_task t join a2a_tasks_context c on c.id = t.context_id
-where t.public_id = %s and t.agent = %s and t.owner = %s and t.tenant || '' = %s and t.is_task
+from unnest(%(n)s::int[], %(id)s::text[], %(agent)s::text[], %(owner)s::text[], %(tenant)s::text[])
+  as i(n, id, agent, owner, tenant)
+join a2a_tasks_task t
+  on t.public_id = i.id and t.agent = i.agent and t.owner = i.owner and t.tenant || '' = i.tenant and t.is_task
+join a2a_tasks_context c on c.id = t.context_id
 """
 # `tenant || ''` keeps the planner off the list indexes, which begin with the tenant: on a young table, without
 # statistics, they look as good to it as the unique one, and it would read every task of the owner.
@@ -46,22 +59,47 @@ class Found:
         self.state = view.status.state
 
 
+#: What a task is looked up by: its scope and its public id.
+Key = tuple[Scope, str]
+
+
 def find(scope: Scope, public_id: str) -> Found | None:
     """The task of that id in this scope, or None: missing and foreign are the same."""
-    if "\x00" in public_id:  # no text column holds NUL, so no task is called that
-        return None
+    return _find_many([(scope, public_id)])[0]
+
+
+def _find_many(keys: Sequence[Key]) -> list[Found | None]:
     reader = _find_postgres if connection.vendor == "postgresql" else _find_portable
-    return reader(scope, public_id)
+    found = reader(
+        [key for key in dict.fromkeys(keys) if "\x00" not in key[1]]
+    )  # no text column holds NUL
+    return [found.get(key) for key in keys]
 
 
-def _find_postgres(scope: Scope, public_id: str) -> Found | None:
-    row = fetch_one(FIND, [public_id, scope.agent, scope.owner, scope.tenant])
-    if row is None:
-        return None
-    key, last, context, state, at, message, metadata, history, artifacts = row
+def _finding(keys: list[Key]) -> list[Found | Exception | None]:
+    return list(_find_many(keys))
+
+
+#: `await finding((scope, id))`: find, together with whatever else is being looked up.
+finding = Group(_finding)
+
+
+def _find_postgres(keys: Sequence[Key]) -> dict[Key, Found]:
+    columns = {
+        "n": list(range(len(keys))),
+        "id": [public_id for _, public_id in keys],
+        "agent": [scope.agent for scope, _ in keys],
+        "owner": [scope.owner for scope, _ in keys],
+        "tenant": [scope.tenant for scope, _ in keys],
+    }
+    return {keys[row[0]]: _found(keys[row[0]][1], row) for row in fetch(FIND, columns)}
+
+
+def _found(public_id: str, row: tuple[Any, ...]) -> Found:
+    _, key, last, context, state, at, message, metadata, history, artifacts = row
     if artifacts and "" in artifacts:
         artifacts = [text.decode() for text in _artifacts([key])[key]]
-    found = values.Task(
+    view = values.Task(
         id=public_id,
         context_id=context,
         status=status_of(TaskState(state), at, message),
@@ -69,26 +107,20 @@ def _find_postgres(scope: Scope, public_id: str) -> Found | None:
         artifacts=_raws(artifacts or ()),
         metadata=Raw(metadata.encode()) if metadata else None,
     )
-    return Found(key, last, found)
+    return Found(key, last, view)
 
 
 def _raws(texts: Iterable[str]) -> list[Raw] | UnsetType:
     return [Raw(text.encode()) for text in texts] or UNSET
 
 
-def _find_portable(scope: Scope, public_id: str) -> Found | None:
-    task = (
-        Task.objects.filter(
-            public_id=public_id,
-            agent=scope.agent,
-            owner=scope.owner,
-            tenant=scope.tenant,
-            is_task=True,
-        )
-        .select_related("context")
-        .first()
-    )
-    return Found(task.pk, task.last_event, view(task)) if task else None
+def _find_portable(keys: Sequence[Key]) -> dict[Key, Found]:
+    found = {}
+    for scope, public_id in keys:
+        task = _scoped(scope).filter(public_id=public_id).select_related("context").first()
+        if task is not None:
+            found[scope, public_id] = Found(task.pk, task.last_event, view(task))
+    return found
 
 
 def view(task: Task) -> values.Task:

@@ -21,6 +21,8 @@ from a2a_tasks.agents import (
 from examples.demo import conformance
 
 Words = AsyncIterator[Any]
+MOST_CHUNKS = 100_000
+LONGEST_SECONDS = 86_400
 
 
 async def echo(turn: Turn, argument: str) -> Words:
@@ -30,8 +32,8 @@ async def echo(turn: Turn, argument: str) -> Words:
 async def chunks(turn: Turn, argument: str) -> Words:
     """`chunks N [DELAY]`: after DELAY seconds, one artifact in N pieces; piece i holds `#i;`."""
     number, _, delay = argument.partition(" ")
-    if not number.isdecimal() or not 1 <= int(number) <= 100_000:
-        raise AgentError("chunks N [DELAY]: N must be from 1 to 100000")
+    if not number.isdecimal() or not 1 <= int(number) <= MOST_CHUNKS:
+        raise AgentError(f"chunks N [DELAY]: N must be from 1 to {MOST_CHUNKS}")
     if delay:
         yield turn.working()
         await asyncio.sleep(seconds(delay))
@@ -46,8 +48,8 @@ def seconds(text: str) -> float:
         found = float(text)
     except ValueError:
         raise AgentError(f"{text!r} is not a number of seconds") from None
-    if not 0 <= found <= 86_400:  # also false for NaN
-        raise AgentError("seconds must be from 0 to 86400")
+    if not 0 <= found <= LONGEST_SECONDS:  # also false for NaN
+        raise AgentError(f"seconds must be from 0 to {LONGEST_SECONDS}")
     return found
 
 
@@ -64,7 +66,9 @@ async def ask(turn: Turn, argument: str) -> Words:
 
 async def auth(turn: Turn, argument: str) -> Words:
     turn.memory["asked"] = argument
-    yield turn.need_auth(f"A credential is needed: {argument}" if argument else "A credential is needed")
+    yield turn.need_auth(
+        f"A credential is needed: {argument}" if argument else "A credential is needed"
+    )
 
 
 async def reject(turn: Turn, argument: str) -> Words:
@@ -118,7 +122,9 @@ VERBS: dict[str, Callable[[Turn, str], Words]] = {
 async def answer_asked(turn: Turn) -> Words:
     """The turn after `ask` or `auth`."""
     del turn.memory["asked"]
-    yield turn.artifact(turn.text or "Thank you.", name="answer", id=f"answer-{turn.message.message_id}")
+    yield turn.artifact(
+        turn.text or "Thank you.", name="answer", id=f"answer-{turn.message.message_id}"
+    )
 
 
 def obey(turn: Turn) -> Words:
@@ -136,7 +142,9 @@ class Demo(Agent):
     """The default agent of the embedded host."""
 
     name = "Demo"
-    description = "Obeys the first word: echo, chunks, sleep, ask, auth, reject, fail, message, file, data."
+    description = (
+        "Obeys the first word: echo, chunks, sleep, ask, auth, reject, fail, message, file, data."
+    )
     provider = Provider("A2A host", "https://example.com")
     default_input_modes = ("text/plain", "*/*")
     default_output_modes = ("text/plain", "application/json")

@@ -1,0 +1,84 @@
+"""Group commit: transactions asked for while one is under way go together in the next.
+
+An idle store writes at once; a busy one writes many in one statement, one commit and one hop. Nobody waits for a
+timer, only for the flush before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from a2a_tasks.store.hop import hop
+
+__all__ = ["Group"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+#: Most items of one flush.
+MOST = 64
+#: Flushes under way at a time.
+LANES = 2
+
+
+class _Queue(Generic[T, R]):
+    """What waits in one event loop."""
+
+    def __init__(self, work: Callable[[list[T]], list[R | Exception]]) -> None:
+        self._work = work
+        self._waiting: list[tuple[T, asyncio.Future[R]]] = []
+        self._lanes = 0
+        self._flushes: set[asyncio.Task[None]] = set()
+
+    def put(self, item: T) -> asyncio.Future[R]:
+        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, future))
+        if self._lanes < LANES:
+            self._lanes += 1
+            flush = asyncio.create_task(self._flush())
+            self._flushes.add(flush)
+            flush.add_done_callback(self._flushes.discard)
+        return future
+
+    async def _flush(self) -> None:
+        try:
+            while self._waiting:
+                taken, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+                await self._together(taken)
+        finally:
+            self._lanes -= 1
+
+    async def _together(self, taken: list[tuple[T, asyncio.Future[R]]]) -> None:
+        try:
+            results = await hop(self._work, [item for item, _ in taken])
+        except Exception as fault:  # noqa: BLE001 - it belongs to everybody who waits
+            results = [fault] * len(taken)
+        for (_, future), result in zip(taken, results, strict=True):
+            if future.done():  # whoever asked has gone; it was done all the same
+                continue
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+
+class Group(Generic[T, R]):
+    """A function of many, called with one: `await group(item)`.
+
+    `work` gets a list of items and returns for each its result or its exception; what it raises, all get.
+    """
+
+    def __init__(self, work: Callable[[list[T]], list[R | Exception]]) -> None:
+        self._work = work
+        self._queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue[T, R]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    async def __call__(self, item: T) -> R:
+        loop = asyncio.get_running_loop()
+        queue = self._queues.get(loop)
+        if queue is None:
+            queue = self._queues[loop] = _Queue(self._work)
+        return await queue.put(item)
