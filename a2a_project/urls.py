@@ -3,4 +3,9 @@
 from django.contrib import admin
 from django.urls import path
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from a2a_project.start_page import start
+
+urlpatterns = [
+    path("", start, name="start"),
+    path("admin/", admin.site.urls),
+]

@@ -1,0 +1,59 @@
+"""The page for people at `/`: the agents of this host, and a line to try with each."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from a2a_tasks.access.callers import anonymous_allowed
+from a2a_tasks.agents import Agent, registry
+from a2a_tasks.conf import conf
+
+__all__ = ["start"]
+
+
+@require_safe
+def start(request: HttpRequest) -> HttpResponse:
+    """Show the agents, the default one first."""
+    base = str(conf.PUBLIC_URL or request.build_absolute_uri("/")).rstrip("/")
+    agents = sorted(registry.agents(), key=lambda agent: agent.slug != conf.DEFAULT_AGENT)
+    about = {
+        "agents": [_shown(agent, base) for agent in agents],
+        "base": base,
+        "anonymous": anonymous_allowed(),
+    }
+    return render(request, "start.html", about)
+
+
+def _shown(agent: Agent, base: str) -> dict[str, Any]:
+    url = f"{base}/agents/{agent.slug}/"
+    return {
+        "agent": agent,
+        "url": url,
+        "card": f"{url}.well-known/agent-card.json",
+        "try_it": _try_it(agent, url),
+    }
+
+
+def _try_it(agent: Agent, url: str) -> str:
+    """A shell command that sends the first example of the agent's skills."""
+    examples = [example for skill in agent.skills for example in skill.examples]
+    message = {
+        "messageId": "1",
+        "role": "ROLE_USER",
+        "parts": [{"text": examples[0] if examples else "Hello"}],
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    headers = ["Content-Type: application/json", "A2A-Version: 1.0"]
+    required = [extension.uri for extension in agent.extensions if extension.required]
+    if required:
+        headers.append(f"A2A-Extensions: {', '.join(required)}")
+    words = ["curl", "-s", url]
+    for header in headers:
+        words += ["-H", header]
+    return shlex.join([*words, "-d", json.dumps(body, ensure_ascii=False)])

@@ -1,0 +1,79 @@
+"""The page at `/`: what a person finds there."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+from django.test import Client
+
+from a2a_tasks.agents import registry
+
+if TYPE_CHECKING:
+    from pytest_django.fixtures import Settings
+
+pytestmark = pytest.mark.django_db  # Django looks for the user's session
+
+
+def page(**headers: str) -> str:
+    """Read the page as text."""
+    response = Client().get("/", headers={"host": "localhost:8000", **headers})
+    assert response.status_code == 200
+    return html.unescape(response.content.decode())
+
+
+class TestTheFrontPage:
+    def test_lists_every_agent_with_its_card_and_skills(self) -> None:
+        text = page()
+        for agent in registry.agents():
+            assert agent.name in text
+            assert f"http://localhost:8000/agents/{agent.slug}/.well-known/agent-card.json" in text
+            assert all(skill.name in text for skill in agent.skills)
+
+    def test_begins_with_the_default_agent(self, settings: Settings) -> None:
+        settings.A2A_DEFAULT_AGENT = "tables"
+        slugs = re.findall(r'<article id="(.*?)"', page())
+        assert slugs[0] == "tables"
+        assert sorted(slugs) == sorted(agent.slug for agent in registry.agents())
+
+    def test_leaves_out_agents_that_are_off(self, settings: Settings) -> None:
+        settings.A2A_DISABLED_AGENTS = "tables,bare,strict"
+        assert 'id="tables"' not in page()
+
+    def test_has_a_shell_command_for_each_agent(self, settings: Settings) -> None:
+        settings.A2A_DISABLED_AGENTS = ""
+        lines = re.findall(r"<pre.*?>(.*?)</pre>", page(), flags=re.DOTALL)
+        assert len(lines) == len(registry.agents())
+        for line in lines:
+            words = shlex.split(line)
+            assert words[:2] == ["curl", "-s"]
+            assert json.loads(words[-1])["params"]["message"]["role"] == "ROLE_USER"
+
+    def test_tells_the_headers_a_strict_agent_demands(self, settings: Settings) -> None:
+        settings.A2A_DISABLED_AGENTS = ""
+        assert "A2A-Extensions: urn:a2a:tck:required-extension" in page()
+
+    def test_links_to_the_admin_and_has_no_scripts(self) -> None:
+        text = page()
+        assert 'href="/admin/"' in text
+        assert "<script" not in text
+
+    def test_names_the_public_url_if_there_is_one(self, settings: Settings) -> None:
+        settings.A2A_PUBLIC_URL = "https://agents.example.com/"
+        assert "https://agents.example.com/agents/demo/" in page()
+
+    def test_says_when_credentials_are_asked_for(self, settings: Settings) -> None:
+        settings.A2A_ANONYMOUS = "1"
+        assert "credentials" not in page()
+        settings.A2A_ANONYMOUS = "0"
+        assert "credentials" in page()
+
+    def test_refuses_a_host_name_that_is_not_served(self) -> None:
+        assert Client().get("/", headers={"host": "evil.example"}).status_code == 400
+
+    def test_is_only_read(self) -> None:
+        assert Client().post("/", headers={"host": "localhost"}).status_code == 405
