@@ -82,7 +82,7 @@ def hold(token: str = "") -> Hold:
 
 def new(task: str = "task-1", *, held: bool = False, text: str = "hello", **changes: Any) -> NewTask:
     """A message that begins a task, or goes to it."""
-    context_id = changes.pop("context_id", "context-1")
+    context_id, token = changes.pop("context_id", "context-1"), changes.pop("token", "")
     described: dict[str, Any] = {
         "scope": ALICE,
         "id": task,
@@ -93,7 +93,7 @@ def new(task: str = "task-1", *, held: bool = False, text: str = "hello", **chan
         "dialect": "v10",
         "queue": "agents",
         "request": "{}",
-        "hold": hold(changes.pop("token", "")) if held else None,
+        "hold": hold(token) if held else None,
     }
     return NewTask(**{**described, **changes})
 

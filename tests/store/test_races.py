@@ -1,0 +1,223 @@
+"""Two processes at the same rows: barriers hold them together, and the outcome is one of two stories.
+
+Each race is run often, since a barrier starts both sides at once but cannot say who is first. A deadlock shows as
+OperationalError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from a2a_tasks.caller import Scope
+from a2a_tasks.models import Context, Run, RunStatus, Task
+from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import cancel, runs
+from a2a_tasks.store.accept import accept, accept_many
+from a2a_tasks.store.append import append_many
+from a2a_tasks.store.records import Accepted, Fenced, RunEnd
+from a2a_tasks.store.reply import reply
+from tests.store.world import (
+    ALICE,
+    BOB,
+    Pen,
+    accepted,
+    at_once,
+    chunk,
+    claim,
+    everything,
+    expire,
+    found,
+    held,
+    new,
+    status,
+)
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
+ROUNDS = 12
+
+
+def race(*works: Callable[[], object], losers: Iterable[type[Exception]] = ()) -> list[Any]:
+    """What the sides returned; a side may also lose by one of these errors."""
+    results = at_once(*works)
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, tuple(losers)):
+            raise result
+    return results
+
+
+def consistent(task: str, scope: Scope = ALICE) -> None:
+    """Numbers without gaps, at most one end, the row is the fold of its events, and only one run at work."""
+    read = found(task, scope)
+    events = everything(read.task)
+    assert [event.number for event in events] == list(range(1, read.last_event + 1))
+    states = [event.state for event in events if event.state]
+    ends = [state for state in states if state in TERMINAL]
+    assert len(ends) <= 1
+    assert not ends or events[-1].state in TERMINAL
+    assert read.state is (states[-1] if states else TaskState.SUBMITTED)
+    row = Task.objects.get(pk=read.task)
+    running = list(Run.objects.filter(task=row, status=RunStatus.RUNNING).values_list("token", flat=True))
+    assert running == ([row.run_token] if row.run_token else [])
+
+
+class TestRaces:
+    def test_cancel_and_append(self) -> None:
+        for n in range(ROUNDS):
+            pen = Pen(held(f"task-{n}"))
+            wrote, view = race(
+                lambda pen=pen: pen.state(TaskState.WORKING),  # type: ignore[misc]
+                lambda n=n: cancel.cancel(ALICE, f"task-{n}"),  # type: ignore[misc]
+                losers=[Fenced],
+            )
+            assert view.status.state is TaskState.CANCELED
+            assert found(f"task-{n}").last_event == (3 if wrote == 2 else 2)
+            consistent(f"task-{n}")
+
+    def test_cancel_and_the_end(self) -> None:
+        for n in range(ROUNDS):
+            pen = Pen(held(f"task-{n}"))
+            results = race(
+                pen.end,
+                lambda n=n: cancel.cancel(ALICE, f"task-{n}"),  # type: ignore[misc]
+                losers=[Fenced, cancel.TaskNotCancelable],
+            )
+            assert sum(isinstance(result, Exception) for result in results) == 1, "one of them won"
+            assert found(f"task-{n}").last_event == 2
+            consistent(f"task-{n}")
+
+    def test_claim_and_cancel(self) -> None:
+        for n in range(ROUNDS):
+            accepted(f"task-{n}")
+            taken, _ = race(claim, lambda n=n: cancel.cancel(ALICE, f"task-{n}"))  # type: ignore[misc]
+            for assignment in taken:
+                with pytest.raises(Fenced):
+                    Pen(assignment).end()
+            assert found(f"task-{n}").state is TaskState.CANCELED
+            consistent(f"task-{n}")
+
+    def test_two_claims_of_the_two_runs_of_a_task(self) -> None:
+        for n in range(ROUNDS):
+            first = accepted(f"task-{n}")
+            reply(new(f"task-{n}", text="and?"))
+            taken = [assignment for side in race(claim, claim) for assignment in side]
+            taken = [assignment for assignment in taken if assignment.task == first.task]
+            assert [assignment.run for assignment in taken] == [first.run]
+            consistent(f"task-{n}")
+
+    def test_rescue_and_append(self) -> None:
+        for n in range(ROUNDS):
+            pen = Pen(held(f"task-{n}"))
+            expire(pen.run.run)
+            wrote, rescued = race(
+                lambda pen=pen: pen.state(TaskState.WORKING),  # type: ignore[misc]
+                lambda: runs.rescue(max_attempts=3),
+                losers=[Fenced],
+            )
+            assert rescued == 1
+            assert found(f"task-{n}").last_event == (2 if wrote == 2 else 1)
+            consistent(f"task-{n}")
+
+    def test_rescue_and_the_last_heartbeat(self) -> None:
+        for n in range(ROUNDS):
+            run = held(f"task-{n}")
+            expire(run.run)
+            alive, rescued = race(
+                lambda run=run: runs.heartbeat([run.token]),  # type: ignore[misc]
+                lambda: runs.rescue(max_attempts=3),
+            )
+            assert (run.token in alive) == (rescued == 0)
+            consistent(f"task-{n}")
+
+    def test_a_reply_and_the_end(self) -> None:
+        for n in range(ROUNDS):
+            pen = Pen(held(f"task-{n}"))
+            race(
+                pen.end,
+                lambda n=n: reply(new(f"task-{n}", text="and?")),  # type: ignore[misc]
+                losers=[Exception],
+            )
+            assert found(f"task-{n}").state is TaskState.COMPLETED
+            assert not Run.objects.filter(status=RunStatus.QUEUED).exists()
+            consistent(f"task-{n}")
+
+    def test_two_replies_to_a_question(self) -> None:
+        for n in range(ROUNDS):
+            Pen(held(f"task-{n}")).state(TaskState.INPUT_REQUIRED, end=RunEnd())
+            one, other = race(
+                lambda n=n: reply(new(f"task-{n}", text="this", held=True)),  # type: ignore[misc]
+                lambda n=n: reply(new(f"task-{n}", text="that", held=True)),  # type: ignore[misc]
+            )
+            assert [one.assignment is None, other.assignment is None].count(True) == 1
+            consistent(f"task-{n}")
+
+    def test_two_sends_to_one_context(self) -> None:
+        for n in range(ROUNDS):
+            results = race(*[lambda n=n, m=m: accept(new(f"task-{n}-{m}", context_id=f"c-{n}")) for m in range(3)])  # type: ignore[misc]
+            assert all(isinstance(result, Accepted) for result in results)
+            assert Context.objects.get(public_id=f"c-{n}").tasks.count() == 3
+
+    def test_two_sends_with_one_id(self) -> None:
+        for n in range(ROUNDS):
+            results = race(
+                *[lambda n=n, m=m: accept(new(f"task-{n}", text=f"t{m}")) for m in range(2)],  # type: ignore[misc]
+                losers=[Exception],
+            )
+            assert sum(isinstance(result, Accepted) for result in results) == 1
+
+
+class TestManyRows:
+    """Statements that lock many rows lock them in one order, or they will meet head on."""
+
+    def test_two_groups_of_sends_to_the_same_contexts(self) -> None:
+        scopes = [ALICE, BOB, *[Scope("", f"user:{n}", "demo") for n in range(20)]]
+        for n in range(ROUNDS):
+            sides = [
+                [
+                    new(f"task-{n}-{side}", scope=scope, context_id="one name for many")
+                    for scope in (scopes if side == 0 else reversed(scopes))
+                ]
+                for side in range(2)
+            ]
+            for results in race(*[lambda news=news: accept_many(news) for news in sides]):  # type: ignore[misc]
+                assert all(isinstance(result, Accepted) for result in results)
+
+    def test_heartbeats_while_many_runs_end_at_once(self) -> None:
+        for n in range(ROUNDS):
+            pens = [Pen(held(f"task-{n}-{m}")) for m in range(60)]
+            event, row = status(TaskState.COMPLETED)
+            ends = [pen.batch(event, status=row, end=RunEnd()) for pen in reversed(pens)]
+            tokens = [pen.run.token for pen in pens]
+            _, results = race(
+                lambda tokens=tokens: [runs.heartbeat(tokens) for _ in range(5)],  # type: ignore[misc]
+                lambda ends=ends: append_many(ends),  # type: ignore[misc]
+            )
+            assert results == [2] * 60
+
+    def test_two_groups_of_words_while_the_runs_are_rescued(self) -> None:
+        for n in range(ROUNDS):
+            pens = [Pen(held(f"task-{n}-{m}")) for m in range(40)]
+            for pen in pens:
+                expire(pen.run.run)
+            words = [pen.batch(chunk("a", "x")) for pen in reversed(pens)]
+            race(
+                lambda words=words: append_many(words),  # type: ignore[misc]
+                lambda: runs.rescue(max_attempts=3),
+                lambda pens=pens: runs.heartbeat([pen.run.token for pen in reversed(pens)]),  # type: ignore[misc]
+            )
+
+    def test_two_rescues_and_a_process_that_gives_back(self) -> None:
+        for n in range(ROUNDS):
+            pens = [Pen(held(f"task-{n}-{m}")) for m in range(20)]
+            for pen in pens:
+                expire(pen.run.run)
+            race(
+                lambda: runs.rescue(max_attempts=3),
+                lambda: runs.rescue(max_attempts=3),
+                lambda pens=pens: runs.hand_back([pen.run.token for pen in reversed(pens)]),  # type: ignore[misc]
+            )
+            assert not Run.objects.filter(status=RunStatus.RUNNING).exists()
+            Run.objects.all().update(status=RunStatus.DROPPED)
