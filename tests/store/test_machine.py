@@ -226,7 +226,7 @@ class Store(RuleBasedStateMachine):
         except Fenced:
             assert not holds
         else:
-            assert holds or not (words or end)
+            assert holds or not (any(words) or end), "a zombie was heard"
         events = everything(agent.run.task)[before:]
         if not holds:
             assert events == []
@@ -248,7 +248,7 @@ class Store(RuleBasedStateMachine):
             else:
                 recorder.say(word)
         if end is not None:
-            recorder.finish({}, end)
+            recorder.finish(end)
         await recorder.written()
         artifacts = sorted(
             (artifact.position, artifact_id, artifact.open)
@@ -297,7 +297,7 @@ class TestStore(TransactionTestCase):
         run_state_machine_as_test(  # type: ignore[no-untyped-call]
             Store,
             settings=settings(
-                max_examples=30,
+                max_examples=40,
                 stateful_step_count=20,
                 deadline=None,
                 derandomize=True,
