@@ -44,6 +44,8 @@ class _Carried:
     def __init__(self, assignment: Assignment, task: asyncio.Task[None]) -> None:
         self.assignment, self.task = assignment, task
         self.turn: Turn | None = None
+        #: Its last words are being written, and with them it lets go of its lease.
+        self.ending = False
 
 
 class Runner:
@@ -141,6 +143,7 @@ class Runner:
         self._carried[run.run].turn = turn
         try:
             end = await self._listen_to(run, turn, recorder)
+            self._carried[run.run].ending = True
             recorder.finish(end)
             await recorder.written()
         except Fenced:
@@ -212,7 +215,12 @@ class Runner:
             return
         with contextlib.suppress(RuntimeError):  # the loop has ended
             for token in held.keys() - alive:
-                self._loop.call_soon_threadsafe(self._hear, wakeups.Stop(held[token]))
+                self._loop.call_soon_threadsafe(self._lost, held[token])
+
+    def _lost(self, run: int) -> None:
+        carried = self._carried.get(run)
+        if carried is not None and not carried.ending:
+            self._stop(run)
 
     def stop_claiming(self) -> None:
         """Take no more runs. Thread-safe."""

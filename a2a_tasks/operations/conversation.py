@@ -63,10 +63,10 @@ class Conversation:
 
     async def settled(self) -> Task:
         """The task once it has ended or waits for the client, or as it is after the longest block."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(float(conf.MAX_BLOCK_SECONDS)):
-                while not self.follower.done:
-                    self.heard += await self.follower.next()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + float(conf.MAX_BLOCK_SECONDS)
+        while not self.follower.done and (left := deadline - loop.time()) > 0:
+            self.heard += await self.follower.next(left)
         return self.task
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable
 from types import TracebackType
@@ -51,12 +50,9 @@ class Follower:
         """Events after those given before; none if `timeout` seconds brought nothing, or after the end."""
         if self.done:
             return []
-        events = await self.feed.after(self.number)
-        if not events:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout):
-                    while not (events := await self.feed.after(self.number)):
-                        await self.feed.changed()
+        while not (events := await self.feed.after(self.number)):
+            if not await self.feed.changed(timeout):
+                return []
         return self._up_to_the_end(events)
 
     def _up_to_the_end(self, events: list[Recorded]) -> list[Recorded]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import weakref
 from collections import deque
@@ -27,6 +28,11 @@ __all__ = ["Feed", "Hub", "hub"]
 logger = logging.getLogger(__name__)
 
 
+def _settle(waiter: asyncio.Future[bool], result: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(result)
+
+
 class Feed:
     """The newest events of one task, in this process."""
 
@@ -37,7 +43,7 @@ class Feed:
         self._tail: deque[Recorded] = deque()
         self._most = int(conf.FEED_EVENTS)
         self._reading = asyncio.Lock()
-        self._changed: asyncio.Future[None] | None = None
+        self._waiting: set[asyncio.Future[bool]] = set()
         self._frames: dict[tuple[str, int], bytes] = {}
 
     def push(self, events: list[Recorded]) -> None:
@@ -54,15 +60,22 @@ class Feed:
         self._wake()
 
     def _wake(self) -> None:
-        if self._changed is not None and not self._changed.done():
-            self._changed.set_result(None)
-        self._changed = None
+        for waiter in self._waiting:
+            _settle(waiter, result=True)
+        self._waiting.clear()
 
-    async def changed(self) -> None:
-        """Wait until events came in."""
-        if self._changed is None:
-            self._changed = asyncio.get_running_loop().create_future()
-        await asyncio.shield(self._changed)
+    async def changed(self, seconds: float | None) -> bool:
+        """Wait until events came in, at most `seconds`; False if none did."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        self._waiting.add(waiter)
+        alarm = None if seconds is None else loop.call_later(seconds, _settle, waiter, False)
+        try:
+            return await waiter
+        finally:
+            self._waiting.discard(waiter)
+            if alarm is not None:
+                alarm.cancel()
 
     async def catch_up(self) -> None:
         """Read what the log has beyond what is known; concurrent calls share one read."""
@@ -82,8 +95,7 @@ class Feed:
         first = self.end - len(self._tail) + 1
         if number + 1 < first:
             return await hop(log.read_after, self.task, number)
-        skip = number + 1 - first
-        return [event for index, event in enumerate(self._tail) if index >= skip]
+        return list(itertools.islice(self._tail, number + 1 - first, None))
 
     def frame(self, dialect: Dialect, task_id: str, context_id: str, event: Recorded) -> bytes:
         """The event as a dialect says it, encoded once for all who follow."""

@@ -101,6 +101,8 @@ SCRIPTS: tuple[tuple[str, Callable[[Turn], Words]], ...] = (
 def script(turn: Turn) -> Words | None:
     """The script a kit asks for, or None."""
     for asked in (turn.message.message_id, turn.text):
+        if not asked.startswith(("tck-", "test-")):
+            continue
         for prefix, run in SCRIPTS:
             if asked.startswith(prefix):
                 return run(turn)
