@@ -1,0 +1,31 @@
+"""Waiting for what no signal tells: a condition is looked at until it holds, and a deadline says what did not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+__all__ = ["eventually", "until"]
+
+T = TypeVar("T")
+PAUSE = 0.01
+
+
+async def until(condition: Callable[[], Awaitable[T] | T], seconds: float = 20) -> T:
+    """The first true value of the condition. AssertionError when it is late."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        found = await value if isinstance(value, Awaitable) else value
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{condition!r} did not come true in {seconds} s; last: {found!r}")
+        await asyncio.sleep(PAUSE)
+
+
+def eventually(condition: Callable[[], T], seconds: float = 20) -> T:
+    """The same, where no event loop runs."""
+    return asyncio.run(until(lambda: asyncio.to_thread(condition), seconds))
