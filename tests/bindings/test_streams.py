@@ -101,7 +101,7 @@ class TestAStream:
             hand = await puppet.hand()
             hand.say(hand.turn.need_auth("a token"))
             hand.end()
-            seen = []
+            seen: list[str] = []
             while seen[-1:] != ["auth-required"]:
                 seen.append(state_of((await peer.next(stream))["statusUpdate"]))
             answered = asyncio.create_task(peer.send("here", taskId=task["id"]))
@@ -334,7 +334,7 @@ class TestResuming:
             hand = await puppet.hand()
             hand.say("a", "b")
             seen = [first]
-            while not pieces([peer.item(seen[-1])]) == ["b"]:
+            while pieces([peer.item(seen[-1])]) != ["b"]:
                 event = await stream.next()
                 assert event is not None
                 seen.append(event)

@@ -1,0 +1,345 @@
+"""Whatever is thrown at the doors: the error the dialect names, never a 500, never a word of Python."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from tests.bindings.client import Client, Response
+from tests.bindings.peers import Fault, Peer, message, no_leak
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AGENT = "/agents/demo"
+#: body: JSON-RPC code (dialects §6.1), reason over HTTP.
+DOCUMENTS: dict[str, tuple[bytes, int, str]] = {
+    "nothing but white space": (b" ", -32700, ""),
+    "half a document": (b'{"message":', -32700, "PARSE_ERROR"),
+    "a byte order mark": (b"\xef\xbb\xbf{}", -32700, "PARSE_ERROR"),
+    "Latin-1": (b'{"a":"\xe9"}', -32700, "PARSE_ERROR"),
+    "UTF-16": ('{"a":1}'.encode("utf-16"), -32700, "PARSE_ERROR"),
+    "gzip": (b"\x1f\x8b\x08\x00\x00", -32700, "PARSE_ERROR"),
+    "NaN": (b'{"a":NaN}', -32700, "PARSE_ERROR"),
+    "trailing text": (b"{} {}", -32700, "PARSE_ERROR"),
+    "1e999": (b'{"a":1e999}', -32602, "INVALID_PARAMS"),
+    "an integer of 5000 digits": (b'{"a":' + b"9" * 5000 + b"}", -32602, "INVALID_PARAMS"),
+    "a name twice": (b'{"a":1,"a":2}', -32602, "INVALID_PARAMS"),
+    "half a surrogate pair": (b'{"a":"\\ud800"}', -32602, "INVALID_PARAMS"),
+    "half a surrogate pair and a name twice": (
+        b'{"id":"\\ud800","a":1,"a":1}',
+        -32602,
+        "INVALID_PARAMS",
+    ),
+    "100000 levels": (b'{"a":' + b"[" * 100_000, -32602, "INVALID_PARAMS"),
+    "an endless string of brackets": (b"[" * 65 + b'"' + b'\\"' * 50_000, -32602, "INVALID_PARAMS"),
+    "a list": (b"[]", -32600, "INVALID_PARAMS"),
+    "a batch": (b'[{"jsonrpc":"2.0"}]', -32600, "INVALID_PARAMS"),
+    "a string": (b'"x"', -32600, "INVALID_PARAMS"),
+    "a number": (b"1", -32600, "INVALID_PARAMS"),
+}
+#: params of a send, the field that is wrong.
+SENDS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, ["message"]),
+    ({"": "x"}, ["message"]),
+    ({"message": None}, ["message"]),
+    ({"message": "x"}, ["message"]),
+    (message(parts=[]), ["message.parts"]),
+    (message(parts="x"), ["message.parts"]),
+    (message(parts=[{}]), ["message.parts[0]"]),
+    (message(parts=[{"text": "a", "url": "b"}]), ["message.parts[0]"]),
+    (message(parts=[{"text": 1}]), ["message.parts[0].text"]),
+    (message(parts=[{"raw": "*"}]), ["message.parts[0].raw"]),
+    (message(role="user"), ["message.role"]),
+    (message(messageId=None), ["message.messageId"]),
+    (message(messageId="a\x00"), ["message.messageId"]),
+    (message(contextId="a\x00"), ["message.contextId"]),
+    (message(contextId="x" * 257), ["message.contextId"]),
+    ({**message(), "configuration": {"historyLength": -1}}, ["configuration.historyLength"]),
+    ({**message(), "configuration": []}, ["configuration"]),
+    ({**message(), "metadata": 1}, ["metadata"]),
+    ({**message(), "tenant": "a\x00"}, ["tenant"]),
+    ({**message(), "tenant": "x" * 257}, ["tenant"]),
+]
+
+
+def checked(response: Response) -> Any:
+    """The body of an answer that tells nothing it should not."""
+    no_leak(response.body)
+    assert response.status < 500, response
+    assert response.header("content-type") in {"application/json", "application/a2a+json"}
+    assert response.header("content-length") == str(len(response.body))
+    return response.json
+
+
+def reason_of(document: Any) -> str:
+    """The reason a HTTP+JSON error gives."""
+    reasons: list[str] = [
+        detail["reason"] for detail in document["error"].get("details", []) if "reason" in detail
+    ]
+    return reasons[0] if reasons else ""
+
+
+@pytest.mark.parametrize("row", DOCUMENTS.values(), ids=DOCUMENTS.keys())
+class TestABodyThatIsNoRequest:
+    async def test_gets_the_code_over_json_rpc(
+        self, client: Client, row: tuple[bytes, int, str]
+    ) -> None:
+        body, code, _ = row
+        response = await client.post(AGENT, body)
+        document = checked(response)
+        assert response.status == 200
+        assert document["error"]["code"] == code
+        assert document["id"] is None
+
+    async def test_gets_the_reason_over_http(
+        self, client: Client, row: tuple[bytes, int, str]
+    ) -> None:
+        body, _, reason = row
+        for path in ("message:send", "message:stream"):
+            response = await client.post(f"{AGENT}/{path}", body)
+            document = checked(response)
+            assert (response.status, document["error"]["code"]) == (400, 400)
+            assert reason_of(document) == reason or not body.strip()
+
+
+class TestAnEnvelope:
+    @pytest.mark.parametrize(
+        ("change", "code", "id_"),
+        [
+            ({"jsonrpc": "1.0"}, -32600, 1),
+            ({"jsonrpc": None}, -32600, 1),
+            ({"method": None}, -32600, 1),
+            ({"method": 1}, -32600, 1),
+            ({"id": True}, -32600, None),
+            ({"id": []}, -32600, None),
+            ({"id": {}}, -32600, None),
+            ({"method": "NoSuchMethod"}, -32601, 1),
+            ({"method": ""}, -32601, 1),
+            ({"method": "message/send"}, -32601, 1),
+            ({"method": "tasks/get", "id": "x"}, -32601, "x"),
+            ({"method": "__class__"}, -32601, 1),
+            ({"params": []}, -32602, 1),
+            ({"params": "x"}, -32602, 1),
+            ({"params": 0}, -32602, 1),
+            ({"params": False}, -32602, 1),
+            ({"params": {"id": 7}}, -32602, 1),
+            ({"params": {}, "id": 1.5}, -32602, 1.5),
+            ({"params": {}, "id": ""}, -32602, ""),
+            ({"params": {}, "id": 2**64 - 1}, -32602, 2**64 - 1),
+            ({"params": {}, "id": None}, -32602, None),
+            ({"params": None, "id": 0}, -32602, 0),
+        ],
+    )
+    async def test_gets_its_code_and_its_id_back(
+        self, client: Client, change: dict[str, Any], code: int, id_: object
+    ) -> None:
+        """R-186."""
+        envelope = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}}
+        response = await client.post(AGENT, {**envelope, **change})
+        document = checked(response)
+        assert response.status == 200
+        assert document["error"]["code"] == code
+        assert document["id"] == id_
+        assert type(document["id"]) is type(id_)
+
+    @pytest.mark.parametrize("flaw", [b'"a":1,"a":1', b'"a":"\\ud800"', b'"a":1e999'])
+    async def test_that_is_refused_gets_its_id_back(self, client: Client, flaw: bytes) -> None:
+        body = b'{"jsonrpc":"2.0","method":"GetTask","id":"x",' + flaw + b"}"
+        document = checked(await client.post(AGENT, body))
+        assert (document["error"]["code"], document["id"]) == (-32602, "x")
+
+    async def test_without_id_is_processed_and_answered_to_null(self, client: Client) -> None:
+        response = await client.post(AGENT, {"jsonrpc": "2.0", "method": "ListTasks"})
+        assert checked(response)["result"]["tasks"] == []
+        assert response.json["id"] is None
+
+    async def test_may_have_members_nobody_knows(self, client: Client) -> None:
+        envelope = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "x": {"y": 1}}
+        assert "result" in checked(await client.post(AGENT, envelope))
+
+
+class TestParametersOfASend:
+    @pytest.mark.parametrize("operation", ["SendMessage", "SendStreamingMessage"])
+    @pytest.mark.parametrize(("params", "fields"), SENDS)
+    async def test_that_are_wrong_are_named(
+        self, peer: Peer, operation: str, params: dict[str, Any], fields: list[str]
+    ) -> None:
+        """R-143, R-187."""
+        with pytest.raises(Fault) as caught:
+            await peer.call(operation, params)
+        assert (caught.value.reason, caught.value.fields) == ("INVALID_PARAMS", fields)
+
+    async def test_that_are_wrong_leave_nothing_behind(self, peer: Peer) -> None:
+        with pytest.raises(Fault):
+            await peer.call("SendMessage", message(parts=[]))
+        assert (await peer.call("ListTasks"))["totalSize"] == 0
+
+    async def test_that_nobody_knows_are_ignored(self, peer: Peer) -> None:
+        """R-144."""
+        params = {**message("echo hi", kind="message", unknown=[1]), "unknown": {"a": 1}}
+        assert (await peer.call("SendMessage", params))["task"]["artifacts"]
+
+    @pytest.mark.parametrize("text", ["a\x00b", "\x00", "\U0010ffff", "\ufffe", "\u2028"])
+    async def test_may_hold_any_character(self, peer: Peer, text: str) -> None:
+        task = await peer.send(f"echo x{text}x")
+        assert task["artifacts"][0]["parts"] == [{"text": f"x{text}x"}]
+
+    async def test_may_be_as_deep_as_allowed(self, peer: Peer, settings: Settings) -> None:
+        settings.A2A_MAX_JSON_DEPTH = 12
+        deep: Any = 1
+        for _ in range(5):
+            deep = [deep]
+        await peer.send("echo x", metadata={"k": deep})
+        for _ in range(12):
+            deep = [deep]
+        with pytest.raises(Fault) as caught:
+            await peer.send("echo x", metadata={"k": deep})
+        assert caught.value.reason == "INVALID_PARAMS"
+
+
+class TestAPath:
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/nothing",
+            "/tasks/a/b/c",
+            "/message:nothing",
+            "/%00",
+            "/%ff",
+            "/..%2f..%2fetc%2fpasswd",
+            "/tasks/%2e%2e/x",
+            "/v1/message:send",
+            "/a2a/0.3",
+            "/a2a/9.9/tasks",
+            "/.well-known/nothing",
+            "/" + "x" * 5000,
+        ],
+    )
+    @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+    async def test_to_nowhere_is_not_found(self, client: Client, path: str, method: str) -> None:
+        response = await client.ask(method, AGENT + path)
+        document = checked(response)
+        assert (response.status, document["error"]["code"]) == (404, 404)
+        assert reason_of(document) == "METHOD_NOT_FOUND"
+
+    @pytest.mark.parametrize(
+        "id_", ["%ff", "%00", "%ed%a0%80", "a%2Fb", "a%3Ab", "%252e", "x" * 5000, "%F0%9F%98%80"]
+    )
+    async def test_to_a_strange_id_finds_no_task(self, client: Client, id_: str) -> None:
+        for method, suffix in (("GET", ""), ("POST", ":cancel"), ("POST", ":subscribe")):
+            response = await client.ask(method, f"{AGENT}/tasks/{id_}{suffix}")
+            document = checked(response)
+            assert response.status == 404
+            assert reason_of(document) == "TASK_NOT_FOUND"
+
+    @pytest.mark.parametrize("tenant", ["%00", "x" * 257])
+    async def test_below_a_tenant_there_cannot_be_is_invalid(
+        self, client: Client, tenant: str
+    ) -> None:
+        response = await client.get(f"{AGENT}/{tenant}/tasks")
+        assert reason_of(checked(response)) == "INVALID_PARAMS"
+
+    @pytest.mark.parametrize("slug", ["nothing", "bare", "strict", "Demo", "%00", "de%2Fmo", ".."])
+    async def test_to_an_agent_that_is_not_there_is_not_found(
+        self, client: Client, slug: str
+    ) -> None:
+        for method, below in (
+            ("POST", ""),
+            ("GET", "/tasks"),
+            ("GET", "/.well-known/agent-card.json"),
+            ("POST", "/a2a/1.0"),
+        ):
+            response = await client.ask(method, f"/agents/{slug}{below}")
+            checked(response)
+            assert response.status == 404
+
+
+class TestAQuery:
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "pageSize=%ff",
+            "%ff=1",
+            "pageSize=",
+            "historyLength=1e3",
+            "pageSize=%D9%A3",
+            "includeArtifacts=TRUE",
+            "pageToken=%00",
+            "tenant=%00",
+            "status=%00",
+            "contextId=%ed%a0%80",
+        ],
+    )
+    async def test_that_is_wrong_is_invalid(self, client: Client, query: str) -> None:
+        response = await client.get(f"{AGENT}/tasks?{query}")
+        assert response.status == 400
+        assert reason_of(checked(response)) == "INVALID_PARAMS"
+
+    @pytest.mark.parametrize(
+        "query", ["unknown=1", "=", "&&&", "a" * 5000, "page_size=1", "%00=1", "contextId=%00"]
+    )
+    async def test_that_is_merely_strange_is_answered(self, client: Client, query: str) -> None:
+        response = await client.get(f"{AGENT}/tasks?{query}")
+        assert checked(response)["tasks"] == []
+
+
+class TestPathAndBody:
+    async def test_must_not_name_different_tasks(self, client: Client) -> None:
+        for body in ({"id": "u"}, {"id": 1}):
+            response = await client.post(f"{AGENT}/tasks/t:cancel", body)
+            assert reason_of(checked(response)) == "INVALID_PARAMS"
+        response = await client.get(f"{AGENT}/tasks/t?id=u")
+        assert reason_of(checked(response)) == "INVALID_PARAMS"
+
+    async def test_must_not_name_different_tenants(self, client: Client) -> None:
+        for body in ({"tenant": "other"}, {"tenant": 1}):
+            response = await client.post(f"{AGENT}/acme/tasks/t:cancel", body)
+            assert reason_of(checked(response)) == "INVALID_PARAMS"
+
+    @pytest.mark.parametrize("body", [b"", b" \n", b"null", b"{}", b'{"metadata":{}}'])
+    async def test_may_leave_everything_to_the_path(self, client: Client, body: bytes) -> None:
+        response = await client.ask("POST", f"{AGENT}/tasks/t:cancel", body)
+        assert reason_of(checked(response)) == "TASK_NOT_FOUND"
+
+
+class TestABodyTooLarge:
+    @pytest.fixture(autouse=True)
+    def limit(self, settings: Settings) -> None:
+        """A small host."""
+        settings.A2A_MAX_BODY_BYTES = 1000
+
+    @pytest.mark.parametrize("path", [AGENT, f"{AGENT}/message:send", f"{AGENT}/message:stream"])
+    async def test_is_refused_before_it_is_read(self, client: Client, path: str) -> None:
+        headers = {"content-type": "application/json", "content-length": "1001"}
+        async with client.exchange("POST", path, headers) as exchange:
+            response = await exchange.response()
+            assert exchange.taken == 0
+        checked(response)
+        assert response.status == 413
+
+    @pytest.mark.parametrize("path", [AGENT, f"{AGENT}/message:send", f"{AGENT}/message:stream"])
+    async def test_is_refused_as_soon_as_it_is(self, client: Client, path: str) -> None:
+        async with client.exchange("POST", path, {"content-type": "application/json"}) as exchange:
+            for _ in range(3):
+                exchange.upload(b"x" * 400, more=True)
+            response = await exchange.response()
+            assert exchange.taken == 3
+        checked(response)
+        assert response.status == 413
+
+    async def test_is_not_one_that_just_fits(self, peer: Peer, host: None) -> None:
+        method, path, body, headers = peer.request("SendMessage", message("echo "))
+        padded = json.dumps(json.loads(body)).encode().ljust(1000)
+        response = await peer.client.ask(method, path, padded, headers)
+        assert peer.unwrapped(response)["task"]
+
+    async def test_may_come_in_pieces(self, peer: Peer, host: None) -> None:
+        method, path, body, headers = peer.request("SendMessage", message("echo hi"))
+        async with peer.client.exchange(method, path, headers) as exchange:
+            for index in range(len(body)):
+                exchange.upload(body[index : index + 1], more=True)
+            exchange.upload(b"")
+            assert peer.unwrapped(await exchange.response())["task"]
