@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     consumes,
     initialize,
     invariant,
+    multiple,
     precondition,
     rule,
     run_state_machine_as_test,
@@ -91,7 +92,7 @@ class Store(RuleBasedStateMachine):
         self.model[name] = Model(result.view, waiting=[result.run], attempts={result.run: int(hold)})
         self.keys[name] = result.task
         if result.assignment is None:
-            return None
+            return multiple()
         self.model[name].holder = result.assignment.token
         return Agent(result.assignment, TaskState.SUBMITTED)
 
@@ -103,7 +104,7 @@ class Store(RuleBasedStateMachine):
         if task.state in TERMINAL:
             with pytest.raises(UnsupportedOperation):
                 reply(new(name, text="more"))
-            return None
+            return multiple()
         result = reply(new(name, text="more", held=hold))
         task.events += 1
         if task.state in INTERRUPTED:
@@ -115,7 +116,7 @@ class Store(RuleBasedStateMachine):
         task.waiting.append(result.run)
         task.attempts[result.run] = int(ours)
         if result.assignment is None:
-            return None
+            return multiple()
         task.holder = result.assignment.token
         return self.agent(result.assignment)
 
@@ -142,7 +143,7 @@ class Store(RuleBasedStateMachine):
         due = [task for task in self.model.values() if task.waiting and task.holder is None]
         if not due:
             assert claim() == []
-            return None
+            return multiple()
         oldest = min(due, key=lambda task: task.waiting[0])
         (taken,) = claim(1)
         assert taken.run == oldest.waiting[0]
@@ -168,9 +169,7 @@ class Store(RuleBasedStateMachine):
             claim()  # drops what waited behind it
 
     @rule(agent=agents)
-    def a_process_gives_back(self, agent: Agent | None) -> None:
-        if agent is None:
-            return
+    def a_process_gives_back(self, agent: Agent) -> None:
         task = self.model[agent.run.task_id]
         runs.hand_back([agent.run.token])
         if task.holder == agent.run.token:
@@ -178,9 +177,7 @@ class Store(RuleBasedStateMachine):
             task.attempts[agent.run.run] -= 1
 
     @rule(agent=agents)
-    def a_process_beats(self, agent: Agent | None) -> None:
-        if agent is None:
-            return
+    def a_process_beats(self, agent: Agent) -> None:
         alive = self.model[agent.run.task_id].holder == agent.run.token
         assert runs.heartbeat([agent.run.token]) == ({agent.run.token} if alive else set())
 
@@ -192,30 +189,28 @@ class Store(RuleBasedStateMachine):
                 Chunk,
                 artifact_id=st.sampled_from("ab"),
                 parts=st.text(max_size=3).map(lambda text: (Part(text=text),)),
-                append=st.booleans(),
+                append=st.sampled_from([True, True, False]),
                 last=st.booleans(),
                 name=st.sampled_from([None, "name"]),
             ),
             st.sampled_from([TaskState.WORKING, TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED]).map(Status),
             st.just(None),  # a pause: what was said before is written
         ),
-        max_size=6,
+        max_size=8,
     )
 
     @rule(agent=agents, words=WORDS)
-    def an_agent_speaks(self, agent: Agent | None, words: list[Any]) -> None:
+    def an_agent_speaks(self, agent: Agent, words: list[Any]) -> None:
         """And its process goes on, or dies after the last word."""
-        if agent is not None:
-            self.heard(agent, words, end=None)
+        self.heard(agent, words, end=None)
 
     @rule(
         agent=consumes(agents),
         words=WORDS,
         end=st.sampled_from([TaskState.COMPLETED, TaskState.FAILED, TaskState.REJECTED, None]),
     )
-    def an_agent_comes_to_its_end(self, agent: Agent | None, words: list[Any], end: TaskState | None) -> None:
-        if agent is not None:
-            self.heard(agent, [*words, *([Status(end)] if end else [])], end=RunEnd())
+    def an_agent_comes_to_its_end(self, agent: Agent, words: list[Any], end: TaskState | None) -> None:
+        self.heard(agent, [*words, *([Status(end)] if end else [])], end=RunEnd())
 
     def heard(self, agent: Agent, words: list[Any], end: RunEnd | None) -> None:
         task = self.model[agent.run.task_id]
