@@ -6,6 +6,7 @@ Jobs only wake it, so one worker process carries hundreds of waiting agents, and
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ def start(queues: Sequence[str] | None = None) -> None:
     with _lock:
         if _loop is not None:
             return
+        gc.collect()
+        gc.freeze()  # what is loaded now stays; searching it again and again costs pauses
         _loop = asyncio.new_event_loop()
         threading.Thread(target=_loop.run_forever, name="runs", daemon=True).start()
         asyncio.run_coroutine_threadsafe(_begin(queues), _loop).result()

@@ -223,10 +223,17 @@ def fold_artifact(task: int, position: int) -> None:
     Artifact.objects.filter(task_id=task, position=position).update(body=whole.decode())
 
 
-def growing(task: int, first_events: dict[str, int]) -> dict[str, bytes]:
-    """Artifacts that are not folded yet, as JSON by id: assembled from the events since each began."""
-    bodies = Event.objects.filter(
+def growing(
+    task: int, first_events: dict[str, int], *, through: int | None = None
+) -> dict[str, bytes]:
+    """Artifacts that are not folded yet, as JSON by id: assembled from the events since each began.
+
+    `through` is the last event to look at, so that a task read together with its number stays at that number.
+    """
+    events = Event.objects.filter(
         task_id=task, kind=EventKind.ARTIFACT, number__gte=min(first_events.values())
     ).order_by("number")
-    found = assemble(bodies.values_list("body", flat=True))
+    if through is not None:
+        events = events.filter(number__lte=through)
+    found = assemble(events.values_list("body", flat=True))
     return {key: found[key] for key in first_events}

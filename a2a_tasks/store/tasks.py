@@ -38,7 +38,8 @@ __all__ = [
 FIND = """
 select i.n, t.id, t.last_event, c.public_id, t.state, t.status_at, t.status_message, t.metadata,
   (select array_agg(m.body order by m.number) from a2a_tasks_message m where m.task_id = t.id),
-  (select array_agg(a.body order by a.position) from a2a_tasks_artifact a where a.task_id = t.id)
+  (select array_agg(array[a.artifact_id, a.first_event::text, a.body] order by a.position)
+   from a2a_tasks_artifact a where a.task_id = t.id)
 from unnest(%(n)s::int[], %(id)s::text[], %(agent)s::text[], %(owner)s::text[], %(tenant)s::text[])
   as i(n, id, agent, owner, tenant)
 join a2a_tasks_task t
@@ -97,17 +98,22 @@ def _find_postgres(keys: Sequence[Key]) -> dict[Key, Found]:
 
 def _found(public_id: str, row: tuple[Any, ...]) -> Found:
     _, key, last, context, state, at, message, metadata, history, artifacts = row
-    if artifacts and "" in artifacts:
-        artifacts = [text.decode() for text in _artifacts([key])[key]]
     view = values.Task(
         id=public_id,
         context_id=context,
         status=status_of(TaskState(state), at, message),
         history=_raws(history or ()),
-        artifacts=_raws(artifacts or ()),
+        artifacts=_whole(key, last, artifacts or ()),
         metadata=Raw(metadata.encode()) if metadata else None,
     )
     return Found(key, last, view)
+
+
+def _whole(task: int, last: int, rows: Sequence[tuple[str, str, str]]) -> list[Raw] | UnsetType:
+    """Artifacts as they were at event `last`: (id, first event, body) each, the growing ones assembled."""
+    open_ = {artifact_id: int(first) for artifact_id, first, body in rows if not body}
+    texts = growing(task, open_, through=last) if open_ else {}
+    return [Raw(texts.get(key) or body.encode()) for key, _, body in rows] or UNSET
 
 
 def _raws(texts: Iterable[str]) -> list[Raw] | UnsetType:

@@ -44,7 +44,8 @@ class Feed:
         self._most = int(conf.FEED_EVENTS)
         self._reading = asyncio.Lock()
         self._waiting: set[asyncio.Future[bool]] = set()
-        self._frames: dict[tuple[str, int], bytes] = {}
+        #: By event and dialect.
+        self._frames: dict[int, dict[str, bytes]] = {}
 
     def push(self, events: list[Recorded]) -> None:
         """Take events in; those that do not follow what is known are left to a read."""
@@ -54,9 +55,7 @@ class Feed:
         self._tail.extend(fresh)
         self.end = fresh[-1].number
         while len(self._tail) > self._most:
-            gone = self._tail.popleft()
-            for key in [key for key in self._frames if key[1] == gone.number]:
-                del self._frames[key]
+            self._frames.pop(self._tail.popleft().number, None)
         self._wake()
 
     def _wake(self) -> None:
@@ -95,16 +94,17 @@ class Feed:
         first = self.end - len(self._tail) + 1
         if number + 1 < first:
             return await hop(log.read_after, self.task, number)
-        return list(itertools.islice(self._tail, number + 1 - first, None))
+        newest_first = itertools.islice(reversed(self._tail), self.end - number)
+        return list(newest_first)[::-1]
 
     def frame(self, dialect: Dialect, task_id: str, context_id: str, event: Recorded) -> bytes:
         """The event as a dialect says it, encoded once for all who follow."""
-        key = (dialect.code, event.number)
-        found = self._frames.get(key)
+        if self.followers == 1 or event.number <= self.end - len(self._tail):
+            return dialect.event(task_id, context_id, event)
+        frames = self._frames.setdefault(event.number, {})
+        found = frames.get(dialect.code)
         if found is None:
-            found = dialect.event(task_id, context_id, event)
-            if self.followers > 1 and event.number > self.end - len(self._tail):
-                self._frames[key] = found
+            found = frames[dialect.code] = dialect.event(task_id, context_id, event)
         return found
 
 

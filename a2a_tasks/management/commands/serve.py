@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -102,10 +103,11 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
     )
     with suppress(OSError):  # without it, whitenoise warns
         Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+    application = get_default_application()
+    gc.collect()
+    gc.freeze()  # what is loaded now stays; searching it again and again costs pauses of 50 ms
     try:
-        import_string(f"{launcher}.serve")(
-            get_default_application(), address.host, address.port, serving
-        )
+        import_string(f"{launcher}.serve")(application, address.host, address.port, serving)
     except OSError as error:
         raise CommandError(_refusal(error, address)) from error
 
