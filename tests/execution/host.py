@@ -129,10 +129,8 @@ async def runner(*queues: str, slots: int | None = None) -> AsyncIterator[Runner
 
 
 async def ended(made: Runner) -> None:
-    """Stop a runner without waiting for its agents."""
-    for held in list(made._carried.values()):
-        held.task.cancel()
-    await made.drain()
+    """Stop a runner, which waits for nobody."""
+    await made.drain(0)
 
 
 def rows(task: str) -> Task:

@@ -1,0 +1,508 @@
+"""The runner: it carries what is due, keeps its leases, stops what is cancelled, and lets no agent hurt another."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from a2a_tasks.agents import AgentError, Turn, data
+from a2a_tasks.execution import dispatch
+from a2a_tasks.execution import runner as running
+from a2a_tasks.models import Run, RunStatus, Task
+from a2a_tasks.store import cancel, runs
+from a2a_tasks.store.accept import accept
+from a2a_tasks.store.hop import hop
+from a2a_tasks.store.tasks import find
+from tests.agents_under_test import playing
+from tests.execution.host import Client, ended, hosting, runner
+from tests.execution.waiting import until
+from tests.store.world import Scope, everything, expire, new
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def local(settings: Any) -> None:
+    """Let runs be this process's own, and leases short enough to wait for."""
+    settings.A2A_RUNS = "local"
+    settings.A2A_POLL_SECONDS = 0.1
+    settings.A2A_BEAT_SECONDS = 0.1
+    settings.A2A_LEASE_SECONDS = 2.0
+
+
+async def status(task: str = "task-1") -> str:
+    """How a task stands, whoever's it is."""
+    return str((await hop(Task.objects.get, public_id=task)).state).rpartition("_")[2].lower()
+
+
+async def due(slug: str, task: str = "task-1", **about: Any) -> Any:
+    """A task whose run waits for a runner."""
+    return await hop(accept, new(task, scope=Scope("", "user:alice", slug), **about))
+
+
+async def message_of(client: Client, task: str) -> str:
+    """The message in the status."""
+    stored = (await client.get(task)).status.message
+    return bytes(stored).decode() if stored else ""
+
+
+class TestRunning:
+    async def test_a_run_that_was_accepted_here_is_carried_at_once(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[str]:
+            yield turn.text.upper()
+
+        with playing(run) as agent:
+            async with hosting():
+                task = await Client(agent).send("loud")
+        assert task.status.state.word == "completed"
+        assert '"LOUD"' in bytes(task.artifacts[0]).decode()
+
+    async def test_a_run_that_waits_is_found_without_a_hint(self) -> None:
+        with playing(lambda turn: "x") as agent:
+            await due(agent.slug)
+            async with runner():
+                await until(lambda: status_is("completed"))
+            run = await hop(Run.objects.get)
+            assert (run.status, run.attempt) == (RunStatus.ENDED, 1)
+
+    async def test_messages_to_one_task_are_answered_one_after_the_other(self) -> None:
+        at_work, most, order = 0, 0, []
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            nonlocal at_work, most
+            at_work += 1
+            most = max(most, at_work)
+            order.append(turn.text)
+            yield turn.working()
+            await go.wait()
+            at_work -= 1
+            yield turn.ask("more?")
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin("first")
+                await until(lambda: order == ["first"])
+                await client.begin("second", task_id=task.id)
+                await client.begin("third", task_id=task.id)
+                go.set()
+                await until(lambda: order == ["first", "second", "third"])
+                await until(lambda: at_work == 0)
+        assert most == 1
+
+    async def test_memory_and_history_come_with_the_next_turn(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            turn.memory["turns"] = turn.memory.get("turns", 0) + 1
+            if turn.memory["turns"] < 3:
+                yield turn.ask("more?")
+            else:
+                history = await turn.history
+                yield turn.complete(" ".join(message.parts[0].text or "" for message in history))
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.send("one")
+                await client.send("two", task_id=task.id)
+                task = await client.send("three", task_id=task.id)
+        assert b"one two three" in bytes(task.status.message or b"")
+
+    async def test_an_agent_that_cleans_up_after_its_last_word_is_done(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            try:
+                yield turn.complete("done")
+            finally:
+                for _ in range(10):
+                    await asyncio.sleep(0)
+
+        with playing(run) as agent:
+            async with hosting():
+                task = await asyncio.wait_for(Client(agent).send(), 5)
+        assert task.status.state.word == "completed"
+
+    async def test_no_more_than_its_slots_are_carried(self) -> None:
+        go, at_work, most = asyncio.Event(), 0, 0
+
+        async def run(turn: Turn) -> str:
+            nonlocal at_work, most
+            at_work += 1
+            most = max(most, at_work)
+            await go.wait()
+            at_work -= 1
+            return "x"
+
+        with playing(run) as agent:
+            for n in range(7):
+                await due(agent.slug, f"task-{n}")
+            async with runner(slots=3) as made:
+                await until(lambda: at_work == 3)
+                assert made.hold("agents") is None, "no room for what is accepted here"
+                await asyncio.sleep(0)
+                assert len(made._carried) == 3
+                go.set()
+                await until(
+                    lambda: hop(lambda: Task.objects.filter(state="TASK_STATE_COMPLETED").count() == 7)
+                )
+        assert most == 3
+
+    async def test_a_runner_serves_its_queues_only(self) -> None:
+        with playing(lambda turn: "x", queue="special") as agent:
+            await due(agent.slug, "task-1", queue="special")
+            await due(agent.slug, "task-2", queue="other")
+            async with runner("special") as made:
+                assert made.hold("other") is None
+                await until(lambda: status_is("completed"))
+                assert await status("task-2") == "submitted"
+
+
+async def status_is(*expected: str, task: str = "task-1") -> bool:
+    return await status(task) in expected
+
+
+class TestFailing:
+    """An agent's mistake is its task's failure, at once, and its trace is nobody's but the operator's."""
+
+    async def failed(self, run: Any, **about: Any) -> tuple[str, Run]:
+        with playing(run, **about) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await asyncio.wait_for(client.send(), 10)
+                assert task.status.state.word == "failed", task.status
+                said = await message_of(client, task.id)
+                return said, await hop(lambda: Run.objects.latest("pk"))
+
+    async def test_what_it_raises_is_not_told(self) -> None:
+        async def run(turn: Turn) -> str:
+            raise RuntimeError("the password is 12345")
+
+        said, row = await self.failed(run)
+        assert "12345" not in said
+        assert (row.status, row.token) == (RunStatus.FAILED, "")
+        assert "the password is 12345" in row.error
+
+    async def test_an_agent_error_is_told(self) -> None:
+        def run(turn: Turn) -> Iterator[str]:
+            yield "x"
+            raise AgentError("No such table")
+
+        said, row = await self.failed(run)
+        assert '"No such table"' in said
+        assert "AgentError" in row.error
+
+    @pytest.mark.parametrize(
+        "mistake",
+        [
+            pytest.param(lambda turn: 42, id="a value that is no content"),
+            pytest.param(lambda turn: data(object()), id="data JSON cannot say"),
+            pytest.param(lambda turn: "half \ud800 a pair", id="text that is no Unicode"),
+            pytest.param(lambda turn: turn.artifact("x", id="a\x00b"), id="an artifact id with NUL"),
+            pytest.param(lambda turn: turn.working("x", 42), id="a message that is no content"),
+            pytest.param(lambda turn: turn.memory.update(a=object()), id="memory JSON cannot say"),
+            pytest.param(lambda turn: turn.artifact("x", metadata={"a": object()}), id="metadata JSON cannot say"),
+            pytest.param(lambda turn: turn.memory.update({1: object}), id="memory with odd keys"),
+        ],
+    )
+    async def test_a_mistake_fails_the_task_at_once(self, mistake: Any) -> None:
+        async def run(turn: Turn) -> Any:
+            return mistake(turn)
+
+        said, row = await self.failed(run)
+        assert "interrupted" not in said
+        assert (row.status, row.attempt) == (RunStatus.FAILED, 1)
+        assert "Error" in row.error
+
+    async def test_words_after_the_end_are_not_heard(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.complete("done")
+            yield turn.fail("no")
+
+        with playing(run) as agent:
+            async with hosting():
+                assert (await Client(agent).send()).status.state.word == "completed"
+
+    async def test_an_agent_that_is_gone_fails_what_was_asked_of_it(self) -> None:
+        await due("no-such-agent")
+        async with runner():
+            await until(lambda: status_is("failed"))
+
+    async def test_one_agents_failure_is_not_anothers(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.working()
+            if turn.text == "bad":
+                yield turn.artifact("x", id="a\x00b")
+            yield "fine"
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                texts = ["good", "bad"] * 20
+                tasks = await asyncio.wait_for(asyncio.gather(*map(client.send, texts)), 20)
+        assert [task.status.state.word for task in tasks] == ["completed", "failed"] * 20
+
+    async def test_the_runner_survives_a_database_that_errs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whatever the look at the table raises, the next look is taken."""
+        real, errs = runs.claim, threading.Event()
+
+        def claim(*args: Any, **kwargs: Any) -> Any:
+            if not errs.is_set():
+                errs.set()
+                raise LookupError("once")
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(running.runs, "claim", claim)
+        with playing(lambda turn: "x") as agent:
+            async with runner():
+                await until(errs.is_set)
+                await due(agent.slug)
+                await until(lambda: status_is("completed"), 5)
+
+
+class TestStopping:
+    async def test_an_async_agent_is_stopped_within_a_second(self) -> None:
+        stopped = asyncio.Event()
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            try:
+                yield turn.working()
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin()
+                await until(lambda: client_state(client, task.id, "working"))
+                begun = time.monotonic()
+                assert (await client.cancel(task.id)).status.state.word == "canceled"
+                await asyncio.wait_for(stopped.wait(), 1)
+                assert time.monotonic() - begun < 1
+
+    async def test_a_synchronous_agent_is_told(self) -> None:
+        begun, told = threading.Event(), threading.Event()
+
+        def run(turn: Turn) -> Iterator[str]:
+            begun.set()
+            deadline = time.monotonic() + 10
+            while time.monotonic() < deadline:
+                if turn.cancelled:
+                    told.set()
+                    return
+            yield "too late"
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin()
+                await asyncio.to_thread(begun.wait, 10)
+                await client.cancel(task.id)
+                assert await asyncio.to_thread(told.wait, 2)
+        assert await status(task.id) == "canceled"
+
+    async def test_an_agent_that_will_not_stop_is_heard_by_nobody(self) -> None:
+        shrugged, tried = asyncio.Event(), asyncio.Event()
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.working()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                shrugged.set()
+            for _ in range(100):
+                yield "and another thing"
+                await asyncio.sleep(0.01)
+            tried.set()
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin()
+                await until(lambda: client_state(client, task.id, "working"))
+                await client.cancel(task.id)
+                await asyncio.wait_for(shrugged.wait(), 2)
+                row = await hop(Task.objects.get)
+                await until(lambda: not_carried())
+                events = await hop(everything, row.pk)
+        assert [event.state.word for event in events if event.state][-1] == "canceled"
+        assert not any("another thing" in event.body for event in events)
+        assert not tried.is_set()
+
+    async def test_the_slot_of_a_stopped_agent_is_free(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.working()
+            if turn.text == "wait":
+                await asyncio.Event().wait()
+
+        with playing(run) as agent:
+            first = await due(agent.slug, "task-1", text="wait")
+            async with runner(slots=1):
+                await until(lambda: status_is("working"))
+                await due(agent.slug, "task-2", text="go")
+                await hop(cancel.cancel_by_key, first.task)
+                await until(lambda: status_is("completed", task="task-2"), 5)
+
+
+async def not_carried() -> bool:
+    return not any(made._carried for made in dispatch._runners.values())
+
+
+async def client_state(client: Client, task: str, word: str) -> bool:
+    return await client.states(task) == word
+
+
+class TestLeases:
+    async def test_heartbeats_keep_the_lease_while_the_loop_is_busy(self, settings: Any) -> None:
+        settings.A2A_LEASE_SECONDS = 0.6
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin()
+                await until(lambda: client_state(client, task.id, "working"))
+                end = time.monotonic() + 1.5
+                while time.monotonic() < end:
+                    pass  # nobody gets the loop: not the poll, not the agents
+                assert await hop(runs.rescue, max_attempts=3) == 0
+                go.set()
+                await until(lambda: client_state(client, task.id, "completed"))
+                run_ = await hop(lambda: Run.objects.get(task__public_id=task.id))
+        assert run_.attempt == 1
+
+    async def test_a_fenced_agent_is_stopped_though_it_says_nothing(self, settings: Any) -> None:
+        stopped = asyncio.Event()
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.working()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+
+        with playing(run, queue="elsewhere") as agent:
+            await due(agent.slug, queue="elsewhere")
+            async with runner("elsewhere") as made:
+                await until(lambda: status_is("working"))
+                made.queues = ["nothing"]  # whoever takes the run over, it is not this process
+                await hop(take_away)
+                await asyncio.wait_for(stopped.wait(), 5)
+
+    async def test_a_run_whose_process_died_is_finished_by_another(self) -> None:
+        attempts: list[int] = []
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            attempts.append(turn.attempt)
+            yield f"attempt {turn.attempt}"
+            if turn.attempt == 1:
+                await asyncio.Event().wait()
+
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            async with runner() as dead:
+                await until(lambda: attempts == [1])
+                dead._beat_stop.set()
+                dead.queues = []
+                await hop(expire, result.run)
+                async with runner():
+                    await until(lambda: status_is("completed"))
+            task = await hop(find, Scope("", "user:alice", agent.slug), "task-1")
+        assert attempts == [1, 2]
+        assert [bytes(text) for text in task.view.artifacts] == [
+            b'{"artifactId":"answer","parts":[{"text":"attempt 2"}]}'
+        ], "the second attempt begins its answer anew"
+
+    async def test_a_run_that_comes_back_to_its_own_process_is_carried_once(self) -> None:
+        """Its lease ended while the process was held up, and the process itself took it over."""
+        at_work: list[int] = []
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.working()
+            at_work.append(turn.attempt)
+            try:
+                await go.wait()
+            finally:
+                at_work.remove(turn.attempt)
+
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            async with runner() as made:
+                await until(lambda: at_work == [1])
+                await hop(take_away)
+                await until(lambda: at_work == [2], 5)
+                assert result.run in made._carried, "its heart must beat for the second attempt"
+                token = made._carried[result.run].assignment.token
+                assert (await hop(Run.objects.get)).token == token
+                go.set()
+                await until(lambda: status_is("completed"))
+
+
+def take_away() -> None:
+    """Let the lease of the only run end and be seen by a rescuer."""
+    run = Run.objects.get()
+    for _ in range(100):
+        expire(run.pk)
+        if runs.rescue(max_attempts=3):
+            return
+    raise AssertionError("the run could not be taken away")
+
+
+class TestDraining:
+    async def test_what_ends_in_time_ends_here(self) -> None:
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            await due(agent.slug)
+            async with runner() as made:
+                await until(lambda: status_is("working"))
+                draining = asyncio.ensure_future(made.drain(5))
+                await asyncio.sleep(0)
+                assert made.hold("agents") is None
+                go.set()
+                await asyncio.wait_for(draining, 5)
+                assert await status() == "completed"
+
+    async def test_the_rest_is_handed_back_and_finished_by_another_runner(self) -> None:
+        attempts: list[int] = []
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            attempts.append(turn.attempt)
+            yield turn.working()
+            if len(attempts) == 1:
+                await asyncio.Event().wait()
+            yield "done"
+
+        with playing(run) as agent:
+            await due(agent.slug)
+            async with runner() as made:
+                await until(lambda: status_is("working"))
+                await ended(made)
+                row = await hop(Run.objects.get)
+                assert (row.status, row.token, row.attempt) == (RunStatus.QUEUED, "", 0)
+            async with runner():
+                await until(lambda: status_is("completed"))
+        assert attempts == [1, 1], "a run given back was not tried"
+
+    async def test_a_drained_runner_claims_nothing_more(self) -> None:
+        with playing(lambda turn: "x") as agent:
+            async with runner() as made:
+                await made.drain(0)
+                await due(agent.slug)
+                made.wake()
+                async with runner("other"):
+                    await hop(Task.objects.get)
+                assert await status() == "submitted"
