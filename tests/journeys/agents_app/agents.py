@@ -1,0 +1,73 @@
+"""Agents whose inside a test can watch: they tick, or leave traces in a file.
+
+They have a queue of their own: a worker of the session that knows nothing of them leaves them alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+from a2a_tasks.agents import Agent, Skill, Turn
+
+QUEUE = "journeys"
+
+
+class Journey(Agent, abstract=True):
+    """What they have in common."""
+
+    queue = QUEUE
+    description = "Of the tests."
+    skills = [Skill("travel", "Travel", "Does one thing slowly", tags=["test"])]
+
+
+class Ticker(Journey):
+    """`N`: one artifact in N pieces, piece i saying `#i;`, one every 50 ms."""
+
+    name = "Ticker"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Tick."""
+        page, last = turn.stream("ticks"), int(turn.text) - 1
+        for i in range(last + 1):
+            await asyncio.sleep(0.05)
+            yield page.write(f"#{i};", last=i == last)
+
+
+class Witness(Journey):
+    """`PATH`: works until it is stopped, and writes the moments of its beginning and of its end to the file."""
+
+    name = "Witness"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Wait for the end."""
+        note(turn.text, "began")
+        try:
+            yield turn.working("I wait.")
+            await asyncio.Event().wait()
+        finally:
+            note(turn.text, "ended")
+
+
+class ThreadWitness(Journey):
+    """The same in a thread, which looks at `turn.cancelled` between its steps."""
+
+    slug = "thread-witness"
+    name = "Witness in a thread"
+
+    def run(self, turn: Turn) -> Iterator[Any]:
+        """Wait for the end."""
+        note(turn.text, "began")
+        while not turn.cancelled:
+            time.sleep(0.01)
+        note(turn.text, "ended")
+        yield "nobody hears this"
+
+
+def note(path: str, word: str) -> None:
+    """Add a line with the word and the moment."""
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write(f"{word} {time.time()}\n")
