@@ -1,0 +1,120 @@
+"""Settings: each with a type, read at access, and a mistake that is named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+import pytest
+
+from a2a_tasks.checks import check_settings
+from a2a_tasks.conf import HostSettings, conf, forget, names
+
+TYPES = get_type_hints(HostSettings)
+NUMBERS = [name for name, kind in TYPES.items() if kind in {int, float}]
+SWITCHES = [name for name, kind in TYPES.items() if kind is bool]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Settings are remembered; no test sees another's."""
+    forget()
+    yield
+    forget()
+
+
+def environ(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> Any:
+    """What a setting is with that in the environment."""
+    monkeypatch.setitem(os.environ, f"A2A_{name}", value)
+    forget()
+    return getattr(conf, name)
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_default_is_of_its_type(name: str) -> None:
+    assert type(getattr(conf, name)) is TYPES[name]
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_environment_is_read_as_its_type(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    value = environ(monkeypatch, name, "1")
+    assert type(value) is TYPES[name]
+    assert value == TYPES[name](1)
+
+
+@pytest.mark.parametrize("name", names())
+def test_djangos_settings_come_first(name: str, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    environ(monkeypatch, name, "1")
+    marker = TYPES[name](7)
+    setattr(settings, f"A2A_{name}", marker)
+    assert getattr(conf, name) is marker
+
+
+def unnamed(value: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The numbers that take this value, or do not say which of them was wrong."""
+    found = []
+    for name in NUMBERS:
+        try:
+            environ(monkeypatch, name, value)
+        except ValueError as fault:
+            if f"A2A_{name}" in str(fault):
+                continue
+        finally:
+            monkeypatch.delitem(os.environ, f"A2A_{name}")
+        found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("value", ["", "many", "1,5"])
+def test_a_number_that_is_none_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert unnamed(value, monkeypatch) == []
+
+
+@pytest.mark.parametrize("value", ["-1", "nan"])
+def test_a_number_no_host_can_live_with_is_named(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert unnamed(value, monkeypatch) == []
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_is_on_or_off(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [environ(monkeypatch, name, value) for value in ("1", "true", "Yes", " ON ")] == [True] * 4
+    assert [environ(monkeypatch, name, value) for value in ("0", "false", "No", "off", "")] == [False] * 5
+    with pytest.raises(ValueError, match=f"A2A_{name}"):
+        environ(monkeypatch, name, "maybe")
+
+
+def test_a_name_that_is_no_setting_is_a_mistake() -> None:
+    with pytest.raises(AttributeError):
+        _ = conf.NO_SUCH_SETTING  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, *SWITCHES])
+def test_the_check_at_start_names_a_wrong_value(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, f"A2A_{name}", "maybe")
+    forget()
+    assert any(f"A2A_{name}" in message.msg for message in check_settings())
+
+
+def test_the_defaults_pass_the_checks() -> None:
+    assert [message.id for message in check_settings() if message.is_serious()] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"A2A_BEAT_SECONDS": 3.0, "A2A_LEASE_SECONDS": 6.0}, "a2a_tasks.E011"),
+        ({"A2A_RUNS": "elsewhere"}, "a2a_tasks.E012"),
+        ({"A2A_RUNS": "celery", "CELERY_BROKER_URL": ""}, "a2a_tasks.E013"),
+        ({"CELERY_BROKER_URL": "redis://x", "REDIS_URL": ""}, "a2a_tasks.W010"),
+        ({"A2A_DEFAULT_AGENT": "nobody"}, "a2a_tasks.W011"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_named(
+    changes: dict[str, Any], expected: str, settings: Any
+) -> None:
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    assert expected in [message.id for message in check_settings()]
