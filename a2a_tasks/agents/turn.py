@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -98,7 +97,7 @@ class Turn:
         self.metadata = dict(metadata or {})
         #: URIs of the extensions in force.
         self.extensions = extensions
-        self._cancelled = threading.Event()
+        self._cancelled = False
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -113,7 +112,7 @@ class Turn:
     @property
     def cancelled(self) -> bool:
         """Is nobody waiting any more? Synchronous agents look here between steps; async ones are cancelled."""
-        return self._cancelled.is_set()
+        return self._cancelled
 
     def wants(self, media_type: str) -> bool:
         """May an answer of this type be sent? (No wish means any.)"""

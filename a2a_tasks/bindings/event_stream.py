@@ -47,7 +47,9 @@ class EventStreamConsumer(LastingHttpConsumer):
         try:
             await self._send_first()
             async for events in self.stream.batches(float(conf.KEEPALIVE_SECONDS)):
-                frames = [self._frame(event.number, self._event(event)) for event in events]
+                frames = [
+                    self._frame(e.number, self.stream.encoded(self.dialect, e)) for e in events
+                ]
                 await self.send_body(b"".join(frames) or KEEP_ALIVE, more_body=True)
         except asyncio.CancelledError:
             raise
@@ -62,10 +64,6 @@ class EventStreamConsumer(LastingHttpConsumer):
         if first is not None:
             begun = self._frame(self.stream.number, self.dialect.first(first))
         await self.send_body(begun, more_body=True)
-
-    def _event(self, event: object) -> bytes:
-        stream = self.stream
-        return stream.follower.feed.frame(self.dialect, stream.task_id, stream.context_id, event)  # type: ignore[arg-type]
 
     def _frame(self, number: int, item: bytes) -> bytes:
         return frame(number, self.envelope.opening + item + self.envelope.closing)

@@ -107,7 +107,7 @@ class Runner:
         if carried is None:
             return
         if carried.turn is not None:
-            carried.turn._cancelled.set()  # noqa: SLF001 - the turn is ours, its flag is not the agent's
+            carried.turn._cancelled = True  # noqa: SLF001 - ours to set, the agent's to read
         carried.task.cancel()
 
     async def _claim_for_ever(self) -> None:
@@ -147,7 +147,7 @@ class Runner:
             recorder.finish(end)
             await recorder.written()
         except Fenced:
-            turn._cancelled.set()  # noqa: SLF001
+            turn._cancelled = True  # noqa: SLF001
             logger.info("run %s lost its task; its agent was stopped", run.run)
         except Overloaded as fault:  # nothing is lost: the lease ends and the run is rescued
             logger.warning("run %s could not write: %s", run.run, fault.__cause__)

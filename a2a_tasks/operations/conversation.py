@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import mimetypes
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
@@ -40,6 +39,10 @@ class Conversation:
         self.accepted, self.follower = accepted, follower
         self._decided = is_task
         self.heard: list[Recorded] = []
+
+    async def close(self) -> None:
+        """Follow no longer. The run goes on."""
+        await self.follower.close()
 
     @property
     def task(self) -> Task:
@@ -84,11 +87,8 @@ def _settles(accepted: Accepted, *, at_auth: bool) -> Callable[[Recorded], bool]
     return until
 
 
-@contextlib.asynccontextmanager
-async def converse(
-    request: SendMessageRequest, call: Call, *, at_auth: bool
-) -> AsyncIterator[Conversation]:
-    """Accept the message, have it run, and follow the log to the end of its turn.
+async def converse(request: SendMessageRequest, call: Call, *, at_auth: bool) -> Conversation:
+    """Accept the message, have it run, and follow the log to the end of its turn. Close the conversation.
 
     `at_auth`: does the turn also end at auth-required? Raises what the request deserves: TaskNotFound,
     UnsupportedOperation, InvalidParams, ContentTypeNotSupported, PushNotificationNotSupported.
@@ -96,21 +96,18 @@ async def converse(
     _check(request, call)
     accepted = await _accept(request, call)
     run = accepted.assignment
-    is_task = bool(request.message.task_id) or not call.agent.replies_directly
-    follower = Follower(
-        accepted.task,
-        after=accepted.number,
-        until=_settles(accepted, at_auth=at_auth),
-        fresh=run is not None,
-    )
     try:
-        await follower.__aenter__()
+        follower = await Follower.open(
+            accepted.task,
+            after=accepted.number,
+            until=_settles(accepted, at_auth=at_auth),
+            fresh=run is not None,
+        )
     finally:
         if run is not None:  # it is ours already: whatever becomes of this request, it runs
             dispatch.carry(run)
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(follower.close)
-        yield Conversation(accepted, follower, is_task=is_task)
+    is_task = bool(request.message.task_id) or not call.agent.replies_directly
+    return Conversation(accepted, follower, is_task=is_task)
 
 
 def _check(request: SendMessageRequest, call: Call) -> None:

@@ -13,10 +13,12 @@ __all__ = ["send_message"]
 
 async def send_message(request: SendMessageRequest, call: Call) -> Task | Raw:
     """Accept a message. Returns the Task, or the direct Message as JSON."""
-    async with converse(request, call, at_auth=True) as conversation:
+    conversation = await converse(request, call, at_auth=True)
+    try:
         first = await conversation.first()
         if isinstance(first, Raw):
             return first
-        if request.return_immediately:
-            return trimmed(conversation.task, request.history_length)
-        return trimmed(await conversation.settled(), request.history_length)
+        task = conversation.task if request.return_immediately else await conversation.settled()
+        return trimmed(task, request.history_length)
+    finally:
+        await conversation.close()

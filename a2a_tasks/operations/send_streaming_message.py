@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from a2a_tasks.operations.call import Call
 from a2a_tasks.operations.conversation import converse
 from a2a_tasks.operations.history import trimmed
@@ -19,17 +17,18 @@ async def send_streaming_message(request: SendMessageRequest, call: Call) -> Eve
     """Accept a message and return its stream, whose first item is there already. Close the stream."""
     if not call.agent.streaming:
         raise UnsupportedOperation("The agent does not stream")
-    async with contextlib.AsyncExitStack() as stack:
-        conversation = await stack.enter_async_context(converse(request, call, at_auth=False))
+    conversation = await converse(request, call, at_auth=False)
+    try:
         first = await conversation.first()
-        accepted = conversation.accepted
-        kept = stack.pop_all()
-        return EventStream(
-            task_id=accepted.view.id,
-            context_id=accepted.view.context_id,
-            first=first if isinstance(first, Raw) else trimmed(first, request.history_length),
-            number=accepted.number,
-            follower=conversation.follower,
-            heard=conversation.heard,
-            close=kept.aclose,
-        )
+    except BaseException:
+        await conversation.close()
+        raise
+    view = conversation.accepted.view
+    return EventStream(
+        task_id=view.id,
+        context_id=view.context_id,
+        first=first if isinstance(first, Raw) else trimmed(first, request.history_length),
+        number=conversation.accepted.number,
+        follower=conversation.follower,
+        heard=conversation.heard,
+    )

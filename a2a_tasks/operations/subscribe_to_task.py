@@ -37,13 +37,11 @@ async def subscribe_to_task(request: SubscribeToTaskRequest, call: Call) -> Even
     if found is None:
         raise TaskNotFound(taskId=request.id)
     after = _begin_after(found, call)
-    follower = Follower(found.task, after=after, until=_ends)
-    await follower.__aenter__()
+    follower = await Follower.open(found.task, after=after, until=_ends)
     return EventStream(
         task_id=found.view.id,
         context_id=found.view.context_id,
         first=found.view if call.last_event_id is None else None,
         number=found.last_event,
         follower=follower,
-        close=follower.close,
     )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from types import TracebackType
 
 from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.streaming.hub import Feed, hub
@@ -13,45 +11,38 @@ __all__ = ["Follower"]
 
 
 class Follower:
-    """`async with Follower(...)`, then `next` until `done`. Holds no thread and no database connection while idle."""
+    """`await Follower.open(...)`, then `next` until `done`, then `close`.
 
-    def __init__(
-        self,
-        task: int,
-        *,
-        after: int,
-        until: Callable[[Recorded], bool],
-        fresh: bool = False,
-    ) -> None:
-        self.task, self.number = task, after
-        self.done = False
-        self._until, self._fresh = until, fresh
-        self._stack = contextlib.AsyncExitStack()
-        self.feed: Feed
+    Holds no thread and no database connection while it waits.
+    """
 
-    async def __aenter__(self) -> Follower:
-        opened = hub().feed(self.task, known=self.number, fresh=self._fresh)
-        self.feed = await self._stack.enter_async_context(opened)
-        return self
+    __slots__ = ("_until", "done", "feed", "number")
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
+    def __init__(self, feed: Feed, after: int, until: Callable[[Recorded], bool]) -> None:
+        self.feed: Feed | None = feed
+        self.number, self.done = after, False
+        self._until = until
+
+    @classmethod
+    async def open(
+        cls, task: int, *, after: int, until: Callable[[Recorded], bool], fresh: bool = False
+    ) -> Follower:
+        """A reader of the events after a number, to the first of which `until` is true; see `Hub.open` for `fresh`."""
+        return cls(await hub().open(task, known=after, fresh=fresh), after, until)
 
     async def close(self) -> None:
-        """Let go of the log."""
-        await self._stack.aclose()
+        """Let go of the log; again does nothing."""
+        feed, self.feed = self.feed, None
+        if feed is not None:
+            await hub().release(feed)
 
-    async def next(self, timeout: float | None = None) -> list[Recorded]:  # noqa: ASYNC109 - a wait, not a limit
-        """Events after those given before; none if `timeout` seconds brought nothing, or after the end."""
-        if self.done:
+    async def next(self, seconds: float | None = None) -> list[Recorded]:
+        """Events after those given before; none if `seconds` brought nothing, or after the end."""
+        feed = self.feed
+        if self.done or feed is None:
             return []
-        while not (events := await self.feed.after(self.number)):
-            if not await self.feed.changed(timeout):
+        while not (events := await feed.after(self.number)):
+            if not await feed.changed(seconds):
                 return []
         return self._up_to_the_end(events)
 

@@ -13,7 +13,6 @@ import itertools
 import logging
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator
 
 from a2a_tasks import lifetime, wakeups
 from a2a_tasks.conf import conf
@@ -37,7 +36,9 @@ class Feed:
     """The newest events of one task, in this process."""
 
     def __init__(self, task: int, known: int) -> None:
-        self.task, self.followers = task, 0
+        self.task = task
+        #: How many read it, and how often a channel was subscribed to for it.
+        self.followers = self.subscribed = 0
         #: Events up to here are in `tail` or older than it; nothing newer was seen.
         self.end = known
         self._tail: deque[Recorded] = deque()
@@ -97,7 +98,7 @@ class Feed:
         newest_first = itertools.islice(reversed(self._tail), self.end - number)
         return list(newest_first)[::-1]
 
-    def frame(self, dialect: Dialect, task_id: str, context_id: str, event: Recorded) -> bytes:
+    def encoded(self, dialect: Dialect, task_id: str, context_id: str, event: Recorded) -> bytes:
         """The event as a dialect says it, encoded once for all who follow."""
         if self.followers == 1 or event.number <= self.end - len(self._tail):
             return dialect.event(task_id, context_id, event)
@@ -157,9 +158,8 @@ class Hub:
                 if feed is not None and feed.end < last:
                     self._spawn(feed)
 
-    @contextlib.asynccontextmanager
-    async def feed(self, task: int, *, known: int, fresh: bool = False) -> AsyncIterator[Feed]:
-        """The feed of a task while somebody follows it, beginning after event `known`.
+    async def open(self, task: int, *, known: int, fresh: bool = False) -> Feed:
+        """The feed of a task, for one more follower, beginning after event `known`. Release it in the end.
 
         `fresh` promises that nobody but this process can have written since `known` was read.
         """
@@ -167,17 +167,26 @@ class Hub:
         if feed is None:
             feed = self._feeds[task] = Feed(task, known)
         feed.followers += 1
+        if fresh:
+            return feed
         try:
-            if not fresh:
-                await self._elsewhere.follow(wakeups.channel(task))
-                await self._catch_up(feed)
-            yield feed
-        finally:
-            feed.followers -= 1
-            if not feed.followers:
-                self._feeds.pop(task, None)
-            if not fresh:
-                await self._elsewhere.unfollow(wakeups.channel(task))
+            feed.subscribed += 1
+            await self._elsewhere.follow(wakeups.channel(task))
+            await self._catch_up(feed)
+        except BaseException:
+            await self.release(feed)
+            raise
+        return feed
+
+    async def release(self, feed: Feed) -> None:
+        """One follower of a feed less; the last one takes it with it."""
+        feed.followers -= 1
+        if feed.followers:
+            return
+        if self._feeds.get(feed.task) is feed:
+            del self._feeds[feed.task]
+        for _ in range(feed.subscribed):
+            await self._elsewhere.unfollow(wakeups.channel(feed.task))
 
     async def close(self) -> None:
         """Stop listening and polling."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
+from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
 from a2a_tasks.protocol.values import Raw, Task
 from a2a_tasks.streaming.follow import Follower
@@ -24,16 +25,24 @@ class EventStream:
         first: Task | Raw | None,
         number: int,
         follower: Follower,
-        close: Callable[[], Awaitable[None]],
         heard: list[Recorded] | None = None,
     ) -> None:
         self.task_id, self.context_id = task_id, context_id
         #: The Task (or the one direct Message) to begin with; None when a client resumes after an event.
         self.first, self.number = first, number
         self.follower = follower
-        #: Await it when the stream has ended or the client is gone.
-        self.close = close
         self._heard = heard or []
+
+    async def close(self) -> None:
+        """The stream has ended, or the client is gone: let go of the log."""
+        await self.follower.close()
+
+    def encoded(self, dialect: Dialect, event: Recorded) -> bytes:
+        """An event as a dialect says it, encoded once for all who follow the task in this process."""
+        feed = self.follower.feed
+        if feed is None:
+            return dialect.event(self.task_id, self.context_id, event)
+        return feed.encoded(dialect, self.task_id, self.context_id, event)
 
     async def batches(self, idle_seconds: float) -> AsyncIterator[list[Recorded]]:
         """Events to be shown, in order, to the end of the stream; an empty list after a quiet while."""

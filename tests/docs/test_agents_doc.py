@@ -203,7 +203,7 @@ class TestExamples:
 
     async def test_a_cancelled_digger_stops(self) -> None:
         turn = make_turn("1000000")
-        turn._cancelled.set()
+        turn._cancelled = True
         agent = EXAMPLES[NAMED.index("Digger")].agent()
         assert [word async for word in driving.drive(agent, turn)] == []
 
