@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -30,7 +31,8 @@ async def host(local: None, transactional_db: None) -> AsyncIterator[None]:
     before = set(callbacks)
     yield
     for key in sorted(set(callbacks) - before, reverse=True):
-        await callbacks.pop(key)()
+        async with asyncio.timeout(5):  # what does not stop here keeps a process from ending
+            await callbacks.pop(key)()
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from a2a_tasks import wakeups
+from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded, fold
 from a2a_tasks.protocol.values import Raw, Task, TaskState, TaskStatus
 from a2a_tasks.streaming.hub import hub
@@ -212,12 +214,11 @@ class TestAnErrorInAStream:
         async with peer.stream(SEND, message()) as stream:
             assert "task" in await peer.next(stream)
             hand = await puppet.hand()
-            (feed,) = hub()._feeds.values()
 
             def broken(*_: object) -> bytes:
                 raise RuntimeError("a secret of /etc/passwd")
 
-            monkeypatch.setattr(feed, "frame", broken)
+            monkeypatch.setattr(type(DIALECTS["1.0"]), "event", broken)
             hand.say("x")
             event = await stream.next()
             assert event is not None
@@ -417,6 +418,26 @@ class TestAClientThatLeaves:
     async def test_lets_go_of_everything_when_the_stream_ends_by_itself(self, peer: Peer) -> None:
         await streamed(peer, "echo hi")
         assert hub()._feeds == {}
+
+
+class TestTheHintsOfOtherProcesses:
+    async def test_end_even_if_redis_swallows_a_cancellation(self) -> None:
+        """redis-py does, when it comes amid a read; the process must end all the same."""
+        stopped: list[str] = []
+
+        async def stubborn() -> None:
+            for _ in range(2):
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    stopped.append("asked")
+
+        subscriber = wakeups.Subscriber(lambda hint: None)
+        subscriber._reader = asyncio.create_task(stubborn())
+        await asyncio.wait({subscriber._reader}, timeout=0)
+        async with asyncio.timeout(2):
+            await subscriber.close()
+        assert stopped == ["asked", "asked"]
 
 
 class TestAQuietStream:
