@@ -25,7 +25,7 @@ WAYS: Mapping[str, tuple[dict[str, str], dict[str, str]]] = {
 }
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=WAYS, scope="module")
 def url(request: pytest.FixtureRequest, emptied: None) -> Iterator[str]:
     """A web process and a worker that hear less of each other than they should."""
     of_web, of_worker = WAYS[request.param]
