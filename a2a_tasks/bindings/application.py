@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from a2a_tasks.agents import Agent, registry
@@ -24,6 +25,8 @@ from a2a_tasks.protocol.errors import MethodNotFound
 
 __all__ = ["Application"]
 
+#: What names a version after `a2a/`; anything else there is a route or a tenant.
+VERSION = re.compile(r"v?\d")
 CARD = [".well-known", "agent-card.json"]
 
 
@@ -68,6 +71,7 @@ def _below_mount(segments: list[str]) -> list[str] | None:
     """What follows `a2a` or `a2a/<version>`; None for a version that is not mounted."""
     if segments[:1] != ["a2a"]:
         return segments
-    if len(segments) == 1:
-        return []
-    return segments[2:] if segments[1] in SUPPORTED_VERSIONS else None
+    pinned = segments[1:2]
+    if not pinned or not VERSION.match(pinned[0]):
+        return segments[1:]
+    return segments[2:] if pinned[0] in SUPPORTED_VERSIONS else None

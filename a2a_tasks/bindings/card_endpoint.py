@@ -52,7 +52,7 @@ async def serve_card(request: Request, send: Send, agent: Agent) -> None:
     if _unchanged(request, etag):
         await respond(send, 304, b"", headers)
     else:
-        await respond(send, 200, b"" if request.method == "HEAD" else body, headers)
+        await respond(send, 200, body, headers, head=request.method == "HEAD")
 
 
 async def serve_catalogue(request: Request, send: Send, agents: list[Agent]) -> None:
@@ -65,4 +65,5 @@ async def serve_catalogue(request: Request, send: Send, agents: list[Agent]) -> 
         error = told(fault)
         await respond(send, error.http_status, rest.error_body(error), headers_of(error))
         return
-    await respond(send, 200, body, [(b"cache-control", MAX_AGE)])
+    headers: Headers = [(b"cache-control", MAX_AGE)]
+    await respond(send, 200, body, headers, head=request.method == "HEAD")

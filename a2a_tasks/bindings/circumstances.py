@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from a2a_tasks.access.callers import identify
 from a2a_tasks.agents import Agent
 from a2a_tasks.bindings.http import Headers, Request
+from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.call import Call
 from a2a_tasks.protocol.dialects import Dialect
@@ -39,9 +39,10 @@ def dialect_of(request: Request) -> Dialect:
     )
 
 
-def circumstances(request: Request, agent: Agent, dialect: Dialect) -> Circumstances:
-    """Caller and extensions. Raises Unauthenticated, ExtensionSupportRequired."""
-    caller = identify(request.headers)
+def circumstances(
+    request: Request, agent: Agent, dialect: Dialect, caller: Caller
+) -> Circumstances:
+    """Extensions and everything else an operation is told. Raises ExtensionSupportRequired."""
     asked = requested_extensions(
         [request.header("a2a-extensions"), request.header("x-a2a-extensions")]
     )

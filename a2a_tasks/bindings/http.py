@@ -108,13 +108,18 @@ class Request:
 
 
 async def respond(
-    send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()
+    send: Send,
+    status: int,
+    body: bytes,
+    headers: Iterable[tuple[bytes, bytes]] = (),
+    *,
+    head: bool = False,
 ) -> None:
-    """Send a whole response; Content-Type is JSON unless the headers say otherwise."""
+    """Send a whole response, or for HEAD its headers; it is JSON unless the headers say otherwise."""
     given = list(headers)
     if not any(name == b"content-type" for name, _ in given):
         given.append((b"content-type", JSON))
     if status not in {204, 304}:
         given.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": given})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": b"" if head else body})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from a2a_tasks.access.callers import identify
 from a2a_tasks.agents import Agent
-from a2a_tasks.bindings.circumstances import Table, circumstances, dialect_of
+from a2a_tasks.bindings.circumstances import Circumstances, Table, circumstances, dialect_of
 from a2a_tasks.bindings.event_stream import Envelope, send_stream
 from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import ClientGone, Request, Send, respond
@@ -50,10 +51,12 @@ async def serve_jsonrpc(request: Request, send: Send, agent: Agent, table: Table
     id_, dialect = jsonrpc.NULL, None
     try:
         _check_transport(request)
+        caller = identify(request.headers)  # before a byte of the body is read
         call = jsonrpc.read_call(await request.body(), max_depth=int(conf.MAX_JSON_DEPTH))
         id_ = call.id
         dialect = dialect_of(request)
-        await _answer(request, send, agent, table, call, dialect)
+        found = circumstances(request, agent, dialect, caller)
+        await _answer(request, send, table, call, found)
     except ClientGone:
         return
     except jsonrpc.BadCall as bad:
@@ -68,10 +71,10 @@ async def _refuse(send: Send, id_: bytes, fault: A2AError, dialect: Dialect | No
 
 
 async def _answer(
-    request: Request, send: Send, agent: Agent, table: Table, call: jsonrpc.Call, dialect: Dialect
+    request: Request, send: Send, table: Table, call: jsonrpc.Call, found: Circumstances
 ) -> None:
+    dialect = found.dialect
     asked = dialect.decode(call.method, call.params)
-    found = circumstances(request, agent, dialect)
     result = await table[call.method](asked, found.call)
     if not BY_NAME[call.method].streams:
         body = jsonrpc.result(call.id, dialect.answer(call.method, result))

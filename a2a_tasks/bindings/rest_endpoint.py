@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from a2a_tasks.access.callers import identify
 from a2a_tasks.agents import Agent
 from a2a_tasks.bindings.circumstances import Table, circumstances, dialect_of
 from a2a_tasks.bindings.event_stream import Envelope, send_stream
@@ -60,11 +61,12 @@ async def serve_rest(
 async def _answer(
     request: Request, send: Send, agent: Agent, table: Table, segments: Sequence[str]
 ) -> None:
+    caller = identify(request.headers)  # before a byte of the body is read
     dialect = dialect_of(request)
     match = rest.match(request.method, segments)
     name = match.operation.name
     asked = dialect.decode(name, await _params(request, match))
-    found = circumstances(request, agent, dialect)
+    found = circumstances(request, agent, dialect, caller)
     result = await table[name](asked, found.call)
     if match.operation.streams:
         envelope = Envelope(b"", b"", rest.error_body)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, Status
@@ -107,9 +108,11 @@ class Recorder:
         ).decode()
 
     def _chunk(self, chunk: Chunk) -> None:
+        body = self._body(
+            chunk, last=chunk.last
+        )  # raises for what JSON cannot say, before anything is changed
         artifact = self._place(chunk)
         self.answer_begun = self.answer_begun or chunk.artifact_id == self.answer
-        body = self._body(chunk, last=chunk.last)
         self._batch.events.append(NewEvent(EventKind.ARTIFACT, body))
         if artifact.bodies is not None:
             artifact.bodies.append(body)
@@ -137,6 +140,7 @@ class Recorder:
         """The artifact a chunk belongs to; one that begins gets its row with this batch."""
         known = self._artifacts.get(chunk.artifact_id)
         if known is not None and chunk.append:
+            self._reopen(known)
             return known
         position = known.position if known else len(self._artifacts)
         begun = self._artifacts[chunk.artifact_id] = _Artifact(position, open_=True)
@@ -145,6 +149,18 @@ class Recorder:
         row = ArtifactRow(position, chunk.artifact_id, len(self._batch.events))
         self._batch.artifacts.append(row)
         return begun
+
+    def _reopen(self, artifact: _Artifact) -> None:
+        """A closed artifact grows after all: what was folded is no longer the whole."""
+        if artifact.open:
+            return
+        if artifact.bodies is None:
+            self._batch.reopened.append(artifact.position)
+            return
+        self._batch.artifacts = [
+            replace(row, body="") if row.position == artifact.position else row
+            for row in self._batch.artifacts
+        ]
 
     def _close(self, artifact_id: str) -> None:
         """The artifact is whole: fold it here if this batch has all of it, else in the store."""
@@ -155,9 +171,7 @@ class Recorder:
             return
         whole = assemble(artifact.bodies)[artifact_id].decode()
         self._batch.artifacts = [
-            ArtifactRow(row.position, row.artifact_id, row.offset, whole)
-            if row.position == artifact.position
-            else row
+            replace(row, body=whole) if row.position == artifact.position else row
             for row in self._batch.artifacts
         ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -35,7 +35,7 @@ with batch as (
     status_message = coalesce(b.status_message, t.status_message),
     memory = coalesce(b.memory, t.memory), is_task = t.is_task or b.reveal,
     run_token = case when b.ended is null then t.run_token else '' end
-  from batch b where t.id = b.task and t.run_token = b.token
+  from batch b where t.id = b.task and t.run_token = b.token and b.token <> ''
   returning b.n, b.run, b.ended, b.error, b.ends_task, t.id, t.last_event, t.last_event - b.count as base
 ), event as (
   insert into a2a_tasks_event (task_id, number, kind, state, run, body)
@@ -81,10 +81,12 @@ def append(batch: Batch) -> int:
 
 def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
     """The same for the batches of many runs at once: each gets its last number, or Fenced."""
-    if connection.vendor == "postgresql" and not any(batch.closed for batch in batches):
-        written = _write_postgres(batches)
-    else:
-        written = _write_in_steps(batches)
+    try:
+        written = _write(batches)
+    except (DataError, IntegrityError, Artifact.DoesNotExist) as fault:
+        if len(batches) == 1:
+            return [fault]
+        return [result for batch in batches for result in append_many([batch])]
     return [_announced(batch, done) for batch, done in zip(batches, written, strict=True)]
 
 
@@ -138,6 +140,13 @@ def _write_postgres(batches: Sequence[Batch]) -> list[Written | None]:
     return [written.get(n) for n in range(len(batches))]
 
 
+def _write(batches: Sequence[Batch]) -> list[Written | None]:
+    simple = not any(batch.closed or batch.reopened for batch in batches)
+    if connection.vendor == "postgresql" and simple:
+        return _write_postgres(batches)
+    return _write_in_steps(batches)
+
+
 @transaction.atomic
 def _write_in_steps(batches: Sequence[Batch]) -> list[Written | None]:
     """With artifacts to fold, or on SQLite: the same, as one transaction of several statements."""
@@ -146,8 +155,10 @@ def _write_in_steps(batches: Sequence[Batch]) -> list[Written | None]:
     else:
         written = [_write_portable(batch) for batch in batches]
     for batch, done in zip(batches, written, strict=True):
-        for position in batch.closed if done else ():
-            fold_artifact(batch.task, position)
+        if done:
+            Artifact.objects.filter(task_id=batch.task, position__in=batch.reopened).update(body="")
+            for position in batch.closed:
+                fold_artifact(batch.task, position)
     return written
 
 
@@ -165,7 +176,7 @@ def _changes(batch: Batch) -> dict[str, Any]:
 
 
 def _write_portable(batch: Batch) -> Written | None:
-    held = Task.objects.filter(pk=batch.task, run_token=batch.token)
+    held = Task.objects.filter(pk=batch.task, run_token=batch.token).exclude(run_token="")
     if not held.update(**_changes(batch)):
         return None
     last = Task.objects.values_list("last_event", flat=True).get(pk=batch.task)

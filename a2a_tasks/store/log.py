@@ -78,7 +78,9 @@ def record(task: Task, kind: EventKind, body: str, *, role: str = "") -> Recorde
     )
     if role:
         Message.objects.create(task=task, number=task.last_event, role=role, body=body)
-    task.save(update_fields=["last_event", "state", "status_at", "status_message", "run_token"])
+    task.save(
+        update_fields=["last_event", "state", "status_at", "status_message", "run_token", "is_task"]
+    )
     return Recorded(number=task.last_event, kind=kind, body=body, state=state)
 
 
@@ -93,6 +95,7 @@ def change_state(
     task.status_at, task.status_message = at, message
     if state in TERMINAL:
         task.run_token = ""
+        task.is_task = True  # whoever waited for its first word is told of a task
         for position in Artifact.objects.filter(task=task, body="").values_list(
             "position", flat=True
         ):

@@ -132,6 +132,8 @@ class Batch:
     artifacts: list[ArtifactRow] = field(default_factory=list)
     #: Positions of artifacts that began in an earlier batch and are to be folded now.
     closed: list[int] = field(default_factory=list)
+    #: Positions of folded artifacts that grow again.
+    reopened: list[int] = field(default_factory=list)
     #: A direct Message does not make a task of it; anything else does.
     reveal: bool = False
     memory: str | None = None

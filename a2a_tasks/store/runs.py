@@ -170,9 +170,16 @@ def heartbeat(tokens: Collection[str]) -> set[str]:
     return set(held.values_list("token", flat=True))
 
 
-@transaction.atomic
 def hand_back(tokens: Collection[str]) -> None:
     """Give runs back untried, because this process stops: somebody else starts them at once."""
+    for queue in _hand_back(tokens):
+        wakeups.announce(wakeups.Due(queue))
+
+
+@transaction.atomic
+def _hand_back(tokens: Collection[str]) -> set[str]:
+    held = Run.objects.filter(token__in=tokens, status=RunStatus.RUNNING)
+    queues = set(held.values_list("queue", flat=True))
     for token in tokens:
         if Task.objects.filter(run_token=token).update(run_token=""):
             Run.objects.filter(token=token, status=RunStatus.RUNNING).update(
@@ -181,6 +188,7 @@ def hand_back(tokens: Collection[str]) -> None:
                 lease_until=None,
                 attempt=F("attempt") - 1,
             )
+    return queues
 
 
 def rescue(*, max_attempts: int) -> int:

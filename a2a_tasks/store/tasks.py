@@ -123,10 +123,19 @@ def _raws(texts: Iterable[str]) -> list[Raw] | UnsetType:
 def _find_portable(keys: Sequence[Key]) -> dict[Key, Found]:
     found = {}
     for scope, public_id in keys:
-        task = _scoped(scope).filter(public_id=public_id).select_related("context").first()
+        task = _still(_scoped(scope).filter(public_id=public_id).select_related("context"))
         if task is not None:
-            found[scope, public_id] = Found(task.pk, task.last_event, view(task))
+            found[scope, public_id] = task
     return found
+
+
+def _still(which: QuerySet[Task]) -> Found | None:
+    """A task read in several queries, as it was at one number: read again if it grew meanwhile."""
+    while (task := which.first()) is not None:
+        whole = view(task)
+        if which.values_list("last_event", flat=True).first() == task.last_event:
+            return Found(task.pk, task.last_event, whole)
+    return None
 
 
 def view(task: Task) -> values.Task:
