@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -13,11 +13,19 @@ from urllib.parse import unquote
 
 from a2a_tasks.bindings.http import ASGIApp, Scope
 
-__all__ = ["Client", "Event", "Exchange", "Response", "Stream"]
+__all__ = ["Client", "Event", "Exchange", "Response", "Stream", "ends"]
 
 #: Seconds anything may take; reached only when something is broken.
 PATIENCE = 20.0
 _END = object()
+
+
+async def ends(work: Awaitable[None], seconds: float = 5) -> None:
+    """Await it, but fail when it takes so long; it need not obey a cancellation, as under `asyncio.timeout`."""
+    task = asyncio.ensure_future(work)
+    _, late = await asyncio.wait({task}, timeout=seconds)
+    assert not late, f"{task.get_coro()!r} does not end: a process waits for it for ever"
+    task.result()
 
 
 @dataclass(frozen=True)

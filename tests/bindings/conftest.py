@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -11,7 +10,7 @@ from pytest_django import Settings
 from a2a_project.asgi import application
 from a2a_tasks import lifetime
 from a2a_tasks.agents import registry
-from tests.bindings.client import Client
+from tests.bindings.client import Client, ends
 from tests.bindings.peers import PEERS, Peer
 from tests.bindings.puppet import Puppet
 
@@ -31,8 +30,7 @@ async def host(local: None, transactional_db: None) -> AsyncIterator[None]:
     before = set(callbacks)
     yield
     for key in sorted(set(callbacks) - before, reverse=True):
-        async with asyncio.timeout(5):  # what does not stop here keeps a process from ending
-            await callbacks.pop(key)()
+        await ends(callbacks.pop(key)())
 
 
 @pytest.fixture

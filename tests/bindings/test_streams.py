@@ -14,7 +14,7 @@ from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded, fold
 from a2a_tasks.protocol.values import Raw, Task, TaskState, TaskStatus
 from a2a_tasks.streaming.hub import hub
-from tests.bindings.client import Event
+from tests.bindings.client import Event, ends
 from tests.bindings.peers import Fault, Peer, message, no_leak, state_of
 from tests.bindings.puppet import Hand, Puppet
 
@@ -435,8 +435,7 @@ class TestTheHintsOfOtherProcesses:
         subscriber = wakeups.Subscriber(lambda hint: None)
         subscriber._reader = asyncio.create_task(stubborn())
         await asyncio.wait({subscriber._reader}, timeout=0)
-        async with asyncio.timeout(2):
-            await subscriber.close()
+        await ends(subscriber.close(), seconds=2)
         assert stopped == ["asked", "asked"]
 
 
