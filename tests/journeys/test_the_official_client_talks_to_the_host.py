@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -105,6 +105,7 @@ class TestOnEitherServer:
     async def test_a_dropped_stream_is_taken_up_again_elsewhere(self, on_either: Pair) -> None:
         stream = on_either.here.streaming.send_message(on_either.here.request("slow 2"))
         first = await anext(stream)
+        assert isinstance(stream, AsyncGenerator)
         await stream.aclose()
         events = await on_either.there.subscribe(first.task.id)
         assert events[0].task.id == first.task.id

@@ -1,0 +1,134 @@
+"""Write the parts of the pages that the code knows better: `python docs/generate.py`; with --check, only compare.
+
+A part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the functions here are named after the parts.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import get_type_hints
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))
+
+from a2a_tasks.conf import HostSettings  # noqa: E402 - found by the line above
+from a2a_tasks.protocol import errors, lifecycle  # noqa: E402
+from a2a_tasks.protocol.catalogue import OPERATIONS  # noqa: E402
+from a2a_tasks.protocol.values import TaskState  # noqa: E402
+
+PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SETTING = re.compile(r"((?: *#: .*\n)+) *([A-Z_]+): ")
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table of Markdown."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def diagram() -> str:
+    """The life of a task as a drawing, without the edges from a state to itself."""
+    active = [state for state in lifecycle.TRANSITIONS if state not in lifecycle.TERMINAL]
+    lines = ["stateDiagram-v2", f"    [*] --> {name(TaskState.SUBMITTED)}"]
+    lines += [
+        f"    {name(state)} --> {name(to)}"
+        for state in active
+        for to in TaskState
+        if to in lifecycle.TRANSITIONS[state] and to is not state
+    ]
+    lines += [f"    {name(state)} --> [*]" for state in TaskState if state in lifecycle.TERMINAL]
+    return "```mermaid\n" + "\n".join(lines) + "\n```\n"
+
+
+def name(state: TaskState) -> str:
+    """A state's name in the drawing."""
+    return state.word.replace("-", "_")
+
+
+def transitions() -> str:
+    """The table of transitions."""
+    states = list(lifecycle.TRANSITIONS)
+    rows = (
+        (f"**{state.word}**", *("✓" if to in lifecycle.TRANSITIONS[state] else "" for to in states))
+        for state in states
+    )
+    return table(("from \\ to", *(state.word for state in states)), rows)
+
+
+def operations() -> str:
+    """The operations and their routes over HTTP+JSON."""
+    rows = (
+        (f"`{o.name}`", f"`{o.verb} {o.path}`", "event stream" if o.streams else "JSON")
+        for o in OPERATIONS
+    )
+    return table(("JSON-RPC method", "HTTP+JSON route, below the agent", "answer"), rows)
+
+
+def tree(cls: type[errors.A2AError]) -> Iterator[type[errors.A2AError]]:
+    """The errors that are raised: the leaves below a class, and InternalError."""
+    below = cls.__subclasses__()
+    if not below:
+        yield cls
+    for sub in below:
+        yield from tree(sub)
+
+
+def faults() -> str:
+    """The errors and their faces."""
+    rows = (
+        (
+            error.__name__,
+            str(error.code),
+            str(error.http_status),
+            f"`{error.grpc_status}`",
+            f"`{error.reason}`" if error.reason else "",
+            " ".join((error.__doc__ or "").split()),
+        )
+        for error in tree(errors.A2AError)
+    )
+    return table(("error", "JSON-RPC", "HTTP", "status", "reason", "when"), rows)
+
+
+def settings() -> str:
+    """Every A2A_* setting, as `a2a_tasks/conf.py` declares it."""
+    types = get_type_hints(HostSettings)
+    rows = []
+    for comment, key in SETTING.findall(inspect.getsource(HostSettings)):
+        text = " ".join(line.strip().removeprefix("#: ") for line in comment.splitlines())
+        rows.append((f"`A2A_{key}`", types[key].__name__, shown(HostSettings.__dict__[key]), text))
+    return table(("variable", "type", "default", "what it is"), rows)
+
+
+def shown(default: object) -> str:
+    """A default as it is written in the environment."""
+    text = str(int(default)) if isinstance(default, bool) else str(default)
+    return f"`{text}`" if text else "empty"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    part.__name__: part for part in (diagram, transitions, operations, faults, settings)
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with --check name those that are stale."""
+    stale = []
+    for page in sorted(DOCS.glob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        new = PART.sub(lambda found: found[1] + PARTS[found[2]]() + found[3], old)
+        if new != old:
+            stale.append(page.name)
+            if "--check" not in arguments:
+                page.write_text(new, encoding="utf-8")
+    verb = "stale, run python docs/generate.py" if "--check" in arguments else "written"
+    for page_name in stale:
+        sys.stdout.write(f"{page_name}: {verb}\n")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
