@@ -23,7 +23,15 @@ def _parse(kind: type, name: str, text: str) -> Any:
         if text.strip().lower() not in TRUE | FALSE:
             raise ValueError(f"{name} must be 1 or 0, not {text!r}")
         return text.strip().lower() in TRUE
-    return kind(text)
+    if kind is str:
+        return text
+    try:
+        number = kind(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, not {text!r}") from None
+    if not 0 <= number < float("inf"):  # NaN is not either
+        raise ValueError(f"{name} must not be negative, and finite, not {text!r}")
+    return number
 
 
 class HostSettings:

@@ -76,7 +76,10 @@ def listen(callback: Callable[[Hint], None]) -> Iterator[None]:
 def announce(hint: Hint) -> None:
     """Give a hint to this process and the others. Call it after the commit. Never blocks, never raises."""
     for callback in tuple(_listeners):
-        callback(hint)
+        try:
+            callback(hint)
+        except Exception:
+            log.exception("a listener failed over %s", hint)
     if settings.REDIS_URL and not isinstance(
         hint, Due
     ):  # due work is Celery's bell (execution/bell.py)

@@ -7,8 +7,9 @@ at a time; their next step is asked for only when the last one was taken.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -40,7 +41,7 @@ async def _in_thread(work: Any, *args: Any) -> Any:
     return await asyncio.get_running_loop().run_in_executor(_pool(), with_connections_closed)
 
 
-async def _steps(generator: Iterator[Any]) -> AsyncIterator[Any]:
+async def _steps(generator: Iterator[Any]) -> AsyncGenerator[Any, None]:
     try:
         while (said := await _in_thread(next, generator, _END)) is not _END:
             yield said
@@ -50,29 +51,26 @@ async def _steps(generator: Iterator[Any]) -> AsyncIterator[Any]:
             await asyncio.shield(_in_thread(close))
 
 
-async def _synchronous(agent: Agent, turn: Turn) -> AsyncIterator[Any]:
+async def _synchronous(agent: Agent, turn: Turn) -> AsyncGenerator[Any, None]:
     answer = await _in_thread(agent.run, turn)
-    if inspect.isgenerator(answer):
-        async for said in _steps(answer):
+    words = _steps(answer) if inspect.isgenerator(answer) else _asynchronous(answer)
+    async with contextlib.aclosing(words):
+        async for said in words:
             yield said
-    elif inspect.isawaitable(answer):
-        yield await answer
-    elif answer is not None:
-        yield answer
 
 
-async def drive(agent: Agent, turn: Turn) -> AsyncGenerator[Any, None]:
-    """Yield what the agent says about the turn, in order."""
-    if agent.synchronous:
-        async for said in _synchronous(agent, turn):
-            yield said
-        return
-    answer: Any = agent.run(turn)
+async def _asynchronous(answer: Any) -> AsyncGenerator[Any, None]:
+    """What an async generator yields, a coroutine returns, or somebody returned at once; None says nothing."""
     if inspect.isasyncgen(answer):
-        try:
-            async for said in answer:
+        async with contextlib.aclosing(answer) as words:
+            async for said in words:
                 yield said
-        finally:
-            await answer.aclose()
-    elif (said := await answer) is not None:
+        return
+    said = await answer if inspect.isawaitable(answer) else answer
+    if said is not None:
         yield said
+
+
+def drive(agent: Agent, turn: Turn) -> AsyncGenerator[Any, None]:
+    """What the agent says about the turn, in order. Close it: then the agent is closed, too."""
+    return _synchronous(agent, turn) if agent.synchronous else _asynchronous(agent.run(turn))

@@ -122,6 +122,8 @@ class Recorder:
 
     @staticmethod
     def _body(chunk: Chunk, *, last: bool) -> str:
+        if "\x00" in chunk.artifact_id or not chunk.artifact_id:
+            raise ValueError("an artifact id must not be empty nor hold NUL")
         update = ArtifactUpdate(
             artifact=Artifact(
                 artifact_id=chunk.artifact_id,
@@ -145,9 +147,11 @@ class Recorder:
         position = known.position if known else len(self._artifacts)
         begun = self._artifacts[chunk.artifact_id] = _Artifact(position, open_=True)
         begun.bodies = []
-        self._batch.artifacts = [r for r in self._batch.artifacts if r.position != position]
-        row = ArtifactRow(position, chunk.artifact_id, len(self._batch.events))
-        self._batch.artifacts.append(row)
+        batch = self._batch  # what it said of the artifact so far is of no interest any more
+        batch.artifacts = [row for row in batch.artifacts if row.position != position]
+        batch.closed = [closed for closed in batch.closed if closed != position]
+        batch.reopened = [reopened for reopened in batch.reopened if reopened != position]
+        batch.artifacts.append(ArtifactRow(position, chunk.artifact_id, len(batch.events)))
         return begun
 
     def _reopen(self, artifact: _Artifact) -> None:

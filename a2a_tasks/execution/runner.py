@@ -41,8 +41,9 @@ BREATH = 50
 class _Carried:
     """A run in this process's hands."""
 
-    def __init__(self, assignment: Assignment, task: asyncio.Task[None]) -> None:
-        self.assignment, self.task = assignment, task
+    def __init__(self, assignment: Assignment) -> None:
+        self.assignment = assignment
+        self.task: asyncio.Task[None]
         self.turn: Turn | None = None
         #: Its last words are being written, and with them it lets go of its lease.
         self.ending = False
@@ -82,9 +83,14 @@ class Runner:
 
     def carry(self, assignment: Assignment) -> None:
         """Start a run this process holds."""
-        task = self._loop.create_task(self._carry(assignment))
-        self._carried[assignment.run] = _Carried(assignment, task)
-        task.add_done_callback(lambda _: self._carried.pop(assignment.run, None))
+        self._stop(assignment.run)  # an attempt of it that this very process has lost
+        carried = self._carried[assignment.run] = _Carried(assignment)
+        carried.task = self._loop.create_task(self._carry(carried))
+        carried.task.add_done_callback(lambda _: self._forget(carried))
+
+    def _forget(self, carried: _Carried) -> None:
+        if self._carried.get(carried.assignment.run) is carried:
+            del self._carried[carried.assignment.run]
 
     def wake(self) -> None:
         """There may be due runs: look now. Thread-safe."""
@@ -112,8 +118,12 @@ class Runner:
 
     async def _claim_for_ever(self) -> None:
         while not self._draining:
-            with contextlib.suppress(Overloaded):  # the database is away: look again
+            try:
                 await self._claim()
+            except Overloaded as fault:  # the database is away: look again
+                logger.warning("no look at due runs: %s", fault.__cause__)
+            except Exception:
+                logger.exception("a look at due runs failed")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(float(conf.POLL_SECONDS)):
                     await self._due.wait()
@@ -137,13 +147,13 @@ class Runner:
 
     # --- carrying one ---------------------------------------------------------------------
 
-    async def _carry(self, run: Assignment) -> None:
+    async def _carry(self, carried: _Carried) -> None:
+        run = carried.assignment
         recorder = Recorder(run)
-        turn = turn_of(run)
-        self._carried[run.run].turn = turn
+        turn = carried.turn = turn_of(run)
         try:
             end = await self._listen_to(run, turn, recorder)
-            self._carried[run.run].ending = True
+            carried.ending = True
             recorder.finish(end)
             await recorder.written()
         except Fenced:
@@ -153,6 +163,10 @@ class Runner:
             logger.warning("run %s could not write: %s", run.run, fault.__cause__)
         except asyncio.CancelledError:
             logger.info("run %s was stopped", run.run)
+        except (
+            Exception
+        ):  # what it said cannot be written: another attempt, and in the end a failed task
+            logger.exception("run %s could not be recorded", run.run)
         finally:
             if len(self._carried) >= self._slots:  # others may have been waiting for this slot
                 self._due.set()

@@ -17,7 +17,6 @@ from collections import deque
 from a2a_tasks import lifetime, wakeups
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.dialects import Dialect
-from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.store import log
 from a2a_tasks.store.hop import hop
@@ -44,6 +43,7 @@ class Feed:
         self._tail: deque[Recorded] = deque()
         self._most = int(conf.FEED_EVENTS)
         self._reading = asyncio.Lock()
+        self._asked = False
         self._waiting: set[asyncio.Future[bool]] = set()
         #: By event and dialect.
         self._frames: dict[int, dict[str, bytes]] = {}
@@ -78,15 +78,15 @@ class Feed:
                 alarm.cancel()
 
     async def catch_up(self) -> None:
-        """Read what the log has beyond what is known; concurrent calls share one read."""
-        if self._reading.locked():
-            async with self._reading:
-                return
+        """Read what the log has beyond what is known; calls during a read share the next one."""
+        self._asked = True
         async with self._reading:
-            while events := await hop(log.read_after, self.task, self.end):
-                self.push(events)
-                if len(events) < log.SLICE:
-                    return
+            while self._asked:
+                self._asked = False
+                while events := await hop(log.read_after, self.task, self.end):
+                    self.push(events)
+                    if len(events) < log.SLICE:
+                        break
 
     async def after(self, number: int) -> list[Recorded]:
         """Events after a number, from memory or, for one far behind, from the log; may be none."""
@@ -141,8 +141,10 @@ class Hub:
         task.add_done_callback(self._tasks.discard)
 
     async def _catch_up(self, feed: Feed) -> None:
-        with contextlib.suppress(Overloaded):  # the database is away; the poll tries again
+        try:
             await feed.catch_up()
+        except Exception as fault:  # noqa: BLE001 - the poll tries again
+            logger.warning("task %s could not be read: %r", feed.task, fault.__cause__ or fault)
 
     async def _poll(self) -> None:
         while True:
@@ -151,7 +153,8 @@ class Hub:
                 continue
             try:
                 numbers = await hop(log.last_numbers, list(self._feeds))
-            except Overloaded:
+            except Exception as fault:  # noqa: BLE001 - whatever it is, the next look is taken
+                logger.warning("no look at followed tasks: %r", fault.__cause__ or fault)
                 continue
             for task, last in numbers.items():
                 feed = self._feeds.get(task)
