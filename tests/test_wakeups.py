@@ -76,6 +76,17 @@ class TestBetweenProcesses:
         finally:
             await subscriber.close()
 
+    async def test_who_follows_what_is_followed_already_need_not_wait(self) -> None:
+        """The channel was subscribed to when the connection came; its acknowledgement is remembered."""
+        subscriber = Subscriber(lambda hint: None)
+        name = wakeups.channel(7)
+        try:
+            await subscriber.follow(name)  # nobody is connected yet
+            await until(lambda: subscriber._pubsub is not None)
+            await until(lambda: name in subscriber._acknowledged and subscriber._acknowledged[name].is_set(), 2)
+        finally:
+            await subscriber.close()
+
     async def test_nonsense_on_a_channel_stops_nothing(self) -> None:
         heard: list[Any] = []
         subscriber = Subscriber(heard.append)

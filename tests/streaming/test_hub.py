@@ -1,0 +1,338 @@
+"""The hub: one read for many followers, hints for speed, polling for truth."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from a2a_tasks import wakeups
+from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import log
+from a2a_tasks.store.append import append
+from a2a_tasks.store.hop import hop
+from a2a_tasks.streaming import hub as hubs
+from a2a_tasks.streaming.follow import Follower
+from a2a_tasks.streaming.hub import Feed, hub
+from tests.execution.host import hosting
+from tests.execution.waiting import until
+from tests.store.world import Pen, chunk, everything, held
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+async def alone() -> AsyncIterator[None]:
+    """Each test has a hub of its own."""
+    async with hosting():
+        yield
+
+
+@pytest.fixture
+async def pen() -> Pen:
+    """A run that can be made to speak."""
+    return Pen(await hop(held))
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Every read of a log from here on: (task, after)."""
+    seen: list[tuple[int, int]] = []
+    real = log.read_after
+
+    def read_after(task: int, number: int, limit: int = log.SLICE) -> list[Recorded]:
+        seen.append((task, number))
+        return real(task, number, limit)
+
+    monkeypatch.setattr(log, "read_after", read_after)
+    return seen
+
+
+def ends(event: Recorded) -> bool:
+    """Is this the last event of a task?"""
+    return event.state in TERMINAL
+
+
+@contextlib.asynccontextmanager
+async def follow(
+    pen: Pen, after: int = 1, until: Callable[[Recorded], bool] = ends
+) -> AsyncIterator[Follower]:
+    """A follower, to the end of the task unless told otherwise."""
+    follower = await Follower.open(pen.run.task, after=after, until=until)
+    try:
+        yield follower
+    finally:
+        await follower.close()
+
+
+async def many(stack: contextlib.AsyncExitStack, pen: Pen, count: int) -> list[Follower]:
+    """So many followers, opened at once."""
+    opening = (stack.enter_async_context(follow(pen)) for _ in range(count))
+    return list(await asyncio.gather(*opening))
+
+
+def feed_of(follower: Follower) -> Feed:
+    """What a follower reads."""
+    assert follower.feed is not None
+    return follower.feed
+
+
+async def heard(following: contextlib.AbstractAsyncContextManager[Follower]) -> list[int]:
+    """The numbers of all events up to the end."""
+    numbers: list[int] = []
+    async with following as follower:
+        while not follower.done:
+            numbers += [event.number for event in await follower.next(20)]
+    return numbers
+
+
+def speak(pen: Pen, count: int = 20) -> None:
+    """Say many things, each for itself, and end."""
+    for n in range(count):
+        append(pen.batch(chunk("a", str(n))))
+    pen.end()
+
+
+def silently(pen: Pen, count: int = 3) -> None:
+    """The same, as a process would whose hints are lost."""
+    real = wakeups.announce
+    wakeups.announce = lambda hint: None  # type: ignore[assignment]
+    try:
+        speak(pen, count)
+    finally:
+        wakeups.announce = real
+
+
+class TestMany:
+    async def test_many_followers_cost_one_read(self, pen: Pen, reads: list[tuple[int, int]]) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            followers = await many(stack, pen, 50)
+            reads.clear()
+            await hop(speak, pen, 5)
+            for follower in followers:
+                got: list[int] = []
+                while not follower.done:
+                    got += [event.number for event in await follower.next(20)]
+                assert got == [2, 3, 4, 5, 6, 7]
+        assert len(reads) <= 1, "the events came along with the hints"
+        assert hub()._feeds == {}, "nobody follows any more"
+
+    async def test_events_written_by_others_are_read_once_for_all(
+        self, pen: Pen, reads: list[tuple[int, int]], settings: Any
+    ) -> None:
+        settings.A2A_POLL_SECONDS = 0.05
+        async with contextlib.AsyncExitStack() as stack:
+            followers = await many(stack, pen, 20)
+            await until(lambda: hub()._feeds[pen.run.task].end == 1)
+            reads.clear()
+            await hop(silently, pen)
+            for follower in followers:
+                got: list[int] = []
+                while not follower.done:
+                    got += [event.number for event in await follower.next(20)]
+                assert got == [2, 3, 4, 5]
+        assert len(reads) <= 4
+
+    async def test_an_event_is_encoded_once_for_all(self, pen: Pen) -> None:
+        calls: list[int] = []
+
+        class Dialect:
+            code = "x"
+
+            def event(self, task_id: str, context_id: str, event: Recorded) -> bytes:
+                calls.append(event.number)
+                return str(event.number).encode()
+
+        async with follow(pen) as one, follow(pen) as other:
+            await hop(pen.state, TaskState.WORKING)
+            (event,) = await one.next(20)
+            await other.next(20)
+            frames = [
+                feed_of(f).encoded(Dialect(), "t", "c", event)  # type: ignore[arg-type]
+                for f in (one, other)
+            ]
+        assert frames == [b"2", b"2"]
+        assert calls == [2]
+
+
+class TestWithoutHints:
+    async def test_polling_delivers_what_hints_did_not(self, pen: Pen, settings: Any) -> None:
+        settings.A2A_POLL_SECONDS = 0.05
+        following = asyncio.ensure_future(heard(follow(pen)))
+        await until(lambda: hub()._feeds)
+        await hop(silently, pen)
+        assert await asyncio.wait_for(following, 10) == [2, 3, 4, 5]
+
+    async def test_the_poll_survives_a_database_that_errs(
+        self, pen: Pen, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.A2A_POLL_SECONDS = 0.05
+        real, errs = log.last_numbers, threading.Event()
+
+        def last_numbers(tasks: Any) -> dict[int, int]:
+            if not errs.is_set():
+                errs.set()
+                raise LookupError("once")
+            return real(tasks)
+
+        monkeypatch.setattr(hubs.log, "last_numbers", last_numbers)
+        following = asyncio.ensure_future(heard(follow(pen)))
+        await until(errs.is_set)
+        await hop(silently, pen)
+        assert await asyncio.wait_for(following, 5) == [2, 3, 4, 5]
+
+    @pytest.mark.backend("stack")
+    async def test_a_hint_of_another_process_is_followed_at_once(self, pen: Pen, settings: Any) -> None:
+        settings.A2A_POLL_SECONDS = 60.0
+        following = asyncio.ensure_future(heard(follow(pen)))
+        await until(lambda: hub()._elsewhere._pubsub is not None and hub()._feeds)
+        await asyncio.sleep(0)
+        await until(lambda: hub()._elsewhere._acknowledged or hub()._elsewhere._wanted)
+        await hop(silently, pen)  # the other process wrote ...
+
+        async def arrived() -> bool:  # ... and its hint comes over Redis, without the events
+            wakeups._publisher.put(wakeups.Committed(pen.run.task, 5))
+            return following.done()
+
+        await until(arrived, 10)
+        assert await following == [2, 3, 4, 5]
+
+
+class TestOrder:
+    async def test_a_gap_is_read(self, pen: Pen, settings: Any) -> None:
+        settings.A2A_POLL_SECONDS = 60.0
+        async with follow(pen) as follower:
+            await hop(silently, pen)
+            events = await hop(everything, pen.run.task)
+            hub()._hear(wakeups.Committed(pen.run.task, 4, events[3:4]))
+            got = await follower.next(10)
+            while not follower.done and got[-1].number < 5:
+                got += await follower.next(10)
+        assert [event.number for event in got] == [2, 3, 4, 5]
+
+    async def test_a_hint_that_comes_twice_or_late_says_nothing_new(self, pen: Pen) -> None:
+        feed = Feed(pen.run.task, 1)
+        await hop(silently, pen)
+        events = await hop(everything, pen.run.task)
+        for part in (events[1:3], events[1:3], events[1:2], events[3:], events[2:]):
+            feed.push(part)
+        assert [event.number for event in await feed.after(1)] == [2, 3, 4, 5]
+
+    async def test_a_hint_during_a_read_is_not_lost(
+        self, pen: Pen, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
+        """The read had looked already: the news must be read again, without waiting for the poll."""
+        settings.A2A_POLL_SECONDS = 60.0
+        async with follow(pen) as follower:
+            real, looked, go = log.read_after, threading.Event(), threading.Event()
+
+            def read_after(task: int, number: int, limit: int = log.SLICE) -> list[Recorded]:
+                found = real(task, number, limit)
+                if not looked.is_set():
+                    looked.set()
+                    go.wait(30)
+                return found
+
+            monkeypatch.setattr(hubs.log, "read_after", read_after)
+            feed = hub()._feeds[pen.run.task]
+            hub()._spawn(feed)
+            await asyncio.to_thread(looked.wait, 30)
+            await asyncio.to_thread(in_thread, silently, pen)
+            hub()._hear(wakeups.Committed(pen.run.task, 5))
+            await asyncio.sleep(0)
+            go.set()
+            got: list[int] = []
+            async with asyncio.timeout(5):
+                while not follower.done:
+                    got += [event.number for event in await follower.next()]
+        assert got == [2, 3, 4, 5]
+
+    async def test_many_writers_and_followers_miss_and_double_nothing(self, pen: Pen) -> None:
+        async def late(n: int) -> list[int]:
+            await until(lambda: hop(lambda: log.last_numbers([pen.run.task])[pen.run.task] > n))
+            return await heard(follow(pen))
+
+        following = [asyncio.ensure_future(late(n)) for n in range(0, 30, 3)]
+        await hop(speak, pen, 40)
+        for numbers in await asyncio.gather(*following):
+            assert numbers == list(range(2, 43))
+
+
+def in_thread(work: Any, *args: Any) -> None:
+    """Run a query of another process: in a thread whose connection is closed again."""
+    try:
+        work(*args)
+    finally:
+        connections.close_all()
+
+
+class TestFollower:
+    async def test_it_begins_after_its_number_and_ends_at_the_end(self, pen: Pen) -> None:
+        await hop(speak, pen, 3)
+        assert await heard(follow(pen, after=0)) == [1, 2, 3, 4, 5]
+        assert await heard(follow(pen, after=3)) == [4, 5]
+
+    async def test_after_the_end_nothing_comes(self, pen: Pen) -> None:
+        await hop(speak, pen, 1)
+        async with follow(pen) as follower:
+            await follower.next(10)
+            assert follower.done
+            assert await follower.next(10) == []
+            assert follower.number == 3
+
+    async def test_a_quiet_while_brings_nothing(self, pen: Pen) -> None:
+        async with follow(pen) as follower:
+            assert await follower.next(0.01) == []
+            assert not follower.done
+
+    async def test_it_stops_in_the_middle_of_a_batch(self, pen: Pen) -> None:
+        await hop(speak, pen, 5)
+        assert await heard(follow(pen, until=lambda event: event.number == 4)) == [2, 3, 4]
+
+    async def test_a_slow_one_reads_the_log(self, pen: Pen, settings: Any) -> None:
+        settings.A2A_FEED_EVENTS = 5
+        async with follow(pen) as slow, follow(pen) as quick:
+            await hop(speak, pen, 30)
+            await until(lambda: feed_of(quick).end == 32)
+            assert len(feed_of(quick)._tail) == 5
+            got: list[int] = []
+            while not slow.done:
+                got += [event.number for event in await slow.next(10)]
+        assert got == list(range(2, 33))
+
+    async def test_one_far_behind_comes_slice_by_slice(self, pen: Pen, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(log.read_after, "__defaults__", (7,))
+        monkeypatch.setattr(log, "SLICE", 7)
+        await hop(speak, pen, 30)
+        assert await heard(follow(pen)) == list(range(2, 33))
+
+    async def test_a_follower_that_leaves_takes_nobody_along(self, pen: Pen) -> None:
+        async with follow(pen) as stays:
+            leaving = asyncio.ensure_future(heard(follow(pen)))
+            await until(lambda: hub()._feeds[pen.run.task].followers == 2)
+            leaving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await leaving
+            assert hub()._feeds[pen.run.task].followers == 1
+            await hop(pen.state, TaskState.WORKING)
+            assert [event.number for event in await stays.next(10)] == [2]
+
+    async def test_followers_hold_no_thread_and_no_connection_while_idle(self, pen: Pen, settings: Any) -> None:
+        settings.A2A_POLL_SECONDS = 60.0
+        async with contextlib.AsyncExitStack() as stack:
+            await many(stack, pen, 20)
+            threads = threading.active_count()
+            waiting = [
+                asyncio.ensure_future(follower.next()) for follower in await many(stack, pen, 200)
+            ]
+            await asyncio.sleep(0)
+            assert threading.active_count() <= threads
+            assert await hop(lambda: True), "the store's threads are free"
+            await hop(pen.end)
+            assert all([event.number for event in got] == [2] for got in await asyncio.gather(*waiting))
