@@ -11,8 +11,6 @@ from pytest_django import Settings
 from tests.bindings.client import Client, Response
 from tests.bindings.peers import Fault, Peer, message, no_leak
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
 AGENT = "/agents/demo"
 #: body: JSON-RPC code (dialects §6.1), reason over HTTP.
 DOCUMENTS: dict[str, tuple[bytes, int, str]] = {
@@ -151,12 +149,14 @@ class TestAnEnvelope:
         document = checked(await client.post(AGENT, body))
         assert (document["error"]["code"], document["id"]) == (-32602, "x")
 
-    async def test_without_id_is_processed_and_answered_to_null(self, client: Client) -> None:
+    async def test_without_id_is_processed_and_answered_to_null(
+        self, host: None, client: Client
+    ) -> None:
         response = await client.post(AGENT, {"jsonrpc": "2.0", "method": "ListTasks"})
         assert checked(response)["result"]["tasks"] == []
         assert response.json["id"] is None
 
-    async def test_may_have_members_nobody_knows(self, client: Client) -> None:
+    async def test_may_have_members_nobody_knows(self, host: None, client: Client) -> None:
         envelope = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "x": {"y": 1}}
         assert "result" in checked(await client.post(AGENT, envelope))
 
@@ -228,7 +228,9 @@ class TestAPath:
     @pytest.mark.parametrize(
         "id_", ["%ff", "%00", "%ed%a0%80", "a%2Fb", "a%3Ab", "%252e", "x" * 5000, "%F0%9F%98%80"]
     )
-    async def test_to_a_strange_id_finds_no_task(self, client: Client, id_: str) -> None:
+    async def test_to_a_strange_id_finds_no_task(
+        self, host: None, client: Client, id_: str
+    ) -> None:
         for method, suffix in (("GET", ""), ("POST", ":cancel"), ("POST", ":subscribe")):
             response = await client.ask(method, f"{AGENT}/tasks/{id_}{suffix}")
             document = checked(response)
@@ -281,7 +283,9 @@ class TestAQuery:
     @pytest.mark.parametrize(
         "query", ["unknown=1", "=", "&&&", "a" * 5000, "page_size=1", "%00=1", "contextId=%00"]
     )
-    async def test_that_is_merely_strange_is_answered(self, client: Client, query: str) -> None:
+    async def test_that_is_merely_strange_is_answered(
+        self, host: None, client: Client, query: str
+    ) -> None:
         response = await client.get(f"{AGENT}/tasks?{query}")
         assert checked(response)["tasks"] == []
 
@@ -300,7 +304,9 @@ class TestPathAndBody:
             assert reason_of(checked(response)) == "INVALID_PARAMS"
 
     @pytest.mark.parametrize("body", [b"", b" \n", b"null", b"{}", b'{"metadata":{}}'])
-    async def test_may_leave_everything_to_the_path(self, client: Client, body: bytes) -> None:
+    async def test_may_leave_everything_to_the_path(
+        self, host: None, client: Client, body: bytes
+    ) -> None:
         response = await client.ask("POST", f"{AGENT}/tasks/t:cancel", body)
         assert reason_of(checked(response)) == "TASK_NOT_FOUND"
 

@@ -20,8 +20,6 @@ from tests.bindings.client import Client, Response
 from tests.bindings.peers import Fault, Peer, message, no_leak, state_of
 from tests.bindings.puppet import Puppet
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
 AGENT = "/agents/demo"
 A2A = "application/a2a+json"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}
@@ -370,7 +368,7 @@ class TestAnExtendedCard:
 
 class TestHealth:
     @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-    async def test_is_told_without_details(self, path: str) -> None:
+    async def test_is_told_without_details(self, host: None, path: str) -> None:
         response = await Client(application).get(path)
         assert (response.status, response.json) == (200, {"status": "ok"})
         assert response.header("cache-control") == "no-store"
