@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -27,5 +28,10 @@ async def until(condition: Callable[[], Awaitable[T] | T], seconds: float = 20) 
 
 
 def eventually(condition: Callable[[], T], seconds: float = 20) -> T:
-    """The same, where no event loop runs."""
-    return asyncio.run(until(lambda: asyncio.to_thread(condition), seconds))
+    """The same, where no event loop runs; looked at in this thread."""
+    deadline, pause = time.monotonic() + seconds, threading.Event()
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{condition!r} did not come true in {seconds} s; last: {found!r}")
+        pause.wait(PAUSE)
+    return found
