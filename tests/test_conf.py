@@ -44,7 +44,9 @@ def test_the_environment_is_read_as_its_type(name: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("name", names())
-def test_djangos_settings_come_first(name: str, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+def test_djangos_settings_come_first(
+    name: str, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
     environ(monkeypatch, name, "1")
     marker = TYPES[name](7)
     setattr(settings, f"A2A_{name}", marker)
@@ -80,15 +82,19 @@ def test_a_number_no_host_can_live_with_is_named(
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_a_switch_is_on_or_off(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [environ(monkeypatch, name, value) for value in ("1", "true", "Yes", " ON ")] == [True] * 4
-    assert [environ(monkeypatch, name, value) for value in ("0", "false", "No", "off", "")] == [False] * 5
+    assert [environ(monkeypatch, name, value) for value in ("1", "true", "Yes", " ON ")] == [
+        True
+    ] * 4
+    assert [environ(monkeypatch, name, value) for value in ("0", "false", "No", "off", "")] == [
+        False
+    ] * 5
     with pytest.raises(ValueError, match=f"A2A_{name}"):
         environ(monkeypatch, name, "maybe")
 
 
 def test_a_name_that_is_no_setting_is_a_mistake() -> None:
     with pytest.raises(AttributeError):
-        _ = conf.NO_SUCH_SETTING  # type: ignore[attr-defined]
+        _ = conf.NO_SUCH_SETTING
 
 
 @pytest.mark.parametrize("name", [*NUMBERS, *SWITCHES])

@@ -84,7 +84,9 @@ class TestLaw1PostgresIsTheOnlyTruth:
         assert task.status.state.word == "completed"
 
     @pytest.mark.usefixtures("silence")
-    async def test_a_run_held_by_nobody_is_found_without_hints(self, alice: Client, settings: Any) -> None:
+    async def test_a_run_held_by_nobody_is_found_without_hints(
+        self, alice: Client, settings: Any
+    ) -> None:
         settings.A2A_RUN_SLOTS = 0  # nothing can be held at the door
         task = await alice.begin()
         settings.A2A_RUN_SLOTS = 10
@@ -155,7 +157,7 @@ class TestLaw2OneWriter:
 
     def test_what_cannot_be_written_whole_is_not_written_at_all(self) -> None:
         pen = Pen(held())
-        with pytest.raises(Exception, match="."), transaction.atomic():
+        with pytest.raises(Exception, match=r"."), transaction.atomic():
             pen.close("a", "x", position=5)
         assert (Task.objects.get().last_event, Event.objects.count()) == (1, 1)
 
@@ -164,7 +166,9 @@ class TestLaw2OneWriter:
 
         def look(hint: wakeups.Hint) -> None:
             if isinstance(hint, wakeups.Committed):
-                (last,) = at_once(lambda: Task.objects.get(pk=hint.task).last_event)  # another connection
+                (last,) = at_once(
+                    lambda: Task.objects.get(pk=hint.task).last_event
+                )  # another connection
                 seen.append((hint.last, last))
 
         with wakeups.listen(look):
@@ -188,7 +192,7 @@ class TestLaw3TerminalIsFinal:
             pen.end(end)
         for late in (lambda: pen.state(TaskState.WORKING), lambda: pen.add("a", "x"), pen.end):
             with pytest.raises(Fenced):
-                late()
+                late()  # type: ignore[no-untyped-call]
         events = everything(pen.run.task)
         assert [event.state for event in events if event.state] == [end]
         assert events[-1].state is end
@@ -196,7 +200,10 @@ class TestLaw3TerminalIsFinal:
     def test_no_run_can_hold_what_has_ended(self) -> None:
         pen = Pen(held())
         pen.end()
-        with pytest.raises(IntegrityError, match="an_ended_task_is_held_by_no_run"), transaction.atomic():
+        with (
+            pytest.raises(IntegrityError, match="an_ended_task_is_held_by_no_run"),
+            transaction.atomic(),
+        ):
             Task.objects.update(run_token="x")
 
 
@@ -237,11 +244,15 @@ class TestLaw5AcceptedMeansCommitted:
 
     async def test_what_was_answered_at_once_is_there(self, alice: Client) -> None:
         task = await alice.begin()
-        assert await asyncio.to_thread(at_once, lambda: Task.objects.filter(public_id=task.id).count()) == [1]
+        assert await asyncio.to_thread(
+            at_once, lambda: Task.objects.filter(public_id=task.id).count()
+        ) == [1]
 
     async def test_what_a_stream_began_with_is_there(self, alice: Client) -> None:
         stream = await alice.stream()
-        assert await asyncio.to_thread(at_once, lambda: Event.objects.filter(number=1).count()) == [1]
+        assert await asyncio.to_thread(at_once, lambda: Event.objects.filter(number=1).count()) == [
+            1
+        ]
         await stream.close()
 
     async def test_what_a_stream_showed_is_there(self, alice: Client) -> None:

@@ -83,7 +83,12 @@ class TestBetweenProcesses:
         try:
             await subscriber.follow(name)  # nobody is connected yet
             await until(lambda: subscriber._pubsub is not None)
-            await until(lambda: name in subscriber._acknowledged and subscriber._acknowledged[name].is_set(), 2)
+            await until(
+                lambda: (
+                    name in subscriber._acknowledged and subscriber._acknowledged[name].is_set()
+                ),
+                2,
+            )
         finally:
             await subscriber.close()
 
@@ -101,7 +106,9 @@ class TestBetweenProcesses:
             client.close()
             await subscriber.close()
 
-    async def test_a_connection_that_breaks_is_made_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_connection_that_breaks_is_made_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(wakeups, "RECONNECT_SECONDS", 0.05)
         heard: list[Any] = []
         subscriber = Subscriber(heard.append)

@@ -98,10 +98,14 @@ class TestDispatch:
         settings.A2A_RUNS = "celery"
         assert dispatch.hold("agents") is None
         await dispatch.ensure_started()
-        assert not any(True for loop in dispatch._runners if not loop.is_closed() and loop.is_running())
+        assert not any(
+            True for loop in dispatch._runners if not loop.is_closed() and loop.is_running()
+        )
 
     @pytest.mark.django_db(transaction=True)
-    async def test_without_workers_each_run_is_held_by_this_loops_runner(self, settings: Any) -> None:
+    async def test_without_workers_each_run_is_held_by_this_loops_runner(
+        self, settings: Any
+    ) -> None:
         settings.A2A_RUNS = "local"
         async with hosting():
             one, other = dispatch.hold("agents"), dispatch.hold("agents")

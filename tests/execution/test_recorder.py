@@ -18,6 +18,7 @@ from a2a_tasks.models import Artifact, Task
 from a2a_tasks.protocol.lifecycle import EventKind, IllegalTransition, Recorded
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import cancel
+from a2a_tasks.store.append import appending
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.records import Assignment, Fenced, RunEnd
 from a2a_tasks.store.tasks import find
@@ -87,10 +88,12 @@ async def recorded(words: Iterable[Any], run: Assignment, *, end: bool = True) -
 
 
 @contextmanager
-def slow_database(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, asyncio.Event]]:
+def slow_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[tuple[threading.Event, asyncio.Event]]:
     """Hold the first flush until told: (let it go, it is there)."""
     go, there = threading.Event(), asyncio.Event()
-    loop, real = asyncio.get_running_loop(), recording.appending
+    loop, real = asyncio.get_running_loop(), appending
 
     async def held_up(batch: Any) -> int:
         loop.call_soon(there.set)
@@ -134,7 +137,9 @@ class TestBatching:
         numbers = [event.number for batch in transactions.batches for event in batch]
         assert numbers == list(range(2, 14))
 
-    async def test_a_fast_agent_waits_for_a_slow_database(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_fast_agent_waits_for_a_slow_database(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(recording, "MOST_WAITING", 5)
         pen = Recorder(await taken())
         with slow_database(monkeypatch) as (go, there):
@@ -221,7 +226,11 @@ class TestStates:
         run = await taken(is_task=False)
         await recorded([Reply((Part(text="hi"),))], run)
         events = await hop(everything, run.task)
-        assert [event.kind for event in events] == [EventKind.INPUT, EventKind.MESSAGE, EventKind.STATUS]
+        assert [event.kind for event in events] == [
+            EventKind.INPUT,
+            EventKind.MESSAGE,
+            EventKind.STATUS,
+        ]
         assert '"taskId"' not in events[1].body
         assert await hop(find, ALICE, "task-1") is None
 
@@ -230,11 +239,11 @@ class TestStates:
         await recorded([piece("x"), Reply((Part(text="bye"),))], run)
         read = await hop(found)
         assert read.state is S.COMPLETED
-        assert b'"bye"' in bytes(read.view.status.message)
+        assert b'"bye"' in bytes(read.view.status.message or b"")
 
     async def test_a_message_of_a_status_names_its_task_and_context(self) -> None:
         await recorded([word(S.COMPLETED, "done")], await taken())
-        message = bytes((await hop(found)).view.status.message)
+        message = bytes((await hop(found)).view.status.message or b"")
         assert b'"taskId":"task-1"' in message
         assert b'"contextId":"context-1"' in message
 
@@ -263,19 +272,25 @@ class TestArtifacts:
                 continue
             assert await hop(replayed, accepted, run.task) == (await hop(found)).view
         assert not await hop(Artifact.objects.filter(body="").exists), "all are folded"
-        return [bytes(text).decode() for text in (await hop(found)).view.artifacts]
+        return [bytes(text).decode() for text in (await hop(found)).view.artifacts or ()]
 
     async def accepted(self) -> Any:
         return (await hop(found)).view
 
     async def test_over_several_batches(self) -> None:
-        assert await self.artifacts(piece("1"), None, piece("2"), piece("3"), None, piece("4", last=True)) == [
-            '{"artifactId":"a","parts":[{"text":"1"},{"text":"2"},{"text":"3"},{"text":"4"}]}'
-        ]
+        assert await self.artifacts(
+            piece("1"), None, piece("2"), piece("3"), None, piece("4", last=True)
+        ) == ['{"artifactId":"a","parts":[{"text":"1"},{"text":"2"},{"text":"3"},{"text":"4"}]}']
 
     async def test_two_at_a_time(self) -> None:
         assert await self.artifacts(
-            piece("1"), piece("2", "b"), None, piece("3"), piece("4", "b", last=True), None, piece("5")
+            piece("1"),
+            piece("2", "b"),
+            None,
+            piece("3"),
+            piece("4", "b", last=True),
+            None,
+            piece("5"),
         ) == [
             '{"artifactId":"a","parts":[{"text":"1"},{"text":"3"},{"text":"5"}]}',
             '{"artifactId":"b","parts":[{"text":"2"},{"text":"4"}]}',

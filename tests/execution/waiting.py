@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 __all__ = ["eventually", "until"]
 
@@ -14,12 +15,13 @@ T = TypeVar("T")
 PAUSE = 0.01
 
 
-async def until(condition: Callable[[], Awaitable[T] | T], seconds: float = 20) -> T:
-    """The first true value of the condition. AssertionError when it is late."""
+async def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
+    """The first true value of the condition, which may be a coroutine function. AssertionError when it is late."""
     deadline = time.monotonic() + seconds
     while True:
-        value = condition()
-        found = await value if isinstance(value, Awaitable) else value
+        found = condition()
+        if inspect.isawaitable(found):
+            found = await found
         if found:
             return found
         if time.monotonic() > deadline:

@@ -83,13 +83,15 @@ class TestSendMessage:
         assert task.status.state.word == "submitted"
         await alice.cancel(task.id)
 
-    @pytest.mark.parametrize(("text", "word"), [("ask", "input-required"), ("auth", "auth-required")])
+    @pytest.mark.parametrize(
+        ("text", "word"), [("ask", "input-required"), ("auth", "auth-required")]
+    )
     async def test_a_question_settles_it(self, text: str, word: str, alice: Client) -> None:
         task = await alice.send(text)
         assert task.status.state.word == word
         task = await alice.send("hello", task_id=task.id)
         assert task.status.state.word == "completed"
-        assert len(task.history) == 2
+        assert len(task.history or ()) == 2
 
     async def test_it_answers_with_what_there_is_after_the_longest_block(
         self, alice: Client, settings: Any
@@ -121,7 +123,9 @@ class TestSendMessage:
         if shown:
             assert b'"hello"' in bytes(shown[-1])
 
-    async def test_a_message_without_context_gets_one_and_with_one_shares_it(self, alice: Client) -> None:
+    async def test_a_message_without_context_gets_one_and_with_one_shares_it(
+        self, alice: Client
+    ) -> None:
         one = await alice.send("hello")
         other = await alice.send("hello", context_id=one.context_id)
         assert other.context_id == one.context_id
@@ -206,7 +210,9 @@ class TestStreams:
         assert fold(subscribed.first, await listened(subscribed)) == await alice.get(stream.task_id)
         await stream.close()
 
-    async def test_a_client_that_lost_its_stream_resumes_after_any_event(self, alice: Client) -> None:
+    async def test_a_client_that_lost_its_stream_resumes_after_any_event(
+        self, alice: Client
+    ) -> None:
         stream = await alice.stream("ask")
         assert stream.first is not None
         assert not isinstance(stream.first, Raw)
@@ -293,7 +299,7 @@ async def ended(client: Client, task: str) -> str:
         found = await client.states(task)
         return found if found not in {"submitted", "working"} else ""
 
-    return await until(word)
+    return str(await until(word))
 
 
 class TestStrangers:
@@ -301,7 +307,11 @@ class TestStrangers:
 
     @pytest.mark.parametrize(
         "stranger",
-        [Caller(principal="user:charlie"), Caller(principal="user:alice", tenant="other"), Caller()],
+        [
+            Caller(principal="user:charlie"),
+            Caller(principal="user:alice", tenant="other"),
+            Caller(),
+        ],
         ids=["another principal", "another tenant", "nobody"],
     )
     async def test_every_operation(self, stranger: Caller, alice: Client, agent: Agent) -> None:
@@ -327,7 +337,7 @@ class TestStrangers:
         await alice.send("hello", context_id="mine")
         task = await Client(agent, Caller(principal="user:bob")).send("hello", context_id="mine")
         assert task.context_id == "mine"
-        assert len(task.history) == 1
+        assert len(task.history or ()) == 1
 
     async def test_a_turn_is_told_nothing_of_others(self, alice: Client) -> None:
         given: list[Any] = []

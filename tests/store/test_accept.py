@@ -27,14 +27,26 @@ class TestAccept:
     def test_it_writes_context_task_message_event_1_and_run(self) -> None:
         result = accept(new(text="hi", metadata='{"a":1}'))
         task = Task.objects.get(pk=result.task)
-        assert (task.public_id, task.tenant, task.owner, task.agent) == ("task-1", "", "user:alice", "demo")
+        assert (task.public_id, task.tenant, task.owner, task.agent) == (
+            "task-1",
+            "",
+            "user:alice",
+            "demo",
+        )
         assert (task.state, task.status_at, task.last_event) == (TaskState.SUBMITTED, AT, 1)
         assert task.context.public_id == "context-1"
-        assert Message.objects.get(task=task).body == said("hi", task_id="task-1", context_id="context-1")
+        assert Message.objects.get(task=task).body == said(
+            "hi", task_id="task-1", context_id="context-1"
+        )
         event = Event.objects.get(task=task)
         assert (event.number, event.kind, event.run) == (1, EventKind.INPUT, None)
         run = Run.objects.get(pk=result.run)
-        assert (run.task_id, run.input_number, run.queue, run.request) == (task.pk, 1, "agents", "{}")
+        assert (run.task_id, run.input_number, run.queue, run.request) == (
+            task.pk,
+            1,
+            "agents",
+            "{}",
+        )
 
     def test_it_returns_the_task_as_a_read_gives_it(self) -> None:
         result = accept(new(metadata='{"a":1}'))
@@ -52,7 +64,12 @@ class TestAccept:
         with wakeups.listen(hints.append):
             result = accepted(queue="slow")
         run = Run.objects.get(pk=result.run)
-        assert (run.status, run.token, run.attempt, run.lease_until) == (RunStatus.QUEUED, "", 0, None)
+        assert (run.status, run.token, run.attempt, run.lease_until) == (
+            RunStatus.QUEUED,
+            "",
+            0,
+            None,
+        )
         assert result.assignment is None
         assert hints == [wakeups.Due("slow")]
 
@@ -61,7 +78,12 @@ class TestAccept:
         with wakeups.listen(hints.append):
             assignment = held(token="mine")
         run = Run.objects.get(pk=assignment.run)
-        assert (run.status, run.token, run.attempt, run.worker) == (RunStatus.RUNNING, "mine", 1, "here:1")
+        assert (run.status, run.token, run.attempt, run.worker) == (
+            RunStatus.RUNNING,
+            "mine",
+            1,
+            "here:1",
+        )
         assert run.lease_until is not None
         assert run.lease_seconds == 30.0
         assert Task.objects.get().run_token == "mine"

@@ -45,7 +45,10 @@ class TestAppend:
     def test_numbers_have_no_gaps(self) -> None:
         pen = Pen(held())
         assert pen.state(TaskState.WORKING) == 2
-        assert append(pen.batch(chunk("a", "1"), chunk("a", "2"), artifacts=[ArtifactRow(0, "a", 0)])) == 4
+        assert (
+            append(pen.batch(chunk("a", "1"), chunk("a", "2"), artifacts=[ArtifactRow(0, "a", 0)]))
+            == 4
+        )
         assert pen.end() == 5
         assert [event.number for event in everything(pen.run.task)] == [1, 2, 3, 4, 5]
         assert Task.objects.get().last_event == 5
@@ -54,7 +57,11 @@ class TestAppend:
         pen = Pen(held())
         pen.state(TaskState.WORKING, "at it")
         task = Task.objects.get()
-        assert (task.state, task.status_at, task.status_message) == (TaskState.WORKING, AT, said("at it"))
+        assert (task.state, task.status_at, task.status_message) == (
+            TaskState.WORKING,
+            AT,
+            said("at it"),
+        )
         pen.state(TaskState.INPUT_REQUIRED)
         task.refresh_from_db()
         assert (task.state, task.status_message) == (TaskState.INPUT_REQUIRED, "")
@@ -63,7 +70,11 @@ class TestAppend:
         pen = Pen(held())
         pen.state(TaskState.WORKING)
         event = Event.objects.get(number=2)
-        assert (event.kind, event.state, event.run) == (EventKind.STATUS, TaskState.WORKING, pen.run.run)
+        assert (event.kind, event.state, event.run) == (
+            EventKind.STATUS,
+            TaskState.WORKING,
+            pen.run.run,
+        )
 
     def test_a_direct_message_is_in_the_history_and_makes_no_task(self) -> None:
         pen = Pen(held(is_task=False))
@@ -138,14 +149,16 @@ class TestFence:
                 lambda: append(pen.batch(closed=[0], memory="{}", end=RunEnd())),
             ):
                 with pytest.raises(Fenced):
-                    write()
+                    write()  # type: ignore[no-untyped-call]
         assert contents(ALICE.owner) == before
         assert hints == []
 
     def test_another_token_writes_nothing(self) -> None:
         run = held()
         Pen(run).begin("a", "x")
-        wrong = Assignment(**{name: getattr(run, name) for name in Assignment.__slots__} | {"token": "stolen"})
+        wrong = Assignment(
+            **{name: getattr(run, name) for name in Assignment.__slots__} | {"token": "stolen"}
+        )
         self.refused(Pen(wrong))
 
     def test_no_token_at_all_holds_nothing_either(self) -> None:
@@ -210,7 +223,9 @@ class TestArtifacts:
         pen.begin("a", "1")
         pen.add("a", "2")
         cancel.cancel(ALICE, "task-1")
-        assert Artifact.objects.get().body == '{"artifactId":"a","parts":[{"text":"1"},{"text":"2"}]}'
+        assert (
+            Artifact.objects.get().body == '{"artifactId":"a","parts":[{"text":"1"},{"text":"2"}]}'
+        )
 
     def test_two_tasks_with_one_artifact_id_keep_apart(self) -> None:
         first = accepted("task-1", held=True)
@@ -251,7 +266,7 @@ class TestPrice:
                     "select relname, n_tup_ins, n_tup_upd, n_tup_del from pg_stat_xact_user_tables "
                     "where relname like 'a2a_tasks_%' order by relname"
                 )
-                return cursor.fetchall()
+                return list(cursor.fetchall())
 
         def price() -> list[tuple[Any, ...]]:
             before = touched()
@@ -277,7 +292,7 @@ class TestTwoWriters:
             return [append(pen.batch(chunk(name, "x"), chunk(name, "y"))) for _ in range(20)]
 
         first, second = at_once(lambda: write("a"), lambda: write("b"))
-        assert isinstance(first, list) and isinstance(second, list), (first, second)  # noqa: PT018
+        assert isinstance(first, list) and isinstance(second, list), (first, second)
         assert sorted(first + second) == list(range(3, 82, 2))
         assert [event.number for event in everything(pen.run.task)] == list(range(1, 82))
 

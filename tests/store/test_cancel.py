@@ -79,7 +79,9 @@ class TestCancel:
             cancel.cancel_by_key(result.task + 1)
 
     def test_what_is_cancelled_before_its_first_word_is_a_task_its_client_can_read(self) -> None:
-        result = accepted(is_task=False)  # the client is answered with this task: no Message can come any more
+        result = accepted(
+            is_task=False
+        )  # the client is answered with this task: no Message can come any more
         cancel.cancel_by_key(result.task)
         read = find(ALICE, "task-1")
         assert read is not None

@@ -80,11 +80,17 @@ def test_the_database_refuses(name: str, mistake: Callable[[], object]) -> None:
     with pytest.raises(IntegrityError) as refused, transaction.atomic():
         mistake()
     unnamed = "UNIQUE constraint failed"  # SQLite names the columns of a unique constraint
-    assert name in str(refused.value) or (connection.vendor == "sqlite" and unnamed in str(refused.value))
+    assert name in str(refused.value) or (
+        connection.vendor == "sqlite" and unnamed in str(refused.value)
+    )
 
 
 def test_every_named_constraint_has_its_case() -> None:
-    named = {c.name for model in apps.get_app_config("a2a_tasks").get_models() for c in model._meta.constraints}
+    named = {
+        c.name
+        for model in apps.get_app_config("a2a_tasks").get_models()
+        for c in model._meta.constraints
+    }
     assert named == set(CASES)
 
 

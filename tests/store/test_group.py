@@ -31,12 +31,17 @@ class TestManyAtOnce:
     @pytest.mark.parametrize(
         "spoil",
         [
-            pytest.param(lambda pen: pen.batch(chunk("a", "x"), closed=[7]), id="an artifact that never was"),
             pytest.param(
-                lambda pen: pen.batch(chunk("a", "x"), artifacts=[ArtifactRow(0, "a\x00b", 0)]), id="a name with NUL"
+                lambda pen: pen.batch(chunk("a", "x"), closed=[7]), id="an artifact that never was"
             ),
             pytest.param(
-                lambda pen: pen.batch(*[status(TaskState.COMPLETED)[0]], status=status(TaskState.COMPLETED)[1]),
+                lambda pen: pen.batch(chunk("a", "x"), artifacts=[ArtifactRow(0, "a\x00b", 0)]),
+                id="a name with NUL",
+            ),
+            pytest.param(
+                lambda pen: pen.batch(
+                    *[status(TaskState.COMPLETED)[0]], status=status(TaskState.COMPLETED)[1]
+                ),
                 id="an end that keeps the task",
             ),
         ],
@@ -51,7 +56,9 @@ class TestManyAtOnce:
 
     def test_a_task_that_cannot_be_accepted_does_not_hinder_the_others(self) -> None:
         held("task-1")
-        results = accept_many([new("task-0"), new("task-1"), new("task-2"), new("task-1", scope=BOB)])
+        results = accept_many(
+            [new("task-0"), new("task-1"), new("task-2"), new("task-1", scope=BOB)]
+        )
         assert [isinstance(result, Accepted) for result in results] == [True, False, True, True]
         assert Task.objects.count() == 4
 

@@ -7,12 +7,14 @@ OperationalError.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from a2a_tasks.caller import Scope
 from a2a_tasks.models import Context, Run, RunStatus, Task
+from a2a_tasks.protocol.errors import TaskNotCancelable
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel, runs
@@ -60,7 +62,9 @@ def consistent(task: str, scope: Scope = ALICE) -> None:
     assert not ends or events[-1].state in TERMINAL
     assert read.state is (states[-1] if states else TaskState.SUBMITTED)
     row = Task.objects.get(pk=read.task)
-    running = list(Run.objects.filter(task=row, status=RunStatus.RUNNING).values_list("token", flat=True))
+    running = list(
+        Run.objects.filter(task=row, status=RunStatus.RUNNING).values_list("token", flat=True)
+    )
     assert running == ([row.run_token] if row.run_token else [])
 
 
@@ -69,8 +73,8 @@ class TestRaces:
         for n in range(ROUNDS):
             pen = Pen(held(f"task-{n}"))
             wrote, view = race(
-                lambda pen=pen: pen.state(TaskState.WORKING),  # type: ignore[misc]
-                lambda n=n: cancel.cancel(ALICE, f"task-{n}"),  # type: ignore[misc]
+                partial(pen.state, TaskState.WORKING),
+                partial(cancel.cancel, ALICE, f"task-{n}"),
                 losers=[Fenced],
             )
             assert view.status.state is TaskState.CANCELED
@@ -82,8 +86,8 @@ class TestRaces:
             pen = Pen(held(f"task-{n}"))
             results = race(
                 pen.end,
-                lambda n=n: cancel.cancel(ALICE, f"task-{n}"),  # type: ignore[misc]
-                losers=[Fenced, cancel.TaskNotCancelable],
+                partial(cancel.cancel, ALICE, f"task-{n}"),
+                losers=[Fenced, TaskNotCancelable],
             )
             assert sum(isinstance(result, Exception) for result in results) == 1, "one of them won"
             assert found(f"task-{n}").last_event == 2
@@ -92,7 +96,7 @@ class TestRaces:
     def test_claim_and_cancel(self) -> None:
         for n in range(ROUNDS):
             accepted(f"task-{n}")
-            taken, _ = race(claim, lambda n=n: cancel.cancel(ALICE, f"task-{n}"))  # type: ignore[misc]
+            taken, _ = race(claim, partial(cancel.cancel, ALICE, f"task-{n}"))
             for assignment in taken:
                 with pytest.raises(Fenced):
                     Pen(assignment).end()
@@ -113,8 +117,8 @@ class TestRaces:
             pen = Pen(held(f"task-{n}"))
             expire(pen.run.run)
             wrote, rescued = race(
-                lambda pen=pen: pen.state(TaskState.WORKING),  # type: ignore[misc]
-                lambda: runs.rescue(max_attempts=3),
+                partial(pen.state, TaskState.WORKING),
+                partial(runs.rescue, max_attempts=3),
                 losers=[Fenced],
             )
             assert rescued == 1
@@ -126,8 +130,8 @@ class TestRaces:
             run = held(f"task-{n}")
             expire(run.run)
             alive, rescued = race(
-                lambda run=run: runs.heartbeat([run.token]),  # type: ignore[misc]
-                lambda: runs.rescue(max_attempts=3),
+                partial(runs.heartbeat, [run.token]),
+                partial(runs.rescue, max_attempts=3),
             )
             assert (run.token in alive) == (rescued == 0)
             consistent(f"task-{n}")
@@ -137,7 +141,7 @@ class TestRaces:
             pen = Pen(held(f"task-{n}"))
             race(
                 pen.end,
-                lambda n=n: reply(new(f"task-{n}", text="and?")),  # type: ignore[misc]
+                partial(reply, new(f"task-{n}", text="and?")),
                 losers=[Exception],
             )
             assert found(f"task-{n}").state is TaskState.COMPLETED
@@ -149,25 +153,33 @@ class TestRaces:
         for n in range(ROUNDS):
             Pen(held(f"task-{n}")).state(TaskState.INPUT_REQUIRED, end=RunEnd())
             one, other = race(
-                lambda n=n: reply(new(f"task-{n}", text="this", held=True)),  # type: ignore[misc]
-                lambda n=n: reply(new(f"task-{n}", text="that", held=True)),  # type: ignore[misc]
+                partial(reply, new(f"task-{n}", text="this", held=True)),
+                partial(reply, new(f"task-{n}", text="that", held=True)),
             )
             assert [one.assignment is None, other.assignment is None].count(True) == 1
             consistent(f"task-{n}")
 
     def test_two_sends_to_one_context(self) -> None:
         for n in range(ROUNDS):
-            results = race(*[lambda n=n, m=m: accept(new(f"task-{n}-{m}", context_id=f"c-{n}")) for m in range(3)])  # type: ignore[misc]
+            results = race(
+                *[partial(accept, new(f"task-{n}-{m}", context_id=f"c-{n}")) for m in range(3)]
+            )
             assert all(isinstance(result, Accepted) for result in results)
             assert Context.objects.get(public_id=f"c-{n}").tasks.count() == 3
 
     def test_two_sends_with_one_id(self) -> None:
         for n in range(ROUNDS):
             results = race(
-                *[lambda n=n, m=m: accept(new(f"task-{n}", text=f"t{m}")) for m in range(2)],  # type: ignore[misc]
+                *[partial(accept, new(f"task-{n}", text=f"t{m}")) for m in range(2)],
                 losers=[Exception],
             )
             assert sum(isinstance(result, Accepted) for result in results) == 1
+
+
+def beat_often(tokens: list[str]) -> None:
+    """A heart in haste."""
+    for _ in range(5):
+        runs.heartbeat(tokens)
 
 
 class TestManyRows:
@@ -183,7 +195,7 @@ class TestManyRows:
                 ]
                 for side in range(2)
             ]
-            for results in race(*[lambda news=news: accept_many(news) for news in sides]):  # type: ignore[misc]
+            for results in race(*[partial(accept_many, news) for news in sides]):
                 assert all(isinstance(result, Accepted) for result in results)
 
     def test_heartbeats_while_many_runs_end_at_once(self) -> None:
@@ -193,8 +205,8 @@ class TestManyRows:
             ends = [pen.batch(event, status=row, end=RunEnd()) for pen in reversed(pens)]
             tokens = [pen.run.token for pen in pens]
             _, results = race(
-                lambda tokens=tokens: [runs.heartbeat(tokens) for _ in range(5)],  # type: ignore[misc]
-                lambda ends=ends: append_many(ends),  # type: ignore[misc]
+                partial(beat_often, tokens),
+                partial(append_many, ends),
             )
             assert results == [2] * 60
 
@@ -205,9 +217,9 @@ class TestManyRows:
                 expire(pen.run.run)
             words = [pen.batch(chunk("a", "x")) for pen in reversed(pens)]
             race(
-                lambda words=words: append_many(words),  # type: ignore[misc]
-                lambda: runs.rescue(max_attempts=3),
-                lambda pens=pens: runs.heartbeat([pen.run.token for pen in reversed(pens)]),  # type: ignore[misc]
+                partial(append_many, words),
+                partial(runs.rescue, max_attempts=3),
+                partial(runs.heartbeat, [pen.run.token for pen in reversed(pens)]),
             )
 
     def test_two_rescues_and_a_process_that_gives_back(self) -> None:
@@ -216,9 +228,9 @@ class TestManyRows:
             for pen in pens:
                 expire(pen.run.run)
             race(
-                lambda: runs.rescue(max_attempts=3),
-                lambda: runs.rescue(max_attempts=3),
-                lambda pens=pens: runs.hand_back([pen.run.token for pen in reversed(pens)]),  # type: ignore[misc]
+                partial(runs.rescue, max_attempts=3),
+                partial(runs.rescue, max_attempts=3),
+                partial(runs.hand_back, [pen.run.token for pen in reversed(pens)]),
             )
             assert not Run.objects.filter(status=RunStatus.RUNNING).exists()
             Run.objects.all().update(status=RunStatus.DROPPED)

@@ -12,7 +12,18 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel
 from a2a_tasks.store.records import NewTask, RunEnd
 from a2a_tasks.store.reply import reply
-from tests.store.world import ALICE, BOB, CHARLIE, Pen, accepted, contents, everything, found, held, new
+from tests.store.world import (
+    ALICE,
+    BOB,
+    CHARLIE,
+    Pen,
+    accepted,
+    contents,
+    everything,
+    found,
+    held,
+    new,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -79,7 +90,12 @@ class TestResuming:
         result = reply(new(text="this", held=True, token="mine"))
         given = result.assignment
         assert given is not None
-        assert (given.token, given.attempt, given.input_number, given.memory) == ("mine", 1, 4, '{"asked":1}')
+        assert (given.token, given.attempt, given.input_number, given.memory) == (
+            "mine",
+            1,
+            4,
+            '{"asked":1}',
+        )
         assert given.state is TaskState.WORKING
         assert given.last_event == 5
         assert Pen(given).end() == 6

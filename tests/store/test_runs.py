@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 from django.utils import timezone
 
@@ -83,7 +85,7 @@ class TestClaim:
 
     def test_a_run_is_not_due_before_its_time(self) -> None:
         accepted()
-        Run.objects.update(due_at=timezone.now() + timezone.timedelta(hours=1))
+        Run.objects.update(due_at=timezone.now() + datetime.timedelta(hours=1))
         assert claim() == []
 
 
@@ -103,7 +105,10 @@ class TestHeartbeat:
         Run.objects.filter(pk=long.run).update(lease_seconds=600)
         runs.heartbeat([short.token, long.token])
         leases = dict(Run.objects.values_list("pk", "lease_until"))
-        between = leases[long.run] - leases[short.run]
+        one, other = leases[long.run], leases[short.run]
+        assert one is not None
+        assert other is not None
+        between = one - other
         assert 560 < between.total_seconds() < 580
 
     def test_no_leases_are_no_work(self) -> None:
@@ -117,7 +122,12 @@ class TestHandBack:
         pen.state(TaskState.WORKING)
         runs.hand_back([pen.run.token])
         run = Run.objects.get()
-        assert (run.status, run.token, run.attempt, run.lease_until) == (RunStatus.QUEUED, "", 0, None)
+        assert (run.status, run.token, run.attempt, run.lease_until) == (
+            RunStatus.QUEUED,
+            "",
+            0,
+            None,
+        )
         with pytest.raises(Fenced):
             pen.state(TaskState.WORKING)
         (taken,) = claim()
@@ -155,7 +165,12 @@ class TestRescue:
             assert runs.rescue(max_attempts=3) == 1
         assert hints == [wakeups.Due("slow")]
         run = Run.objects.get()
-        assert (run.status, run.token, run.attempt, run.lease_until) == (RunStatus.QUEUED, "", 1, None)
+        assert (run.status, run.token, run.attempt, run.lease_until) == (
+            RunStatus.QUEUED,
+            "",
+            1,
+            None,
+        )
         (taken,) = claim(queues=["slow"])
         assert (taken.attempt, taken.state, taken.last_event) == (2, TaskState.WORKING, 2)
 
@@ -193,7 +208,9 @@ class TestRescue:
         task = found()
         assert task.state is TaskState.FAILED
         assert b"was interrupted 3 times" in bytes(task.view.status.message or b"")
-        assert [event.state for event in everything(run.task) if event.state in TERMINAL] == [TaskState.FAILED]
+        assert [event.state for event in everything(run.task) if event.state in TERMINAL] == [
+            TaskState.FAILED
+        ]
         row = Run.objects.get()
         assert (row.status, row.token) == (RunStatus.FAILED, "")
         assert "there:2" in row.error
@@ -236,9 +253,7 @@ class TestTwoProcesses:
     def test_no_run_is_rescued_twice(self) -> None:
         for number in range(10):
             expire(held(f"task-{number}").run)
-        results = at_once(
-            lambda: runs.rescue(max_attempts=1), lambda: runs.rescue(max_attempts=1)
-        )
+        results = at_once(lambda: runs.rescue(max_attempts=1), lambda: runs.rescue(max_attempts=1))
         assert all(isinstance(result, int) for result in results), results
         assert sum(result for result in results if isinstance(result, int)) == 10
         assert Task.objects.filter(state=TaskState.FAILED, last_event=2).count() == 10

@@ -121,7 +121,13 @@ def test_many_at_once_are_each_of_them_alone() -> None:
 
     def story(together: bool, scope: Scope) -> None:
         news = [
-            new(f"task-{n}", scope=scope, context_id=f"c{n % 2}", held=n != 3, token=f"{scope.owner[:1]}{n}"[-1:])
+            new(
+                f"task-{n}",
+                scope=scope,
+                context_id=f"c{n % 2}",
+                held=n != 3,
+                token=f"{scope.owner[:1]}{n}"[-1:],
+            )
             for n in range(4)
         ]
         groups = [news] if together else [[one] for one in news]
@@ -131,7 +137,9 @@ def test_many_at_once_are_each_of_them_alone() -> None:
             said_ = [one[step] for one in stories]
             for group in [said_] if together else [[one] for one in said_]:
                 done = appending._write_postgres(group)
-                assert [result is None for result in done] == [batch.token == "3" for batch in group]
+                assert [result is None for result in done] == [
+                    batch.token == "3" for batch in group
+                ]
 
     story(True, STATEMENT)
     story(False, PORTABLE)
@@ -141,7 +149,9 @@ def test_many_at_once_are_each_of_them_alone() -> None:
 
 def test_find() -> None:
     token = "t"
-    ((task, run),) = accepting._insert_postgres([new(scope=STATEMENT, held=True, token=token, metadata='{"a":1}')])
+    ((task, run),) = accepting._insert_postgres(
+        [new(scope=STATEMENT, held=True, token=token, metadata='{"a":1}')]
+    )
     key = (STATEMENT, "task-1")
     for batch in batches(task, run, token):
         appending._write_postgres([batch])

@@ -80,7 +80,9 @@ def hold(token: str = "") -> Hold:
     return Hold(token or runs.new_token(), "here:1", 30.0)
 
 
-def new(task: str = "task-1", *, held: bool = False, text: str = "hello", **changes: Any) -> NewTask:
+def new(
+    task: str = "task-1", *, held: bool = False, text: str = "hello", **changes: Any
+) -> NewTask:
     """A message that begins a task, or goes to it."""
     context_id, token = changes.pop("context_id", "context-1"), changes.pop("token", "")
     described: dict[str, Any] = {
@@ -110,7 +112,9 @@ def held(task: str = "task-1", **changes: Any) -> Assignment:
     return assignment
 
 
-def claim(limit: int = 10, *, worker: str = "there:2", queues: Iterable[str] = ("agents",)) -> list[Assignment]:
+def claim(
+    limit: int = 10, *, worker: str = "there:2", queues: Iterable[str] = ("agents",)
+) -> list[Assignment]:
     """What a worker with room gets."""
     return runs.claim(list(queues), worker=worker, limit=limit, lease_seconds=30.0)
 
@@ -120,10 +124,16 @@ def expire(run: int) -> None:
     Run.objects.filter(pk=run).update(lease_until=Now() - datetime.timedelta(seconds=1))
 
 
-def status(state: TaskState, text: str = "") -> tuple[NewEvent, tuple[TaskState, datetime.datetime, str]]:
+def status(
+    state: TaskState, text: str = ""
+) -> tuple[NewEvent, tuple[TaskState, datetime.datetime, str]]:
     """A status event and what it makes of the task row."""
     message = said(text) if text else ""
-    return NewEvent(EventKind.STATUS, log.status_body(state, AT, message), state), (state, AT, message)
+    return NewEvent(EventKind.STATUS, log.status_body(state, AT, message), state), (
+        state,
+        AT,
+        message,
+    )
 
 
 def chunk(artifact_id: str, text: str, *, append: bool = False, last: bool = False) -> NewEvent:

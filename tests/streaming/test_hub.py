@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.db import connections
@@ -17,7 +17,6 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.append import append
 from a2a_tasks.store.hop import hop
-from a2a_tasks.streaming import hub as hubs
 from a2a_tasks.streaming.follow import Follower
 from a2a_tasks.streaming.hub import Feed, hub
 from tests.execution.host import hosting
@@ -102,7 +101,7 @@ def speak(pen: Pen, count: int = 20) -> None:
 def silently(pen: Pen, count: int = 3) -> None:
     """The same, as a process would whose hints are lost."""
     real = wakeups.announce
-    wakeups.announce = lambda hint: None  # type: ignore[assignment]
+    wakeups.announce = lambda hint: None
     try:
         speak(pen, count)
     finally:
@@ -110,7 +109,9 @@ def silently(pen: Pen, count: int = 3) -> None:
 
 
 class TestMany:
-    async def test_many_followers_cost_one_read(self, pen: Pen, reads: list[tuple[int, int]]) -> None:
+    async def test_many_followers_cost_one_read(
+        self, pen: Pen, reads: list[tuple[int, int]]
+    ) -> None:
         async with contextlib.AsyncExitStack() as stack:
             followers = await many(stack, pen, 50)
             reads.clear()
@@ -154,8 +155,7 @@ class TestMany:
             (event,) = await one.next(20)
             await other.next(20)
             frames = [
-                feed_of(f).encoded(Dialect(), "t", "c", event)  # type: ignore[arg-type]
-                for f in (one, other)
+                feed_of(f).encoded(cast("Any", Dialect()), "t", "c", event) for f in (one, other)
             ]
         assert frames == [b"2", b"2"]
         assert calls == [2]
@@ -181,14 +181,16 @@ class TestWithoutHints:
                 raise LookupError("once")
             return real(tasks)
 
-        monkeypatch.setattr(hubs.log, "last_numbers", last_numbers)
+        monkeypatch.setattr(log, "last_numbers", last_numbers)
         following = asyncio.ensure_future(heard(follow(pen)))
         await until(errs.is_set)
         await hop(silently, pen)
         assert await asyncio.wait_for(following, 5) == [2, 3, 4, 5]
 
     @pytest.mark.backend("stack")
-    async def test_a_hint_of_another_process_is_followed_at_once(self, pen: Pen, settings: Any) -> None:
+    async def test_a_hint_of_another_process_is_followed_at_once(
+        self, pen: Pen, settings: Any
+    ) -> None:
         settings.A2A_POLL_SECONDS = 60.0
         following = asyncio.ensure_future(heard(follow(pen)))
         await until(lambda: hub()._elsewhere._pubsub is not None and hub()._feeds)
@@ -239,7 +241,7 @@ class TestOrder:
                     go.wait(30)
                 return found
 
-            monkeypatch.setattr(hubs.log, "read_after", read_after)
+            monkeypatch.setattr(log, "read_after", read_after)
             feed = hub()._feeds[pen.run.task]
             hub()._spawn(feed)
             await asyncio.to_thread(looked.wait, 30)
@@ -306,7 +308,9 @@ class TestFollower:
                 got += [event.number for event in await slow.next(10)]
         assert got == list(range(2, 33))
 
-    async def test_one_far_behind_comes_slice_by_slice(self, pen: Pen, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_one_far_behind_comes_slice_by_slice(
+        self, pen: Pen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(log.read_after, "__defaults__", (7,))
         monkeypatch.setattr(log, "SLICE", 7)
         await hop(speak, pen, 30)
@@ -323,7 +327,9 @@ class TestFollower:
             await hop(pen.state, TaskState.WORKING)
             assert [event.number for event in await stays.next(10)] == [2]
 
-    async def test_followers_hold_no_thread_and_no_connection_while_idle(self, pen: Pen, settings: Any) -> None:
+    async def test_followers_hold_no_thread_and_no_connection_while_idle(
+        self, pen: Pen, settings: Any
+    ) -> None:
         settings.A2A_POLL_SECONDS = 60.0
         async with contextlib.AsyncExitStack() as stack:
             await many(stack, pen, 20)
@@ -335,4 +341,6 @@ class TestFollower:
             assert threading.active_count() <= threads
             assert await hop(lambda: True), "the store's threads are free"
             await hop(pen.end)
-            assert all([event.number for event in got] == [2] for got in await asyncio.gather(*waiting))
+            assert all(
+                [event.number for event in got] == [2] for got in await asyncio.gather(*waiting)
+            )
