@@ -18,8 +18,10 @@ DATABASE_SECONDS = 2.0
 
 
 def _ask_database() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("select 1")
+    with (
+        connection.cursor() as cursor
+    ):  # the table, too: a database without it is reachable, but of no use
+        cursor.execute("select 1 from a2a_tasks_task limit 1")
 
 
 async def _ready() -> bool:

@@ -55,6 +55,8 @@ class HostSettings:
     BEAT_SECONDS: float = 2.0
     #: Seconds between looks at the table, for what hints missed.
     POLL_SECONDS: float = 1.0
+    #: Seconds a run waits for a process that hosts its agent; then any process fails it, visibly.
+    ORPHAN_SECONDS: float = 60.0
     #: How often a run is started before its task fails for good.
     MAX_ATTEMPTS: int = 3
     #: Threads for synchronous agents.

@@ -165,11 +165,12 @@ class Subscriber:
 
     async def close(self) -> None:
         """Stop listening."""
-        if self._reader:
-            self._reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._reader
-            self._reader = None
+        reader, self._reader = self._reader, None
+        while (
+            reader is not None and not reader.done()
+        ):  # redis-py swallows a cancellation now and then
+            reader.cancel()
+            await asyncio.wait({reader}, timeout=0.1)
 
     async def follow(self, name: str) -> None:
         """Hear a channel. Returns once Redis has said so, or after a moment if it does not."""

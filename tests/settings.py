@@ -13,3 +13,7 @@ from a2a_project.settings import DATABASES  # noqa: E402
 # same environment, see the same rows. On SQLite it is a file: threads with connections of their own share it.
 DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+if DATABASES["default"]["ENGINE"].endswith("postgresql"):
+    DATABASES["default"]["ENGINE"] = "tests.postgres"
+    # Durability is tested by killing processes, not the server: no test waits for a disk.
+    DATABASES["default"].setdefault("OPTIONS", {})["options"] = "-c synchronous_commit=off"

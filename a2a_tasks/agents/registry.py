@@ -54,6 +54,11 @@ def find(slug: str) -> Agent | None:
     return None if slug in _disabled() else _found.get(slug)
 
 
+def slugs() -> list[str]:
+    """The slugs of all agents of this process, on or off."""
+    return sorted(_found)
+
+
 def hosted(slug: str) -> Agent | None:
     """The agent of that slug, on or off: for runs accepted while it was on."""
     return _found.get(slug)

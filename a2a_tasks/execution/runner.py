@@ -136,6 +136,7 @@ class Runner:
             taken = await hop(
                 runs.claim,
                 self.queues,
+                registry.slugs(),
                 worker=self.worker,
                 limit=room,
                 lease_seconds=float(conf.LEASE_SECONDS),

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
 from a2a_tasks.caller import Scope
+from a2a_tasks.conf import conf
 from a2a_tasks.models import Message, Run, RunStatus, Task
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
@@ -34,6 +35,7 @@ with due as (
   select r.id, r.task_id, gen_random_uuid()::text as token, t.state = any(%(ended)s) as ended
   from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
   where r.status = 'queued' and r.queue = any(%(queues)s) and r.due_at <= clock_timestamp()
+    and (t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s))
     and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
       and e.status in ('queued', 'running'))
   order by r.id limit %(limit)s
@@ -75,19 +77,29 @@ def _lease(seconds: float) -> datetime.timedelta:
 
 
 def claim(
-    queues: Sequence[str], *, worker: str, limit: int, lease_seconds: float
+    queues: Sequence[str],
+    agents: Sequence[str],
+    *,
+    worker: str,
+    limit: int,
+    lease_seconds: float,
 ) -> list[Assignment]:
-    """Take up to `limit` due runs for this process, oldest first, one of a task at a time."""
+    """Take up to `limit` due runs of these agents for this process, oldest first, one of a task at a time.
+
+    Runs that nobody who hosts their agent took for A2A_ORPHAN_SECONDS are taken, too, to be failed.
+    """
     take = _claim_postgres if connection.vendor == "postgresql" else _claim_portable
-    return take(queues, worker, min(limit, BATCH), lease_seconds)
+    return take(queues, agents, worker, min(limit, BATCH), lease_seconds)
 
 
 def _claim_postgres(
-    queues: Sequence[str], worker: str, limit: int, lease_seconds: float
+    queues: Sequence[str], agents: Sequence[str], worker: str, limit: int, lease_seconds: float
 ) -> list[Assignment]:
     values = {
         "ended": sorted(TERMINAL),
         "queues": list(queues),
+        "agents": list(agents),
+        "orphan": float(conf.ORPHAN_SECONDS),
         "limit": limit,
         "worker": worker,
         "lease": lease_seconds,
@@ -120,7 +132,7 @@ def _assignment(row: tuple[Any, ...]) -> Assignment:
 
 @transaction.atomic
 def _claim_portable(
-    queues: Sequence[str], worker: str, limit: int, lease_seconds: float
+    queues: Sequence[str], agents: Sequence[str], worker: str, limit: int, lease_seconds: float
 ) -> list[Assignment]:
     earlier = Run.objects.filter(
         task=OuterRef("task"),
@@ -129,6 +141,7 @@ def _claim_portable(
     )
     due = (
         Run.objects.filter(status=RunStatus.QUEUED, queue__in=queues, due_at__lte=Now())
+        .filter(Q(task__agent__in=agents) | Q(due_at__lt=Now() - _lease(conf.ORPHAN_SECONDS)))
         .exclude(Exists(earlier))
         .order_by("pk")
     )

@@ -233,7 +233,8 @@ class TestFailing:
             async with hosting():
                 assert (await Client(agent).send()).status.state.word == "completed"
 
-    async def test_an_agent_that_is_gone_fails_what_was_asked_of_it(self) -> None:
+    async def test_an_agent_that_is_gone_fails_what_was_asked_of_it(self, settings: Any) -> None:
+        settings.A2A_ORPHAN_SECONDS = 0.0
         await due("no-such-agent")
         async with runner():
             await until(lambda: status_is("failed"))

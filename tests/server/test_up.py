@@ -13,11 +13,11 @@ from django.core.management.base import CommandError
 from django.db import OperationalError
 
 from a2a_project.lifecycle import address_of, listen
+from a2a_tasks.access.callers import anonymous_allowed
 from a2a_tasks.management.commands import up
 from a2a_tasks.management.commands.serve import Address, asked_address
 from a2a_tasks.management.commands.up import (
     admin_notice,
-    anonymous_allowed,
     banner,
     create_first_admin,
     migrate,

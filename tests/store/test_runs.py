@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -257,3 +258,18 @@ class TestTwoProcesses:
         assert all(isinstance(result, int) for result in results), results
         assert sum(result for result in results if isinstance(result, int)) == 10
         assert Task.objects.filter(state=TaskState.FAILED, last_event=2).count() == 10
+
+
+@pytest.mark.django_db(transaction=True)
+class TestRunsOfAgentsHostedElsewhere:
+    def test_they_are_left_to_who_hosts_them(self) -> None:
+        result = accepted()
+        assert claim(agents=["another"]) == []
+        (taken,) = claim(agents=["another", Task.objects.get().agent])
+        assert taken.run == result.run
+
+    def test_they_are_taken_to_be_failed_when_nobody_came(self, settings: Any) -> None:
+        settings.A2A_ORPHAN_SECONDS = 0.0
+        result = accepted()
+        (taken,) = claim(agents=["another"])
+        assert taken.run == result.run

@@ -113,10 +113,15 @@ def held(task: str = "task-1", **changes: Any) -> Assignment:
 
 
 def claim(
-    limit: int = 10, *, worker: str = "there:2", queues: Iterable[str] = ("agents",)
+    limit: int = 10,
+    *,
+    worker: str = "there:2",
+    queues: Iterable[str] = ("agents",),
+    agents: Iterable[str] | None = None,
 ) -> list[Assignment]:
-    """What a worker with room gets."""
-    return runs.claim(list(queues), worker=worker, limit=limit, lease_seconds=30.0)
+    """What a worker with room gets, that hosts these agents (if not said: all there are)."""
+    hosted = Task.objects.values_list("agent", flat=True) if agents is None else agents
+    return runs.claim(list(queues), list(hosted), worker=worker, limit=limit, lease_seconds=30.0)
 
 
 def expire(run: int) -> None:

@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from a2a_tasks.access.callers import anonymous_allowed
 from a2a_tasks.conf import conf
 from a2a_tasks.management.commands.serve import (
     Address,
@@ -98,14 +99,6 @@ def admin_notice(password: str) -> str:
         f"Created the admin user {ADMIN!r} with the password {password}\n"
         "It is not shown again. To change it: python manage.py changepassword admin"
     )
-
-
-def anonymous_allowed() -> bool:
-    """Whether callers without credentials may use the agents."""
-    asked = str(conf.ANONYMOUS).strip().lower()
-    if asked == "auto":
-        return bool(getattr(settings, "EMBEDDED", False))
-    return asked in {"1", "true", "yes", "on"}
 
 
 def banner(address: Address) -> str:
