@@ -224,7 +224,10 @@ class Subscriber:
             if name in self._acknowledged:
                 self._acknowledged[name].set()
         elif message["type"] == "message":  # type: ignore[comparison-overlap]
-            self._callback(_hint(name, message["data"].decode()))
+            try:
+                self._callback(_hint(name, message["data"].decode()))
+            except Exception:  # nonsense from somebody else on this Redis must not end the listening
+                log.exception("a hint on %s failed", name)
 
 
 def _hint(name: str, data: str) -> Hint:

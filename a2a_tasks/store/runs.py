@@ -189,19 +189,24 @@ def hand_back(tokens: Collection[str]) -> None:
         wakeups.announce(wakeups.Due(queue))
 
 
-@transaction.atomic
 def _hand_back(tokens: Collection[str]) -> set[str]:
     held = Run.objects.filter(token__in=tokens, status=RunStatus.RUNNING)
     queues = set(held.values_list("queue", flat=True))
     for token in tokens:
-        if Task.objects.filter(run_token=token).update(run_token=""):
-            Run.objects.filter(token=token, status=RunStatus.RUNNING).update(
-                status=RunStatus.QUEUED,
-                token="",
-                lease_until=None,
-                attempt=F("attempt") - 1,
-            )
+        _hand_back_one(token)
     return queues
+
+
+@transaction.atomic
+def _hand_back_one(token: str) -> None:
+    """One task a transaction: who locks several meets another who locks them the other way round."""
+    if Task.objects.filter(run_token=token).update(run_token=""):
+        Run.objects.filter(token=token, status=RunStatus.RUNNING).update(
+            status=RunStatus.QUEUED,
+            token="",
+            lease_until=None,
+            attempt=F("attempt") - 1,
+        )
 
 
 def rescue(*, max_attempts: int) -> int:
@@ -215,7 +220,6 @@ def rescue(*, max_attempts: int) -> int:
     return len(announcements)
 
 
-@transaction.atomic
 def _rescue(max_attempts: int) -> list[wakeups.Hint]:
     lost = Run.objects.filter(status=RunStatus.RUNNING, lease_until__lt=Now()).order_by("pk")
     hints: list[wakeups.Hint] = []
@@ -226,6 +230,7 @@ def _rescue(max_attempts: int) -> list[wakeups.Hint]:
     return hints
 
 
+@transaction.atomic
 def _rescue_one(key: int, task_key: int, max_attempts: int) -> wakeups.Hint | None:
     task = log.locked(pk=task_key)  # every writer of the run waits for this row
     run = Run.objects.filter(Q(pk=key, status=RunStatus.RUNNING, lease_until__lt=Now())).first()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -267,8 +268,8 @@ class TestReferences:
 
 
 @contextmanager
-def before_query(of: str, work: Callable[[], object]) -> Iterator[None]:
-    """Do something in another thread, once, right before this connection runs a query that names a table."""
+def before_the_artifacts(work: Callable[[], object]) -> Iterator[None]:
+    """Do something in another thread, once, right before this connection reads artifacts or their events."""
     left = [work]
 
     def meanwhile() -> None:
@@ -278,7 +279,7 @@ def before_query(of: str, work: Callable[[], object]) -> Iterator[None]:
             connections.close_all()
 
     def wrapper(execute: Any, sql: str, *rest: Any) -> Any:
-        if left and f'FROM "{of}"' in sql:
+        if left and re.search(r'FROM "a2a_tasks_(artifact|event)"', sql):
             thread = threading.Thread(target=meanwhile)
             thread.start()
             thread.join(30)
@@ -297,7 +298,7 @@ class TestFind:
         assert result.assignment is not None
         pen = Pen(result.assignment)
         pen.begin("a", "1")
-        with before_query("a2a_tasks_artifact", lambda: pen.add("a", "2")):
+        with before_query(AFTER_THE_ROW, lambda: pen.add("a", "2")):
             read = found()
         later = [event for event in everything(read.task) if event.number > read.last_event]
         assert fold(read.view, later) == found().view
@@ -307,7 +308,7 @@ class TestFind:
         assert result.assignment is not None
         pen = Pen(result.assignment)
         pen.begin("a", "1")
-        with before_query("a2a_tasks_artifact", lambda: pen.begin("a", "2")):
+        with before_query(AFTER_THE_ROW, lambda: pen.begin("a", "2")):
             read = found()
         before = [event for event in everything(read.task)[1:] if event.number <= read.last_event]
         assert fold(result.view, before) == read.view
