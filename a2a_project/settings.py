@@ -125,6 +125,10 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "loggers": {  # two lines a ring of the bell tell nothing
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+    },
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
 }
 REST_FRAMEWORK = {

@@ -178,9 +178,9 @@ class Subscriber:
         if self._reader is None:
             return
         self._wanted[name] = self._wanted.get(name, 0) + 1
+        acknowledged = self._acknowledged.setdefault(name, asyncio.Event())
         if self._pubsub is None:
             return  # the reader subscribes to everything wanted when it connects
-        acknowledged = self._acknowledged.setdefault(name, asyncio.Event())
         with contextlib.suppress(redis.RedisError, OSError, TimeoutError):
             if self._wanted[name] == 1:
                 await self._pubsub.subscribe(name)

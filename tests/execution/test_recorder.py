@@ -160,9 +160,9 @@ class TestBatching:
 
     async def test_a_fence_is_told_to_whoever_speaks_or_waits(self) -> None:
         run = await taken()
+        await hop(cancel.cancel, ALICE, "task-1")
         pen = Recorder(run)
         pen.say(word(S.WORKING))
-        await hop(cancel.cancel, ALICE, "task-1")
         with pytest.raises(Fenced):
             await pen.written()
         pen = Recorder(run)

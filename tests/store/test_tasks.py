@@ -298,7 +298,7 @@ class TestFind:
         assert result.assignment is not None
         pen = Pen(result.assignment)
         pen.begin("a", "1")
-        with before_query(AFTER_THE_ROW, lambda: pen.add("a", "2")):
+        with before_the_artifacts(lambda: pen.add("a", "2")):
             read = found()
         later = [event for event in everything(read.task) if event.number > read.last_event]
         assert fold(read.view, later) == found().view
@@ -308,7 +308,7 @@ class TestFind:
         assert result.assignment is not None
         pen = Pen(result.assignment)
         pen.begin("a", "1")
-        with before_query(AFTER_THE_ROW, lambda: pen.begin("a", "2")):
+        with before_the_artifacts(lambda: pen.begin("a", "2")):
             read = found()
         before = [event for event in everything(read.task)[1:] if event.number <= read.last_event]
         assert fold(result.view, before) == read.view
