@@ -168,7 +168,7 @@ class TestBatching:
         pen = Recorder(run)
         pen.say(word(S.WORKING))
         with pytest.raises(Fenced):
-            for n in range(1000):
+            for n in range(100_000):  # when enough waits, a word waits for the database
                 pen.say(piece(str(n)))
                 await pen.room()
 
