@@ -23,6 +23,7 @@ from a2a_tasks.store.sql import fetch
 
 __all__ = ["append", "append_many", "appending", "fold_artifact", "growing"]
 
+# Runs are locked in the order of their ids, as the heartbeat locks them: two orders would be a deadlock.
 APPEND = """
 with batch as (
   select * from unnest(%(n)s::int[], %(task)s::bigint[], %(run)s::bigint[], %(token)s::text[], %(count)s::int[],
@@ -54,10 +55,13 @@ with batch as (
   from unnest(%(artifact_n)s::int[], %(positions)s::int[], %(artifact_ids)s::text[], %(starts)s::int[],
     %(artifacts)s::text[]) as a(n, position, artifact_id, start, body) join held h on h.n = a.n
   on conflict (task_id, position) do update set first_event = excluded.first_event, body = excluded.body
+), ending as (
+  select r.id, h.ended, h.error from a2a_tasks_run r join held h on r.id = h.run
+  where h.ended is not null order by r.id for update of r
 ), run as (
-  update a2a_tasks_run r set status = h.ended, error = h.error, token = '', lease_until = null,
+  update a2a_tasks_run r set status = e.ended, error = e.error, token = '', lease_until = null,
     ended_at = clock_timestamp()
-  from held h where r.id = h.run and h.ended is not null
+  from ending e where r.id = e.id
 ), dropped as (
   update a2a_tasks_run r set status = 'dropped', ended_at = clock_timestamp()
   from held h where r.task_id = h.id and h.ends_task and r.status = 'queued'

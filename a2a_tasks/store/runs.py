@@ -62,8 +62,11 @@ order by r.id
 """
 
 HEARTBEAT = """
-update a2a_tasks_run set lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
-where status = 'running' and token = any(%s::text[]) returning token
+with held as (
+  select id from a2a_tasks_run where status = 'running' and token = any(%s::text[]) order by id for update
+)
+update a2a_tasks_run r set lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
+from held where r.id = held.id returning token
 """
 
 
