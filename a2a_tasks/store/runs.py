@@ -236,7 +236,10 @@ def _rescue(max_attempts: int) -> list[wakeups.Hint]:
 @transaction.atomic
 def _rescue_one(key: int, task_key: int, max_attempts: int) -> wakeups.Hint | None:
     task = log.locked(pk=task_key)  # every writer of the run waits for this row
-    run = Run.objects.filter(Q(pk=key, status=RunStatus.RUNNING, lease_until__lt=Now())).first()
+    lost = Run.objects.filter(pk=key, status=RunStatus.RUNNING, lease_until__lt=Now())
+    if connection.vendor == "postgresql":
+        lost = lost.select_for_update()  # its heartbeat waits now, or has been and is seen
+    run = lost.first()
     if task is None or run is None:
         return None  # it beat again, or somebody was quicker
     task.run_token = ""
