@@ -226,7 +226,9 @@ class Subscriber:
         elif message["type"] == "message":  # type: ignore[comparison-overlap]
             try:
                 self._callback(_hint(name, message["data"].decode()))
-            except Exception:  # nonsense from somebody else on this Redis must not end the listening
+            except (
+                Exception
+            ):  # nonsense from somebody else on this Redis must not end the listening
                 log.exception("a hint on %s failed", name)
 
 
