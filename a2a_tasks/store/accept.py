@@ -29,7 +29,7 @@ with input as (
     token, worker, lease)
 ), context as (
   insert into a2a_tasks_context (tenant, owner, agent, public_id)
-  select distinct tenant, owner, agent, context_id from input order by context_id
+  select distinct tenant, owner, agent, context_id from input order by context_id, agent, owner, tenant
   on conflict (public_id, agent, owner, tenant) do update set updated_at = statement_timestamp()
   returning id, tenant, owner, agent, public_id
 ), task as (

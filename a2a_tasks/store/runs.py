@@ -194,16 +194,16 @@ def hand_back(tokens: Collection[str]) -> None:
 
 def _hand_back(tokens: Collection[str]) -> set[str]:
     held = Run.objects.filter(token__in=tokens, status=RunStatus.RUNNING)
-    queues = set(held.values_list("queue", flat=True))
-    for token in tokens:
-        _hand_back_one(token)
-    return queues
+    runs = list(held.values_list("task_id", "token", "queue"))
+    for task, token, _ in runs:
+        _hand_back_one(task, token)
+    return {queue for _, _, queue in runs}
 
 
 @transaction.atomic
-def _hand_back_one(token: str) -> None:
+def _hand_back_one(task: int, token: str) -> None:
     """One task a transaction: who locks several meets another who locks them the other way round."""
-    if Task.objects.filter(run_token=token).update(run_token=""):
+    if Task.objects.filter(pk=task, run_token=token).update(run_token=""):
         Run.objects.filter(token=token, status=RunStatus.RUNNING).update(
             status=RunStatus.QUEUED,
             token="",
