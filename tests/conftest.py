@@ -64,9 +64,12 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     hop.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def worker(django_db_setup: None, request: pytest.FixtureRequest) -> Iterator[Child]:
-    """Run one real Celery worker on the test database, from the first test that asks to the end (stack only)."""
+    """Run one real Celery worker on the test database, for the tests of a module that asks (stack only).
+
+    No longer than that: it claims every run of the queue `agents`, also those of tests that mean to do so themselves.
+    """
     if backends.backend() != backends.STACK:
         pytest.fail(
             "workers belong to the stack: mark the test @pytest.mark.backend('stack'), or ask for `runners`"
