@@ -47,4 +47,10 @@ async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
             return
 
 
-application = ProtocolTypeRouter({"http": http, "lifespan": lifespan})
+async def websocket(scope: Scope, receive: Receive, send: Send) -> None:
+    """Nothing here speaks WebSocket: refuse the handshake."""
+    await receive()
+    await send({"type": "websocket.close", "code": 1008})
+
+
+application = ProtocolTypeRouter({"http": http, "lifespan": lifespan, "websocket": websocket})

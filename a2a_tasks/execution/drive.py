@@ -35,6 +35,10 @@ async def _in_thread(work: Any, *args: Any) -> Any:
     def with_connections_closed() -> Any:
         try:
             return work(*args)
+        except (
+            StopIteration
+        ) as end:  # a future takes any exception but this one, and would wait for ever
+            raise RuntimeError("the agent raised StopIteration") from end
         finally:
             connections.close_all()  # an agent's own queries must not pin a connection to this thread
 

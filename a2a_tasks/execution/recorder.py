@@ -15,6 +15,7 @@ from typing import Any
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, Status
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, advance, assemble
+from a2a_tasks.protocol.soundness import check_json, check_parts
 from a2a_tasks.protocol.values import Artifact, ArtifactUpdate, Message, Part, Role, TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.append import appending
@@ -87,8 +88,11 @@ class Recorder:
         parts: tuple[Part, ...] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        self.state = advance(self.state, state)
-        message = self._message(parts, metadata) if parts else ""
+        reached = advance(self.state, state)
+        message = (
+            self._message(parts, metadata) if parts else ""
+        )  # may raise: then nothing has changed
+        self.state = reached
         at = log.now()
         self._batch.status = (state, at, message)
         self._batch.events.append(
@@ -96,6 +100,8 @@ class Recorder:
         )
 
     def _message(self, parts: tuple[Part, ...], metadata: Mapping[str, Any] | None) -> str:
+        check_parts(parts)
+        check_json(metadata)
         return write(
             Message(
                 message_id=secrets.token_hex(16),
@@ -124,6 +130,8 @@ class Recorder:
     def _body(chunk: Chunk, *, last: bool) -> str:
         if "\x00" in chunk.artifact_id or not chunk.artifact_id:
             raise ValueError("an artifact id must not be empty nor hold NUL")
+        check_parts(chunk.parts)
+        check_json(chunk.metadata)
         update = ArtifactUpdate(
             artifact=Artifact(
                 artifact_id=chunk.artifact_id,
@@ -185,7 +193,8 @@ class Recorder:
             return
         body = self._message(reply.parts, reply.metadata)
         self._batch.events.append(NewEvent(EventKind.MESSAGE, body))
-        self._status(TaskState.COMPLETED)
+        # Also the closing word: if the host could not wait for it, the client was told of a task.
+        self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
 
     def remember(self, memory: Mapping[str, Any]) -> None:
         """Keep the turn's memory, with what is written last. Raises TypeError if JSON cannot say it."""

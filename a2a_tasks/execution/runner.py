@@ -38,6 +38,15 @@ logger = logging.getLogger(__name__)
 BREATH = 50
 
 
+#: Characters of a trace that are kept, the last ones.
+LONGEST_TRACE = 20_000
+
+
+def _sendable(text: str) -> str:
+    """The text without what no database and no peer takes: half surrogates and NUL."""
+    return text.encode(errors="backslashreplace").decode().replace("\x00", "\\x00")
+
+
 class _Carried:
     """A run in this process's hands."""
 
@@ -181,9 +190,12 @@ class Runner:
             async with contextlib.aclosing(drive(agent, turn)) as words:
                 await self._record(words, recorder, replies=agent.replies_directly)
             recorder.remember(turn.memory)
-        except (Fenced, Overloaded, asyncio.CancelledError):
+        except (Fenced, Overloaded):
             raise
-        except Exception as fault:  # noqa: BLE001 - whatever an agent raises fails its task, and only that
+        except BaseException as fault:
+            task = asyncio.current_task()
+            if isinstance(fault, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # it was we who stopped it
             return self._failed(run, recorder, fault)
         return RunEnd()
 
@@ -201,13 +213,14 @@ class Runner:
             if recorder.state in TERMINAL:
                 return
 
-    def _failed(self, run: Assignment, recorder: Recorder, fault: Exception) -> RunEnd:
-        text = str(fault) if isinstance(fault, AgentError) else "The agent failed."
+    def _failed(self, run: Assignment, recorder: Recorder, fault: BaseException) -> RunEnd:
+        text = _sendable(str(fault)) if isinstance(fault, AgentError) else "The agent failed."
         if not isinstance(fault, AgentError):
             logger.error("run %s of %s failed", run.run, run.scope.agent, exc_info=fault)
         with contextlib.suppress(IllegalTransition):  # it had ended its task already
             recorder.say(Status(TaskState.FAILED, (Part(text=text),)))
-        return RunEnd("failed", "".join(traceback.format_exception(fault)))
+        trace = "".join(traceback.format_exception(fault))
+        return RunEnd("failed", _sendable(trace)[-LONGEST_TRACE:])
 
     # --- keeping and giving back ------------------------------------------------------------
 

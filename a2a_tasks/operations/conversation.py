@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import mimetypes
 import uuid
-from collections.abc import Callable
 
 from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
@@ -35,9 +34,12 @@ __all__ = ["Conversation", "converse"]
 class Conversation:
     """An accepted message, the run that answers it, and a reader of the log from there on."""
 
-    def __init__(self, accepted: Accepted, follower: Follower, *, is_task: bool) -> None:
-        self.accepted, self.follower = accepted, follower
-        self._decided = is_task
+    def __init__(self, accepted: Accepted, *, is_task: bool, at_auth: bool) -> None:
+        self.accepted = accepted
+        self.follower: Follower
+        #: Is it settled that the client gets a task?
+        self._is_task = self._decided = is_task
+        self._stops = {TaskState.INPUT_REQUIRED, *([TaskState.AUTH_REQUIRED] if at_auth else ())}
         self.heard: list[Recorded] = []
 
     async def close(self) -> None:
@@ -60,9 +62,16 @@ class Conversation:
         self._decided = True
         if self.heard and self.heard[0].kind is EventKind.MESSAGE:
             return Raw(self.heard[0].body.encode())
+        self._is_task = True
         if not self.heard:
             await hop(reveal, self.accepted.task)
         return self.accepted.view
+
+    def ends(self, event: Recorded) -> bool:
+        """Is this the end of the message's turn: the task ended, or its own run asks something?"""
+        if event.state in TERMINAL or (event.kind is EventKind.MESSAGE and not self._is_task):
+            return True
+        return event.state in self._stops and event.run == self.accepted.run
 
     async def settled(self) -> Task:
         """The task once it has ended or waits for the client, or as it is after the longest block."""
@@ -71,20 +80,6 @@ class Conversation:
         while not self.follower.done and (left := deadline - loop.time()) > 0:
             self.heard += await self.follower.next(left)
         return self.task
-
-
-def _settles(accepted: Accepted, *, at_auth: bool) -> Callable[[Recorded], bool]:
-    stops = (
-        TERMINAL | {TaskState.INPUT_REQUIRED} | ({TaskState.AUTH_REQUIRED} if at_auth else set())
-    )
-
-    def until(event: Recorded) -> bool:
-        """The end of this message's turn: the task ended, or its own run asks something."""
-        if event.kind is EventKind.MESSAGE or event.state in TERMINAL:
-            return True
-        return event.state in stops and event.run == accepted.run
-
-    return until
 
 
 async def converse(request: SendMessageRequest, call: Call, *, at_auth: bool) -> Conversation:
@@ -96,18 +91,19 @@ async def converse(request: SendMessageRequest, call: Call, *, at_auth: bool) ->
     _check(request, call)
     accepted = await _accept(request, call)
     run = accepted.assignment
+    is_task = bool(request.message.task_id) or not call.agent.replies_directly
+    conversation = Conversation(accepted, is_task=is_task, at_auth=at_auth)
     try:
-        follower = await Follower.open(
+        conversation.follower = await Follower.open(
             accepted.task,
             after=accepted.number,
-            until=_settles(accepted, at_auth=at_auth),
+            until=conversation.ends,
             fresh=run is not None,
         )
     finally:
         if run is not None:  # it is ours already: whatever becomes of this request, it runs
             dispatch.carry(run)
-    is_task = bool(request.message.task_id) or not call.agent.replies_directly
-    return Conversation(accepted, follower, is_task=is_task)
+    return conversation
 
 
 def _check(request: SendMessageRequest, call: Call) -> None:

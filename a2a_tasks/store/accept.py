@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import DataError, IntegrityError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
@@ -78,7 +78,9 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
     insert = _insert_postgres if connection.vendor == "postgresql" else _insert_portable
     try:
         results = [_accepted(new, *keys) for new, keys in zip(news, insert(news), strict=True)]
-    except (DataError, IntegrityError) as fault:
+    except (OperationalError, InterfaceError):
+        raise  # the database is away: that concerns everybody
+    except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
         if len(news) == 1:
             return [fault]
         return [result for new in news for result in accept_many([new])]

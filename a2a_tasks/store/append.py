@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import DataError, IntegrityError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -87,7 +87,9 @@ def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
     """The same for the batches of many runs at once: each gets its last number, or Fenced."""
     try:
         written = _write(batches)
-    except (DataError, IntegrityError, Artifact.DoesNotExist) as fault:
+    except (OperationalError, InterfaceError):
+        raise  # the database is away: that concerns everybody
+    except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
         if len(batches) == 1:
             return [fault]
         return [result for batch in batches for result in append_many([batch])]

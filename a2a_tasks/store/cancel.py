@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -37,8 +39,11 @@ def cancel_by_key(task: int) -> values.Task:
     return _cancel(str(task), pk=task)
 
 
-def _cancel(name: str, **which: object) -> values.Task:
-    task, recorded, runs = _write(name, which)
+def _cancel(name: str, **which: Any) -> values.Task:
+    open_before = Task.objects.filter(**which).exclude(state__in=TERMINAL).exists()
+    task, recorded, runs = _write(name, which, open_before=open_before)
+    if recorded is None:
+        return view(task)
     wakeups.announce(wakeups.Committed(task.pk, recorded.number, [recorded]))
     for run in runs:
         wakeups.announce(wakeups.Stop(run))
@@ -46,11 +51,15 @@ def _cancel(name: str, **which: object) -> values.Task:
 
 
 @transaction.atomic
-def _write(name: str, which: dict[str, object]) -> tuple[Task, Recorded, list[int]]:
+def _write(
+    name: str, which: dict[str, Any], *, open_before: bool
+) -> tuple[Task, Recorded | None, list[int]]:
     task = log.locked(**which)
     if task is None:
         raise TaskNotFound(taskId=name)
     state = TaskState(task.state)
+    if state is TaskState.CANCELED and open_before:
+        return task, None, []  # somebody cancelled it at the same moment: both did (A2A 1.0 §3.1.5)
     if state in TERMINAL:
         raise TaskNotCancelable(f"The task is {state.word}", taskId=task.public_id)
     active = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])

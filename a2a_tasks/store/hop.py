@@ -7,6 +7,7 @@ docs/decisions/0001. SQLite has one writer, so it gets one thread, and nobody wa
 from __future__ import annotations
 
 import asyncio
+import select
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,11 +39,27 @@ def _executor() -> ThreadPoolExecutor:
     return _pool
 
 
+def _drop_dead_connection() -> None:
+    """An idle connection has nothing to read, unless the server has hung up: then the work gets a new one."""
+    held = connection.connection
+    if held is None or connection.vendor != "postgresql" or connection.in_atomic_block:
+        return
+    if held.closed or _readable(held.fileno()):
+        connection.close()
+
+
+def _readable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a transaction in this thread; a broken connection is dropped, so that the next one gets a new one.
 
     Raises Overloaded when the database cannot be reached.
     """
+    _drop_dead_connection()
     try:
         return work(*args, **kwargs)
     except (OperationalError, InterfaceError) as fault:

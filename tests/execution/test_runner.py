@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks.agents import AgentError, Turn, data
+from a2a_tasks.agents import AgentError, Part, Turn, data
 from a2a_tasks.caller import Scope
 from a2a_tasks.execution import dispatch
 from a2a_tasks.models import Run, RunStatus, Task
@@ -167,6 +167,11 @@ async def status_is(*expected: str, task: str = "task-1") -> bool:
     return await status(task) in expected
 
 
+def raising(fault: BaseException) -> Any:
+    """Raise, where only an expression may stand."""
+    raise fault
+
+
 class TestFailing:
     """An agent's mistake is its task's failure, at once, and its trace is nobody's but the operator's."""
 
@@ -213,6 +218,25 @@ class TestFailing:
                 id="metadata JSON cannot say",
             ),
             pytest.param(lambda turn: turn.memory.update({1: object}), id="memory with odd keys"),
+            pytest.param(lambda turn: raising(ValueError("\udcff")), id="a text no database takes"),
+            pytest.param(lambda turn: raising(ValueError("a\x00b")), id="a text with NUL"),
+            pytest.param(lambda turn: raising(AgentError("\udcff")), id="a told text nobody takes"),
+            pytest.param(lambda turn: raising(SystemExit(2)), id="an exit"),
+            pytest.param(lambda turn: raising(KeyboardInterrupt()), id="an interrupt"),
+            pytest.param(lambda turn: raising(asyncio.CancelledError()), id="a cancellation"),
+            pytest.param(lambda turn: raising(GeneratorExit()), id="a generator's exit"),
+            pytest.param(
+                lambda turn: turn.complete("x\ud800"), id="a last word that is no Unicode"
+            ),
+            pytest.param(lambda turn: turn.reject(data(object())), id="a refusal JSON cannot say"),
+            pytest.param(lambda turn: turn.artifact(), id="an artifact without parts"),
+            pytest.param(lambda turn: turn.artifact(Part()), id="a part without content"),
+            pytest.param(
+                lambda turn: turn.artifact(Part(text="x", url="https://x.example")),
+                id="a part with two contents",
+            ),
+            pytest.param(lambda turn: data({"x": [float("nan")]}), id="NaN"),
+            pytest.param(lambda turn: data(2**70), id="an integer of 70 bits"),
         ],
     )
     async def test_a_mistake_fails_the_task_at_once(self, mistake: Any) -> None:
@@ -222,7 +246,26 @@ class TestFailing:
         said, row = await self.failed(run)
         assert "interrupted" not in said
         assert (row.status, row.attempt) == (RunStatus.FAILED, 1)
-        assert "Error" in row.error
+        assert row.error.startswith("Traceback")
+
+    @pytest.mark.parametrize("fault", [StopIteration(), SystemExit(2), ValueError("\udcff")])
+    async def test_a_synchronous_agents_fault_fails_the_task_at_once(
+        self, fault: BaseException
+    ) -> None:
+        _, row = await self.failed(lambda turn: raising(fault))
+        assert (row.status, row.attempt) == (RunStatus.FAILED, 1)
+
+    async def test_one_fault_that_cannot_be_written_fails_nobody_else(self) -> None:
+        async def run(turn: Turn) -> str:
+            return raising(ValueError("\udcff")) if turn.text == "bad" else "fine"
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                texts = ["good", "bad", "good"] * 10
+                tasks = await asyncio.wait_for(asyncio.gather(*map(client.send, texts)), 20)
+        expected = ["completed", "failed", "completed"] * 10
+        assert [task.status.state.word for task in tasks] == expected
 
     async def test_words_after_the_end_are_not_heard(self) -> None:
         async def run(turn: Turn) -> AsyncIterator[Any]:

@@ -23,7 +23,7 @@ from a2a_tasks.protocol.errors import (
 )
 from a2a_tasks.protocol.lifecycle import fold
 from a2a_tasks.protocol.requests import ListTasksRequest, SendMessageRequest
-from a2a_tasks.protocol.values import Message, Part, Raw, Role
+from a2a_tasks.protocol.values import Message, Part, Raw, Role, TaskState
 from a2a_tasks.store.hop import hop
 from a2a_tasks.streaming.hub import hub
 from tests.agents_under_test import playing
@@ -290,6 +290,28 @@ class TestDirectMessages:
             await until(lambda: client.states(task.id))
             stream_end = await asyncio.wait_for(ended(client, task.id), 10)
             assert stream_end == "completed"
+
+    async def test_who_was_told_of_a_task_is_told_of_its_end(self, settings: Any) -> None:
+        """The late Message is the task's closing word: for who waits, who streams and who reads."""
+        settings.A2A_FIRST_WORD_SECONDS = 0.1
+        go = asyncio.Event()
+
+        async def slow(turn: Turn) -> Any:
+            await go.wait()
+            return turn.reply("late")
+
+        with playing(slow, replies_directly=True) as agent:
+            client = Client(agent)
+            waiting = asyncio.create_task(client.send("hello"))
+            stream = await client.stream("hello")  # the host has given up waiting for a first word
+            assert not isinstance(stream.first, Raw)
+            go.set()
+            events = await asyncio.wait_for(listened(stream), 10)
+            assert [event.state for event in events][-1] is TaskState.COMPLETED
+            assert '"late"' in events[-1].body
+            task = await asyncio.wait_for(waiting, 10)
+            assert task.status.state is TaskState.COMPLETED
+            assert task == await client.get(task.id)
 
 
 async def ended(client: Client, task: str) -> str:

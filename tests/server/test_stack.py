@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.core.management.base import CommandError
 
+from a2a_tasks.agents import registry
 from a2a_tasks.management.commands import stack
 from a2a_tasks.management.commands.serve import Address
 from a2a_tasks.management.commands.stack import Program, Supervisor, stack_environ
@@ -125,3 +126,12 @@ def supervised(
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE))
     return said
+
+
+def test_workers_consume_the_queues_that_agents_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        queue = "slow"
+
+    monkeypatch.setattr(registry, "agents", lambda: [Slow()])
+    assert stack.queues() == ["agents", "slow"]
+    assert "agents,slow" in stack.workers(1)[0].command

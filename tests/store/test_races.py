@@ -81,6 +81,15 @@ class TestRaces:
             assert found(f"task-{n}").last_event == (3 if wrote == 2 else 2)
             consistent(f"task-{n}")
 
+    def test_two_cancels_both_get_the_canceled_task(self) -> None:
+        for n in range(ROUNDS):
+            held(f"task-{n}")
+            once = partial(cancel.cancel, ALICE, f"task-{n}")
+            views = race(once, once, losers=[TaskNotCancelable])
+            assert any(not isinstance(view, Exception) for view in views)
+            assert found(f"task-{n}").last_event == 2, "and one event"
+            consistent(f"task-{n}")
+
     def test_cancel_and_the_end(self) -> None:
         for n in range(ROUNDS):
             pen = Pen(held(f"task-{n}"))

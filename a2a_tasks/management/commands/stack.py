@@ -20,6 +20,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from a2a_tasks.agents import registry
 from a2a_tasks.conf import conf
 from a2a_tasks.management.commands.serve import Address, add_serving_arguments, asked_address
 from a2a_tasks.management.commands.up import migrate
@@ -120,6 +121,11 @@ def web(address: Address, count: int, server: str) -> list[Program]:
     return [Program(f"web.{n}", (*serve, "--port", str(port))) for n, port in enumerate(ports, 1)]
 
 
+def queues() -> list[str]:
+    """The queues that the agents of this host name, and the one of the host's own jobs."""
+    return sorted({"agents", *(agent.queue for agent in registry.agents())})
+
+
 def workers(count: int) -> list[Program]:
     """`count` Celery workers; threads, since one worker's loop carries hundreds of agents."""
     options = (
@@ -130,7 +136,7 @@ def workers(count: int) -> list[Program]:
         "--without-gossip",
         "--without-mingle",
         "-Q",
-        "agents",
+        ",".join(queues()),
         "-l",
         "INFO",
     )
