@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core import signing
 from django.db import connection
@@ -138,9 +138,29 @@ def _still(which: QuerySet[Task]) -> Found | None:
     return None
 
 
+class _Row(NamedTuple):
+    """What of a task's row a client sees. Pages are read as these: a model instance costs ten times as much."""
+
+    pk: int
+    public_id: str
+    context_id: str
+    state: str
+    status_at: datetime.datetime
+    status_message: str
+    metadata: str
+
+    @classmethod
+    def of(cls, tasks: QuerySet[Task]) -> list[_Row]:
+        """The rows of a query."""
+        columns = ("pk", "public_id", "context__public_id", *cls._fields[3:])
+        return [cls(*row) for row in tasks.values_list(*columns)]
+
+
 def view(task: Task) -> values.Task:
     """The whole value of a row whose context is loaded."""
-    return _views([task], history=True, artifacts=True)[0]
+    said = (task.state, task.status_at, task.status_message, task.metadata)
+    row = _Row(task.pk, task.public_id, task.context.public_id, *said)
+    return _views([row], history=True, artifacts=True)[0]
 
 
 def _histories(tasks: Collection[int]) -> dict[int, list[Raw]]:
@@ -167,14 +187,14 @@ def _artifacts(tasks: Collection[int]) -> dict[int, list[bytes]]:
     return {task: list(texts.values()) for task, texts in found.items()}
 
 
-def _views(tasks: list[Task], *, history: bool, artifacts: bool) -> list[values.Task]:
+def _views(tasks: list[_Row], *, history: bool, artifacts: bool) -> list[values.Task]:
     keys = [task.pk for task in tasks]
     histories = _histories(keys) if history else {}
     results = _artifacts(keys) if artifacts else {}
     return [
         values.Task(
             id=task.public_id,
-            context_id=task.context.public_id,
+            context_id=task.context_id,
             status=status_of(TaskState(task.state), task.status_at, task.status_message),
             history=histories.get(task.pk) or UNSET,
             artifacts=[Raw(text) for text in results.get(task.pk, ())] or UNSET,
@@ -201,8 +221,8 @@ def reveal(task: int) -> None:
 def references(scope: Scope, public_ids: Collection[str]) -> list[values.Task]:
     """The tasks a message refers to, as far as they are this scope's; others are ignored (A2A 1.0 §3.4)."""
     wanted = [public_id for public_id in public_ids if "\x00" not in public_id]
-    tasks = _scoped(scope).filter(public_id__in=wanted).select_related("context")
-    return _views(list(tasks), history=True, artifacts=True)
+    tasks = _scoped(scope).filter(public_id__in=wanted)
+    return _views(_Row.of(tasks), history=True, artifacts=True)
 
 
 def _scoped(scope: Scope) -> QuerySet[Task]:
@@ -229,10 +249,10 @@ def list_tasks(scope: Scope, request: ListTasksRequest) -> TaskPage:
     if "\x00" in (request.context_id or ""):
         return TaskPage(tasks=[], next_page_token="", page_size=request.page_size, total_size=0)
     matching, everything = _matching(scope, request)
-    rows = list(
-        _after(matching, scope, request.page_token)
-        .select_related("context")
-        .order_by("-status_at", "-id")[: request.page_size + 1]
+    rows = _Row.of(
+        _after(matching, scope, request.page_token).order_by("-status_at", "-id")[
+            : request.page_size + 1
+        ]
     )
     page = rows[: request.page_size]
     more = len(rows) > request.page_size
@@ -244,7 +264,7 @@ def list_tasks(scope: Scope, request: ListTasksRequest) -> TaskPage:
     )
 
 
-def _listed(page: list[Task], request: ListTasksRequest) -> list[values.Task]:
+def _listed(page: list[_Row], request: ListTasksRequest) -> list[values.Task]:
     views = _views(page, history=bool(request.history_length), artifacts=request.include_artifacts)
     return [_trimmed(view, request) for view in views]
 
@@ -262,7 +282,7 @@ def _salt(scope: Scope) -> str:
     return f"a2a.page/{scope.tenant}/{scope.owner}/{scope.agent}"
 
 
-def _token(scope: Scope, last: Task) -> str:
+def _token(scope: Scope, last: _Row) -> str:
     return signing.dumps([last.status_at.isoformat(), last.pk], salt=_salt(scope), compress=False)
 
 
