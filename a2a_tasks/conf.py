@@ -62,7 +62,7 @@ class HostSettings:
     #: Threads for synchronous agents.
     AGENT_THREADS: int = 16
     #: Threads, each with one database connection, for the store's transactions (SQLite uses one).
-    STORE_THREADS: int = 16
+    STORE_THREADS: int = 8
     #: Prepare the hot statements on PostgreSQL; 0 behind poolers that cannot carry prepared statements.
     PREPARE: bool = True
     #: Longest a client waits for the first word of an agent that may answer directly; then it gets a Task.

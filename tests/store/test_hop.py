@@ -20,9 +20,9 @@ def ask() -> int:
 
 
 def end(pids: list[int]) -> None:
-    """Have the server hang up on these."""
+    """Have the server hang up on these, and wait until it has (a minute at most)."""
     with connection.cursor() as cursor:
-        cursor.execute("select pg_terminate_backend(pid) from unnest(%s) as pid", [pids])
+        cursor.execute("select pg_terminate_backend(pid, 60000) from unnest(%s) as pid", [pids])
 
 
 @pytest.mark.django_db(transaction=True)
