@@ -64,7 +64,7 @@ def stack_environ(asked: Mapping[str, str]) -> dict[str, str]:
     return {
         "DATABASE_URL": postgres.url,
         "REDIS_URL": broker.url,
-        "CELERY_BROKER_URL": asked.get("CELERY_BROKER_URL", broker.url),
+        "CELERY_BROKER_URL": asked.get("CELERY_BROKER_URL") or broker.url,
     }
 
 
