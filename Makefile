@@ -17,9 +17,9 @@ help: ## Show this list
 
 setup: .venv/.test ## Create .venv with everything for running, testing and checking
 run: .venv/.run ## Start the host on SQLite at HOST:PORT (default 127.0.0.1:8000); no other server needed
-	@$(BIN)/python manage.py up
+	@PYTHONUNBUFFERED=1 $(BIN)/python manage.py up
 stack: .venv/.run ## Start web, worker and beat against DATABASE_URL, REDIS_URL and CELERY_BROKER_URL
-	@$(BIN)/python manage.py stack
+	@PYTHONUNBUFFERED=1 $(BIN)/python manage.py stack
 
 test: test-fast test-stack ## Run every test: on SQLite, then on PostgreSQL + Redis + a Celery worker
 test-fast: .venv/.test ## Run the tests on SQLite in one process; ARGS go to pytest
