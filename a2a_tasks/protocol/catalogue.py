@@ -60,6 +60,8 @@ DELETE_PUSH_CONFIG = Operation(
 GET_EXTENDED_AGENT_CARD = Operation(
     name="GetExtendedAgentCard", verb="GET", path="extendedAgentCard"
 )
+#: The public card, where it is an operation (seed-0: `agent/getCard`); everywhere else it is a page.
+GET_AGENT_CARD = Operation(name="GetAgentCard", verb="GET", path=".well-known/agent-card.json")
 
 OPERATIONS: tuple[Operation, ...] = (
     SEND_MESSAGE,
@@ -74,4 +76,4 @@ OPERATIONS: tuple[Operation, ...] = (
     DELETE_PUSH_CONFIG,
     GET_EXTENDED_AGENT_CARD,
 )
-BY_NAME = {operation.name: operation for operation in OPERATIONS}
+BY_NAME = {operation.name: operation for operation in (*OPERATIONS, GET_AGENT_CARD)}

@@ -150,6 +150,10 @@ class InvalidParams(RequestError):
         return [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}]
 
 
+class ContextMismatch(InvalidParams):
+    """The message names a context that is not its task's (A2A 1.0 §3.4.3)."""
+
+
 class ProtocolError(A2AError):
     """An error the protocol names (A2A 1.0 §3.3.2)."""
 
@@ -185,6 +189,10 @@ class UnsupportedOperation(ProtocolError):
     """The agent, or the state of the task, does not allow this."""
 
     code, reason, title = -32004, "UNSUPPORTED_OPERATION", "This operation is not supported"
+
+
+class TaskEnded(UnsupportedOperation):
+    """A message for a task that has ended (A2A 1.0 §3.1.1); the older dialects call it invalid parameters."""
 
 
 class ContentTypeNotSupported(ProtocolError):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from a2a_tasks.protocol.values import Message, TaskState
+from a2a_tasks.protocol.values import Message, PushConfig, TaskState
 
 MAX_PAGE, DEFAULT_PAGE = 100, 50
 
@@ -21,8 +21,17 @@ class SendMessageRequest:
     #: None = all of it.
     history_length: int | None = None
     return_immediately: bool = False
-    push_config: Mapping[str, Any] | None = None
+    #: To be stored with the task, before anything happens to it.
+    push_config: PushConfig | None = None
     metadata: Mapping[str, Any] | None = None
+    #: The id the client names the task by, whether it exists or not (the oldest dialects); else the host names it.
+    named: str = ""
+    #: An ended task is begun anew under its id instead of refusing the message.
+    reopen: bool = False
+    #: The answer must be a task: the dialect has no direct Message.
+    wants_task: bool = False
+    #: States at which a stream of this message ends although the task goes on.
+    pauses: frozenset[TaskState] = frozenset({TaskState.INPUT_REQUIRED})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +64,8 @@ class CancelTaskRequest:
     id: str
     tenant: str = ""
     metadata: Mapping[str, Any] | None = None
+    #: A task that has ended is returned as it is instead of refused (seed-0).
+    lenient: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,18 +74,49 @@ class SubscribeToTaskRequest:
 
     id: str
     tenant: str = ""
+    #: A task that has ended is shown as it is instead of refused (before 1.0).
+    lenient: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PushConfigRequest:
-    """The four push notification operations (§3.1.7 to §3.1.10)."""
+class CreatePushConfigRequest:
+    """CreateTaskPushNotificationConfig (§3.1.7). `config` says for which task; its id may be empty."""
+
+    config: PushConfig
+    tenant: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GetPushConfigRequest:
+    """GetTaskPushNotificationConfig (§3.1.8). An empty id means the task's only, or oldest, config."""
 
     task_id: str
     id: str = ""
     tenant: str = ""
-    config: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListPushConfigsRequest:
+    """ListTaskPushNotificationConfigs (§3.1.9)."""
+
+    task_id: str
+    tenant: str = ""
     page_size: int = DEFAULT_PAGE
     page_token: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeletePushConfigRequest:
+    """DeleteTaskPushNotificationConfig (§3.1.10)."""
+
+    task_id: str
+    id: str
+    tenant: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GetAgentCardRequest:
+    """The public card, where a dialect asks for it as an operation (seed-0)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +132,10 @@ Request = (
     | ListTasksRequest
     | CancelTaskRequest
     | SubscribeToTaskRequest
-    | PushConfigRequest
+    | CreatePushConfigRequest
+    | GetPushConfigRequest
+    | ListPushConfigsRequest
+    | DeletePushConfigRequest
+    | GetAgentCardRequest
     | GetExtendedAgentCardRequest
 )

@@ -19,6 +19,8 @@ __all__ = [
     "ArtifactUpdate",
     "Message",
     "Part",
+    "PushConfig",
+    "PushConfigPage",
     "Raw",
     "Role",
     "Task",
@@ -130,6 +132,32 @@ class TaskPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     next_page_token: str
     page_size: int
     total_size: int
+
+
+class PushConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and how to tell somebody of a task's events (A2A 1.0 §4.3.1), with what the older dialects add."""
+
+    url: str
+    id: str = ""
+    task_id: str = ""
+    tenant: str = ""
+    #: Sent along with each notification, so that its receiver knows it; a secret.
+    token: str = ""
+    #: Authentication schemes; A2A 1.0 knows one, the older dialects list several.
+    schemes: tuple[str, ...] = ()
+    #: For the scheme; a secret.
+    credentials: str = ""
+    #: Headers to send as they are (seed-0); secrets.
+    headers: Mapping[str, str] = {}
+    #: Code of the dialect that registered it; its notifications are written in it.
+    dialect: str = ""
+
+
+class PushConfigPage(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of ListTaskPushNotificationConfigs (A2A 1.0 §3.1.9)."""
+
+    configs: list[PushConfig]
+    next_page_token: str = ""
 
 
 #: A copy of a value with other members.

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
 from a2a_tasks.models import Context, Run, RunStatus, Task
-from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound, UnsupportedOperation
+from a2a_tasks.protocol.errors import ContextMismatch, TaskEnded, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import TaskState
@@ -25,7 +25,7 @@ __all__ = ["reply"]
 def reply(new: NewTask) -> Accepted:
     """Write a message to the task `new.id`; an empty `new.context_id` means the task's own.
 
-    Raises TaskNotFound, UnsupportedOperation (the task has ended), InvalidParams (another context).
+    Raises TaskNotFound, TaskEnded, ContextMismatch.
     """
     accepted, recorded = _write(new)
     if accepted.assignment is None:
@@ -76,9 +76,9 @@ def _refuse(task: Task | None, new: NewTask) -> None:
     if task is None:
         raise TaskNotFound(taskId=new.id)
     if new.context_id and new.context_id != task.context.public_id:
-        raise InvalidParams.field("message.contextId", "is not the context of the task")
+        raise ContextMismatch.field("message.contextId", "is not the context of the task")
     if TaskState(task.state) in TERMINAL:
-        raise UnsupportedOperation(f"The task is {TaskState(task.state).word}", taskId=new.id)
+        raise TaskEnded(f"The task is {TaskState(task.state).word}", taskId=new.id)
 
 
 def _assignment(task: Task, run: Run, new: NewTask) -> Assignment | None:

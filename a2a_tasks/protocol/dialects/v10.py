@@ -21,10 +21,13 @@ from a2a_tasks.protocol.requests import (
     DEFAULT_PAGE,
     MAX_PAGE,
     CancelTaskRequest,
+    CreatePushConfigRequest,
+    DeletePushConfigRequest,
     GetExtendedAgentCardRequest,
+    GetPushConfigRequest,
     GetTaskRequest,
+    ListPushConfigsRequest,
     ListTasksRequest,
-    PushConfigRequest,
     Request,
     SendMessageRequest,
     SubscribeToTaskRequest,
@@ -33,6 +36,7 @@ from a2a_tasks.protocol.values import (
     UNSET,
     Message,
     Part,
+    PushConfig,
     Raw,
     Role,
     Task,
@@ -159,16 +163,15 @@ def _return_immediately(configuration: Fields) -> bool:
 def _send(fields: Fields) -> SendMessageRequest:
     message = fields.object("message", required=True)
     configuration = fields.object("configuration") or Fields({}, "", fields.violations)
-    push = configuration.struct("task_push_notification_config")
-    if push is None:
-        push = configuration.struct("push_notification_config")
+    push = configuration.object("task_push_notification_config")
+    push = push or configuration.object("push_notification_config")
     return SendMessageRequest(
         message=_message(message) if message else _NO_MESSAGE,
         tenant=_tenant(fields),
         accepted_output_modes=configuration.strings("accepted_output_modes"),
         history_length=configuration.length("history_length"),
         return_immediately=_return_immediately(configuration),
-        push_config=push,
+        push_config=_push_config(push, id_=_identifier(push, "id") or "") if push else None,
         metadata=fields.struct("metadata"),
     )
 
@@ -216,13 +219,44 @@ def _subscribe(fields: Fields) -> SubscribeToTaskRequest:
     return SubscribeToTaskRequest(id=_id(fields), tenant=_tenant(fields))
 
 
-def _push(fields: Fields) -> PushConfigRequest:
-    return PushConfigRequest(
+def _push_config(fields: Fields, task_id: str = "", id_: str = "") -> PushConfig:
+    """The flat TaskPushNotificationConfig (§4.3.1)."""
+    authentication = fields.object("authentication")
+    scheme = authentication.string("scheme") if authentication else None
+    return PushConfig(
+        url=fields.string("url", required=True) or "",
+        id=id_,
+        task_id=task_id,
+        token=fields.string("token") or "",
+        schemes=(scheme,) if scheme else (),
+        credentials=(authentication.string("credentials") if authentication else "") or "",
+        dialect="v10",
+    )
+
+
+def _create_push(fields: Fields) -> CreatePushConfigRequest:
+    config = _push_config(fields, _id(fields, "task_id"), _identifier(fields, "id") or "")
+    return CreatePushConfigRequest(config=config, tenant=_tenant(fields))
+
+
+def _get_push(fields: Fields) -> GetPushConfigRequest:
+    return GetPushConfigRequest(
+        task_id=_id(fields, "task_id"), id=_id(fields), tenant=_tenant(fields)
+    )
+
+
+def _list_push(fields: Fields) -> ListPushConfigsRequest:
+    return ListPushConfigsRequest(
         task_id=_id(fields, "task_id"),
-        id=fields.string("id") or "",
         tenant=_tenant(fields),
-        config=fields.members,
+        page_size=_page_size(fields),
         page_token=fields.string("page_token") or "",
+    )
+
+
+def _delete_push(fields: Fields) -> DeletePushConfigRequest:
+    return DeletePushConfigRequest(
+        task_id=_id(fields, "task_id"), id=_id(fields), tenant=_tenant(fields)
     )
 
 
@@ -238,10 +272,10 @@ _DECODERS: dict[str, Callable[[Fields], Request]] = {
     "ListTasks": _list,
     "CancelTask": _cancel,
     "SubscribeToTask": _subscribe,
-    "CreateTaskPushNotificationConfig": _push,
-    "GetTaskPushNotificationConfig": _push,
-    "ListTaskPushNotificationConfigs": _push,
-    "DeleteTaskPushNotificationConfig": _push,
+    "CreateTaskPushNotificationConfig": _create_push,
+    "GetTaskPushNotificationConfig": _get_push,
+    "ListTaskPushNotificationConfigs": _list_push,
+    "DeleteTaskPushNotificationConfig": _delete_push,
     "GetExtendedAgentCard": _card,
 }
 
