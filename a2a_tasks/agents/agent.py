@@ -45,6 +45,8 @@ class Agent:
     extensions: ClassVar[Sequence[Extension]] = ()
     #: May clients stream?
     streaming: ClassVar[bool] = True
+    #: May clients register webhooks? They are kept with their tasks; the host does not deliver to them yet.
+    push_notifications: ClassVar[bool] = False
     #: May `run` answer with a direct Message? The host then waits for its first word before it answers.
     replies_directly: ClassVar[bool] = False
     #: Does an authenticated caller get a fuller card from `extended_card`?

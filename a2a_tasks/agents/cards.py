@@ -58,7 +58,7 @@ def card_of(agent: Agent, base_url: str) -> dict[str, Any]:
         **_filled(documentationUrl=agent.documentation_url),
         "capabilities": {
             "streaming": agent.streaming,
-            "pushNotifications": False,
+            "pushNotifications": agent.push_notifications,
             **_filled(extensions=[_extension(extension) for extension in agent.extensions]),
             "extendedAgentCard": agent.has_extended_card,
         },

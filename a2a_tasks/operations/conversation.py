@@ -20,7 +20,7 @@ from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import UNSET, Message, Part, Raw, Task, TaskState, replace
-from a2a_tasks.store import log
+from a2a_tasks.store import companions, log
 from a2a_tasks.store.accept import accepting
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.records import Accepted, NewTask
@@ -107,7 +107,7 @@ async def converse(request: SendMessageRequest, call: Call, *, at_auth: bool) ->
 
 
 def _check(request: SendMessageRequest, call: Call) -> None:
-    if request.push_config is not None:
+    if request.push_config is not None and not call.agent.push_notifications:
         raise PushNotificationNotSupported
     if len(request.message.parts) > conf.MAX_PARTS:
         raise InvalidParams.field("message.parts", f"must have at most {conf.MAX_PARTS} parts")
@@ -155,5 +155,6 @@ def _new(request: SendMessageRequest, call: Call, task_id: str, context_id: str)
         queue=call.agent.queue,
         request=run_request(request, call.caller, call.extensions),
         is_task=not call.agent.replies_directly,
+        companions=companions.of(request, task_id, call.dialect),
         hold=dispatch.hold(call.agent.queue),
     )

@@ -75,9 +75,8 @@ def accept(new: NewTask) -> Accepted:
 
 def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
     """The same for many at once; one that cannot be written does not hinder the others."""
-    insert = _insert_postgres if connection.vendor == "postgresql" else _insert_portable
     try:
-        results = [_accepted(new, *keys) for new, keys in zip(news, insert(news), strict=True)]
+        results = [_accepted(new, *keys) for new, keys in zip(news, _insert(news), strict=True)]
     except (OperationalError, InterfaceError):
         raise  # the database is away: that concerns everybody
     except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
@@ -114,6 +113,17 @@ def _columns(news: Sequence[NewTask]) -> dict[str, list[Any]]:
         "worker": [hold.worker if hold else "" for hold in holds],
         "lease": [hold.lease_seconds if hold else 0.0 for hold in holds],
     }
+
+
+def _insert(news: Sequence[NewTask]) -> list[tuple[int, int]]:
+    insert = _insert_postgres if connection.vendor == "postgresql" else _insert_portable
+    if not any(new.companions for new in news):
+        return insert(news)
+    with transaction.atomic():
+        keys = insert(news)
+        for new, (task, _) in zip(news, keys, strict=True):
+            new.accompany(task)
+    return keys
 
 
 def _insert_postgres(news: Sequence[NewTask]) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from a2a_tasks.caller import Scope
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus
+from a2a_tasks.store.companions import Companion
 
 __all__ = [
     "Accepted",
@@ -57,6 +58,13 @@ class NewTask:
     #: False if the agent may answer with a direct Message.
     is_task: bool = True
     hold: Hold | None = None
+    #: What other apps keep beside the task, written in the same transaction.
+    companions: tuple[Companion, ...] = ()
+
+    def accompany(self, task: int) -> None:
+        """Write what belongs beside the task with this primary key; call it inside the accepting transaction."""
+        for write in self.companions:
+            write(task)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

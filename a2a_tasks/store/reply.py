@@ -55,6 +55,7 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     if busy:
         new = replace(new, hold=None)  # its turn comes after the runs before it
     run = create_run(task.pk, number, new)
+    new.accompany(task.pk)
     if new.hold:
         Task.objects.filter(pk=task.pk).update(run_token=new.hold.token)
     accepted = Accepted(

@@ -1,0 +1,46 @@
+"""What other apps keep beside a task, written in the task's own transaction: all of it is there, or none.
+
+This app knows nothing of them; each registers itself when it is loaded (`AppConfig.ready`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from a2a_tasks.protocol.requests import SendMessageRequest
+
+__all__ = ["Companion", "Make", "Move", "of", "on_succession", "register", "succeed"]
+
+#: Writes beside the task with this primary key. What it raises undoes the message it came with.
+Companion = Callable[[int], None]
+#: From a request, the public id of its task and the code of its dialect: what is to be written, or None.
+Make = Callable[[SendMessageRequest, str, str], Companion | None]
+#: Takes what is kept beside one task, by its primary key, to the task that succeeds it.
+Move = Callable[[int, int], None]
+
+_makes: list[Make] = []
+_moves: list[Move] = []
+
+
+def register(make: Make) -> None:
+    """Have `make` asked for each message what to write beside its task; it may refuse with an A2AError."""
+    if make not in _makes:
+        _makes.append(make)
+
+
+def of(request: SendMessageRequest, task_id: str, dialect: str) -> tuple[Companion, ...]:
+    """Everything to be written beside the task of this message."""
+    made = (make(request, task_id, dialect) for make in _makes)
+    return tuple(companion for companion in made if companion is not None)
+
+
+def on_succession(move: Move) -> None:
+    """Have `move` called in the transaction in which a new task takes over the id of an ended one."""
+    if move not in _moves:
+        _moves.append(move)
+
+
+def succeed(old: int, new: int) -> None:
+    """Take to task `new` what is kept beside task `old`. Called inside the transaction that makes `new`."""
+    for move in _moves:
+        move(old, new)
