@@ -1,6 +1,6 @@
 """The protocol's ASGI application: from a path to an agent and a binding.
 
-/.well-known/agent-card.json             card of the default agent
+/.well-known/agent-card.json, agent.json card of the default agent
 /agents/                                 the cards of all agents
 /agents/<slug>/                          JSON-RPC by POST; HTTP+JSON routes below
 /agents/<slug>/.well-known/agent-card.json
@@ -22,12 +22,13 @@ from a2a_tasks.conf import conf
 from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.dialects import SUPPORTED_VERSIONS
 from a2a_tasks.protocol.errors import MethodNotFound
+from a2a_tasks.protocol.mounts import split
 
 __all__ = ["Application"]
 
 #: What names a version after `a2a/`; anything else there is a route or a tenant.
 VERSION = re.compile(r"v?\d")
-CARD = [".well-known", "agent-card.json"]
+CARDS = ([".well-known", "agent-card.json"], [".well-known", "agent.json"])
 
 
 class Application:
@@ -49,7 +50,12 @@ class Application:
             return
         slug = segments[1] if segments[0] == "agents" else str(conf.DEFAULT_AGENT)
         agent = registry.find(slug)
-        below = _below_mount(segments[2:] if segments[0] == "agents" else segments)
+        path = segments[2:] if segments[0] == "agents" else segments
+        mount, document = split(path)
+        if agent is not None and document in CARDS:
+            await serve_card(request, send, agent, mount, document[1])
+            return
+        below = _below_mount(path)
         if agent is None or below is None:
             error = MethodNotFound("There is nothing at this path")
             await respond(send, error.http_status, rest.error_body(error))
@@ -61,8 +67,6 @@ class Application:
     ) -> None:
         if not below:
             await serve_jsonrpc(request, send, agent, self._table)
-        elif below == CARD:
-            await serve_card(request, send, agent)
         else:
             await serve_rest(request, send, agent, self._table, below)
 

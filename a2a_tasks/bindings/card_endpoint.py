@@ -14,6 +14,7 @@ from a2a_tasks.bindings.http import Headers, Request, Send, respond
 from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.errors import MethodNotAllowed
 from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.mounts import Mount
 
 __all__ = ["serve_card", "serve_catalogue"]
 
@@ -33,7 +34,7 @@ def _unchanged(request: Request, etag: bytes) -> bool:
     return etag.decode() in known or known == ["*"]
 
 
-async def serve_card(request: Request, send: Send, agent: Agent) -> None:
+async def serve_card(request: Request, send: Send, agent: Agent, mount: Mount, name: str) -> None:
     """The public card of an agent; 304 for a client that has it."""
     try:
         if request.method not in {"GET", "HEAD"}:
