@@ -79,6 +79,10 @@ class HostSettings:
     MAX_JSON_DEPTH: int = 64
     #: Most parts in a message.
     MAX_PARTS: int = 100
+    #: Most webhooks registered for one task.
+    MAX_PUSH_CONFIGS: int = 16
+    #: Fernet keys for secrets at rest, newest first, separated by commas; empty = made from `SECRET_KEY`.
+    SECRET_KEYS: str = ""
     #: Events of one task kept in memory by a process for its followers.
     FEED_EVENTS: int = 1024
     #: PascalCase methods without `A2A-Version: 1.0` are refused (A2A 1.0 §3.6.2 to the letter).

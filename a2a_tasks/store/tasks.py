@@ -28,6 +28,7 @@ __all__ = [
     "Found",
     "find",
     "finding",
+    "key_of",
     "list_tasks",
     "open_artifacts",
     "references",
@@ -83,6 +84,19 @@ def _finding(keys: list[Key]) -> list[Found | Exception | None]:
 
 #: `await finding((scope, id))`: find, together with whatever else is being looked up.
 finding = Group(_finding)
+
+
+def key_of(scope: Scope, public_id: str, *, lock: bool = False) -> int | None:
+    """The primary key of a task this scope may see, for apps that keep something beside it.
+
+    `lock`: nobody changes the task before the transaction ends; others may still point at it.
+    """
+    if "\x00" in public_id:
+        return None
+    tasks = _scoped(scope).filter(public_id=public_id)
+    if lock:
+        tasks = tasks.select_for_update(no_key=True)
+    return tasks.values_list("pk", flat=True).first()
 
 
 def _find_postgres(keys: Sequence[Key]) -> dict[Key, Found]:
