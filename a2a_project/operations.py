@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from a2a_push.operations import not_supported
+from a2a_push.operations.push_configs import (
+    create_push_config,
+    delete_push_config,
+    get_push_config,
+    list_push_configs,
+)
 from a2a_tasks.operations.cancel_task import cancel_task
 from a2a_tasks.operations.get_extended_agent_card import get_extended_agent_card
 from a2a_tasks.operations.get_task import get_task
@@ -26,9 +31,9 @@ TABLE: Mapping[str, Callable[[Any, Any], Awaitable[Any]]] = {
     "ListTasks": list_tasks,
     "CancelTask": cancel_task,
     "SubscribeToTask": subscribe_to_task,
-    "CreateTaskPushNotificationConfig": not_supported,
-    "GetTaskPushNotificationConfig": not_supported,
-    "ListTaskPushNotificationConfigs": not_supported,
-    "DeleteTaskPushNotificationConfig": not_supported,
+    "CreateTaskPushNotificationConfig": create_push_config,
+    "GetTaskPushNotificationConfig": get_push_config,
+    "ListTaskPushNotificationConfigs": list_push_configs,
+    "DeleteTaskPushNotificationConfig": delete_push_config,
     "GetExtendedAgentCard": get_extended_agent_card,
 }

@@ -1,0 +1,24 @@
+"""`manage.py reseal`: seal every stored secret with the newest key, so that older keys can go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from a2a_push import store
+
+__all__ = ["Command"]
+
+
+class Command(BaseCommand):
+    """Seal secrets anew."""
+
+    help = "Seal every stored secret with the newest of A2A_SECRET_KEYS. Then older keys may be taken away."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Do it, and say how many there were."""
+        done, unreadable = store.reseal()
+        self.stdout.write(f"{done} sealed with the newest key")
+        if unreadable:
+            raise CommandError(f"{unreadable} are opened by no key: was one taken away too early?")
