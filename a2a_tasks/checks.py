@@ -49,6 +49,8 @@ def _inconsistent() -> Iterable[CheckMessage]:
         )
     if conf.RUNS not in {"auto", "local", "celery"}:
         yield Error("A2A_RUNS must be auto, local or celery", id="a2a_tasks.E012")
+    if conf.CARD_DEFAULT not in {"hybrid", "1.0", "0.3"}:
+        yield Error("A2A_CARD_DEFAULT must be hybrid, 1.0 or 0.3", id="a2a_tasks.E015")
     if conf.RUNS == "celery" and not settings.CELERY_BROKER_URL:
         yield Error("A2A_RUNS=celery needs CELERY_BROKER_URL", id="a2a_tasks.E013")
     if settings.CELERY_BROKER_URL and not settings.REDIS_URL:

@@ -87,6 +87,8 @@ class HostSettings:
     FEED_EVENTS: int = 1024
     #: PascalCase methods without `A2A-Version: 1.0` are refused (A2A 1.0 §3.6.2 to the letter).
     STRICT_VERSION: bool = False
+    #: The card at `/.well-known/agent-card.json` for who names no version: "hybrid" (1.0 and 0.3 in one), "1.0" or "0.3".
+    CARD_DEFAULT: str = "hybrid"
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -6,8 +6,21 @@ from typing import Any
 
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.skill import Extension, Skill
+from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
-__all__ = ["card_of"]
+__all__ = ["card_of", "url_of"]
+
+#: What every agent is reached by, the preferred one first: dialect, its A2A-Version, binding. The seed's dialect has
+#: no version, and clients of the draft read the draft's own card.
+INTERFACES = (
+    ("v10", "1.0", "JSONRPC"),
+    ("v10", "1.0", "HTTP+JSON"),
+    ("v03", "0.3", "JSONRPC"),
+    ("v03", "0.3", "HTTP+JSON"),
+    ("v02", "0.2", "JSONRPC"),
+    ("v01", "0.1", "JSONRPC"),
+    ("v00", "0.0", "JSONRPC"),
+)
 
 
 def _filled(**members: Any) -> dict[str, Any]:
@@ -36,16 +49,27 @@ def _extension(extension: Extension) -> dict[str, Any]:
     return {"uri": extension.uri, **said, **({"required": True} if extension.required else {})}
 
 
+def url_of(agent: Agent, base_url: str, mount: Mount) -> str:
+    """Where an agent is mounted, as it is written in cards: without a slash at its end."""
+    return f"{base_url}/agents/{agent.slug}/{mount.path}"
+
+
 def _interfaces(agent: Agent, base_url: str) -> list[dict[str, str]]:
-    url = f"{base_url}/agents/{agent.slug}/a2a/1.0"
     return [
-        {"url": url, "protocolBinding": binding, "protocolVersion": "1.0"}
-        for binding in ("JSONRPC", "HTTP+JSON")
+        {
+            "url": url_of(agent, base_url, MOUNTS[dialect]),
+            "protocolBinding": binding,
+            "protocolVersion": version,
+        }
+        for dialect, version, binding in INTERFACES
     ]
 
 
 def card_of(agent: Agent, base_url: str) -> dict[str, Any]:
-    """The public card, in the order of the specification. `base_url` has no slash at its end."""
+    """The public card, in the order of the specification. `base_url` has no slash at its end.
+
+    Cards of other dialects are made from this one (`a2a_tasks/protocol/dialects/cards.py`).
+    """
     provider = agent.provider
     return {
         "name": agent.name,

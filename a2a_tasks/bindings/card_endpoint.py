@@ -1,31 +1,84 @@
-"""Agent cards over HTTP (A2A 1.0 §8): public, cacheable, validated by ETag."""
+"""Agent cards over HTTP (A2A 1.0 §8): public, cacheable, validated by ETag, in the dialect of whoever asks.
+
+A pinned mount has the card of its dialect, by either name. Elsewhere `agent-card.json` follows A2A-Version, and
+`agent.json`, the older name, has a card that readers of 0.0, 0.1 and 0.2 understand.
+"""
 
 from __future__ import annotations
 
 import email.utils
 import functools
 import hashlib
+import re
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from a2a_tasks.agents import Agent
-from a2a_tasks.agents.cards import card_of
+from a2a_tasks.agents.cards import card_of, url_of
 from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import Headers, Request, Send, respond
+from a2a_tasks.conf import conf
 from a2a_tasks.protocol import rest
-from a2a_tasks.protocol.errors import MethodNotAllowed
+from a2a_tasks.protocol.dialects import cards
+from a2a_tasks.protocol.errors import MethodNotAllowed, VersionNotSupported
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.mounts import Mount
+from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
 
 __all__ = ["serve_card", "serve_catalogue"]
 
 #: Cards change with a deploy, and a deploy starts a process.
 LAST_MODIFIED = email.utils.formatdate(time.time(), usegmt=True).encode()
 MAX_AGE = b"public, max-age=60"
+VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")
+
+#: By form: how it is made of the host's own card, and the mount whose URL stands in it.
+FORMS: Mapping[str, tuple[Callable[[Mapping[str, Any], str], dict[str, Any]], Mount]] = {
+    "s0": (cards.oldest, MOUNTS["s0"]),
+    "v00": (cards.oldest, MOUNTS["v00"]),
+    "v01": (cards.oldest, MOUNTS["v01"]),
+    "v02": (cards.v02, MOUNTS["v02"]),
+    "v03": (cards.v03, MOUNTS["v03"]),
+    "dr": (cards.draft, MOUNTS["dr"]),
+    "v10": (lambda card, _: cards.final(card), MOUNTS["v10"]),
+    "hybrid": (cards.hybrid, MOUNTS["v03"]),
+    "legacy": (cards.legacy, DETECTING),
+}
+#: A2A-Version, and what A2A_CARD_DEFAULT may be, to the form.
+VERSIONS = {"1.0": "v10", "0.3": "v03", "0.2": "v02", "0.1": "v01", "0.0": "v00"}
+DEFAULTS = {"hybrid": "hybrid", "1.0": "v10", "0.3": "v03"}
 
 
-@functools.lru_cache(maxsize=256)
-def _card(agent: Agent, base_url: str) -> tuple[bytes, bytes]:
-    body = write(card_of(agent, base_url))
+def _asked(request: Request) -> str:
+    """The A2A-Version asked for, without its patch number; empty if none is. Raises VersionNotSupported."""
+    said = (request.header("a2a-version").strip(), request.query_value("A2A-Version").strip())
+    asked = [text for text in said if text]
+    read = {match[1] if (match := VERSION.fullmatch(text)) else "" for text in asked}
+    if len(read) > 1 or not read <= VERSIONS.keys():
+        raise _unsupported(asked[0])
+    return "".join(read)
+
+
+def _unsupported(version: str) -> VersionNotSupported:
+    return VersionNotSupported(requestedVersion=version, supportedVersions=",".join(VERSIONS))
+
+
+def _form(request: Request, mount: Mount, name: str) -> str:
+    """Which form of the card this request is for. Raises VersionNotSupported."""
+    version = _asked(request)
+    if mount.dialect:
+        if version and version not in mount.admits:
+            raise _unsupported(version)
+        return mount.dialect
+    if name == "agent.json":
+        return "legacy"
+    return VERSIONS[version] if version else DEFAULTS[conf.CARD_DEFAULT]
+
+
+@functools.lru_cache(maxsize=1024)
+def _card(agent: Agent, base_url: str, form: str) -> tuple[bytes, bytes]:
+    made, mount = FORMS[form]
+    body = write(made(card_of(agent, base_url), url_of(agent, base_url, mount)))
     return body, b'"' + hashlib.sha256(body).hexdigest()[:32].encode() + b'"'
 
 
@@ -35,14 +88,16 @@ def _unchanged(request: Request, etag: bytes) -> bool:
 
 
 async def serve_card(request: Request, send: Send, agent: Agent, mount: Mount, name: str) -> None:
-    """The public card of an agent; 304 for a client that has it."""
+    """The public card of an agent, `name` as it was asked for; 304 for a client that has it."""
+    head = request.method == "HEAD"
     try:
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed(allow="GET, HEAD")
-        body, etag = _card(agent, request.base_url)
+        body, etag = _card(agent, request.base_url, _form(request, mount, name))
     except Exception as fault:  # noqa: BLE001
         error = told(fault)
-        await respond(send, error.http_status, rest.error_body(error), headers_of(error))
+        body = rest.error_body(error)
+        await respond(send, error.http_status, body, headers_of(error), head=head)
         return
     headers: Headers = [
         (b"etag", etag),
@@ -53,7 +108,7 @@ async def serve_card(request: Request, send: Send, agent: Agent, mount: Mount, n
     if _unchanged(request, etag):
         await respond(send, 304, b"", headers)
     else:
-        await respond(send, 200, body, headers, head=request.method == "HEAD")
+        await respond(send, 200, body, headers, head=head)
 
 
 async def serve_catalogue(request: Request, send: Send, agents: list[Agent]) -> None:
