@@ -1,0 +1,205 @@
+"""Requirements that no other test holds, each named; `docs/requirements.toml` has them all, with their tests."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from a2a_tasks.agents.emission import Chunk
+from a2a_tasks.protocol.values import Part
+from tests.bindings.client import Client
+from tests.bindings.peers import PEERS, Fault, JsonRpc, Peer, message
+from tests.bindings.puppet import Puppet
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z]*)*")
+#: Members whose content is somebody else's: its names are kept as they are.
+FOREIGN = {"metadata", "data", "params"}
+#: Every word of the proto that may be written.
+ENUMS = re.compile(r"ROLE_(?:USER|AGENT)|TASK_STATE_[A-Z_]+")
+#: What goes wrong, and how it is asked for.
+WRONG: list[tuple[str, str, dict[str, Any]]] = [
+    ("TASK_NOT_FOUND", "GetTask", {"id": "unknown"}),
+    ("TASK_NOT_FOUND", "CancelTask", {"id": "unknown"}),
+    ("TASK_NOT_FOUND", "SubscribeToTask", {"id": "unknown"}),
+    ("TASK_NOT_FOUND", "SendMessage", message(taskId="unknown")),
+    ("INVALID_PARAMS", "SendMessage", message(parts=[])),
+    ("INVALID_PARAMS", "ListTasks", {"pageSize": 0}),
+    ("UNSUPPORTED_OPERATION", "GetExtendedAgentCard", {}),
+    ("PUSH_NOTIFICATION_NOT_SUPPORTED", "ListTaskPushNotificationConfigs", {"taskId": "t"}),
+]
+
+
+def members(value: object) -> Iterator[tuple[str, object]]:
+    """Every member of a document, however deep, except in what is somebody else's."""
+    if isinstance(value, Mapping):
+        for name, member in value.items():
+            yield name, member
+            if name not in FOREIGN:
+                yield from members(member)
+    elif isinstance(value, list):
+        for item in value:
+            yield from members(item)
+
+
+async def written(peer: Peer) -> list[Any]:
+    """One answer of every kind: a stream with a status and an artifact, a task, a page, a Message, a card."""
+    async with peer.stream("SendStreamingMessage", message("chunks 2")) as stream:
+        said = await peer.items(stream)
+    id_ = said[0]["task"]["id"]
+    card = (await peer.client.get("/.well-known/agent-card.json")).json
+    return [
+        *said,
+        await peer.call("SendMessage", message("ask What?")),
+        await peer.call("SendMessage", message("message hi")),
+        await peer.call("GetTask", {"id": id_}),
+        await peer.call("ListTasks", {"includeArtifacts": True, "historyLength": 5}),
+        card,
+    ]
+
+
+class TestWhatIsWritten:
+    async def test_has_members_in_camel_case(self, peer: Peer) -> None:
+        """R-140."""
+        names = {name for name, _ in members(await written(peer))}
+        assert {"contextId", "statusUpdate", "nextPageToken", "supportedInterfaces"} <= names
+        assert [name for name in names if not CAMEL.fullmatch(name)] == []
+
+    async def test_has_enums_by_the_names_of_the_proto(self, peer: Peer) -> None:
+        """R-141."""
+        said = [value for name, value in members(await written(peer)) if name in {"role", "state"}]
+        assert {"ROLE_USER", "ROLE_AGENT", "TASK_STATE_COMPLETED"} <= {str(word) for word in said}
+        assert [word for word in said if not ENUMS.fullmatch(str(word))] == []
+
+    async def test_has_one_member_where_there_is_a_choice(self, peer: Peer) -> None:
+        """R-145."""
+        answers = await written(peer)
+        chosen = [item for item in answers if item.keys() & {"statusUpdate", "artifactUpdate"}]
+        assert chosen
+        wrapped = [*chosen, answers[0], await peer.call("SendMessage", message("echo hi"))]
+        assert [len(item) for item in wrapped] == [1] * len(wrapped)
+        parts = [
+            part
+            for name, value in members(answers)
+            if name == "parts" and isinstance(value, list)
+            for part in value
+        ]
+        assert parts
+        assert all(len(part.keys() & {"text", "raw", "url", "data"}) == 1 for part in parts)
+
+
+async def artifacts_of(peer: Peer, puppet: Puppet, *words: Chunk) -> list[dict[str, Any]]:
+    """The artifacts of a task whose agent says this; without words, two artifacts and a text."""
+    sent = asyncio.create_task(peer.at("/agents/puppet").send())
+    hand = await puppet.hand()
+    hand.say(*(words or (hand.turn.artifact("a"), hand.turn.artifact("b"), "plain text")))
+    hand.end()
+    artifacts: list[dict[str, Any]] = (await sent)["artifacts"]
+    return artifacts
+
+
+class TestArtifacts:
+    async def test_have_ids_of_their_own_within_a_task(self, peer: Peer, puppet: Puppet) -> None:
+        """R-146."""
+        artifacts = await artifacts_of(peer, puppet)
+        assert [artifact["parts"][0]["text"] for artifact in artifacts] == ["a", "b", "plain text"]
+        assert len({artifact["artifactId"] for artifact in artifacts}) == 3
+
+    async def test_of_one_id_are_one(self, peer: Peer, puppet: Puppet) -> None:
+        """R-146."""
+        words = [Chunk(artifact_id="a", parts=(Part(text=text),), last=True) for text in "xy"]
+        (artifact,) = await artifacts_of(peer, puppet, *words)
+        assert artifact == {"artifactId": "a", "parts": [{"text": "y"}]}
+
+
+class TestAnExtension:
+    async def test_of_an_artifact_arrives_as_it_was_said(self, peer: Peer, puppet: Puppet) -> None:
+        """R-087."""
+        said = Chunk(
+            artifact_id="a",
+            parts=(Part(text="x"),),
+            metadata={"urn:x:one": {"Some_Key": [1]}},
+            extensions=("urn:x:one",),
+            last=True,
+        )
+        (artifact,) = await artifacts_of(peer, puppet, said)
+        assert artifact == {
+            "artifactId": "a",
+            "parts": [{"text": "x"}],
+            "metadata": {"urn:x:one": {"Some_Key": [1]}},
+            "extensions": ["urn:x:one"],
+        }
+
+
+class TestACancelledTask:
+    @pytest.mark.parametrize("operation", ["SendMessage", "SendStreamingMessage"])
+    async def test_takes_no_message(self, peer: Peer, operation: str) -> None:
+        """R-003."""
+        task = await peer.send("ask What?")
+        await peer.call("CancelTask", {"id": task["id"]})
+        with pytest.raises(Fault) as caught:
+            await peer.call(operation, message("x", taskId=task["id"]))
+        assert caught.value.reason == "UNSUPPORTED_OPERATION"
+
+
+@pytest.mark.usefixtures("host")
+class TestBothBindings:
+    @pytest.fixture
+    def peers(self, client: Client) -> list[Peer]:
+        """A client of the demo agent over each binding."""
+        return [peer(Client(client.app, "/agents/demo")) for peer in PEERS]
+
+    async def test_tell_the_same_of_what_was_done_over_the_other(self, peers: list[Peer]) -> None:
+        """R-147, R-160."""
+        for peer in peers:
+            asked = await peer.send("ask What?", contextId="c")
+            (other,) = [found for found in peers if found is not peer]
+            answered = await other.send("Alice", taskId=asked["id"])
+            found = [await each.call("GetTask", {"id": asked["id"]}) for each in peers]
+            assert found == [answered, answered]
+            pages = [await each.call("ListTasks", {"contextId": "c"}) for each in peers]
+            assert pages[0] == pages[1]
+
+    async def test_stream_the_same_of_a_task(self, peers: list[Peer]) -> None:
+        """R-160."""
+        async with peers[0].stream("SendStreamingMessage", message("chunks 3")) as stream:
+            first, *rest = await peers[0].items(stream)
+        after = {"last-event-id": "0"}
+        for peer in peers:
+            params = {"id": first["task"]["id"]}
+            async with peer.stream("SubscribeToTask", params, after) as stream:
+                assert await peer.items(stream) == rest
+
+    @pytest.mark.parametrize(("reason", "operation", "params"), WRONG)
+    async def test_err_alike(
+        self, peers: list[Peer], reason: str, operation: str, params: dict[str, Any]
+    ) -> None:
+        """R-160, R-180, R-181."""
+        faults = []
+        for peer in peers:
+            with pytest.raises(Fault) as caught:
+                await peer.call(operation, params)
+            faults.append(caught.value)
+        assert [fault.reason for fault in faults] == [reason] * 2
+        assert len({fault.error["message"] for fault in faults}) == 1
+        assert faults[0].error["message"]
+        assert faults[0].fields == faults[1].fields
+        assert faults[0].metadata == faults[1].metadata or not faults[0].metadata
+
+
+@pytest.mark.usefixtures("host")
+class TestJsonRpc:
+    async def test_streams_whole_responses(self, client: Client) -> None:
+        """R-161."""
+        peer = JsonRpc(Client(client.app, "/agents/demo"))
+        async with peer.stream("SendStreamingMessage", message("chunks 2")) as stream:
+            events = await stream.rest()
+        assert len(events) > 3
+        for event in events:
+            assert event.data.keys() == {"jsonrpc", "id", "result"}
+            assert (event.data["jsonrpc"], event.data["id"]) == ("2.0", "q1")
