@@ -1,0 +1,358 @@
+"""What one dialect has made another reads, follows, continues and cancels: every ordered pair of wires."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from a2a_tasks.agents import Part, Turn, data, file, link, registry
+from tests.bindings.client import Client
+from tests.bindings.puppet import Puppet
+from tests.dialects.clients import (
+    WIRES,
+    ArtifactUpdate,
+    Made,
+    Piece,
+    Said,
+    StatusUpdate,
+    View,
+    Watch,
+    Wire,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+#: Messages enough for all of a test.
+ALL = 10
+NOISE = bytes(range(256))
+PDF = "https://example.com/a%20b.pdf"
+BOXED = {"data": {"value": [1, 2.5, None, True]}}
+#: Every kind of part a client may send.
+QUESTION = (
+    Piece("text", "Look: «x»\n\u2028 \U0001f600"),
+    Piece("bytes", NOISE, "image/png", "noise.png"),
+    Piece("uri", PDF, "application/pdf", "a b.pdf"),
+    Piece("bytes", b"abcd"),
+    Piece("uri", "urn:x:1"),
+    Piece("data", BOXED),
+    Piece("data", [1, {"two": 2}]),
+)
+VALUES: tuple[Any, ...] = (BOXED, {}, {"value": 1}, [1, 2], [], "x", 7, False, None)
+#: What the agent makes of it (see `results`).
+MADE = (
+    Made("notes", "notes", (Piece("text", "# Notes", "text/markdown", "notes.md"), *QUESTION[1:3])),
+    Made("page", "page", (Piece("text", "ab"), Piece("uri", "urn:x:2"), Piece("text", "c"))),
+    Made("log", "", (Piece("data", [0]), Piece("text", "end"))),
+    Made("values", "values", tuple(Piece("data", value) for value in VALUES)),
+)
+CLOSING = (Piece("text", "Done"), Piece("bytes", b"bye", "text/plain", "bye.txt"))
+EVENTS = ["working", "notes!", "page", "log", "+page", "+log!", "+page!", "values!", "completed"]
+
+
+class Open(Puppet, abstract=True):
+    """Takes whatever it is given."""
+
+    slug = "open"
+    default_input_modes = ("*/*",)
+
+
+class Replying(Open, abstract=True):
+    """May answer with a direct Message."""
+
+    slug = "replying"
+    replies_directly = True
+
+
+def hosted(agent: Puppet) -> Iterator[Puppet]:
+    """Host an agent for the length of a test."""
+    registry._found[agent.slug] = agent
+    yield agent
+    del registry._found[agent.slug]
+
+
+@pytest.fixture
+def agent(host: None) -> Iterator[Puppet]:
+    """An agent in the test's hand."""
+    yield from hosted(Open())
+
+
+@pytest.fixture
+def replying(host: None) -> Iterator[Puppet]:
+    """One that answers directly."""
+    yield from hosted(Replying())
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Whoever begins a task, and whoever meets it then."""
+
+    creator: Wire
+    reader: Wire
+
+
+@pytest.fixture
+def pair(request: pytest.FixtureRequest, client: Client) -> Pair:
+    """Two clients of the agent."""
+    creator, reader = request.param
+    return Pair(creator.of(client, "open"), reader.of(client, "open"))
+
+
+@pytest.fixture
+def creator(request: pytest.FixtureRequest, client: Client) -> Wire:
+    """A client of the agent."""
+    wire: Wire = request.param
+    return wire.of(client, "open")
+
+
+@pytest.fixture
+def readers(client: Client) -> list[Wire]:
+    """A client of every wire."""
+    return [wire.of(client, "open") for wire in WIRES]
+
+
+def pairs(readers: Iterable[Wire]) -> pytest.MarkDecorator:
+    """Run the test for every wire with each of these."""
+    found = [pytest.param((a, b), id=f"{a.name}-{b.name}") for a in WIRES for b in readers]
+    return pytest.mark.parametrize("pair", found, indirect=True)
+
+
+def creators(wires: Iterable[Wire]) -> pytest.MarkDecorator:
+    """Run the test for each of these wires."""
+    found = [pytest.param(wire, id=wire.name) for wire in wires]
+    return pytest.mark.parametrize("creator", found, indirect=True)
+
+
+OLDEST = [wire for wire in WIRES if wire.grammar.names_tasks]
+
+
+def results(turn: Turn) -> list[Any]:
+    """Several artifacts, of every kind of part; two grow in turns."""
+    page, log = turn.stream("page", description="In pieces."), turn.stream(id="log")
+    notes = Part(text="# Notes", media_type="text/markdown", filename="notes.md")
+    noise = file(NOISE, "noise.png", "image/png")
+    pdf = link(PDF, filename="a b.pdf", media_type="application/pdf")
+    return [
+        turn.artifact(notes, noise, pdf, name="notes"),
+        page.write("ab"),
+        log.write(data([0])),
+        page.write(link("urn:x:2")),
+        log.write("end", last=True),
+        page.write("c", last=True),
+        turn.artifact(*map(data, VALUES), name="values"),
+        turn.complete("Done", file(b"bye", "bye.txt", "text/plain")),
+    ]
+
+
+async def told(
+    wire: Wire,
+    agent: Puppet,
+    *question: Piece | str,
+    say: Callable[[Turn], list[Any]],
+    task: str = "",
+    context: str = "",
+) -> View:
+    """What this wire is answered when the agent says that."""
+    sending = asyncio.create_task(wire.send(*question, task=task, context=context, history=ALL))
+    hand = await agent.hand()
+    hand.say(*say(hand.turn))
+    hand.end()
+    return await sending
+
+
+def asks(*texts: str) -> tuple[Said, ...]:
+    """A history of texts of the client."""
+    return tuple(Said("user", (Piece("text", text),)) for text in texts)
+
+
+def event(item: object) -> str:
+    """An event of a stream in a word: `+page!` is the last piece of an artifact that had begun."""
+    if isinstance(item, ArtifactUpdate):
+        return "+" * item.append + item.made.id + "!" * item.last
+    assert isinstance(item, StatusUpdate)
+    return item.status.word
+
+
+def statuses(items: Iterable[object]) -> list[str]:
+    """The states a stream went through."""
+    return [item.status.word for item in items if isinstance(item, StatusUpdate)]
+
+
+class TestOfEveryPair:
+    @pairs(WIRES)
+    async def test_what_one_has_finished_the_other_reads(self, pair: Pair, agent: Puppet) -> None:
+        """Parts of every kind, up and down (dialects §9.1, §9.2); the context is the client's."""
+        sent = await told(pair.creator, agent, *QUESTION, say=results, context="ours")
+        read = await pair.reader.get(sent.id, history=ALL)
+        assert read == sent
+        assert (read.context, read.history) == ("ours", (Said("user", QUESTION),))
+        assert (read.status.word, read.status.said, read.made) == ("completed", CLOSING, MADE)
+
+    @pairs(WIRES)
+    async def test_what_one_is_asked_the_other_answers(self, pair: Pair, agent: Puppet) -> None:
+        """The stream of the send ends with the question, a subscription with the task (C-09)."""
+        async with AsyncExitStack() as stack:
+            asked = await stack.enter_async_context(pair.creator.stream("Paint it"))
+            await asked.next()
+            hand = await agent.hand()
+            followed = await self._follow(stack, pair.reader, asked.task)
+            hand.say(hand.turn.ask("Which colour?"))
+            hand.end()
+            await asked.rest()
+            assert asked.word == "input-required"
+            answered = await told(
+                pair.reader, agent, "Blue", task=asked.task, say=lambda turn: ["Painted"]
+            )
+            if followed:
+                words = statuses(await followed.rest())
+                assert words == ["input-required", "working", "completed"]
+                assert followed.folded.made == answered.made
+        read = await pair.creator.get(asked.task, history=ALL)
+        assert read == answered
+        assert (read.status.word, read.history) == ("completed", asks("Paint it", "Blue"))
+        assert [made.pieces for made in read.made] == [(Piece("text", "Painted"),)]
+
+    @staticmethod
+    async def _follow(stack: AsyncExitStack, wire: Wire, task: str) -> Watch | None:
+        if not wire.subscribes:
+            return None
+        watch = await stack.enter_async_context(wire.subscribe(task))
+        await watch.until("working")
+        return watch
+
+    @pairs(wire for wire in WIRES if wire.subscribes)
+    async def test_what_one_has_begun_the_other_follows(self, pair: Pair, agent: Puppet) -> None:
+        """Both see the same events in the same order (R-047), and what they could have read (R-016)."""
+        async with pair.creator.stream(*QUESTION, context="ours") as mine:
+            await mine.next()
+            hand = await agent.hand()
+            await mine.until("working")
+            async with pair.reader.subscribe(mine.task) as yours:
+                await yours.next()
+                assert yours.word == "working"
+                hand.say(hand.turn.working("Thinking"), *results(hand.turn))
+                hand.end()
+                ours, theirs = await mine.rest(), await yours.rest()
+        assert ours == theirs
+        assert [event(item) for item in ours] == EVENTS
+        for watch, wire in ((mine, pair.creator), (yours, pair.reader)):
+            read = await wire.get(mine.task)
+            assert watch.folded == wire.unasked(read)
+            assert read.made == MADE
+
+    @pairs(WIRES)
+    async def test_what_one_has_begun_the_other_cancels(self, pair: Pair, agent: Puppet) -> None:
+        """The open stream of the one ends with it."""
+        async with pair.creator.stream("Go on for ever") as watch:
+            await watch.next()
+            hand = await agent.hand()
+            canceled = await pair.reader.cancel(watch.task)
+            assert (canceled.id, canceled.status.word) == (watch.task, "canceled")
+            await watch.rest()
+            await hand.ended()
+        read = await pair.creator.get(watch.task)
+        assert read.status == canceled.status
+        assert watch.folded == pair.creator.unasked(read)
+
+    @pairs(WIRES)
+    async def test_a_state_one_has_no_word_for_is_told(self, pair: Pair, agent: Puppet) -> None:
+        """Dialects §9.1, P1 and P2: as another state, with a message that says which is meant."""
+        asked = await told(
+            pair.creator, agent, "Buy it", say=lambda turn: [turn.need_auth("Which token?")]
+        )
+        self._check_state(pair.creator, asked, "auth-required", "Which token?")
+        read = await pair.reader.get(asked.id)
+        self._check_state(pair.reader, read, "auth-required", "Which token?")
+        refused = await told(
+            pair.reader, agent, "None", task=asked.id, say=lambda turn: [turn.reject("No deal")]
+        )
+        self._check_state(pair.reader, refused, "rejected", "No deal")
+        read = await pair.creator.get(asked.id)
+        self._check_state(pair.creator, read, "rejected", "No deal")
+
+    @staticmethod
+    def _check_state(wire: Wire, view: View, word: str, text: str) -> None:
+        assert (view.status.word, view.status.said) == (word, (Piece("text", text),))
+        assert view.status.shown == wire.shown(word)
+
+
+class TestWhoNamesATask:
+    @creators(OLDEST)
+    async def test_is_the_client_for_all_where_it_may(
+        self, creator: Wire, readers: list[Wire], agent: Puppet
+    ) -> None:
+        """R-300."""
+        sent = await told(creator, agent, "Hello", task="my task/1", say=lambda turn: ["Hi"])
+        assert sent.id == "my task/1"
+        for reader in readers:
+            assert await reader.get("my task/1", history=ALL) == sent
+
+    @creators(wire for wire in WIRES if wire.grammar.may_leave)
+    async def test_is_else_the_host_at_once(
+        self, creator: Wire, readers: list[Wire], agent: Puppet
+    ) -> None:
+        """R-012, R-100."""
+        one, other = await creator.send("One", waits=False), await creator.send("Two", waits=False)
+        assert one.id != other.id
+        assert one.status.word in {"submitted", "working"}
+        for hand in (await agent.hand(), await agent.hand()):
+            hand.end()
+            await hand.ended()
+        async with creator.stream("Three", context=one.context) as watch:
+            await watch.next()
+            await agent.hand()
+            await watch.until("working")
+            for reader in readers:
+                read = await reader.get(watch.task, history=ALL)
+                assert (read.status.word, read.history) == ("working", asks("Three"))
+                assert read.context == one.context
+
+
+class TestAStateWithoutAMessage:
+    @creators(WIRES)
+    async def test_gets_one_where_it_has_no_word(
+        self, creator: Wire, readers: list[Wire], agent: Puppet
+    ) -> None:
+        """Decision 60: made up, to carry what is meant."""
+        asked = await told(creator, agent, "Go", say=lambda turn: [turn.need_auth()])
+        refused = await told(creator, agent, "Go", say=lambda turn: [turn.reject()])
+        for word, task in (("auth-required", asked.id), ("rejected", refused.id)):
+            for reader in readers:
+                status = (await reader.get(task)).status
+                assert (status.word, status.shown) == (word, reader.shown(word))
+                assert bool(status.said) == (status.shown != word)
+
+
+class TestADirectMessage:
+    @creators(OLDEST)
+    async def test_closes_a_task_where_there_are_only_tasks(
+        self, creator: Wire, client: Client, replying: Puppet
+    ) -> None:
+        """Dialects §9.1, P9; decision 60."""
+        sent = await told(
+            creator.of(client, "replying"), replying, "Hello", say=lambda turn: [turn.reply("Hi")]
+        )
+        assert (sent.status.word, sent.status.said) == ("completed", (Piece("text", "Hi"),))
+        for wire in WIRES:
+            assert await wire.of(client, "replying").get(sent.id, history=ALL) == sent
+
+
+class TestAnOldStream:
+    @creators(OLDEST)
+    async def test_ends_where_its_client_reads_a_question(
+        self, creator: Wire, readers: list[Wire], agent: Puppet
+    ) -> None:
+        """Decision 60: a missing credential is shown as one."""
+        async with creator.stream("Go") as watch:
+            await watch.next()
+            hand = await agent.hand()
+            hand.say(hand.turn.need_auth("Which token?"))
+            hand.end()
+            await watch.rest()
+        assert watch.word == "auth-required"
+        for reader in readers:
+            assert creator.unasked(await reader.get(watch.task)) == watch.folded
