@@ -511,7 +511,7 @@ class Wrapped(Grammar):
     states: Mapping[str, str] = {
         word: "TASK_STATE_" + word.upper().replace("-", "_") for word in WORDS
     }
-    roles = {"user": "ROLE_USER", "agent": "ROLE_AGENT"}
+    roles: Mapping[str, str] = {"user": "ROLE_USER", "agent": "ROLE_AGENT"}
     parts: Parts = FlatParts()
     kinds, finals = False, False
 

@@ -356,3 +356,18 @@ class TestAnOldStream:
         assert watch.word == "auth-required"
         for reader in readers:
             assert creator.unasked(await reader.get(watch.task)) == watch.folded
+
+
+class TestAnEndedTask:
+    @creators(OLDEST)
+    async def test_is_begun_anew_for_all_by_those_who_may(
+        self, creator: Wire, readers: list[Wire], agent: Puppet
+    ) -> None:
+        """Decision 60: whoever had made it."""
+        for maker in readers:
+            ended = await told(maker, agent, "One", say=lambda turn: ["First"])
+            again = await told(creator, agent, "Two", task=ended.id, say=lambda turn: ["Second"])
+            assert (again.id, again.context) == (ended.id, ended.context)
+            assert again.made[-1].pieces == (Piece("text", "Second"),)
+            for reader in readers:
+                assert await reader.get(ended.id, history=ALL) == again
