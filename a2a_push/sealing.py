@@ -36,7 +36,7 @@ def opened(sealed: str) -> str:
     if not sealed:
         return ""
     try:
-        return _ring().decrypt(sealed).decode()
+        return _ring().decrypt(sealed.encode()).decode()
     except InvalidToken:
         raise Unreadable from None
 
@@ -46,7 +46,7 @@ def resealed(sealed: str) -> str:
     if not sealed:
         return ""
     try:
-        return _ring().rotate(sealed).decode()
+        return _ring().rotate(sealed.encode()).decode()
     except InvalidToken:
         raise Unreadable from None
 

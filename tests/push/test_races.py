@@ -1,0 +1,98 @@
+"""Two requests at one task's webhooks: both are answered, and what is left is one of two stories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from a2a_push import store
+from a2a_push.models import PushConfig
+from a2a_tasks.protocol.errors import InvalidParams
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.reply import reply
+from tests.push.configs import config, ids
+from tests.store.world import ALICE, Pen, accepted, at_once, found, held, new
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROUNDS = 12
+
+
+def race(*works: Callable[[], object], losers: tuple[type[Exception], ...] = ()) -> list[Any]:
+    """What the sides returned; a side may also lose by one of these errors."""
+    results = at_once(*works)
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, losers):
+            raise result
+    return results
+
+
+class TestRaces:
+    def test_two_creates_of_one_id_leave_the_whole_of_one(self) -> None:
+        for n in range(ROUNDS):
+            task = accepted(f"task-{n}").task
+            one = config(task_id=f"task-{n}", url="https://one.example", token="one")
+            two = config(task_id=f"task-{n}", url="https://two.example", token="two")
+            race(*(partial(store.create, ALICE, each) for each in (one, two)))
+            ((_, kept),) = store.with_secrets(task)
+            assert kept in (one, two)
+
+    def test_creates_do_not_pass_the_most_together(self, settings: Settings) -> None:
+        settings.A2A_MAX_PUSH_CONFIGS = 2
+        for n in range(ROUNDS):
+            accepted(f"task-{n}")
+            works = (
+                partial(store.create, ALICE, config(f"c-{c}", task_id=f"task-{n}"))
+                for c in range(4)
+            )
+            results = race(*works, losers=(InvalidParams,))
+            assert sum(isinstance(result, Exception) for result in results) == 2
+            assert len(ids(f"task-{n}")) == 2
+
+    def test_create_and_delete_leave_one_or_none(self) -> None:
+        for n in range(ROUNDS):
+            accepted(f"task-{n}")
+            again = partial(store.create, ALICE, config(task_id=f"task-{n}"))
+            again()
+            race(again, partial(store.delete, ALICE, f"task-{n}", "c-1"))
+            assert ids(f"task-{n}") in (["c-1"], [])
+
+    def test_create_and_an_agent_that_speaks_do_not_hinder_each_other(self) -> None:
+        for n in range(ROUNDS):
+            pen = Pen(held(f"task-{n}"))
+            race(
+                partial(pen.state, TaskState.WORKING),
+                partial(store.create, ALICE, config(task_id=f"task-{n}")),
+            )
+            assert found(f"task-{n}").last_event == 2
+            assert ids(f"task-{n}") == ["c-1"]
+
+    def test_create_and_a_message_with_the_same_webhook_leave_one(self) -> None:
+        for n in range(ROUNDS):
+            task = accepted(f"task-{n}").task
+            whole = config(task_id=f"task-{n}")
+            beside = partial(store.put, config=whole)
+            race(
+                partial(store.create, ALICE, whole),
+                partial(reply, new(f"task-{n}", text="and?", companions=(beside,))),
+            )
+            assert [kept for _, kept in store.with_secrets(task)] == [whole]
+
+    def test_reseal_and_a_replacement_leave_the_replacement(self) -> None:
+        task = accepted().task
+        for n in range(ROUNDS):
+            store.create(ALICE, config(token="old"))
+            fresh = config(token=f"fresh-{n}")
+            race(store.reseal, partial(store.create, ALICE, fresh))
+            ((_, kept),) = store.with_secrets(task)
+            assert kept == fresh
+
+    def test_reseal_and_delete(self) -> None:
+        accepted()
+        for _ in range(ROUNDS):
+            store.create(ALICE, config())
+            race(store.reseal, partial(store.delete, ALICE, "task-1", "c-1"))
+            assert not PushConfig.objects.exists()
