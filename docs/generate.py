@@ -8,12 +8,15 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_type_hints
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
+
+import protocol_support  # noqa: E402 - beside this file
+from markdown_table import table  # noqa: E402
 
 from a2a_tasks.conf import HostSettings  # noqa: E402 - found by the line above
 from a2a_tasks.protocol import errors, lifecycle  # noqa: E402
@@ -22,12 +25,6 @@ from a2a_tasks.protocol.values import TaskState  # noqa: E402
 
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SETTING = re.compile(r"((?: *#: .*\n)+) *([A-Z_]+): ")
-
-
-def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table of Markdown."""
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def diagram() -> str:
@@ -68,13 +65,13 @@ def operations() -> str:
     return table(("JSON-RPC method", "HTTP+JSON route, below the agent", "answer"), rows)
 
 
-def tree(cls: type[errors.A2AError]) -> Iterator[type[errors.A2AError]]:
-    """The errors that are raised: the leaves below a class, and InternalError."""
-    below = cls.__subclasses__()
-    if not below:
-        yield cls
-    for sub in below:
-        yield from tree(sub)
+def kinds() -> list[type[errors.A2AError]]:
+    """The errors a client can tell apart: what stands below those have the same face, and a dialect's word at most."""
+    return [
+        errors.InternalError,
+        *errors.RequestError.__subclasses__(),
+        *errors.ProtocolError.__subclasses__(),
+    ]
 
 
 def faults() -> str:
@@ -88,7 +85,7 @@ def faults() -> str:
             f"`{error.reason}`" if error.reason else "",
             " ".join((error.__doc__ or "").split()),
         )
-        for error in tree(errors.A2AError)
+        for error in kinds()
     )
     return table(("error", "JSON-RPC", "HTTP", "status", "reason", "when"), rows)
 
@@ -111,7 +108,7 @@ def shown(default: object) -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     part.__name__: part for part in (diagram, transitions, operations, faults, settings)
-}
+} | protocol_support.PARTS
 
 
 def main(arguments: list[str]) -> int:

@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from a2a_tasks.agents.emission import Chunk
+from a2a_tasks.protocol.dialects import DIALECTS
+from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.protocol.values import Part
-from tests.bindings.client import Client
+from tests.bindings.client import Client, Response
 from tests.bindings.peers import PEERS, Fault, JsonRpc, Peer, message
 from tests.bindings.puppet import Puppet
 
@@ -147,6 +150,17 @@ class TestACancelledTask:
         assert caught.value.reason == "UNSUPPORTED_OPERATION"
 
 
+class TestAFaultOfAnAgent:
+    async def test_is_logged_for_the_operator_alone(
+        self, peer: Peer, puppet: Puppet, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """R-190."""
+        sent = asyncio.create_task(peer.at("/agents/puppet").send())
+        (await puppet.hand()).say(RuntimeError("nobody outside may read this"))
+        assert "nobody outside" not in str(await sent)
+        assert "nobody outside may read this" in caplog.text
+
+
 @pytest.mark.usefixtures("host")
 class TestBothBindings:
     @pytest.fixture
@@ -203,3 +217,55 @@ class TestJsonRpc:
         for event in events:
             assert event.data.keys() == {"jsonrpc", "id", "result"}
             assert (event.data["jsonrpc"], event.data["id"]) == ("2.0", "q1")
+
+
+def challenged(response: Response) -> bool:
+    """Is the answer a challenge?"""
+    return response.status == 401 and bool(response.header("www-authenticate"))
+
+
+@pytest.mark.parametrize("code", MOUNTS)
+class TestEveryMount:
+    async def test_lets_nobody_in_without_credentials(
+        self, client: Client, settings: Settings, code: str
+    ) -> None:
+        """R-207, R-310."""
+        settings.A2A_ANONYMOUS = "0"
+        mount, dialect = f"/agents/demo/{MOUNTS[code].path}", DIALECTS[code]
+        public = {"GetAgentCard"}
+        asked = [method for method, name in dialect.methods.items() if name not in public]
+        assert len(asked) > 4
+        for method in asked:
+            call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": "t"}}
+            assert challenged(await client.post(mount, call)), method
+        for route in dialect.rest.routes:
+            path = re.sub(r"\{\w+\}", "t", route.path)
+            for verb in route.verbs:
+                assert challenged(await client.ask(verb, f"{mount}/{path}")), path
+
+
+@pytest.mark.usefixtures("host")
+class TestAnOlderExtendedCard:
+    @pytest.mark.parametrize(
+        ("verb", "path"),
+        [
+            ("POST", "a2a/0.3"),
+            ("GET", "a2a/0.3/v1/card"),
+            ("GET", "a2a/0.2/agent/authenticatedExtendedCard"),
+            ("GET", "agent/authenticatedExtendedCard"),
+        ],
+    )
+    async def test_is_for_callers_with_credentials(
+        self,
+        client: Client,
+        puppet: Puppet,
+        monkeypatch: pytest.MonkeyPatch,
+        verb: str,
+        path: str,
+    ) -> None:
+        """R-308."""
+        monkeypatch.setattr(Puppet, "has_extended_card", True)
+        call = b'{"jsonrpc":"2.0","id":1,"method":"agent/getAuthenticatedExtendedCard"}'
+        body = call if verb == "POST" else b""
+        headers = {"content-type": "application/json"} if body else {}
+        assert challenged(await client.ask(verb, f"/agents/puppet/{path}", body, headers))

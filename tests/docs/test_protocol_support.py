@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "requirements.toml").read_text(encoding="utf-8")
@@ -30,21 +31,32 @@ ALWAYS, ONE_OF = {"for", "level", "duty", "text"}, {"tests", "later", "not_here"
 
 @functools.cache
 def nodes_of(path: str) -> frozenset[str]:
-    """The node ids of the tests in a file; none if there is no such file."""
+    """The tests in a file, or the conversations of a transcript; none if there is no such file."""
     file = ROOT / path
     if not file.is_file():
         return frozenset()
-    return frozenset(f"{path}::{name}" for name in named(ast.parse(file.read_bytes()).body))
+    read = titled if file.suffix == ".yaml" else named
+    return frozenset(f"{path}::{name}" for name in read(file.read_text(encoding="utf-8")))
 
 
-def named(body: list[ast.stmt]) -> Iterator[str]:
-    """What pytest collects from the statements of a module or a class."""
+def titled(text: str) -> Iterator[str]:
+    """The titles of conversations."""
+    for conversation in yaml.safe_load(text):
+        yield conversation["conversation"]
+
+
+def named(text: str) -> Iterator[str]:
+    """What pytest collects from a module."""
+    yield from _named(ast.parse(text).body)
+
+
+def _named(body: list[ast.stmt]) -> Iterator[str]:
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             if statement.name.startswith("test_"):
                 yield statement.name
         elif isinstance(statement, ast.ClassDef) and statement.name.startswith("Test"):
-            yield from (f"{statement.name}::{name}" for name in named(statement.body))
+            yield from (f"{statement.name}::{name}" for name in _named(statement.body))
 
 
 def numbered(first: str, last: str) -> list[str]:
@@ -103,6 +115,7 @@ class TestMissing:
             "tests/docs/test_protocol_support.py::TestMissing",
             "tests/docs/test_protocol_support.py",
             "tests/docs/test_protocol_support.py::numbered",
+            "tests/dialects/golden/v10.yaml::A conversation nobody has",
         ],
     )
     def test_names_what_is_missing(self, test: str) -> None:

@@ -1,0 +1,304 @@
+"""The generated parts of `protocol-support.md`: from the mounts, the dialects and `requirements.toml`.
+
+What a table says a dialect writes is what it wrote when it was asked, not what somebody remembered.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from markdown_table import table
+
+from a2a_tasks.protocol import detection
+from a2a_tasks.protocol.catalogue import BY_NAME, OPERATIONS
+from a2a_tasks.protocol.dialects import DIALECTS, Dialect, Subject, Switches
+from a2a_tasks.protocol.mounts import MOUNTS
+from a2a_tasks.protocol.values import Task, TaskState, TaskStatus
+
+__all__ = ["PARTS"]
+
+Rows = dict[str, tuple[str, ...]]
+Row = tuple[str, Callable[[Dialect], str]]
+
+DASH = "–"
+REQUIREMENTS = Path(__file__).resolve().parent / "requirements.toml"
+#: Capital letters that begin a word in the name of a class of tests.
+WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[a-z])(?=[0-9])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def code(text: str) -> str:
+    """As code, if there is any."""
+    return f"`{text}`" if text else DASH
+
+
+def columns(cells: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Columns by their heads; neighbours that say the same are one."""
+    for column, alike in itertools.groupby(cells.items(), key=lambda item: item[1]):
+        yield ", ".join(head for head, _ in alike), column
+
+
+def by_column(corner: str, names: Iterable[str], cells: Mapping[str, tuple[str, ...]]) -> str:
+    """A table of columns, with the names of its rows before them."""
+    found = list(columns(cells))
+    rows = zip(names, *(column for _, column in found), strict=True)
+    return table((corner, *(head for head, _ in found)), rows)
+
+
+def mounts() -> str:
+    """Where each dialect can be asked for."""
+    rows = (
+        (
+            DIALECTS[name].title,
+            f"`{mount.path}`",
+            "JSON-RPC, HTTP+JSON" if DIALECTS[name].routes else "JSON-RPC",
+            ", ".join(sorted(mount.admits, reverse=True)) or "none",
+        )
+        for name, mount in MOUNTS.items()
+    )
+    return table(("dialect", "below the agent", "bindings", "`A2A-Version`, if there is one"), rows)
+
+
+def json_rpc_operations() -> str:
+    """Operation and dialect over JSON-RPC: the methods."""
+    cells = {
+        dialect.title: tuple(
+            ", ".join(code(said) for said, meant in dialect.methods.items() if meant == name)
+            or DASH
+            for name in BY_NAME
+        )
+        for dialect in DIALECTS.values()
+    }
+    return by_column("operation", BY_NAME, cells)
+
+
+def http_json_operations() -> str:
+    """Operation and dialect over HTTP+JSON: verb and path."""
+    cells = {
+        dialect.title: tuple(_routes(dialect, operation.name) for operation in OPERATIONS)
+        for dialect in DIALECTS.values()
+        if dialect.routes
+    }
+    return by_column("operation", (operation.name for operation in OPERATIONS), cells)
+
+
+def _routes(dialect: Dialect, name: str) -> str:
+    found = [route for route in dialect.rest.routes if route.operation == name]
+    return ", ".join(code(f"{'/'.join(route.verbs)} /{route.path}") for route in found) or DASH
+
+
+# -- detection -------------------------------------------------------------------------------------------------------
+
+#: By number of a row of the decision tables: what it decides.
+DECIDES = {
+    "J2": "seed-0",
+    "J3": "0.1; 0.0 if the version says so. The two write alike",
+    "J4": "seed-0 if `url` stands in the parameters themselves, else 0.1",
+    "J5": "seed-0 if there is a `sessionId` or the task was made in it, else 0.1",
+    "J6": "0.3; 0.2 if the version says so. The two write alike",
+    "J7": "the version's; else seed-0 if there is a `sessionId`; else the one the task was made in if it is seed-0, 0.0 or 0.1; else 0.3",
+    "J8": "0.3",
+    "J9": "the draft",
+    "J10": "1.0",
+    "J11": "1.0 or the draft, by the marks below",
+    "H1": "0.2",
+    "H2": "0.3",
+    "H3": "the draft",
+    "H4": "the draft",
+    "H5": "0.3, the draft or 1.0, by the body: see below",
+    "H6": "the draft if the version is 1.0, the media type `application/a2a+json` or the task made in it; else 0.3",
+}
+
+
+def json_rpc_detection() -> str:
+    """Row by row: the methods and the dialect."""
+    rows = (_decision(row, "") for row in detection.CALLS)
+    return table(("row", "method", "dialect"), rows)
+
+
+def http_json_detection() -> str:
+    """Row by row: the paths and the dialect."""
+    rows = [_decision(row, "/") for row in (*detection.ROUTES, detection.BELOW)]
+    return table(("row", "path", "dialect"), [*rows, ("", "every other path", "1.0")])
+
+
+def _decision(row: detection.Row, slash: str) -> tuple[str, str, str]:
+    methods = ", ".join(code(slash + method) for method in sorted(row.methods))
+    return row.number, methods, DECIDES[row.number]
+
+
+# -- manners ---------------------------------------------------------------------------------------------------------
+
+AT = "2026-01-01T00:00:00.000Z"
+
+
+def _task(state: TaskState) -> Task:
+    return Task(id="t", context_id="c", status=TaskStatus(state=state, timestamp=AT))
+
+
+def _written(dialect: Dialect, state: TaskState) -> str:
+    answer = json.loads(dialect.answer("GetTask", _task(state)))
+    return str(answer["status"]["state"])
+
+
+def _begins_with(dialect: Dialect) -> str:
+    task = _task(TaskState.WORKING)
+    items = [json.loads(i) for i in dialect.first(Subject.of(task), task, ended=False)]
+    if not items:
+        return "nothing"
+    first = items[0].get("task", items[0])
+    return "a status event" if "final" in first else "the Task"
+
+
+def _lost_states(dialect: Dialect) -> str:
+    lost = dialect.manners.degraded.items()
+    return ", ".join(f"{state.word} as {said.word}" for state, said in lost) or "none"
+
+
+def _pauses(dialect: Dialect) -> str:
+    pauses = [state.word for state in TaskState if state in dialect.manners.pauses]
+    return " or ".join(["the task's end", *pauses])
+
+
+def _history(dialect: Dialect) -> str:
+    length = dialect.manners.history
+    return "all of it" if length is None else "none" if length == 0 else f"the last {length}"
+
+
+def _canceled(dialect: Dialect) -> str:
+    said, over_http = (_written(form, TaskState.CANCELED) for form in (dialect, dialect.rest))
+    return code(said) if said == over_http else f"`{said}`, over HTTP+JSON `{over_http}`"
+
+
+def either(member: str, yes: str, no: str) -> Callable[[Dialect], str]:
+    """One word or the other, as the manner of that name is."""
+    return lambda dialect: yes if getattr(dialect.manners, member) else no
+
+
+def _subscribed(say: Callable[[Dialect], str]) -> Callable[[Dialect], str]:
+    """The same, of dialects that have subscriptions."""
+    return lambda dialect: say(dialect) if "SubscribeToTask" in dialect.methods.values() else DASH
+
+
+MANNERS: tuple[Row, ...] = (
+    ("a new task is named by", either("client_names_task", "the client", "the host")),
+    ("a send answers, if nothing is said", either("waits", "when the task settles", "at once")),
+    ("history, if nothing is said", _history),
+    ("a message to an ended task", either("reopens", "begins it anew", "is refused")),
+    ("an agent's direct Message", either("direct_message", "is the answer", "closes a task")),
+    ("a send's stream ends at", _pauses),
+    ("a subscription begins with", _subscribed(_begins_with)),
+    (
+        "a subscription to an ended task",
+        _subscribed(either("lenient_subscribe", "shows how it ended", "is refused")),
+    ),
+    ("cancelling an ended task", either("lenient_cancel", "returns it", "is refused")),
+    ("status events say `final`", either("final", "yes", "no")),
+    ("an artifact is known by", either("index", "`index`", "`artifactId`")),
+    ("a cancelled task is", _canceled),
+    ("states it has no word for", _lost_states),
+    ("a required extension has to be announced", either("enforces_extensions", "yes", "no")),
+    ("an error in a stream has a line `event: error`", either("error_event", "yes", "no")),
+)
+
+
+def manners() -> str:
+    """How the dialects differ beside their spelling."""
+    cells = {
+        dialect.title: tuple(say(dialect) for _, say in MANNERS) for dialect in DIALECTS.values()
+    }
+    return by_column("", (about for about, _ in MANNERS), cells)
+
+
+#: The comment and the declaration of a switch.
+SWITCH = re.compile(r"((?: *#: .*\n)+) *(\w+): \w+ = (.+)\n")
+
+
+def switches() -> str:
+    """What an operator may turn."""
+    rows = [
+        (f"`A2A_{name.upper()}`", code(_default(default)), comment.strip().removeprefix("#: "))
+        for comment, name, default in SWITCH.findall(inspect.getsource(Switches))
+    ]
+    return table(("setting", "default", "what it turns"), rows)
+
+
+def _default(text: str) -> str:
+    return {"True": "1", "False": "0"}.get(text, text.strip('"'))
+
+
+# -- requirements ----------------------------------------------------------------------------------------------------
+
+
+KINDS = {
+    "held by tests": {"tests"},
+    "held by tests in part, the rest to come": {"tests", "later"},
+    "to come": {"later"},
+    "not the host's duty, or a freedom it does not take": {"not_here"},
+}
+
+
+def _document() -> tuple[dict[str, list[str]], dict[str, dict[str, Any]]]:
+    document = tomllib.loads(REQUIREMENTS.read_text(encoding="utf-8"))
+    return document.pop("chapters"), document
+
+
+def held() -> str:
+    """How many requirements are held by what."""
+    _, document = _document()
+    has = [about.keys() & {"tests", "later", "not_here"} for about in document.values()]
+    rows = [(kind, str(has.count(members))) for kind, members in KINDS.items()]
+    return table(("requirements", str(len(document))), rows)
+
+
+def requirements() -> str:
+    """Every requirement by chapter, with what holds it."""
+    chapters, document = _document()
+    head = ("id", "for", "level", "whose", "what is asked", "what holds it")
+    written = []
+    for title, (first, last) in chapters.items():
+        lines = [_line(name, about) for name, about in document.items() if first <= name <= last]
+        written.append(f"### {title}\n\n{table(head, lines)}")
+    return "\n".join(written)
+
+
+BESIDES = {"later": "Later: {}.", "not_here": "Not here: {}.", "note": "*{}*"}
+
+
+def _line(name: str, about: Mapping[str, Any]) -> tuple[str, ...]:
+    said = [_link(test) for test in about.get("tests", ())]
+    said += [form.format(about[member]) for member, form in BESIDES.items() if member in about]
+    texts = " ".join(about["for"])
+    return name, texts, about["level"], about["duty"], about["text"], "<br>".join(said)
+
+
+def _link(test: str) -> str:
+    path, *names = test.split("::")
+    if path.endswith(".yaml"):
+        return f"[{Path(path).stem}: {names[0]}](../{path})"
+    words = [WORD.sub(" ", name.removeprefix("Test")).lower() for name in names[:-1]]
+    words.append(names[-1].removeprefix("test_").replace("_", " "))
+    sentence = " ".join(words)
+    return f"[{sentence[0].upper()}{sentence[1:]}](../{path})"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    part.__name__: part
+    for part in (
+        mounts,
+        json_rpc_operations,
+        http_json_operations,
+        json_rpc_detection,
+        http_json_detection,
+        manners,
+        switches,
+        held,
+        requirements,
+    )
+}
