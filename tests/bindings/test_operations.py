@@ -155,13 +155,16 @@ class TestSendMessage:
 
     @pytest.mark.parametrize("operation", ["SendMessage", "SendStreamingMessage"])
     @pytest.mark.parametrize("name", ["taskPushNotificationConfig", "pushNotificationConfig"])
-    @pytest.mark.parametrize("config", [{"url": "https://example.com"}, {}])
-    async def test_refuses_a_push_config(
-        self, peer: Peer, operation: str, name: str, config: dict[str, str]
-    ) -> None:
+    async def test_refuses_a_push_config(self, peer: Peer, operation: str, name: str) -> None:
         """R-080."""
-        fault = await refused(peer, operation, {**message(), "configuration": {name: config}})
+        configuration = {name: {"url": "https://example.com"}}
+        fault = await refused(peer, operation, {**message(), "configuration": configuration})
         assert fault.reason == "PUSH_NOTIFICATION_NOT_SUPPORTED"
+
+    @pytest.mark.parametrize("name", ["taskPushNotificationConfig", "pushNotificationConfig"])
+    async def test_misses_the_url_of_an_empty_push_config(self, peer: Peer, name: str) -> None:
+        fault = await refused(peer, "SendMessage", {**message(), "configuration": {name: {}}})
+        assert fault.fields == [f"configuration.{name}.url"]
 
     async def test_counts_parts(self, peer: Peer, settings: Settings) -> None:
         settings.A2A_MAX_PARTS = 2

@@ -23,7 +23,7 @@ from a2a_tasks.protocol.errors import (
 )
 from a2a_tasks.protocol.lifecycle import fold
 from a2a_tasks.protocol.requests import ListTasksRequest, SendMessageRequest
-from a2a_tasks.protocol.values import Message, Part, Raw, Role, TaskState
+from a2a_tasks.protocol.values import Message, Part, PushConfig, Raw, Role, TaskState
 from a2a_tasks.store.hop import hop
 from a2a_tasks.streaming.hub import hub
 from tests.agents_under_test import playing
@@ -149,7 +149,7 @@ class TestRefusals:
 
     async def test_push_configs(self, alice: Client) -> None:
         with pytest.raises(PushNotificationNotSupported):
-            await alice.send("hello", push_config={"url": "https://x"})
+            await alice.send("hello", push_config=PushConfig(url="https://x"))
 
     async def test_messages_to_ended_and_unknown_tasks(self, alice: Client) -> None:
         task = await alice.send("hello")
@@ -166,7 +166,7 @@ class TestRefusals:
 
     async def test_a_refused_message_leaves_nothing(self, alice: Client) -> None:
         with pytest.raises(PushNotificationNotSupported):
-            await alice.send("hello", push_config={"url": "https://x"})
+            await alice.send("hello", push_config=PushConfig(url="https://x"))
         assert await hop(Task.objects.count) == 0
 
     async def test_streams_of_an_agent_that_does_not_stream(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a2a_project.operations import TABLE
 from a2a_tasks.protocol.catalogue import BY_NAME, OPERATIONS
-from a2a_tasks.protocol.dialects.v10 import _DECODERS
+from a2a_tasks.protocol.dialects import DIALECTS
 
 ELEVEN = [
     "SendMessage",
@@ -27,10 +27,17 @@ class TestTheCatalogue:
 
     def test_finds_each_by_its_name(self) -> None:
         assert all(BY_NAME[operation.name] is operation for operation in OPERATIONS)
-        assert len(BY_NAME) == len(OPERATIONS)
 
-    def test_is_the_list_of_the_table_and_of_the_dialect(self) -> None:
-        assert set(TABLE) == set(_DECODERS) == set(ELEVEN)
+    def test_finds_the_public_card_too_which_is_an_operation_in_seed_0_only(self) -> None:
+        assert set(BY_NAME) == {*ELEVEN, "GetAgentCard"}
+
+    def test_is_the_list_of_the_table(self) -> None:
+        assert set(TABLE) == set(BY_NAME)
+
+    def test_is_the_list_of_the_newest_dialect_and_has_all_of_the_others(self) -> None:
+        assert list(DIALECTS["v10"].methods) == ELEVEN
+        asked = {name for dialect in DIALECTS.values() for name in dialect.methods.values()}
+        assert asked == set(BY_NAME)
 
     def test_says_which_stream(self) -> None:
         streams = {operation.name for operation in OPERATIONS if operation.streams}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
 from a2a_tasks.protocol import errors
+from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import A2AError, ProtocolError
-from a2a_tasks.protocol.rest import error_body
 
 #: name: JSON-RPC code, HTTP status, gRPC status, reason.
 NINE = {
@@ -46,6 +47,12 @@ OTHERS = {
     "Overloaded": (-32000, 503, "UNAVAILABLE"),
     "InternalError": (-32603, 500, "INTERNAL"),
 }
+#: Errors with the face of another, which a dialect calls something else.
+FINER = {
+    "ContextMismatch": "InvalidParams",
+    "ExtendedCardUndeclared": "UnsupportedOperation",
+    "TaskEnded": "UnsupportedOperation",
+}
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
@@ -54,6 +61,14 @@ def descendants(cls: type[A2AError]) -> Iterable[type[A2AError]]:
     for sub in cls.__subclasses__():
         yield sub
         yield from descendants(sub)
+
+
+def body_of(fault: A2AError) -> dict[str, Any]:
+    """What A2A 1.0.1 sends of an error over HTTP+JSON."""
+    refusal = DIALECTS["v10"].refusal(fault)
+    assert refusal.status == fault.http_status
+    body: dict[str, Any] = json.loads(refusal.body)
+    return body
 
 
 def made(name: str) -> A2AError:
@@ -86,7 +101,7 @@ class TestAnErrorOfTheProtocol:
 
     def test_is_a_google_status_over_http(self, name: str) -> None:
         """R-183."""
-        body = json.loads(error_body(made(name)))["error"]
+        body = body_of(made(name))["error"]
         _, http, grpc, reason = NINE[name]
         assert (body["code"], body["status"]) == (http, grpc)
         assert [detail["reason"] for detail in body["details"]] == [reason]
@@ -103,7 +118,7 @@ class TestAnErrorOfTheEnvelope:
         assert made(name).details == []
 
     def test_is_a_google_status_over_http(self, name: str) -> None:
-        body = json.loads(error_body(made(name)))["error"]
+        body = body_of(made(name))["error"]
         _, http, grpc = OTHERS[name]
         assert (body["code"], body["status"]) == (http, grpc)
         assert body["message"] == made(name).message
@@ -113,7 +128,14 @@ class TestAnErrorOfTheEnvelope:
 class TestTheTree:
     def test_has_no_class_besides_these(self) -> None:
         here = {cls.__name__ for cls in descendants(A2AError) if cls.__module__ == errors.__name__}
-        assert here == {*NINE, *OTHERS, "RequestError", "ProtocolError"}
+        assert here == {*NINE, *OTHERS, *FINER, "RequestError", "ProtocolError"}
+
+    @pytest.mark.parametrize(("finer", "name"), FINER.items())
+    def test_gives_the_finer_ones_the_face_of_theirs(self, finer: str, name: str) -> None:
+        fine, plain = made(finer), made(name)
+        assert isinstance(fine, type(plain))
+        assert body_of(fine) == body_of(plain)
+        assert DIALECTS["v10"].error(fine) == DIALECTS["v10"].error(plain)
 
     def test_has_one_code_for_each_error_of_the_protocol(self) -> None:
         codes = [row[0] for row in NINE.values()]
@@ -141,7 +163,7 @@ class TestInvalidParams:
         ]
 
     def test_over_http_says_both_who_it_is_and_what_is_wrong(self) -> None:
-        body = json.loads(error_body(errors.InvalidParams.field("a", "is required")))
+        body = body_of(errors.InvalidParams.field("a", "is required"))
         info, bad = body["error"]["details"]
         assert info["reason"] == "INVALID_PARAMS"
         assert bad["fieldViolations"] == [{"field": "a", "description": "is required"}]

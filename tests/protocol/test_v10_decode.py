@@ -12,9 +12,9 @@ from a2a_tasks.protocol.catalogue import OPERATIONS
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import InvalidParams, MethodNotFound
 from a2a_tasks.protocol.requests import ListTasksRequest, SendMessageRequest
-from a2a_tasks.protocol.values import UNSET, Message, Part, Role, TaskState
+from a2a_tasks.protocol.values import UNSET, Message, Part, PushConfig, Role, TaskState
 
-V10 = DIALECTS["1.0"]
+V10 = DIALECTS["v10"]
 MESSAGE: dict[str, Any] = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
 #: The least each operation needs.
 LEAST: dict[str, dict[str, Any]] = {
@@ -328,13 +328,14 @@ class TestTheConfiguration:
         assert request.accepted_output_modes == ("text/plain", "image/*")
         assert request.history_length == 0
         assert request.return_immediately is True
-        assert request.push_config == push
+        assert request.push_config == PushConfig(url="https://example.com", dialect="v10")
         assert request.metadata == {"a": 1}
 
     @pytest.mark.parametrize("name", ["taskPushNotificationConfig", "pushNotificationConfig"])
-    def test_with_an_empty_push_config_has_one_all_the_same(self, name: str) -> None:
-        """R-080 needs to know."""
-        assert send(None, configuration={name: {}}).push_config == {}
+    def test_with_an_empty_push_config_misses_its_url(self, name: str) -> None:
+        with pytest.raises(InvalidParams) as caught:
+            send(None, configuration={name: {}})
+        assert caught.value.violations == ((f"configuration.{name}.url", "is required"),)
 
     @pytest.mark.parametrize(
         ("configuration", "at_once"),
@@ -354,7 +355,8 @@ class TestTheConfiguration:
 
     def test_takes_the_push_config_of_the_release_candidate(self) -> None:
         push = {"url": "u"}
-        assert send(None, configuration={"pushNotificationConfig": push}).push_config == push
+        request = send(None, configuration={"pushNotificationConfig": push})
+        assert request.push_config == PushConfig(url="u", dialect="v10")
 
     @pytest.mark.parametrize(
         ("configuration", "path"),
