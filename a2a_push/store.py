@@ -23,7 +23,10 @@ from a2a_tasks.protocol.requests import ListPushConfigsRequest
 from a2a_tasks.protocol.values import PushConfigPage
 from a2a_tasks.store.tasks import key_of
 
-__all__ = ["create", "delete", "get", "move", "page", "put", "reseal", "with_secrets"]
+__all__ = ["INLINE", "create", "delete", "get", "move", "page", "put", "reseal", "with_secrets"]
+
+#: Where a message has its webhook.
+INLINE = "configuration.taskPushNotificationConfig"
 
 #: Rows resealed in one go.
 SLICE = 500
@@ -47,10 +50,7 @@ def create(scope: Scope, config: values.PushConfig) -> values.PushConfig:
 
     Raises TaskNotFound, and InvalidParams if the task has as many as it may have.
     """
-    task = key_of(scope, config.task_id, lock=True)
-    if task is None:
-        raise TaskNotFound(taskId=config.task_id)
-    put(task, config)
+    put(_held(scope, config.task_id), config)
     return values.replace(config, token="", credentials="", headers={})
 
 
@@ -61,9 +61,13 @@ def put(task: int, config: values.PushConfig, *, path: str = "id") -> None:
     if mine.filter(public_id=config.id).update(**columns):
         return
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
-        most = f"a task may have at most {conf.MAX_PUSH_CONFIGS} push notification configs"
-        raise InvalidParams.field(path, f"would be one more: {most}")
+        raise _too_many(path)
     PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
+
+
+def _too_many(path: str) -> InvalidParams:
+    most = f"a task may have at most {conf.MAX_PUSH_CONFIGS} push notification configs"
+    return InvalidParams.field(path, f"would be one more: {most}")
 
 
 def _columns(config: values.PushConfig) -> dict[str, Any]:
@@ -101,20 +105,25 @@ def page(scope: Scope, request: ListPushConfigsRequest) -> PushConfigPage:
     )
 
 
+@transaction.atomic
 def delete(scope: Scope, task_id: str, config_id: str) -> None:
     """Take a webhook away; one that is not there is away already. Raises TaskNotFound for the task."""
-    mine = _of(scope, task_id)
+    mine = PushConfig.objects.filter(task_id=_held(scope, task_id))
     if "\x00" not in config_id:
         mine.filter(public_id=config_id).delete()
 
 
 @transaction.atomic
 def move(old: int, new: int) -> None:
-    """Take the webhooks of a task to its successor, which may have some of its own: they go first."""
+    """Take the webhooks of a task to its successor, whose own go first. The transaction holds both tasks.
+
+    Raises InvalidParams if with its own, which came with a message, there are too many.
+    """
     mine = PushConfig.objects.filter(task_id=old)
-    own = PushConfig.objects.filter(task_id=new).values_list("public_id", flat=True)
-    mine.filter(public_id__in=list(own)).delete()
-    mine.update(task_id=new)
+    own = list(PushConfig.objects.filter(task_id=new).values_list("public_id", flat=True))
+    mine.filter(public_id__in=own).delete()
+    if mine.update(task_id=new) + len(own) > conf.MAX_PUSH_CONFIGS and own:
+        raise _too_many(INLINE)
 
 
 def with_secrets(task: int) -> list[tuple[int, values.PushConfig]]:
@@ -137,6 +146,15 @@ def reseal() -> tuple[int, int]:
             # One that was replaced meanwhile is sealed with the newest key already.
             done += PushConfig.objects.filter(pk=last, secret=secret).update(secret=fresh)
     return done, unreadable
+
+
+def _held(scope: Scope, task_id: str) -> int:
+    """The key of a task that nobody changes before the transaction ends. Raises TaskNotFound."""
+    # Asked twice: while the first waited for the row, its id may have gone to a successor.
+    task = key_of(scope, task_id, lock=True) or key_of(scope, task_id, lock=True)
+    if task is None:
+        raise TaskNotFound(taskId=task_id)
+    return task
 
 
 def _of(scope: Scope, task_id: str) -> QuerySet[PushConfig]:

@@ -11,12 +11,10 @@ from a2a_tasks.store.companions import Companion
 
 __all__ = ["inline"]
 
-PATH = "configuration.taskPushNotificationConfig"
-
 
 def inline(request: SendMessageRequest, task_id: str, dialect: str) -> Companion | None:
     """What is to be written beside the task of a message. Raises InvalidParams."""
     if request.push_config is None:
         return None
-    config = registrable(request.push_config, task_id, dialect, path=f"{PATH}.")
-    return functools.partial(store.put, config=config, path=PATH)
+    config = registrable(request.push_config, task_id, dialect, path=f"{store.INLINE}.")
+    return functools.partial(store.put, config=config, path=store.INLINE)

@@ -7,12 +7,15 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.db import transaction
 from pytest_django import Settings
 
 from a2a_push import store
 from a2a_push.models import PushConfig
+from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import companions
 from a2a_tasks.store.reply import reply
 from tests.push.configs import config, ids
 from tests.store.world import ALICE, Pen, accepted, at_once, found, held, new
@@ -28,6 +31,15 @@ def race(*works: Callable[[], object], losers: tuple[type[Exception], ...] = ())
         if isinstance(result, BaseException) and not isinstance(result, losers):
             raise result
     return results
+
+
+@transaction.atomic
+def succeeded(old: int, name: str) -> None:
+    """Let a new task take the id of an old one."""
+    row = Task.objects.select_for_update().get(pk=old)
+    row.public_id = f"{name}-before"
+    row.save(update_fields=["public_id"])
+    companions.succeed(old, accepted(name).task)
 
 
 class TestRaces:
@@ -80,6 +92,18 @@ class TestRaces:
                 partial(reply, new(f"task-{n}", text="and?", companions=(beside,))),
             )
             assert [kept for _, kept in store.with_secrets(task)] == [whole]
+
+    @pytest.mark.parametrize("again", [False, True], ids=["create", "delete"])
+    def test_create_or_delete_and_a_successor_that_takes_the_id(self, again: bool) -> None:
+        for n in range(ROUNDS):
+            old = accepted(f"task-{n}").task
+            whole = config(task_id=f"task-{n}")
+            ask: Callable[[], object] = partial(store.create, ALICE, whole)
+            if again:
+                ask()
+                ask = partial(store.delete, ALICE, f"task-{n}", "c-1")
+            race(ask, partial(succeeded, old, f"task-{n}"))
+            assert ids(f"task-{n}") == ([] if again else ["c-1"])
 
     def test_reseal_and_a_replacement_leave_the_replacement(self) -> None:
         task = accepted().task

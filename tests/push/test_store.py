@@ -271,6 +271,23 @@ class TestSuccession:
         assert ids("old") == []
         assert store.get(ALICE, "new", "c-1").url == "https://b.example"
 
+    def test_stops_at_the_most_if_the_successor_comes_with_its_own(
+        self, settings: Settings
+    ) -> None:
+        settings.A2A_MAX_PUSH_CONFIGS = 2
+        old, new = accepted("old").task, accepted("new").task
+        registered("c-1", task_id="old")
+        registered("c-2", task_id="old")
+        registered("c-3", task_id="new")
+        with pytest.raises(InvalidParams) as caught:
+            store.move(old, new)
+        assert caught.value.violations[0][0] == store.INLINE
+        assert (len(ids("old")), len(ids("new"))) == (2, 1)
+        settings.A2A_MAX_PUSH_CONFIGS = 1
+        store.delete(ALICE, "new", "c-3")
+        store.move(old, new)
+        assert len(ids("new")) == 2, "they were there already"
+
     def test_of_a_task_without_webhooks_is_nothing(self) -> None:
         old, new = accepted("old").task, accepted("new").task
         store.move(old, new)
