@@ -24,7 +24,7 @@ from a2a_tasks.protocol.catalogue import OPERATIONS  # noqa: E402
 from a2a_tasks.protocol.values import TaskState  # noqa: E402
 
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-SETTING = re.compile(r"((?: *#: .*\n)+) *([A-Z_]+): ")
+SETTING = re.compile(r"((?: *#: .*\n)+) *([A-Z0-9_]+): ")
 
 
 def diagram() -> str:
