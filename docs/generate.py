@@ -5,26 +5,23 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the functio
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_type_hints
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 import protocol_support  # noqa: E402 - beside this file
 from markdown_table import table  # noqa: E402
+from setting_rows import setting_rows  # noqa: E402
 
-from a2a_tasks.conf import HostSettings  # noqa: E402 - found by the line above
 from a2a_tasks.protocol import errors, lifecycle  # noqa: E402
 from a2a_tasks.protocol.catalogue import OPERATIONS  # noqa: E402
 from a2a_tasks.protocol.values import TaskState  # noqa: E402
 
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-SETTING = re.compile(r"((?: *#: .*\n)+) *([A-Z0-9_]+): ")
 
 
 def diagram() -> str:
@@ -91,19 +88,8 @@ def faults() -> str:
 
 
 def settings() -> str:
-    """Every A2A_* setting, as `a2a_tasks/conf.py` declares it."""
-    types = get_type_hints(HostSettings)
-    rows = []
-    for comment, key in SETTING.findall(inspect.getsource(HostSettings)):
-        text = " ".join(line.strip().removeprefix("#: ") for line in comment.splitlines())
-        rows.append((f"`A2A_{key}`", types[key].__name__, shown(HostSettings.__dict__[key]), text))
-    return table(("variable", "type", "default", "what it is"), rows)
-
-
-def shown(default: object) -> str:
-    """A default as it is written in the environment."""
-    text = str(int(default)) if isinstance(default, bool) else str(default)
-    return f"`{text}`" if text else "empty"
+    """Every A2A_* setting."""
+    return table(("variable", "type", "default", "what it is"), setting_rows())
 
 
 PARTS: dict[str, Callable[[], str]] = {

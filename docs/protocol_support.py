@@ -5,7 +5,7 @@ What a table says a dialect writes is what it wrote when it was asked, not what 
 
 from __future__ import annotations
 
-import inspect
+import dataclasses
 import itertools
 import json
 import re
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from markdown_table import table
+from setting_rows import setting_rows
 
 from a2a_tasks.protocol import detection
 from a2a_tasks.protocol.catalogue import BY_NAME, OPERATIONS
@@ -216,21 +217,11 @@ def manners() -> str:
     return by_column("", (about for about, _ in MANNERS), cells)
 
 
-#: The comment and the declaration of a switch.
-SWITCH = re.compile(r"((?: *#: .*\n)+) *(\w+): \w+ = (.+)\n")
-
-
 def switches() -> str:
-    """What an operator may turn."""
-    rows = [
-        (f"`A2A_{name.upper()}`", code(_default(default)), comment.strip().removeprefix("#: "))
-        for comment, name, default in SWITCH.findall(inspect.getsource(Switches))
-    ]
+    """The settings an operator may turn them by."""
+    names = {f"`A2A_{field.name.upper()}`" for field in dataclasses.fields(Switches)}
+    rows = ((name, default, text) for name, _, default, text in setting_rows() if name in names)
     return table(("setting", "default", "what it turns"), rows)
-
-
-def _default(text: str) -> str:
-    return {"True": "1", "False": "0"}.get(text, text.strip('"'))
 
 
 # -- requirements ----------------------------------------------------------------------------------------------------
