@@ -84,22 +84,24 @@ class Status:
 
 @dataclass(frozen=True)
 class Made:
-    """An artifact."""
+    """An artifact. `index` is its place, where the wire tells it."""
 
     id: str
     name: str
     pieces: tuple[Piece, ...]
+    index: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class View:
-    """A task as a client sees it."""
+    """A task as a client sees it. `before` is the id of the ended task it took its name from, where that is told."""
 
     id: str
     context: str
     status: Status
     made: tuple[Made, ...] = ()
     history: tuple[Said, ...] = ()
+    before: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -301,6 +303,8 @@ class Grammar:
     shows_history = True
     #: Does a stream begin with the Task?
     begins_with_task = True
+    #: Can a task that has ended be subscribed to?
+    follows_ended = True
 
     def object(self, document: Any, kind: str, needs: str, may: str = "") -> dict[str, Any]:
         """The members of an object: all it must have, none it must not, nothing null or empty."""
@@ -322,13 +326,15 @@ class Grammar:
 
     def _view(self, told: Mapping[str, Any], context: str) -> View:
         id_: str = told["id"]
-        assert "metadata" not in told, told
+        metadata = told.get("metadata", {})
+        assert metadata.keys() <= {"predecessorTaskId"}, told
         return View(
             id_,
             context,
             self.status(told["status"], id_, context),
             tuple(self.artifact(one) for one in told.get("artifacts", ())),
             tuple(self.message(one, id_, context) for one in told.get("history", ())),
+            metadata.get("predecessorTaskId", ""),
         )
 
     def status(self, document: Any, task: str, context: str) -> Status:
@@ -467,7 +473,7 @@ class Oldest(Grammar):
         told = self.object(document, "", "index parts metadata", may)
         assert type(told["index"]) is int, document
         assert told["metadata"].keys() == {"artifactId"}, document
-        return self._made(told, told["metadata"]["artifactId"])
+        return replace(self._made(told, told["metadata"]["artifactId"]), index=told["index"])
 
     def item(self, document: Any) -> Item:
         """An item of a stream: events only."""
@@ -513,7 +519,7 @@ class Wrapped(Grammar):
     }
     roles: Mapping[str, str] = {"user": "ROLE_USER", "agent": "ROLE_AGENT"}
     parts: Parts = FlatParts()
-    kinds, finals = False, False
+    kinds, finals, follows_ended = False, False, False
 
     def answer(self, document: Any) -> View:
         """What a send answers, if it is a task."""
@@ -557,7 +563,7 @@ class Proto(Wrapped):
     parts = Parts(by_value="fileWithBytes", by_reference="fileWithUri", boxed=True, doubled=True)
     content = "content"
     message_may = "contextId taskId extensions metadata"
-    finals = True
+    finals, follows_ended = True, True
 
     def waiting(self, *, waits: bool) -> dict[str, Any]:
         """As over JSON-RPC."""
@@ -709,6 +715,14 @@ class Watch:
         """The state last told."""
         told = [item.status.word for item in self.items if not isinstance(item, ArtifactUpdate)]
         return told[-1] if told else ""
+
+    @property
+    def places(self) -> dict[str, int | None]:
+        """The indexes of the artifacts that events brought; one does not change."""
+        updates = [item.made for item in self.items if isinstance(item, ArtifactUpdate)]
+        found = {made.id: made.index for made in updates}
+        assert all(found[made.id] == made.index for made in updates), updates
+        return found
 
     @property
     def folded(self) -> View:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from tests.dialects.clients import (
     ArtifactUpdate,
     Made,
     Piece,
+    Refused,
     Said,
     StatusUpdate,
     View,
@@ -115,13 +116,13 @@ def readers(client: Client) -> list[Wire]:
     return [wire.of(client, "open") for wire in WIRES]
 
 
-def pairs(readers: Iterable[Wire]) -> pytest.MarkDecorator:
+def pairs(readers: Sequence[Wire]) -> pytest.MarkDecorator:
     """Run the test for every wire with each of these."""
     found = [pytest.param((a, b), id=f"{a.name}-{b.name}") for a in WIRES for b in readers]
     return pytest.mark.parametrize("pair", found, indirect=True)
 
 
-def creators(wires: Iterable[Wire]) -> pytest.MarkDecorator:
+def creators(wires: Sequence[Wire]) -> pytest.MarkDecorator:
     """Run the test for each of these wires."""
     found = [pytest.param(wire, id=wire.name) for wire in wires]
     return pytest.mark.parametrize("creator", found, indirect=True)
@@ -200,21 +201,34 @@ class TestOfEveryPair:
             await asked.next()
             hand = await agent.hand()
             followed = await self._follow(stack, pair.reader, asked.task)
-            hand.say(hand.turn.ask("Which colour?"))
+            hand.say(hand.turn.artifact("A sketch", id="sketch"), hand.turn.ask("Which colour?"))
             hand.end()
             await asked.rest()
             assert asked.word == "input-required"
-            answered = await told(
-                pair.reader, agent, "Blue", task=asked.task, say=lambda turn: ["Painted"]
-            )
+            answer = pair.reader.stream("Blue", task=asked.task)
+            answered = await stack.enter_async_context(answer)
+            await answered.next()
+            hand = await agent.hand()
+            hand.say(hand.turn.artifact("A painting", id="painting"))
+            hand.end()
+            await answered.rest()
             if followed:
                 words = statuses(await followed.rest())
                 assert words == ["input-required", "working", "completed"]
-                assert followed.folded.made == answered.made
         read = await pair.creator.get(asked.task, history=ALL)
-        assert read == answered
+        assert read == await pair.reader.get(asked.task, history=ALL)
         assert (read.status.word, read.history) == ("completed", asks("Paint it", "Blue"))
-        assert [made.pieces for made in read.made] == [(Piece("text", "Painted"),)]
+        assert [made.id for made in read.made] == ["sketch", "painting"]
+        for watch in filter(None, (asked, followed, answered)):
+            self._check_places(watch)
+
+    @staticmethod
+    def _check_places(watch: Watch) -> None:
+        """Artifacts keep their places, whichever stream tells of them (dialects §9.1, P6)."""
+        places = {"sketch": 0, "painting": 1}
+        told = {id_: place for id_, place in watch.places.items() if place is not None}
+        assert told == {id_: places[id_] for id_ in told}
+        assert watch.folded.made[-1].id == list(watch.places)[-1]
 
     @staticmethod
     async def _follow(stack: AsyncExitStack, wire: Wire, task: str) -> Watch | None:
@@ -224,7 +238,7 @@ class TestOfEveryPair:
         await watch.until("working")
         return watch
 
-    @pairs(wire for wire in WIRES if wire.subscribes)
+    @pairs([wire for wire in WIRES if wire.subscribes])
     async def test_what_one_has_begun_the_other_follows(self, pair: Pair, agent: Puppet) -> None:
         """Both see the same events in the same order (R-047), and what they could have read (R-016)."""
         async with pair.creator.stream(*QUESTION, context="ours") as mine:
@@ -243,6 +257,32 @@ class TestOfEveryPair:
             read = await wire.get(mine.task)
             assert watch.folded == wire.unasked(read)
             assert read.made == MADE
+
+    @pairs([wire for wire in WIRES if wire.subscribes])
+    async def test_what_one_has_half_done_the_other_follows(
+        self, pair: Pair, agent: Puppet
+    ) -> None:
+        """An artifact that grows is whole for who joins; where streams are events alone, it keeps its place."""
+        async with pair.creator.stream("Write") as mine:
+            await mine.next()
+            hand = await agent.hand()
+            page = hand.turn.stream("page")
+            hand.say(hand.turn.artifact("A title", id="title"), page.write("a"))
+            while list(mine.places) != ["title", "page"]:
+                await mine.next()
+            async with pair.reader.subscribe(mine.task) as yours:
+                await yours.next()
+                hand.say(page.write("b"), page.write("c", last=True))
+                hand.end()
+                ours, theirs = await mine.rest(), await yours.rest()
+        assert ours == theirs
+        assert [event(item) for item in theirs] == ["+page", "+page!", "completed"]
+        assert yours.places["page"] in {None, 1}
+        read = await pair.reader.get(mine.task)
+        assert read.made[1].pieces == tuple(Piece("text", text) for text in "abc")
+        assert mine.folded.made == read.made
+        if pair.reader.grammar.begins_with_task:
+            assert yours.folded == read
 
     @pairs(WIRES)
     async def test_what_one_has_begun_the_other_cancels(self, pair: Pair, agent: Puppet) -> None:
@@ -291,7 +331,7 @@ class TestWhoNamesATask:
         for reader in readers:
             assert await reader.get("my task/1", history=ALL) == sent
 
-    @creators(wire for wire in WIRES if wire.grammar.may_leave)
+    @creators([wire for wire in WIRES if wire.grammar.may_leave])
     async def test_is_else_the_host_at_once(
         self, creator: Wire, readers: list[Wire], agent: Puppet
     ) -> None:
@@ -371,3 +411,32 @@ class TestAnEndedTask:
             assert again.made[-1].pieces == (Piece("text", "Second"),)
             for reader in readers:
                 assert await reader.get(ended.id, history=ALL) == again
+
+    @creators(OLDEST)
+    async def test_begun_anew_is_kept_as_it_ended(
+        self, creator: Wire, readers: list[Wire], agent: Puppet
+    ) -> None:
+        """It has another name, which its successor tells where there is room; seed-0 has none."""
+        ended = await told(creator, agent, "One", say=lambda turn: ["First"])
+        await told(creator, agent, "Two", task=ended.id, say=lambda turn: ["Second"])
+        names = {(await reader.get(ended.id)).before for reader in readers[1:]}
+        (before,) = names
+        for reader in readers:
+            assert await reader.get(before, history=ALL) == replace(ended, id=before)
+
+    @creators(WIRES)
+    async def test_is_shown_or_refused_to_who_subscribes(
+        self, creator: Wire, readers: list[Wire], agent: Puppet
+    ) -> None:
+        """Dialects §5.3; R-045."""
+        ended = await told(creator, agent, "One", say=lambda turn: [turn.fail("No")])
+        for reader in [reader for reader in readers if reader.subscribes]:
+            if not reader.grammar.follows_ended:
+                with pytest.raises(Refused):
+                    async with reader.subscribe(ended.id):
+                        pass
+                continue
+            async with reader.subscribe(ended.id) as watch:
+                items = await watch.rest()
+            assert statuses(items) == ["failed"]
+            assert watch.folded == reader.unasked(await reader.get(ended.id))
