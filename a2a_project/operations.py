@@ -15,6 +15,7 @@ from a2a_push.operations.push_configs import (
     list_push_configs,
 )
 from a2a_tasks.operations.cancel_task import cancel_task
+from a2a_tasks.operations.get_agent_card import get_agent_card
 from a2a_tasks.operations.get_extended_agent_card import get_extended_agent_card
 from a2a_tasks.operations.get_task import get_task
 from a2a_tasks.operations.list_tasks import list_tasks
@@ -35,5 +36,6 @@ TABLE: Mapping[str, Callable[[Any, Any], Awaitable[Any]]] = {
     "GetTaskPushNotificationConfig": get_push_config,
     "ListTaskPushNotificationConfigs": list_push_configs,
     "DeleteTaskPushNotificationConfig": delete_push_config,
+    "GetAgentCard": get_agent_card,
     "GetExtendedAgentCard": get_extended_agent_card,
 }

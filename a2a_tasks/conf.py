@@ -87,6 +87,18 @@ class HostSettings:
     FEED_EVENTS: int = 1024
     #: PascalCase methods without `A2A-Version: 1.0` are refused (A2A 1.0 §3.6.2 to the letter).
     STRICT_VERSION: bool = False
+    #: Methods that A2A 1.0 has not, asked for with `A2A-Version: 1.0`: "reject" or "serve" (in their own dialect).
+    LEGACY_METHOD_WITH_1_0: str = "reject"
+    #: HTTP and gRPC codes of 1.0's errors: those of "1.0.1" or of "1.0.0".
+    V10_ERROR_TABLE: str = "1.0.1"
+    #: `pageSize` of a page of tasks: the number of tasks on it instead of the size asked for.
+    LIST_PAGE_SIZE_RETURNS_COUNT: bool = False
+    #: The draft's JSON-RPC results and stream items without the wrapper of their kind.
+    DRAFT_BARE_RESULTS: bool = False
+    #: A message to an ended task of 0.1, 0.0 or seed-0 begins it anew under its id.
+    V01_REOPEN_TERMINAL: bool = True
+    #: File bytes are base64 twice in 0.3 over HTTP+JSON, as its released peers have it.
+    DOUBLE_BASE64_V03: bool = True
     #: The card at `/.well-known/agent-card.json` for who names no version: "hybrid" (1.0 and 0.3 in one), "1.0" or "0.3".
     CARD_DEFAULT: str = "hybrid"
 

@@ -149,8 +149,7 @@ class DialectFilter(SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
         """List the dialects spoken here."""
         return [
-            (dialect.code, f"{dialect.code} (A2A {version})")
-            for version, dialect in DIALECTS.items()
+            (dialect.code, f"{dialect.code} (A2A {dialect.title})") for dialect in DIALECTS.values()
         ]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:

@@ -1,24 +1,91 @@
-"""What every binding reads off a request before the operation: version, extensions, caller, resumption."""
+"""What every binding reads off a request before the operation: version, dialect, extensions, caller, resumption."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
 from a2a_tasks.agents import Agent
+from a2a_tasks.agents.cards import url_of
 from a2a_tasks.bindings.http import Headers, Request
 from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.call import Call
-from a2a_tasks.protocol.dialects import Dialect
-from a2a_tasks.protocol.negotiation import activate, choose, requested_extensions
+from a2a_tasks.operations.origin import origin_of
+from a2a_tasks.protocol.detection import Asked, task_named
+from a2a_tasks.protocol.dialects import Dialect, Switches, dialects
+from a2a_tasks.protocol.extensions import activate, requested
+from a2a_tasks.protocol.mounts import MOUNTS, Mount
+from a2a_tasks.protocol.versions import read_version
 
-__all__ = ["Circumstances", "Table", "circumstances"]
+__all__ = ["Circumstances", "Detect", "Table", "Visit", "circumstances", "spoken", "switches"]
 
 Table = Mapping[str, Callable[[Any, Any], Awaitable[Any]]]
+#: `detection.by_call` or `by_route`.
+Detect = Callable[[Mount, Asked, Switches], str | None]
 _LONGEST_NUMBER = 9
 VARY = (b"vary", b"A2A-Version, A2A-Extensions")
+#: Both names of the header, and the one it is answered by.
+EXTENSIONS = {"a2a-extensions": b"a2a-extensions", "x-a2a-extensions": b"x-a2a-extensions"}
+
+
+@functools.cache
+def switches() -> Switches:
+    """What the operator has turned."""
+    return Switches(
+        strict_version=conf.STRICT_VERSION,
+        legacy_method_with_1_0=conf.LEGACY_METHOD_WITH_1_0 == "serve",
+        v10_error_table=conf.V10_ERROR_TABLE,
+        list_page_size_returns_count=conf.LIST_PAGE_SIZE_RETURNS_COUNT,
+        draft_bare_results=conf.DRAFT_BARE_RESULTS,
+        double_base64_v03=conf.DOUBLE_BASE64_V03,
+        v01_reopen_terminal=conf.V01_REOPEN_TERMINAL,
+    )
+
+
+@receiver(setting_changed)
+def _forget(**_: Any) -> None:
+    switches.cache_clear()
+
+
+def spoken(code: str) -> Dialect:
+    """The dialect of that code, as the operator wants it."""
+    return dialects(switches())[code]
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request at an agent's door: who comes, and by which mount."""
+
+    request: Request
+    agent: Agent
+    mount: Mount
+    table: Table
+
+    def version(self) -> str:
+        """The A2A-Version asked for. Raises VersionNotSupported."""
+        return read_version(
+            self.request.header("a2a-version"), self.request.query_value("A2A-Version")
+        )
+
+    async def detect(self, by: Detect, asked: Asked, caller: Caller) -> Dialect:
+        """The dialect spoken, with a look at the task where nothing else tells.
+
+        Raises VersionNotSupported, MethodNotFound.
+        """
+        code = by(self.mount, asked, switches())
+        if code is None:
+            tenant = asked.params.get("tenant")
+            scope = caller.scope(self.agent.slug, tenant if isinstance(tenant, str) else "")
+            origin = await origin_of(scope, task_named(asked.params))
+            code = by(self.mount, replace(asked, origin=origin), switches())
+        assert code is not None  # noqa: S101 - with an origin, every row decides
+        return spoken(code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +96,29 @@ class Circumstances:
     call: Call
     headers: Headers
 
-
-def dialect_of(request: Request) -> Dialect:
-    """The dialect asked for. Raises VersionNotSupported, before anything else is looked at."""
-    return choose(
-        request.header("a2a-version"),
-        request.query_value("A2A-Version"),
-        strict=bool(conf.STRICT_VERSION),
-    )
+    def shown(self, result: Any) -> Any:
+        """A result as the dialect can write it: a card becomes its card."""
+        if not isinstance(result, Mapping):
+            return result
+        mount = MOUNTS[self.dialect.code]
+        return self.dialect.card(result, url_of(self.call.agent, self.call.base_url, mount))
 
 
-def circumstances(
-    request: Request, agent: Agent, dialect: Dialect, caller: Caller
-) -> Circumstances:
+def circumstances(visit: Visit, dialect: Dialect, caller: Caller) -> Circumstances:
     """Extensions and everything else an operation is told. Raises ExtensionSupportRequired."""
-    asked = requested_extensions(
-        [request.header("a2a-extensions"), request.header("x-a2a-extensions")]
-    )
+    request, agent = visit.request, visit.agent
+    required = agent.extensions if dialect.manners.enforces_extensions else ()
     active = activate(
-        asked,
+        requested(request.header(name) for name in EXTENSIONS),
         [extension.uri for extension in agent.extensions],
-        [extension.uri for extension in agent.extensions if extension.required],
+        [extension.uri for extension in required if extension.required],
     )
-    headers: Headers = [(b"a2a-version", dialect.version.encode()), VARY]
+    headers: Headers = [VARY]
+    if dialect.version:
+        headers.append((b"a2a-version", dialect.version.encode()))
     if active:
-        headers.append((b"a2a-extensions", ", ".join(active).encode()))
+        names = [name for key, name in EXTENSIONS.items() if request.header(key)]
+        headers += [(name, ", ".join(active).encode()) for name in names]
     call = Call(
         agent=agent,
         caller=caller,

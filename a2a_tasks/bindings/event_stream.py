@@ -54,16 +54,17 @@ class EventStreamConsumer(LastingHttpConsumer):
         except asyncio.CancelledError:
             raise
         except Exception as fault:  # noqa: BLE001 - the stream has begun: the error has to travel in it
-            await self.send_body(error_frame(self._told(fault)), more_body=True)
+            await self.send_body(
+                error_frame(self._told(fault), named=self.dialect.manners.error_event),
+                more_body=True,
+            )
         await self.send_body(b"")
 
     async def _send_first(self) -> None:
         """The first bytes leave at once, also for a client that resumes and has nothing to get yet."""
-        first = self.stream.first
-        begun = KEEP_ALIVE
-        if first is not None:
-            begun = self._frame(self.stream.number, self.dialect.first(first))
-        await self.send_body(begun, more_body=True)
+        items = self.stream.begun(self.dialect)
+        frames = [self._frame(self.stream.number, item) for item in items]
+        await self.send_body(b"".join(frames) or KEEP_ALIVE, more_body=True)
 
     def _frame(self, number: int, item: bytes) -> bytes:
         return frame(number, self.envelope.opening + item + self.envelope.closing)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from a2a_tasks.access.callers import identify
-from a2a_tasks.agents import Agent
-from a2a_tasks.bindings.circumstances import Circumstances, Table, circumstances, dialect_of
+from a2a_tasks.bindings.circumstances import Circumstances, Visit, circumstances, spoken
 from a2a_tasks.bindings.event_stream import Envelope, send_stream
 from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import ClientGone, Request, Send, respond
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import jsonrpc
 from a2a_tasks.protocol.catalogue import BY_NAME
+from a2a_tasks.protocol.detection import Asked, by_call, voice
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.errors import (
     A2AError,
     ContentTypeNotSupported,
     Forbidden,
     MethodNotAllowed,
+    MethodNotFound,
     Overloaded,
     TooLarge,
     Unauthenticated,
@@ -46,43 +49,75 @@ def _check_transport(request: Request) -> None:
         raise _WrongContentType("Send application/json", mediaType=media_type)
 
 
-async def serve_jsonrpc(request: Request, send: Send, agent: Agent, table: Table) -> None:
+class _Exchange:
+    """One request and its answer; what is known of it so far shapes the answer to what goes wrong."""
+
+    def __init__(self, visit: Visit) -> None:
+        self.visit = visit
+        self.id = jsonrpc.NULL
+        self.dialect: Dialect = spoken(voice(visit.mount))
+
+    async def read(self) -> tuple[jsonrpc.Call, str]:
+        """The call, and the version asked for, which is refused before anything else.
+
+        Raises VersionNotSupported, ParseError, InvalidRequest, InvalidParams.
+        """
+        body = await self.visit.request.body()
+        try:
+            call = jsonrpc.read_call(body, max_depth=int(conf.MAX_JSON_DEPTH))
+        except jsonrpc.BadCall as bad:
+            self.id = bad.id
+            self.visit.version()
+            raise bad.cause from None
+        self.id = call.id
+        self.dialect = spoken(voice(self.visit.mount, call.method, call.params))
+        return call, self.visit.version()
+
+    async def negotiate(self) -> tuple[jsonrpc.Call, Circumstances]:
+        """Everything that comes before the operation."""
+        _check_transport(self.visit.request)
+        caller = identify(self.visit.request.headers)  # before a byte of the body is read
+        call, version = await self.read()
+        params = call.params if isinstance(call.params, Mapping) else {}
+        asked = Asked(method=call.method, params=params, version=version)
+        self.dialect = await self.visit.detect(by_call, asked, caller)
+        return call, circumstances(self.visit, self.dialect, caller)
+
+    async def answer(self, send: Send) -> None:
+        """Do what is asked."""
+        call, found = await self.negotiate()
+        dialect = found.dialect
+        name = dialect.methods.get(call.method)
+        if name is None:
+            raise MethodNotFound
+        result = await self.visit.table[name](dialect.decode(name, call.params), found.call)
+        if not BY_NAME[name].streams:
+            body = jsonrpc.result(call.id, dialect.answer(name, found.shown(result)))
+            await respond(send, 200, body, found.headers)
+            return
+        envelope = Envelope(
+            jsonrpc.result_opening(call.id),
+            b"}",
+            lambda fault: jsonrpc.error(call.id, dialect.error(fault)),
+        )
+        await send_stream(
+            self.visit.request,
+            send,
+            result,
+            dialect=dialect,
+            envelope=envelope,
+            headers=found.headers,
+        )
+
+
+async def serve_jsonrpc(visit: Visit, send: Send) -> None:
     """Answer one JSON-RPC request to an agent."""
-    id_, dialect = jsonrpc.NULL, None
+    exchange = _Exchange(visit)
     try:
-        _check_transport(request)
-        caller = identify(request.headers)  # before a byte of the body is read
-        call = jsonrpc.read_call(await request.body(), max_depth=int(conf.MAX_JSON_DEPTH))
-        id_ = call.id
-        dialect = dialect_of(request)
-        found = circumstances(request, agent, dialect, caller)
-        await _answer(request, send, table, call, found)
+        await exchange.answer(send)
     except ClientGone:
         return
-    except jsonrpc.BadCall as bad:
-        await _refuse(send, bad.id, bad.cause, dialect)
-    except Exception as fault:  # noqa: BLE001 - whatever it is, the client gets an answer
-        await _refuse(send, id_, told(fault), dialect)
-
-
-async def _refuse(send: Send, id_: bytes, fault: A2AError, dialect: Dialect | None) -> None:
-    body = jsonrpc.error(id_, fault, dialect)
-    await respond(send, _status(fault), body, headers_of(fault))
-
-
-async def _answer(
-    request: Request, send: Send, table: Table, call: jsonrpc.Call, found: Circumstances
-) -> None:
-    dialect = found.dialect
-    asked = dialect.decode(call.method, call.params)
-    result = await table[call.method](asked, found.call)
-    if not BY_NAME[call.method].streams:
-        body = jsonrpc.result(call.id, dialect.answer(call.method, result))
-        await respond(send, 200, body, found.headers)
-        return
-    envelope = Envelope(
-        jsonrpc.result_opening(call.id), b"}", lambda fault: jsonrpc.error(call.id, fault, dialect)
-    )
-    await send_stream(
-        request, send, result, dialect=dialect, envelope=envelope, headers=found.headers
-    )
+    except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
+        fault = told(raised)
+        body = jsonrpc.error(exchange.id, exchange.dialect.error(fault))
+        await respond(send, _status(fault), body, headers_of(fault))

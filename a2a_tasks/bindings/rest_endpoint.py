@@ -1,4 +1,4 @@
-"""The HTTP+JSON binding (A2A 1.0 §11): routes of the catalogue, google.rpc.Status errors."""
+"""The HTTP+JSON binding (A2A 1.0 §11): the routes, bodies and errors of each dialect that has it."""
 
 from __future__ import annotations
 
@@ -6,73 +6,127 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from a2a_tasks.access.callers import identify
-from a2a_tasks.agents import Agent
-from a2a_tasks.bindings.circumstances import Table, circumstances, dialect_of
+from a2a_tasks.bindings.circumstances import Visit, circumstances, spoken, switches
 from a2a_tasks.bindings.event_stream import Envelope, send_stream
 from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import A2A_JSON, JSON, ClientGone, Request, Send, respond
+from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import rest
-from a2a_tasks.protocol.errors import ContentTypeNotSupported, InvalidParams
+from a2a_tasks.protocol.catalogue import BY_NAME
+from a2a_tasks.protocol.detection import Asked, below_v1, by_route, reads_body, voice_of_route
+from a2a_tasks.protocol.dialects import Dialect
+from a2a_tasks.protocol.dialects.dialect import Refusal
+from a2a_tasks.protocol.dialects.undecided import refuse
+from a2a_tasks.protocol.errors import A2AError, ContentTypeNotSupported, InvalidParams
 from a2a_tasks.protocol.jsontext import read
 
 __all__ = ["serve_rest"]
 
 
-def _media_type(request: Request) -> bytes:
-    """`application/a2a+json` for those who name it, `application/json` for the others."""
-    named = request.header("content-type") + request.header("accept")
-    return A2A_JSON if A2A_JSON.decode() in named.lower() else JSON
-
-
-async def _params(request: Request, match: rest.Match) -> dict[str, Any]:
-    """What path, query and body say together. Raises InvalidParams, ParseError, ContentTypeNotSupported."""
-    if request.method in {"GET", "DELETE"}:
-        return rest.merge(match.params, rest.query_params(request.query))
+async def _body(request: Request) -> Mapping[str, Any]:
+    """The members of a body; none if it is empty or null. Raises InvalidParams, ParseError, ContentTypeNotSupported."""
     body = await request.body()
     if not body.strip():
-        return dict(match.params)
+        return {}
     media_type = request.media_type
     if media_type and media_type != "application/json" and not media_type.endswith("+json"):
         raise ContentTypeNotSupported("Send application/json", mediaType=media_type)
     document = read(body, max_depth=int(conf.MAX_JSON_DEPTH))
     if document is None:
-        return dict(match.params)
+        return {}
     if not isinstance(document, Mapping):
         raise InvalidParams("The body must be a JSON object")
-    return rest.merge(match.params, document)
+    return document
 
 
-async def serve_rest(
-    request: Request, send: Send, agent: Agent, table: Table, segments: Sequence[str]
-) -> None:
-    """Answer one HTTP+JSON request at a path below an agent."""
-    content_type = (b"content-type", _media_type(request))
+class _Exchange:
+    """One request and its answer; what is known of it so far shapes the answer to what goes wrong."""
+
+    def __init__(self, visit: Visit, segments: Sequence[str]) -> None:
+        self.visit, self.request, self.segments = visit, visit.request, list(segments)
+        self.path = "/".join(segments)
+        self._said: Mapping[str, Any] | None = None
+        #: None while the dialects below `/v1` are still to be told apart.
+        self.dialect: Dialect | None = None
+        if code := voice_of_route(visit.mount, self.path):
+            self.dialect = spoken(code).rest
+
+    async def said(self) -> Mapping[str, Any]:
+        """What the body says."""
+        if self._said is None:
+            self._said = await _body(self.request)
+        return self._said
+
+    @property
+    def media_type(self) -> bytes:
+        """`application/a2a+json` for those who name it, where the dialect has it."""
+        named = self.request.header("content-type") + self.request.header("accept")
+        has = self.dialect is None or self.dialect.a2a_json
+        return A2A_JSON if has and A2A_JSON.decode() in named.lower() else JSON
+
+    async def detect(self, caller: Caller) -> Dialect:
+        """The dialect spoken. Raises VersionNotSupported, and what is wrong with the body where it has to tell."""
+        version = self.visit.version()
+        params: Mapping[str, Any] = {}
+        if not self.visit.mount.dialect and reads_body(self.path):
+            params = await self.said()
+        elif self.segments[:2] == ["v1", "tasks"] and len(self.segments) > 2:  # noqa: PLR2004
+            params = {"id": self.segments[2].rpartition(":")[0] or self.segments[2]}
+        asked = Asked(
+            method=self.path,
+            params=params,
+            version=version,
+            media=self.request.header("content-type") + self.request.header("accept"),
+        )
+        return (await self.visit.detect(by_route, asked, caller)).rest
+
+    async def answer(self, send: Send) -> None:
+        """Do what is asked."""
+        caller = identify(self.request.headers)  # before a byte of the body is read
+        dialect = self.dialect = await self.detect(caller)
+        match = rest.match(
+            dialect.routes,
+            self.request.method,
+            below_v1(self.segments, dialect.code),
+            tenants=dialect.has_tenants,
+        )
+        query = rest.query_params(self.request.query)
+        reads = self.request.method in {"GET", "DELETE"}
+        asked = dialect.decode_route(match, query if reads else await self.said(), query)
+        found = circumstances(self.visit, dialect, caller)
+        result = await self.visit.table[match.operation](asked, found.call)
+        if BY_NAME[match.operation].streams:
+            envelope = Envelope(b"", b"", lambda fault: dialect.refusal(fault).body)
+            await send_stream(
+                self.request,
+                send,
+                result,
+                dialect=dialect,
+                envelope=envelope,
+                headers=found.headers,
+            )
+            return
+        body = b"{}" if result is None else dialect.answer(match.operation, found.shown(result))
+        await respond(send, 200, body, [*found.headers, (b"content-type", self.media_type)])
+
+    def refusal(self, fault: A2AError) -> Refusal:
+        """The answer to what went wrong."""
+        if self.dialect is None:
+            return refuse(fault, switches())
+        return self.dialect.refusal(fault)
+
+
+async def serve_rest(visit: Visit, send: Send, segments: Sequence[str]) -> None:
+    """Answer one HTTP+JSON request at a path below a mount."""
+    exchange = _Exchange(visit, segments)
     try:
-        await _answer(request, send, agent, table, segments)
+        await exchange.answer(send)
     except ClientGone:
         return
-    except Exception as fault:  # noqa: BLE001 - whatever it is, the client gets an answer
-        error = told(fault)
-        headers = [*headers_of(error), content_type]
-        await respond(send, error.http_status, rest.error_body(error), headers)
-
-
-async def _answer(
-    request: Request, send: Send, agent: Agent, table: Table, segments: Sequence[str]
-) -> None:
-    caller = identify(request.headers)  # before a byte of the body is read
-    dialect = dialect_of(request)
-    match = rest.match(request.method, segments)
-    name = match.operation.name
-    asked = dialect.decode(name, await _params(request, match))
-    found = circumstances(request, agent, dialect, caller)
-    result = await table[name](asked, found.call)
-    if match.operation.streams:
-        envelope = Envelope(b"", b"", rest.error_body)
-        await send_stream(
-            request, send, result, dialect=dialect, envelope=envelope, headers=found.headers
-        )
-        return
-    headers = [*found.headers, (b"content-type", _media_type(request))]
-    await respond(send, 200, dialect.answer(name, result), headers)
+    except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
+        fault = told(raised)
+        refusal = exchange.refusal(fault)
+        media_type = refusal.media_type.encode() or exchange.media_type
+        headers = [*headers_of(fault), (b"content-type", media_type)]
+        await respond(send, refusal.status, refusal.body, headers)

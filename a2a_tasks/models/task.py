@@ -39,6 +39,17 @@ class Task(models.Model):
     #: every writer locks, so that a token taken away is seen by a writer already waiting.
     run_token = models.CharField(max_length=40, blank=True, default="")
     origin_dialect = models.CharField(max_length=8)
+    #: The ended task whose id this one took over (dialects that begin ended tasks anew). Without constraint and
+    #: index: it is followed by hand, and every task would pay for them.
+    predecessor = models.ForeignKey(
+        "self",
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 async def cancel_task(request: CancelTaskRequest, call: Call) -> Task:
     """Cancel a task: it is final at once, then its agent is stopped. Raises TaskNotFound, TaskNotCancelable."""
-    return await hop(cancel.cancel, call.scope(request.tenant), request.id)
+    return await hop(cancel.cancel, call.scope(request.tenant), request.id, lenient=request.lenient)
 
 
 async def cancel_by_key(task: int, *, by: str) -> Task:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import mimetypes
 import uuid
 
@@ -13,6 +14,7 @@ from a2a_tasks.operations.call import Call
 from a2a_tasks.protocol.errors import (
     ContentTypeNotSupported,
     InvalidParams,
+    Overloaded,
     PushNotificationNotSupported,
     TaskNotFound,
 )
@@ -23,23 +25,26 @@ from a2a_tasks.protocol.values import UNSET, Message, Part, Raw, Task, TaskState
 from a2a_tasks.store import companions, log
 from a2a_tasks.store.accept import accepting
 from a2a_tasks.store.hop import hop
-from a2a_tasks.store.records import Accepted, NewTask
+from a2a_tasks.store.records import Accepted, NewTask, TaskExists
 from a2a_tasks.store.reply import reply
 from a2a_tasks.store.tasks import reveal
 from a2a_tasks.streaming.follow import Follower
 
 __all__ = ["Conversation", "converse"]
 
+#: How often beginning and continuing a task of one name may cross each other before the host gives up.
+RACES = 5
+
 
 class Conversation:
     """An accepted message, the run that answers it, and a reader of the log from there on."""
 
-    def __init__(self, accepted: Accepted, *, is_task: bool, at_auth: bool) -> None:
+    def __init__(self, accepted: Accepted, *, is_task: bool, pauses: frozenset[TaskState]) -> None:
         self.accepted = accepted
         self.follower: Follower
         #: Is it settled that the client gets a task?
         self._is_task = self._decided = is_task
-        self._stops = {TaskState.INPUT_REQUIRED, *([TaskState.AUTH_REQUIRED] if at_auth else ())}
+        self._pauses = pauses
         self.heard: list[Recorded] = []
 
     async def close(self) -> None:
@@ -71,7 +76,7 @@ class Conversation:
         """Is this the end of the message's turn: the task ended, or its own run asks something?"""
         if event.state in TERMINAL or (event.kind is EventKind.MESSAGE and not self._is_task):
             return True
-        return event.state in self._stops and event.run == self.accepted.run
+        return event.state in self._pauses and event.run == self.accepted.run
 
     async def settled(self) -> Task:
         """The task once it has ended or waits for the client, or as it is after the longest block."""
@@ -82,17 +87,19 @@ class Conversation:
         return self.task
 
 
-async def converse(request: SendMessageRequest, call: Call, *, at_auth: bool) -> Conversation:
+async def converse(
+    request: SendMessageRequest, call: Call, *, pauses: frozenset[TaskState]
+) -> Conversation:
     """Accept the message, have it run, and follow the log to the end of its turn. Close the conversation.
 
-    `at_auth`: does the turn also end at auth-required? Raises what the request deserves: TaskNotFound,
-    UnsupportedOperation, InvalidParams, ContentTypeNotSupported, PushNotificationNotSupported.
+    `pauses`: the states at which the turn ends although the task goes on. Raises what the request deserves:
+    TaskNotFound, TaskEnded, InvalidParams, ContentTypeNotSupported, PushNotificationNotSupported.
     """
     _check(request, call)
     accepted = await _accept(request, call)
     run = accepted.assignment
-    is_task = bool(request.message.task_id) or not call.agent.replies_directly
-    conversation = Conversation(accepted, is_task=is_task, at_auth=at_auth)
+    is_task = bool(request.message.task_id) or _makes_task(request, call)
+    conversation = Conversation(accepted, is_task=is_task, pauses=pauses)
     try:
         conversation.follower = await Follower.open(
             accepted.task,
@@ -130,8 +137,15 @@ def _media_type(part: Part) -> str:
     return guessed or "application/octet-stream"
 
 
+def _makes_task(request: SendMessageRequest, call: Call) -> bool:
+    """Is it settled before the agent speaks that the client gets a task?"""
+    return request.wants_task or not call.agent.replies_directly
+
+
 async def _accept(request: SendMessageRequest, call: Call) -> Accepted:
     asked = request.message
+    if request.named:
+        return await _accept_named(request, call)
     if asked.task_id and "\x00" in asked.task_id:
         raise TaskNotFound(taskId=asked.task_id)
     task_id = asked.task_id or str(uuid.uuid4())
@@ -140,6 +154,19 @@ async def _accept(request: SendMessageRequest, call: Call) -> Accepted:
     if asked.task_id:
         return await hop(reply, new)
     return await accepting(new)
+
+
+async def _accept_named(request: SendMessageRequest, call: Call) -> Accepted:
+    """A message for the task of a name the client chose: continued if there is one, begun if not."""
+    context_id = request.message.context_id
+    for _ in range(RACES):
+        with contextlib.suppress(TaskNotFound):
+            return await hop(reply, _new(request, call, request.named, context_id or ""))
+        with contextlib.suppress(TaskExists):  # somebody else began it at this moment
+            return await accepting(
+                _new(request, call, request.named, context_id or str(uuid.uuid4()))
+            )
+    raise Overloaded
 
 
 def _new(request: SendMessageRequest, call: Call, task_id: str, context_id: str) -> NewTask:
@@ -154,7 +181,8 @@ def _new(request: SendMessageRequest, call: Call, task_id: str, context_id: str)
         dialect=call.dialect,
         queue=call.agent.queue,
         request=run_request(request, call.caller, call.extensions),
-        is_task=not call.agent.replies_directly,
+        is_task=_makes_task(request, call),
+        reopen=request.reopen,
         companions=companions.of(request, task_id, call.dialect),
         hold=dispatch.hold(call.agent.queue),
     )

@@ -9,8 +9,8 @@ from a2a_tasks.agents.cards import card_of
 from a2a_tasks.operations.call import Call
 from a2a_tasks.protocol.errors import (
     ExtendedAgentCardNotConfigured,
+    ExtendedCardUndeclared,
     Unauthenticated,
-    UnsupportedOperation,
 )
 from a2a_tasks.protocol.requests import GetExtendedAgentCardRequest
 
@@ -20,9 +20,9 @@ __all__ = ["get_extended_agent_card"]
 async def get_extended_agent_card(
     request: GetExtendedAgentCardRequest, call: Call
 ) -> Mapping[str, Any]:
-    """The fuller card. Raises UnsupportedOperation, Unauthenticated, ExtendedAgentCardNotConfigured."""
+    """The fuller card. Raises ExtendedCardUndeclared, Unauthenticated, ExtendedAgentCardNotConfigured."""
     if not call.agent.has_extended_card:
-        raise UnsupportedOperation("The agent has no extended card")
+        raise ExtendedCardUndeclared("The agent has no extended card")
     if call.caller.anonymous:
         raise Unauthenticated
     card = call.agent.extended_card(card_of(call.agent, call.base_url), call.caller)

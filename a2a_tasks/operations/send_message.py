@@ -5,6 +5,7 @@ from __future__ import annotations
 from a2a_tasks.operations.call import Call
 from a2a_tasks.operations.conversation import converse
 from a2a_tasks.operations.history import trimmed
+from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw, Task
 
@@ -13,7 +14,7 @@ __all__ = ["send_message"]
 
 async def send_message(request: SendMessageRequest, call: Call) -> Task | Raw:
     """Accept a message. Returns the Task, or the direct Message as JSON."""
-    conversation = await converse(request, call, at_auth=True)
+    conversation = await converse(request, call, pauses=INTERRUPTED)
     try:
         first = await conversation.first()
         if isinstance(first, Raw):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from a2a_tasks.operations.call import Call
 from a2a_tasks.operations.conversation import converse
 from a2a_tasks.operations.history import trimmed
+from a2a_tasks.protocol.dialects import Subject
 from a2a_tasks.protocol.errors import UnsupportedOperation
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw
@@ -17,7 +18,7 @@ async def send_streaming_message(request: SendMessageRequest, call: Call) -> Eve
     """Accept a message and return its stream, whose first item is there already. Close the stream."""
     if not call.agent.streaming:
         raise UnsupportedOperation("The agent does not stream")
-    conversation = await converse(request, call, at_auth=False)
+    conversation = await converse(request, call, pauses=request.pauses)
     try:
         first = await conversation.first()
     except BaseException:
@@ -25,8 +26,7 @@ async def send_streaming_message(request: SendMessageRequest, call: Call) -> Eve
         raise
     view = conversation.accepted.view
     return EventStream(
-        task_id=view.id,
-        context_id=view.context_id,
+        subject=Subject.of(view),
         first=first if isinstance(first, Raw) else trimmed(first, request.history_length),
         number=conversation.accepted.number,
         follower=conversation.follower,

@@ -191,6 +191,10 @@ class UnsupportedOperation(ProtocolError):
     code, reason, title = -32004, "UNSUPPORTED_OPERATION", "This operation is not supported"
 
 
+class ExtendedCardUndeclared(UnsupportedOperation):
+    """The card declares no extended card (A2A 1.0 §3.1.11)."""
+
+
 class TaskEnded(UnsupportedOperation):
     """A message for a task that has ended (A2A 1.0 §3.1.1); the older dialects call it invalid parameters."""
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from a2a_tasks.protocol.dialects.dialect import Dialect
 from a2a_tasks.protocol.errors import A2AError, InvalidRequest
 from a2a_tasks.protocol.jsontext import Flawed, read, write
 
@@ -17,11 +16,11 @@ NULL = b"null"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request: its id as JSON (echoed with its type), the method, the parameters."""
+    """A request: its id as JSON (echoed with its type), the method, the parameters (an object, if the client is right)."""
 
     id: bytes
     method: str
-    params: Mapping[str, Any]
+    params: Any
 
 
 class BadCall(Exception):
@@ -83,10 +82,6 @@ def result(id_: bytes, encoded: bytes) -> bytes:
     return result_opening(id_) + encoded + b"}"
 
 
-def error(id_: bytes, fault: A2AError, dialect: Dialect | None) -> bytes:
-    """A response with an error; `data` in the way of the dialect (A2A 1.0 §9.5)."""
-    body: dict[str, object] = {"code": fault.code, "message": fault.message}
-    details = dialect.error_details(fault) if dialect else fault.details
-    if details:
-        body["data"] = details
-    return b'{"jsonrpc":"2.0","id":' + id_ + b',"error":' + write(body) + b"}"
+def error(id_: bytes, error: Mapping[str, Any]) -> bytes:
+    """A response with an error object, as a dialect writes it."""
+    return b'{"jsonrpc":"2.0","id":' + id_ + b',"error":' + write(error) + b"}"

@@ -1,4 +1,4 @@
-"""The HTTP+JSON binding's routes and bodies (A2A 1.0 §5.3, §11): pure, driven by the catalogue."""
+"""The HTTP+JSON binding's routes and bodies (A2A 1.0 §5.3, §11): pure; each dialect brings its table of routes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
-from a2a_tasks.protocol.catalogue import OPERATIONS, Operation
 from a2a_tasks.protocol.errors import A2AError, InvalidParams, MethodNotAllowed, MethodNotFound
 from a2a_tasks.protocol.jsontext import write
 
-__all__ = ["Match", "error_body", "match", "merge", "query_params"]
+__all__ = ["Match", "Route", "error_body", "match", "merge", "query_params", "status_body"]
 
-#: Query names that are read as booleans and lists; everything else is text for the dialect to read.
+#: Query names that are read as booleans; everything else is text for the dialect to read.
 _BOOLEANS = {"includeArtifacts", "include_artifacts"}
 _WORDS = {"true": True, "false": False}
-#: A tenant can never have one of these names: they begin routes (`dialects` §1.1).
+#: A tenant can never have one of these names: they begin routes.
 RESERVED = {
     "v1",
     "tasks",
@@ -28,18 +27,25 @@ RESERVED = {
     "agent",
 }
 #: The verbs that follow an id: a plain id does not end like one, else it may be anything.
-_CUSTOM = tuple(o.path.partition("}")[2] for o in OPERATIONS if "}:" in o.path)
+_CUSTOM = (":cancel", ":subscribe")
 #: The snake_case of the names in paths, which bodies may use too.
-_ORIGINAL = {"taskId": "task_id"}
-#: SubscribeToTask: POST by the text, GET by the proto; both are served.
-_ALSO_GET = {"SubscribeToTask"}
+_ORIGINAL = {"taskId": "task_id", "configId": "config_id"}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One row of a dialect's table: the verbs, a path with `{name}` for what varies, the operation."""
+
+    verbs: tuple[str, ...]
+    path: str
+    operation: str
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """A route that fits: the operation and what its path says (`id`, `taskId`, `tenant`)."""
 
-    operation: Operation
+    operation: str
     params: Mapping[str, str]
 
 
@@ -61,30 +67,31 @@ def _params(pattern: str, segments: Sequence[str]) -> dict[str, str] | None:
     return None if None in bound else dict(pair for pair in bound if pair and pair[0])
 
 
-def _verbs(operation: Operation) -> tuple[str, ...]:
-    return (operation.verb, "GET") if operation.name in _ALSO_GET else (operation.verb,)
+def _fitting(
+    routes: Sequence[Route], segments: Sequence[str]
+) -> list[tuple[Route, dict[str, str]]]:
+    found = [(route, _params(route.path, segments)) for route in routes]
+    return [(route, params) for route, params in found if params is not None]
 
 
-def _fitting(segments: Sequence[str]) -> list[Match]:
-    found = [(operation, _params(operation.path, segments)) for operation in OPERATIONS]
-    return [Match(operation, params) for operation, params in found if params is not None]
-
-
-def match(verb: str, segments: Sequence[str]) -> Match:
-    """The operation at a path below the agent, with or without a tenant before it.
+def match(
+    routes: Sequence[Route], verb: str, segments: Sequence[str], *, tenants: bool = False
+) -> Match:
+    """The operation at a path; with `tenants`, also below the name of one.
 
     Raises MethodNotFound (no such route) or MethodNotAllowed (not with this verb).
     """
-    fitting = _fitting(segments)
-    if not fitting and len(segments) > 1 and segments[0] not in RESERVED:
+    fitting = _fitting(routes, segments)
+    if not fitting and tenants and len(segments) > 1 and segments[0] not in RESERVED:
         tenant = {"tenant": segments[0]}
-        fitting = [Match(m.operation, {**m.params, **tenant}) for m in _fitting(segments[1:])]
+        fitting = [(route, params | tenant) for route, params in _fitting(routes, segments[1:])]
     if not fitting:
         raise MethodNotFound("There is nothing at this path")
-    for found in fitting:
-        if verb in _verbs(found.operation):
-            return found
-    raise MethodNotAllowed(allow=", ".join(v for m in fitting for v in _verbs(m.operation)))
+    for route, params in fitting:
+        if verb in route.verbs:
+            return Match(route.operation, params)
+    allowed = dict.fromkeys(verb for route, _ in fitting for verb in route.verbs)
+    raise MethodNotAllowed(allow=", ".join(allowed))
 
 
 def query_params(query: str) -> dict[str, Any]:
@@ -118,15 +125,16 @@ def merge(path: Mapping[str, str], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def error_body(fault: A2AError) -> bytes:
-    """The google.rpc.Status body of an error (§11.6).
+    """The error as A2A 1.0.1 has it, where no dialect is at hand."""
+    return status_body(fault, fault.http_status, fault.grpc_status)
+
+
+def status_body(fault: A2AError, http: int, grpc: str) -> bytes:
+    """The google.rpc.Status body of an error, with its HTTP status and the name of its gRPC one (A2A 1.0 §11.6).
 
     Released clients tell errors apart by ErrorInfo alone, so those of JSON-RPC's own codes carry one too.
     """
-    status: dict[str, object] = {
-        "code": fault.http_status,
-        "status": fault.grpc_status,
-        "message": fault.message,
-    }
+    status: dict[str, object] = {"code": http, "status": grpc, "message": fault.message}
     details = fault.details
     if fault.reason and fault.info not in details:
         details = [fault.info, *details]

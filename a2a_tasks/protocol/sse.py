@@ -12,6 +12,6 @@ def frame(number: int, data: bytes) -> bytes:
     return b"id: %d\ndata: %b\n\n" % (number, data)
 
 
-def error_frame(data: bytes) -> bytes:
-    """An error after the stream has begun (A2A 1.0: `event: error`)."""
-    return b"event: error\ndata: %b\n\n" % data
+def error_frame(data: bytes, *, named: bool) -> bytes:
+    """An error after the stream has begun; `named`: with the line `event: error` (A2A 1.0)."""
+    return (b"event: error\n" if named else b"") + b"data: %b\n\n" % data

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
@@ -14,10 +14,10 @@ from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.group import Group
-from a2a_tasks.store.records import Accepted, Assignment, NewTask, new_view
+from a2a_tasks.store.records import Accepted, Assignment, NewTask, TaskExists, new_view
 from a2a_tasks.store.sql import fetch
 
-__all__ = ["accept", "accept_many", "accepting"]
+__all__ = ["accept", "accept_many", "accepting", "begin"]
 
 ACCEPT = """
 with input as (
@@ -65,7 +65,7 @@ select k.n, k.key, r.id from keyed k join run r on r.task_id = k.key order by k.
 def accept(new: NewTask) -> Accepted:
     """Write a new task with its first message and run; with a hold, the run is this process's already.
 
-    Raises django.db.IntegrityError if the owner already has a task of that id.
+    Raises TaskExists if the owner already has a task of that id.
     """
     (result,) = accept_many([new])
     if isinstance(result, Exception):
@@ -81,7 +81,7 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
         raise  # the database is away: that concerns everybody
     except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
         if len(news) == 1:
-            return [fault]
+            return [TaskExists(str(fault)) if isinstance(fault, IntegrityError) else fault]
         return [result for new in news for result in accept_many([new])]
     for queue in {new.queue for new in news if new.hold is None}:
         wakeups.announce(wakeups.Due(queue))
@@ -90,6 +90,12 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
 
 #: `await accepting(new)`: accept, together with whatever else is being accepted.
 accepting = Group(accept_many)
+
+
+def begin(new: NewTask) -> Accepted:
+    """Write a new task as part of a transaction that is open already; nothing is announced."""
+    ((task, run),) = _insert([new])
+    return _accepted(new, task, run)
 
 
 def _columns(news: Sequence[NewTask]) -> dict[str, list[Any]]:

@@ -20,12 +20,16 @@ from a2a_tasks.store.tasks import view
 __all__ = ["cancel", "cancel_by_key"]
 
 
-def cancel(scope: Scope, public_id: str) -> values.Task:
-    """Cancel a task of this scope. Raises TaskNotFound, TaskNotCancelable."""
+def cancel(scope: Scope, public_id: str, *, lenient: bool = False) -> values.Task:
+    """Cancel a task of this scope. Raises TaskNotFound, TaskNotCancelable.
+
+    `lenient`: one that has ended is returned as it is.
+    """
     if "\x00" in public_id:
         raise TaskNotFound(taskId=public_id)
     return _cancel(
         public_id,
+        lenient=lenient,
         public_id=public_id,
         agent=scope.agent,
         owner=scope.owner,
@@ -39,9 +43,9 @@ def cancel_by_key(task: int) -> values.Task:
     return _cancel(str(task), pk=task)
 
 
-def _cancel(name: str, **which: Any) -> values.Task:
+def _cancel(name: str, *, lenient: bool = False, **which: Any) -> values.Task:
     open_before = Task.objects.filter(**which).exclude(state__in=TERMINAL).exists()
-    task, recorded, runs = _write(name, which, open_before=open_before)
+    task, recorded, runs = _write(name, which, open_before=open_before, lenient=lenient)
     if recorded is None:
         return view(task)
     wakeups.announce(wakeups.Committed(task.pk, recorded.number, [recorded]))
@@ -52,7 +56,7 @@ def _cancel(name: str, **which: Any) -> values.Task:
 
 @transaction.atomic
 def _write(
-    name: str, which: dict[str, Any], *, open_before: bool
+    name: str, which: dict[str, Any], *, open_before: bool, lenient: bool
 ) -> tuple[Task, Recorded | None, list[int]]:
     task = log.locked(**which)
     if task is None:
@@ -60,6 +64,8 @@ def _write(
     state = TaskState(task.state)
     if state is TaskState.CANCELED and open_before:
         return task, None, []  # somebody cancelled it at the same moment: both did (A2A 1.0 §3.1.5)
+    if lenient and state in TERMINAL:
+        return task, None, []
     if state in TERMINAL:
         raise TaskNotCancelable(f"The task is {state.word}", taskId=task.public_id)
     active = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])

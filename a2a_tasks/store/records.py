@@ -6,6 +6,8 @@ import datetime
 from dataclasses import dataclass, field
 from typing import Literal
 
+from django.db import IntegrityError
+
 from a2a_tasks.caller import Scope
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
@@ -22,12 +24,17 @@ __all__ = [
     "NewEvent",
     "NewTask",
     "RunEnd",
+    "TaskExists",
     "status_of",
 ]
 
 
 class Fenced(Exception):
     """The run's token no longer holds the task; nothing was written."""
+
+
+class TaskExists(IntegrityError):
+    """The owner has a task of that id already; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,8 @@ class NewTask:
     #: False if the agent may answer with a direct Message.
     is_task: bool = True
     hold: Hold | None = None
+    #: If the task exists and has ended, begin it anew instead of refusing the message.
+    reopen: bool = False
     #: What other apps keep beside the task, written in the same transaction.
     companions: tuple[Companion, ...] = ()
 

@@ -17,6 +17,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.accept import create_run
 from a2a_tasks.store.records import Accepted, Assignment, NewTask
+from a2a_tasks.store.succeed import succeed
 from a2a_tasks.store.tasks import open_artifacts, view
 
 __all__ = ["reply"]
@@ -25,12 +26,14 @@ __all__ = ["reply"]
 def reply(new: NewTask) -> Accepted:
     """Write a message to the task `new.id`; an empty `new.context_id` means the task's own.
 
+    If the task has ended and `new.reopen` says so, a successor begins under its id.
     Raises TaskNotFound, TaskEnded, ContextMismatch.
     """
     accepted, recorded = _write(new)
     if accepted.assignment is None:
         wakeups.announce(wakeups.Due(new.queue))
-    wakeups.announce(wakeups.Committed(accepted.task, recorded[-1].number, recorded))
+    if recorded:
+        wakeups.announce(wakeups.Committed(accepted.task, recorded[-1].number, recorded))
     return accepted
 
 
@@ -46,6 +49,8 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     _refuse(task, new)
     assert task is not None  # noqa: S101 - _refuse raised otherwise
     new = replace(new, message=_in_context(new.message, task.context.public_id))
+    if TaskState(task.state) in TERMINAL:
+        return succeed(task, new), []
     recorded = [log.record(task, EventKind.INPUT, new.message, role=new.role)]
     number = recorded[0].number
     if TaskState(task.state) in INTERRUPTED:
@@ -78,7 +83,7 @@ def _refuse(task: Task | None, new: NewTask) -> None:
         raise TaskNotFound(taskId=new.id)
     if new.context_id and new.context_id != task.context.public_id:
         raise ContextMismatch.field("message.contextId", "is not the context of the task")
-    if TaskState(task.state) in TERMINAL:
+    if TaskState(task.state) in TERMINAL and not new.reopen:
         raise TaskEnded(f"The task is {TaskState(task.state).word}", taskId=new.id)
 
 

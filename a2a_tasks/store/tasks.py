@@ -31,6 +31,7 @@ __all__ = [
     "key_of",
     "list_tasks",
     "open_artifacts",
+    "origin",
     "references",
     "reveal",
     "view",
@@ -97,6 +98,14 @@ def key_of(scope: Scope, public_id: str, *, lock: bool = False) -> int | None:
     if lock:
         tasks = tasks.select_for_update(no_key=True)
     return tasks.values_list("pk", flat=True).first()
+
+
+def origin(scope: Scope, public_id: str) -> str:
+    """Code of the dialect a task was made in; empty if there is no such task in this scope."""
+    if "\x00" in public_id:
+        return ""
+    found = _scoped(scope).filter(public_id=public_id)
+    return found.values_list("origin_dialect", flat=True).first() or ""
 
 
 def _find_postgres(keys: Sequence[Key]) -> dict[Key, Found]:

@@ -18,16 +18,29 @@ class Follower:
 
     __slots__ = ("_until", "done", "feed", "number")
 
-    def __init__(self, feed: Feed, after: int, until: Callable[[Recorded], bool]) -> None:
-        self.feed: Feed | None = feed
+    def __init__(self, feed: Feed | None, after: int, until: Callable[[Recorded], bool]) -> None:
+        self.feed = feed
         self.number, self.done = after, False
         self._until = until
 
     @classmethod
     async def open(
-        cls, task: int, *, after: int, until: Callable[[Recorded], bool], fresh: bool = False
+        cls,
+        task: int,
+        *,
+        after: int,
+        until: Callable[[Recorded], bool],
+        fresh: bool = False,
+        over: bool = False,
     ) -> Follower:
-        """A reader of the events after a number, to the first of which `until` is true; see `Hub.open` for `fresh`."""
+        """A reader of the events after a number, to the first of which `until` is true; see `Hub.open` for `fresh`.
+
+        `over`: the end has been reached already, nothing will come.
+        """
+        if over:
+            follower = cls(None, after, until)
+            follower.done = True
+            return follower
         return cls(await hub().open(task, known=after, fresh=fresh), after, until)
 
     async def close(self) -> None:

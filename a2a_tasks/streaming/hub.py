@@ -16,7 +16,7 @@ from collections import deque
 
 from a2a_tasks import lifetime, wakeups
 from a2a_tasks.conf import conf
-from a2a_tasks.protocol.dialects import Dialect
+from a2a_tasks.protocol.dialects import Dialect, Subject
 from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.store import log
 from a2a_tasks.store.hop import hop
@@ -45,8 +45,8 @@ class Feed:
         self._reading = asyncio.Lock()
         self._asked = False
         self._waiting: set[asyncio.Future[bool]] = set()
-        #: By event and dialect.
-        self._frames: dict[int, dict[str, bytes]] = {}
+        #: By event, and dialect with `final`.
+        self._frames: dict[int, dict[tuple[Dialect, bool], bytes]] = {}
 
     def push(self, events: list[Recorded]) -> None:
         """Take events in; those that do not follow what is known are left to a read."""
@@ -98,14 +98,14 @@ class Feed:
         newest_first = itertools.islice(reversed(self._tail), self.end - number)
         return list(newest_first)[::-1]
 
-    def encoded(self, dialect: Dialect, task_id: str, context_id: str, event: Recorded) -> bytes:
+    def encoded(self, dialect: Dialect, subject: Subject, event: Recorded, *, final: bool) -> bytes:
         """The event as a dialect says it, encoded once for all who follow."""
         if self.followers == 1 or event.number <= self.end - len(self._tail):
-            return dialect.event(task_id, context_id, event)
+            return dialect.event(subject, event, final=final)
         frames = self._frames.setdefault(event.number, {})
-        found = frames.get(dialect.code)
+        found = frames.get((dialect, final))
         if found is None:
-            found = frames[dialect.code] = dialect.event(task_id, context_id, event)
+            found = frames[dialect, final] = dialect.event(subject, event, final=final)
         return found
 
 

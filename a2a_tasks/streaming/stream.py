@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from a2a_tasks.protocol.dialects import Dialect
+from a2a_tasks.protocol.dialects import Dialect, Subject
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
 from a2a_tasks.protocol.values import Raw, Task
 from a2a_tasks.streaming.follow import Follower
@@ -20,14 +20,13 @@ class EventStream:
     def __init__(
         self,
         *,
-        task_id: str,
-        context_id: str,
+        subject: Subject,
         first: Task | Raw | None,
         number: int,
         follower: Follower,
         heard: list[Recorded] | None = None,
     ) -> None:
-        self.task_id, self.context_id = task_id, context_id
+        self.subject = subject
         #: The Task (or the one direct Message) to begin with; None when a client resumes after an event.
         self.first, self.number = first, number
         self.follower = follower
@@ -37,12 +36,23 @@ class EventStream:
         """The stream has ended, or the client is gone: let go of the log."""
         await self.follower.close()
 
+    def begun(self, dialect: Dialect) -> list[bytes]:
+        """What the stream begins with, as a dialect says it; nothing for a client that resumes."""
+        if self.first is None:
+            return []
+        ended = self.follower.done and not self._heard
+        return dialect.first(self.subject, self.first, ended=ended)
+
     def encoded(self, dialect: Dialect, event: Recorded) -> bytes:
-        """An event as a dialect says it, encoded once for all who follow the task in this process."""
+        """An event as a dialect says it, encoded once for all who follow the task in this process.
+
+        Where artifacts are counted, each stream counts for itself, so it must see every event.
+        """
         feed = self.follower.feed
-        if feed is None:
-            return dialect.event(self.task_id, self.context_id, event)
-        return feed.encoded(dialect, self.task_id, self.context_id, event)
+        final = self.follower.done and event.number == self.follower.number
+        if feed is None or dialect.manners.index:
+            return dialect.event(self.subject, event, final=final)
+        return feed.encoded(dialect, self.subject, event, final=final)
 
     async def batches(self, idle_seconds: float) -> AsyncIterator[list[Recorded]]:
         """Events to be shown, in order, to the end of the stream; an empty list after a quiet while."""

@@ -1,0 +1,169 @@
+"""The draft of 1.0 (November 2025): PascalCase methods, states as words, `/v1`, problem+json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from a2a_tasks.protocol import errors
+from a2a_tasks.protocol.dialects import cards
+from a2a_tasks.protocol.dialects.dialect import Manners, Refusal
+from a2a_tasks.protocol.dialects.kinds import Kinds
+from a2a_tasks.protocol.dialects.listing import words_listing
+from a2a_tasks.protocol.dialects.reading import push_config, wrapped_part
+from a2a_tasks.protocol.dialects.resources import PushResources, task_of
+from a2a_tasks.protocol.dialects.trees import Tree, violations, wrapped
+from a2a_tasks.protocol.dialects.v10 import CODES_1_0_0
+from a2a_tasks.protocol.errors import A2AError, ProtocolError
+from a2a_tasks.protocol.fields import Fields
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.requests import (
+    CancelTaskRequest,
+    GetTaskRequest,
+    ListTasksRequest,
+    Request,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+)
+from a2a_tasks.protocol.rest import Match, Route
+from a2a_tasks.protocol.values import Part, PushConfig, TaskState
+from a2a_tasks.protocol.versions import SUPPORTED
+
+__all__ = ["Draft"]
+
+TYPES = "https://a2a-protocol.org/errors/"
+
+
+class Draft(PushResources, Kinds):
+    """The dialect; its objects are those of 0.3 without `kind`, its operations those of 1.0."""
+
+    code, version, title = "dr", "1.0", "1.0 draft"
+    manners = Manners(waits=False, enforces_extensions=True)
+    methods = {
+        "SendMessage": "SendMessage",
+        "SendStreamingMessage": "SendStreamingMessage",
+        "GetTask": "GetTask",
+        "ListTasks": "ListTasks",
+        "CancelTask": "CancelTask",
+        "SubscribeToTask": "SubscribeToTask",
+        "SetTaskPushNotificationConfig": "CreateTaskPushNotificationConfig",
+        "GetTaskPushNotificationConfig": "GetTaskPushNotificationConfig",
+        "ListTaskPushNotificationConfig": "ListTaskPushNotificationConfigs",
+        "DeleteTaskPushNotificationConfig": "DeleteTaskPushNotificationConfig",
+        "GetExtendedAgentCard": "GetExtendedAgentCard",
+    }
+    routes = (
+        Route(("POST",), "v1/message:send", "SendMessage"),
+        Route(("POST",), "v1/message:stream", "SendStreamingMessage"),
+        Route(("POST",), "v1/tasks/list", "ListTasks"),
+        Route(("GET",), "v1/tasks/{id}", "GetTask"),
+        Route(("GET",), "v1/tasks", "ListTasks"),
+        Route(("POST",), "v1/tasks/{id}:cancel", "CancelTask"),
+        Route(("POST", "GET"), "v1/tasks/{id}:subscribe", "SubscribeToTask"),
+        Route(
+            ("POST",),
+            "v1/tasks/{taskId}/pushNotificationConfigs",
+            "CreateTaskPushNotificationConfig",
+        ),
+        Route(
+            ("GET",),
+            "v1/tasks/{taskId}/pushNotificationConfigs",
+            "ListTaskPushNotificationConfigs",
+        ),
+        Route(
+            ("GET",),
+            "v1/tasks/{taskId}/pushNotificationConfigs/{configId}",
+            "GetTaskPushNotificationConfig",
+        ),
+        Route(
+            ("DELETE",),
+            "v1/tasks/{taskId}/pushNotificationConfigs/{configId}",
+            "DeleteTaskPushNotificationConfig",
+        ),
+        Route(("GET",), "v1/extendedAgentCard", "GetExtendedAgentCard"),
+    )
+    a2a_json = True
+    states = {state: state.word for state in TaskState} | {TaskState.CANCELED: "cancelled"}
+    faces = {}
+    statuses = {kind: status for kind, (status, _) in CODES_1_0_0.items()}
+    PROBLEM = "application/problem+json"
+
+    def read_part(self, fields: Fields) -> Part:
+        return wrapped_part(fields, "media_type")
+
+    def read_send(self, fields: Fields) -> SendMessageRequest:
+        name = "message" if fields.has("message") else "request"
+        message = fields.object(name)
+        if message is None:
+            fields.bad("message", "is required")
+        request = self.read_send_of(message, fields)
+        configuration = fields.value("configuration")
+        waits = isinstance(configuration, Mapping) and configuration.get("blocking") is True
+        return replace(request, return_immediately=not waits)
+
+    def read_inline_push(self, configuration: Fields) -> PushConfig | None:
+        found = configuration.object("push_notification_config")
+        return push_config(found, self.code) if found else None
+
+    def read_get(self, fields: Fields) -> GetTaskRequest:
+        return GetTaskRequest(
+            id=task_of(fields, "name"), history_length=fields.length("history_length")
+        )
+
+    def read_list(self, fields: Fields) -> ListTasksRequest:
+        return words_listing(fields)
+
+    def read_cancel(self, fields: Fields) -> CancelTaskRequest:
+        return CancelTaskRequest(id=task_of(fields, "name"), metadata=fields.struct("metadata"))
+
+    def read_subscribe(self, fields: Fields) -> SubscribeToTaskRequest:
+        return SubscribeToTaskRequest(id=task_of(fields, "name"))
+
+    def decode_route(
+        self, match: Match, said: Mapping[str, Any], query: Mapping[str, Any]
+    ) -> Request:
+        if "configId" in query and "taskId" in match.params:  # its proto has it in the query
+            said = {"configId": query["configId"], **said}
+        return super().decode_route(match, self.under_path(match, said), query)
+
+    def kind(self, kind: str) -> Tree:
+        return {}
+
+    def part(self, part: Tree) -> Tree:
+        return wrapped(part, "mediaType")
+
+    def wrap(self, kind: str, tree: Tree) -> Tree:
+        return tree if self.switches.draft_bare_results else {kind: tree}
+
+    def detail(self, fault: A2AError) -> Any:
+        """An object: the bad fields, or what the error is about."""
+        bad = violations(fault)
+        if bad:
+            return {"errors": bad}
+        if isinstance(fault, errors.VersionNotSupported):
+            return {"supportedVersions": list(SUPPORTED)}
+        about = dict(fault.metadata)
+        if fault.message != self.face(fault)[1]:
+            about["detail"] = fault.message
+        return about or None
+
+    def problem(self, fault: A2AError) -> Tree:
+        """RFC 9457 problem details."""
+        kind = "about:blank"
+        if isinstance(fault, ProtocolError):
+            kind = TYPES + fault.reason.lower().replace("_", "-")
+        more = {key: value for key, value in (self.detail(fault) or {}).items() if key != "detail"}
+        return {
+            "type": kind,
+            "title": fault.title,
+            "status": self.http_status(fault),
+            "detail": fault.message,
+            **more,
+        }
+
+    def refusal(self, fault: A2AError) -> Refusal:
+        return Refusal(self.http_status(fault), write(self.problem(fault)), self.PROBLEM)
+
+    def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
+        return cards.draft(card, url)

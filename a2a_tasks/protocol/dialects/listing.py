@@ -1,0 +1,57 @@
+"""ListTasks as the draft asks for it; a courtesy in 0.3."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+from a2a_tasks.protocol.dialects.reading import ENUM_STATES, page_size
+from a2a_tasks.protocol.fields import Fields, rfc3339
+from a2a_tasks.protocol.requests import ListTasksRequest
+from a2a_tasks.protocol.values import TaskState
+
+__all__ = ["words_listing"]
+
+_STATES = {state.word: state for state in TaskState} | {"cancelled": TaskState.CANCELED}
+_MILLISECONDS = re.compile(r"\d{1,15}", re.ASCII)
+
+
+def _state(fields: Fields) -> TaskState | None:
+    """A state by its word or its enum name."""
+    found = fields.string("status")
+    if found is None:
+        return None
+    if found not in _STATES and found not in ENUM_STATES:
+        fields.bad("status", "must be the name of a task state")
+    return _STATES.get(found) or ENUM_STATES.get(found)
+
+
+def _moment(fields: Fields) -> str | None:
+    """`lastUpdatedAfter`: milliseconds since 1970, a number or its digits."""
+    found = fields.value("last_updated_after")
+    if found is None:
+        return None
+    if isinstance(found, bool) or not _MILLISECONDS.fullmatch(str(found)):
+        fields.bad("last_updated_after", "must be milliseconds since 1970")
+        return None
+    try:
+        return rfc3339(
+            datetime.datetime.fromtimestamp(0, datetime.UTC)
+            + datetime.timedelta(milliseconds=int(found))
+        )
+    except OverflowError:
+        fields.bad("last_updated_after", "is out of range")
+        return None
+
+
+def words_listing(fields: Fields) -> ListTasksRequest:
+    """The request: no history unless asked for."""
+    return ListTasksRequest(
+        context_id=fields.string("context_id"),
+        status=_state(fields),
+        page_size=page_size(fields),
+        page_token=fields.string("page_token") or "",
+        history_length=fields.length("history_length") or 0,
+        status_timestamp_after=_moment(fields),
+        include_artifacts=bool(fields.boolean("include_artifacts")),
+    )

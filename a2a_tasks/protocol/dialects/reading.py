@@ -1,0 +1,228 @@
+"""Reading what several dialects spell alike: ids, parts, pages, push configs."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from a2a_tasks.protocol.fields import Fields, canonical_base64
+from a2a_tasks.protocol.requests import DEFAULT_PAGE, MAX_PAGE
+from a2a_tasks.protocol.values import Part, PushConfig, Role, TaskState
+
+__all__ = [
+    "COMPAT",
+    "ENUM_STATES",
+    "LONGEST_ID",
+    "ROLES",
+    "WORD_ROLES",
+    "base64_text",
+    "enum_key",
+    "identifier",
+    "identity",
+    "page_size",
+    "parts",
+    "push_config",
+    "tagged_part",
+    "tenant",
+    "wrapped_part",
+]
+
+LONGEST_ID = 256
+MOST_PARTS = 1000
+#: Marks a data part whose value had to be wrapped in an object (dialects without other values).
+COMPAT = "data_part_compat"
+
+#: Enum members by name and by number; both are read (ProtoJSON), only names are written.
+ROLES: Mapping[object, Role] = {
+    "ROLE_USER": Role.USER,
+    1: Role.USER,
+    "ROLE_AGENT": Role.AGENT,
+    2: Role.AGENT,
+}
+WORD_ROLES: Mapping[object, Role] = {"user": Role.USER, "agent": Role.AGENT}
+_NUMBERED = [
+    TaskState.SUBMITTED,
+    TaskState.WORKING,
+    TaskState.COMPLETED,
+    TaskState.FAILED,
+    TaskState.CANCELED,
+    TaskState.INPUT_REQUIRED,
+    TaskState.REJECTED,
+    TaskState.AUTH_REQUIRED,
+]
+ENUM_STATES: Mapping[object, TaskState | None] = {
+    **{key: state for n, state in enumerate(_NUMBERED, 1) for key in (state.value, n)},
+    "TASK_STATE_UNSPECIFIED": None,
+    0: None,
+    "TASK_STATE_CANCELLED": TaskState.CANCELED,
+}
+
+
+def enum_key(value: object) -> object:
+    """The value if it can be the name or number of an enum member, else None."""
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def identifier(fields: Fields, name: str, *, required: bool = False) -> str | None:
+    """An id a client may choose: at most 256 characters, no NUL."""
+    found = fields.string(name, required=required, longest=LONGEST_ID)
+    if found is not None and "\x00" in found:
+        fields.bad(name, "must not hold NUL")
+    return found
+
+
+def identity(fields: Fields, name: str = "id") -> str:
+    """The id of something that must exist already; any text may be asked for."""
+    return fields.string(name, required=True) or ""
+
+
+def tenant(fields: Fields) -> str:
+    """The tenant of a request (A2A 1.0)."""
+    return identifier(fields, "tenant") or ""
+
+
+def page_size(fields: Fields) -> int:
+    """The size of a page: 1 to 100, 50 if not said."""
+    found = fields.integer("page_size")
+    if found is not None and not 1 <= found <= MAX_PAGE:
+        fields.bad("page_size", f"must be from 1 to {MAX_PAGE}")
+    return DEFAULT_PAGE if found is None else found
+
+
+def parts(fields: Fields, read: Callable[[Fields], Part], name: str = "parts") -> tuple[Part, ...]:
+    """The parts of a message: at least one."""
+    items = fields.value(name)
+    if not items:
+        fields.bad(name, "must have at least one part")
+        return ()
+    if isinstance(items, list) and len(items) > MOST_PARTS:
+        fields.bad(name, f"must have at most {MOST_PARTS} parts")
+        return ()
+    return tuple(read(item) for item in fields.objects(name))
+
+
+def base64_text(fields: Fields, name: str, *, doubled: bool = False) -> str | None:
+    """Bytes as canonical base64; with `doubled`, of what was encoded twice, if it was."""
+    text = fields.string(name)
+    if text is None:
+        return "" if fields.value(name) == "" else None
+    try:
+        found = canonical_base64(text)
+    except ValueError:
+        fields.bad(name, "must be base64")
+        return None
+    return _once(found) if doubled else found
+
+
+def _once(encoded: str) -> str:
+    """Base64 of what was meant, when what it says is itself canonical base64."""
+    inner = base64.b64decode(encoded)
+    try:
+        text = inner.decode("ascii")
+        if text and base64.b64encode(base64.b64decode(text, validate=True)) == inner:
+            return text
+    except ValueError:
+        pass
+    return encoded
+
+
+def _data(fields: Fields, found: object) -> Mapping[str, Any]:
+    """The content of a data part whose value must be an object, with the wrapping of other values undone."""
+    if not isinstance(found, Mapping):
+        fields.bad("data", "must be an object")
+        return {}
+    metadata = fields.struct("metadata")
+    if metadata and metadata.get(COMPAT) is True and set(found) == {"value"}:
+        kept = {key: value for key, value in metadata.items() if key != COMPAT}
+        return {"data": found["value"], "metadata": kept or None}
+    return {"data": found, "metadata": metadata}
+
+
+def _one_of(fields: Fields, names: tuple[str, ...]) -> str | None:
+    found = [name for name in names if fields.value(name) is not None]
+    if len(found) != 1:
+        fields.violations.append((fields.path, f"must have exactly one of {', '.join(names)}"))
+        return None
+    return found[0]
+
+
+def _text(fields: Fields) -> Part:
+    found = fields.value("text")
+    if not isinstance(found, str):
+        fields.bad("text", "must be a string")
+        found = ""
+    return Part(text=found, metadata=fields.struct("metadata"))
+
+
+def tagged_part(fields: Fields) -> Part:
+    """A part with a discriminator, `type` or `kind`; it may be missing where one content only is there."""
+    said = fields.value("kind") or fields.value("type")
+    kinds = {"text", "file", "data"}
+    if said is None:
+        present = [kind for kind in sorted(kinds) if fields.value(kind) is not None]
+        said = present[0] if len(present) == 1 else None
+    if not isinstance(said, str) or said not in kinds:
+        fields.bad("kind", "must be text, file or data")
+        return Part(text="")
+    if said == "text":
+        return _text(fields)
+    if said == "data":
+        return Part(**_data(fields, fields.value("data")))
+    return _file(fields, "bytes", "uri", "mime_type")
+
+
+def wrapped_part(fields: Fields, media_type: str, *, doubled: bool = False) -> Part:
+    """A part known by its member, with files and data wrapped once more (the draft; 0.3 as ProtoJSON)."""
+    match _one_of(fields, ("text", "file", "data")):
+        case "text":
+            return _text(fields)
+        case "data":
+            inner = fields.object("data")
+            return Part(**_data(fields, inner.value("data") if inner else {}))
+        case "file":
+            return _file(fields, "file_with_bytes", "file_with_uri", media_type, doubled=doubled)
+    return Part(text="")
+
+
+def _file(
+    fields: Fields, by_value: str, by_reference: str, media_type: str, *, doubled: bool = False
+) -> Part:
+    file = fields.object("file", required=True)
+    if file is None:
+        return Part(text="")
+    if by_value == "bytes" and not file.has("bytes") and file.has("data"):
+        by_value = "data"  # what old examples call it
+    name = _one_of(file, (by_value, by_reference))
+    content: dict[str, Any] = {}
+    if name == by_value:
+        content = {"raw": base64_text(file, by_value, doubled=doubled) or ""}
+    elif name == by_reference:
+        content = {"url": file.string(by_reference, required=True) or ""}
+    return Part(
+        **content,
+        filename=file.string("name"),
+        media_type=file.string(media_type),
+        metadata=fields.struct("metadata"),
+    )
+
+
+def _schemes(fields: Fields) -> tuple[str, ...]:
+    found = fields.value("schemes")
+    if isinstance(found, str):  # an old sample has it bare
+        return (found,)
+    return fields.strings("schemes")
+
+
+def push_config(fields: Fields, dialect: str, *, task_id: str = "") -> PushConfig:
+    """A PushNotificationConfig as 0.0 to the draft have it."""
+    authentication = fields.object("authentication")
+    return PushConfig(
+        url=fields.string("url", required=True) or "",
+        id=identifier(fields, "id") or "",
+        task_id=task_id,
+        token=fields.string("token") or "",
+        schemes=_schemes(authentication) if authentication else (),
+        credentials=(authentication.string("credentials") if authentication else None) or "",
+        dialect=dialect,
+    )

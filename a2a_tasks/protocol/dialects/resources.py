@@ -1,0 +1,110 @@
+"""Push configs by resource name, `tasks/{task}/pushNotificationConfigs/{config}`: the draft, and 0.3 as ProtoJSON.
+
+Every form that was ever shown is read: the proto's (`parent`, `configId`, `config`), the text's (`taskId`,
+`pushNotificationConfig`) and a bare config.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from a2a_tasks.protocol.dialects.reading import identifier, page_size, push_config
+from a2a_tasks.protocol.dialects.trees import Tree, TreeDialect
+from a2a_tasks.protocol.fields import Fields
+from a2a_tasks.protocol.requests import (
+    CreatePushConfigRequest,
+    DeletePushConfigRequest,
+    GetPushConfigRequest,
+    ListPushConfigsRequest,
+)
+from a2a_tasks.protocol.rest import Match
+from a2a_tasks.protocol.values import PushConfig, PushConfigPage, replace
+
+__all__ = ["PushResources", "task_of"]
+
+_TASK = re.compile(r"tasks/([^/]+)")
+_CONFIG = re.compile(r"tasks/([^/]+)/pushNotification(?:Config)?s/([^/]+)")
+
+
+def task_of(fields: Fields, *names: str) -> str:
+    """The id of a task: a bare one under `id` or `taskId`, or a resource name under one of `names`."""
+    for name in names:
+        found = fields.string(name)
+        if found is not None:
+            match = _TASK.fullmatch(found)
+            if match is None and "/" in found:
+                fields.bad(name, "must be tasks/{id}")
+            return match[1] if match else found
+    found = fields.string("task_id") or fields.string("id")
+    if found is None:
+        fields.bad("id", "is required")
+    return found or ""
+
+
+def _config_of(fields: Fields) -> tuple[str, str]:
+    """The ids of task and config."""
+    name = fields.string("name")
+    if name is None:
+        found = identifier(fields, "config_id", required=True)
+        return task_of(fields), found or ""
+    match = _CONFIG.fullmatch(name)
+    if match is None:
+        fields.bad("name", "must be tasks/{id}/pushNotificationConfigs/{id}")
+        return "", ""
+    return match[1], match[2]
+
+
+class PushResources(TreeDialect):
+    """The push operations of a dialect that names configs so."""
+
+    def read_create_push(self, fields: Fields) -> CreatePushConfigRequest:
+        task_id = task_of(fields, "parent")
+        outer = fields.object("config") or fields
+        inner = outer.object("push_notification_config") or outer
+        config = push_config(inner, self.code, task_id=task_id)
+        chosen = identifier(fields, "config_id") or self._named(outer)
+        if inner is fields and not fields.has("task_id") and not fields.has("parent"):
+            config = replace(config, id="")  # that `id` was the task's
+        return CreatePushConfigRequest(config=replace(config, id=chosen) if chosen else config)
+
+    @staticmethod
+    def _named(config: Fields) -> str:
+        match = _CONFIG.fullmatch(config.string("name") or "")
+        return match[2] if match else ""
+
+    def read_get_push(self, fields: Fields) -> GetPushConfigRequest:
+        task_id, config_id = _config_of(fields)
+        return GetPushConfigRequest(task_id=task_id, id=config_id)
+
+    def read_list_push(self, fields: Fields) -> ListPushConfigsRequest:
+        return ListPushConfigsRequest(
+            task_id=task_of(fields, "parent"),
+            page_size=page_size(fields),
+            page_token=fields.string("page_token") or "",
+        )
+
+    def read_delete_push(self, fields: Fields) -> DeletePushConfigRequest:
+        task_id, config_id = _config_of(fields)
+        return DeletePushConfigRequest(task_id=task_id, id=config_id)
+
+    @staticmethod
+    def under_path(match: Match, said: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A body without what the path says better: the names of task and config."""
+        if "taskId" not in match.params:
+            return said
+        return {key: value for key, value in said.items() if key not in {"parent", "name"}}
+
+    def config(self, config: PushConfig) -> Tree:
+        """A PushNotificationConfig."""
+        schemes = {"authentication": {"schemes": list(config.schemes)}} if config.schemes else {}
+        return {"id": config.id, "url": config.url, **schemes}
+
+    def push_config(self, config: PushConfig) -> Tree:
+        name = f"tasks/{config.task_id}/pushNotificationConfigs/{config.id}"
+        return {"name": name, "pushNotificationConfig": self.config(config)}
+
+    def push_configs(self, page: PushConfigPage) -> Any:
+        configs = [self.push_config(config) for config in page.configs]
+        return {"configs": configs, "nextPageToken": page.next_page_token}

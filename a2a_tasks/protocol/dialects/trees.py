@@ -1,0 +1,251 @@
+"""Writing in the older dialects: stored 1.0 text is read into trees, respelled, and written.
+
+What a dialect has no words for degrades as decision 60 and `docs/protocol-support.md` say.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from a2a_tasks.protocol import errors
+from a2a_tasks.protocol.dialects.dialect import Dialect, Refusal, Result, Subject, by_kind
+from a2a_tasks.protocol.dialects.reading import COMPAT
+from a2a_tasks.protocol.errors import A2AError, InvalidParams
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.lifecycle import EventKind, Recorded
+from a2a_tasks.protocol.values import (
+    UNSET,
+    PushConfig,
+    PushConfigPage,
+    Raw,
+    Role,
+    Task,
+    TaskPage,
+    TaskState,
+    TaskStatus,
+    UnsetType,
+)
+
+__all__ = ["INTERNAL", "INVALID", "Tree", "TreeDialect", "tagged", "violations", "wrapped"]
+
+Tree = dict[str, Any]
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+#: What is said of a state that has no word of its own, when the agent said nothing.
+_SUBSTITUTES = {
+    TaskState.REJECTED: "The task was rejected.",
+    TaskState.AUTH_REQUIRED: "Authentication is required.",
+}
+
+
+def _common(part: Mapping[str, Any], **more: Any) -> Tree:
+    metadata = {**part.get("metadata", {}), **more}
+    return {"metadata": metadata} if metadata else {}
+
+
+def _attributes(part: Mapping[str, Any]) -> Tree:
+    """The file attributes that a text or data part has nowhere else to put (P14)."""
+    return {key: part[key] for key in ("mediaType", "filename") if key in part}
+
+
+def _object(part: Mapping[str, Any]) -> tuple[Mapping[str, Any], Tree]:
+    """The value of a data part as an object, and the mark that it was none (P15)."""
+    value = part["data"]
+    return (value, {}) if isinstance(value, Mapping) else ({"value": value}, {COMPAT: True})
+
+
+def tagged(part: Mapping[str, Any], tag: str) -> Tree:
+    """A part with its discriminator `type` or `kind` (0.0 to 0.3)."""
+    if "text" in part:
+        return {tag: "text", "text": part["text"], **_common(part, **_attributes(part))}
+    if "data" in part:
+        value, mark = _object(part)
+        return {tag: "data", "data": value, **_common(part, **mark, **_attributes(part))}
+    file = {"bytes": part["raw"]} if "raw" in part else {"uri": part["url"]}
+    return {tag: "file", "file": file | _file_names(part, "mimeType"), **_common(part)}
+
+
+def wrapped(part: Mapping[str, Any], media_type: str) -> Tree:
+    """A part known by its member (the draft; 0.3 as ProtoJSON)."""
+    if "text" in part:
+        return {"text": part["text"], **_common(part, **_attributes(part))}
+    if "data" in part:
+        value, mark = _object(part)
+        return {"data": {"data": value}, **_common(part, **mark, **_attributes(part))}
+    file = {"fileWithBytes": part["raw"]} if "raw" in part else {"fileWithUri": part["url"]}
+    return {"file": file | _file_names(part, media_type), **_common(part)}
+
+
+def _file_names(part: Mapping[str, Any], media_type: str) -> Tree:
+    named = {"name": part.get("filename"), media_type: part.get("mediaType")}
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def violations(fault: A2AError) -> list[Tree]:
+    """The bad fields of a request, as the older dialects list them."""
+    found = fault.violations if isinstance(fault, InvalidParams) else ()
+    return [{"field": path, "message": text} for path, text in found]
+
+
+class TreeDialect(Dialect):
+    """Base of the dialects before 1.0."""
+
+    states: ClassVar[Mapping[TaskState, str]]
+    roles: ClassVar[Mapping[Role, str]] = {Role.USER: "user", Role.AGENT: "agent"}
+    #: Codes and titles of errors the dialect has under another name, or not at all.
+    faces: ClassVar[Mapping[type[A2AError], tuple[int, str]]] = {}
+    #: HTTP statuses of errors where they differ from 1.0.1.
+    statuses: ClassVar[Mapping[type[A2AError], int]] = {}
+
+    # -- objects ---------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def part(self, part: Tree) -> Tree:
+        """A part of a message or artifact."""
+
+    @abstractmethod
+    def message(self, message: Tree) -> Tree:
+        """A message."""
+
+    @abstractmethod
+    def artifact(self, artifact: Tree, position: int) -> Tree:
+        """An artifact."""
+
+    @abstractmethod
+    def task(self, task: Task) -> Tree:
+        """A task."""
+
+    @abstractmethod
+    def status_event(self, subject: Subject, status: Tree, more: Tree, *, final: bool) -> Tree:
+        """A status update; `more` are the event's other members."""
+
+    @abstractmethod
+    def artifact_event(self, subject: Subject, update: Tree) -> Tree:
+        """An artifact update."""
+
+    @abstractmethod
+    def push_config(self, config: PushConfig) -> Tree:
+        """A push config with its task."""
+
+    def push_configs(self, page: PushConfigPage) -> Any:
+        """The push configs of a task."""
+        return [self.push_config(config) for config in page.configs]
+
+    def page(self, page: TaskPage) -> Any:
+        """A page of tasks (A2A 1.0 §3.1.4)."""
+        tasks = [self.task(task) for task in page.tasks]
+        counted = len(tasks) if self.switches.list_page_size_returns_count else page.page_size
+        return {
+            "tasks": tasks,
+            "nextPageToken": page.next_page_token,
+            "pageSize": counted,
+            "totalSize": page.total_size,
+        }
+
+    def wrap(self, kind: str, tree: Tree) -> Tree:
+        """The result of a send or a stream's item: `kind` is task, message, statusUpdate or artifactUpdate."""
+        return tree
+
+    # -- pieces ----------------------------------------------------------------------------------------------------
+
+    def artifacts(self, artifacts: list[Raw] | UnsetType) -> list[Tree]:
+        """The artifacts of a task, in order of creation."""
+        found = [] if artifacts is UNSET else artifacts
+        return [self.artifact(_decode(text), position) for position, text in enumerate(found)]
+
+    def messages(self, messages: list[Raw] | UnsetType) -> list[Tree]:
+        """A history."""
+        return [] if messages is UNSET else [self.message(_decode(text)) for text in messages]
+
+    def status(self, state: TaskState, message: Tree | None, timestamp: str) -> Tree:
+        """A task's status; a state without a word of its own is told in the message too (P1, P2)."""
+        if state in self.manners.degraded:
+            message = message or {
+                "role": Role.AGENT.value,
+                "messageId": f"{state.word}-{timestamp}",
+                "parts": [{"text": _SUBSTITUTES[state]}],
+            }
+            message["metadata"] = {**message.get("metadata", {}), "a2aState": state.word}
+        said = {"message": self.message(message)} if message else {}
+        return {"state": self.states[state], **said, "timestamp": timestamp}
+
+    def status_of(self, status: TaskStatus) -> Tree:
+        """The status of a task's value."""
+        message = None if status.message is None else _decode(status.message)
+        return self.status(status.state, message, status.timestamp)
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    def answer(self, operation: str, result: Result) -> bytes:
+        return write(self._tree(operation, result))
+
+    def _tree(self, operation: str, result: Result) -> Any:
+        match result:
+            case Task():
+                tree = self.task(result)
+                return self.wrap("task", tree) if operation == "SendMessage" else tree
+            case Raw():
+                return self.wrap("message", self.message(_decode(result)))
+            case TaskPage():
+                return self.page(result)
+            case PushConfig():
+                return self.push_config(result)
+            case PushConfigPage():
+                return self.push_configs(result)
+        return result
+
+    def first(self, subject: Subject, item: Task | Raw, *, ended: bool) -> list[bytes]:
+        if isinstance(item, Raw):
+            return [write(self.wrap("message", self.message(_decode(item))))]
+        task = write(self.wrap("task", self.task(item)))
+        return [task, self._standing(subject, item, final=True)] if ended else [task]
+
+    def _standing(self, subject: Subject, task: Task, *, final: bool) -> bytes:
+        """A status event that tells how a task stands."""
+        tree = self.status_event(subject, self.status_of(task.status), {}, final=final)
+        return write(self.wrap("statusUpdate", tree))
+
+    def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
+        said = _decode(event.body)
+        if event.kind is EventKind.STATUS:
+            status = said.pop("status")
+            tree = self.status(
+                TaskState(status["state"]), status.get("message"), status["timestamp"]
+            )
+            return write(
+                self.wrap("statusUpdate", self.status_event(subject, tree, said, final=final))
+            )
+        return write(self.wrap("artifactUpdate", self.artifact_event(subject, said)))
+
+    # -- errors ----------------------------------------------------------------------------------------------------
+
+    def face(self, fault: A2AError) -> tuple[int, str]:
+        """Code and title of an error."""
+        return by_kind(self.faces, fault) or (fault.code, fault.title)
+
+    def detail(self, fault: A2AError) -> Any:
+        """What `data` says beside code and title; None = nothing."""
+        bad = violations(fault)
+        if bad:
+            return {"errors": bad}
+        return None if fault.message == self.face(fault)[1] else {"detail": fault.message}
+
+    def error(self, fault: A2AError) -> Mapping[str, Any]:
+        code, title = self.face(fault)
+        data = self.detail(fault)
+        return {"code": code, "message": title} | ({} if data is None else {"data": data})
+
+    def http_status(self, fault: A2AError) -> int:
+        """The HTTP status of an error."""
+        return by_kind(self.statuses, fault) or fault.http_status
+
+    def refusal(self, fault: A2AError) -> Refusal:
+        return Refusal(self.http_status(fault), write(self.error(fault)))
+
+
+#: Errors of 1.0 that the older dialects call something else.
+INVALID = (errors.InvalidParams.code, errors.InvalidParams.title)
+INTERNAL = (errors.InternalError.code, errors.InternalError.title)

@@ -1,0 +1,137 @@
+"""A2A 0.3 over HTTP+JSON: ProtoJSON of its proto, as released peers send it; the text's `kind` form is read too."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from a2a_tasks.protocol import errors
+from a2a_tasks.protocol.dialects import cards
+from a2a_tasks.protocol.dialects.kinds import Kinds
+from a2a_tasks.protocol.dialects.listing import words_listing
+from a2a_tasks.protocol.dialects.reading import (
+    ROLES,
+    WORD_ROLES,
+    enum_key,
+    parts,
+    push_config,
+    tagged_part,
+    wrapped_part,
+)
+from a2a_tasks.protocol.dialects.resources import PushResources
+from a2a_tasks.protocol.dialects.trees import Tree, wrapped
+from a2a_tasks.protocol.fields import Fields
+from a2a_tasks.protocol.requests import ListTasksRequest, Request, SendMessageRequest
+from a2a_tasks.protocol.rest import Match, Route
+from a2a_tasks.protocol.values import Part, PushConfig, Role, TaskPage, TaskState
+
+__all__ = ["ROUTES", "V03Rest"]
+
+ROUTES: tuple[Route, ...] = (
+    Route(("POST",), "v1/message:send", "SendMessage"),
+    Route(("POST",), "v1/message:stream", "SendStreamingMessage"),
+    Route(("GET",), "v1/tasks/{id}", "GetTask"),
+    Route(("GET",), "v1/tasks", "ListTasks"),
+    Route(("POST",), "v1/tasks/{id}:cancel", "CancelTask"),
+    Route(("POST", "GET"), "v1/tasks/{id}:subscribe", "SubscribeToTask"),
+    Route(
+        ("POST",), "v1/tasks/{taskId}/pushNotificationConfigs", "CreateTaskPushNotificationConfig"
+    ),
+    Route(("GET",), "v1/tasks/{taskId}/pushNotificationConfigs", "ListTaskPushNotificationConfigs"),
+    Route(
+        ("GET",),
+        "v1/tasks/{taskId}/pushNotificationConfigs/{configId}",
+        "GetTaskPushNotificationConfig",
+    ),
+    Route(
+        ("DELETE",),
+        "v1/tasks/{taskId}/pushNotificationConfigs/{configId}",
+        "DeleteTaskPushNotificationConfig",
+    ),
+    Route(("GET",), "v1/card", "GetExtendedAgentCard"),
+    Route(("GET",), "v1/agent/authenticatedExtendedCard", "GetExtendedAgentCard"),
+)
+
+
+def _twice(encoded: str) -> str:
+    return base64.b64encode(encoded.encode()).decode()
+
+
+class V03Rest(PushResources, Kinds):
+    """The form 0.3 takes over HTTP+JSON."""
+
+    code, version, title = "v03", "0.3", "0.3"
+    routes = ROUTES
+    roles = {role: role.value for role in Role}
+    states = {state: state.value for state in TaskState} | {
+        TaskState.CANCELED: "TASK_STATE_CANCELLED"
+    }
+    statuses = {
+        errors.TaskEnded: 400,
+        errors.TaskNotCancelable: 409,
+        errors.PushNotificationNotSupported: 501,
+        errors.ExtendedCardUndeclared: 404,
+        errors.ExtendedAgentCardNotConfigured: 404,
+        errors.UnsupportedOperation: 501,
+        errors.ContentTypeNotSupported: 415,
+        errors.InvalidAgentResponse: 502,
+    }
+
+    def read_part(self, fields: Fields) -> Part:
+        if fields.has("kind") or fields.has("type"):
+            return tagged_part(fields)
+        return wrapped_part(fields, "mime_type", doubled=self.switches.double_base64_v03)
+
+    def read_role(self, fields: Fields) -> Role:
+        said = enum_key(fields.value("role"))
+        found = ROLES.get(said) or WORD_ROLES.get(said)
+        if found is None:
+            fields.bad("role", "must be ROLE_USER or ROLE_AGENT")
+        return found or Role.USER
+
+    def read_parts(self, fields: Fields) -> tuple[Part, ...]:
+        return parts(fields, self.read_part, "parts" if fields.has("parts") else "content")
+
+    def read_send(self, fields: Fields) -> SendMessageRequest:
+        name = "message" if fields.has("message") else "request"
+        message = fields.object(name)
+        if message is None:
+            fields.bad("message", "is required")
+        return self.read_send_of(message, fields)
+
+    def read_inline_push(self, configuration: Fields) -> PushConfig | None:
+        found = configuration.object("push_notification")
+        found = found or configuration.object("push_notification_config")
+        return push_config(found, self.code) if found else None
+
+    def read_list(self, fields: Fields) -> ListTasksRequest:
+        return words_listing(fields)
+
+    def decode_route(
+        self, match: Match, said: Mapping[str, Any], query: Mapping[str, Any]
+    ) -> Request:
+        return super().decode_route(match, self.under_path(match, said), query)
+
+    def kind(self, kind: str) -> Tree:
+        return {}
+
+    def part(self, part: Tree) -> Tree:
+        if "raw" in part and self.switches.double_base64_v03:
+            part = part | {"raw": _twice(part["raw"])}
+        return wrapped(part, "mimeType")
+
+    def message(self, message: Tree) -> Tree:
+        tree = super().message(message)
+        tree["content"] = tree.pop("parts")
+        tree.pop("referenceTaskIds", None)  # its proto has none
+        return tree
+
+    def wrap(self, kind: str, tree: Tree) -> Tree:
+        return {kind: tree}
+
+    def page(self, page: TaskPage) -> Any:
+        return [self.task(task) for task in page.tasks]
+
+    def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
+        return cards.v03(card, url)

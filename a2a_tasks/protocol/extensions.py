@@ -1,0 +1,27 @@
+"""Extensions of the protocol (A2A 1.0 §4.6): asked for in a header, activated if the agent declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from a2a_tasks.protocol.errors import ExtensionSupportRequired
+
+__all__ = ["activate", "requested"]
+
+
+def requested(values: Iterable[str]) -> list[str]:
+    """The URIs in `A2A-Extensions` headers: comma-separated, perhaps repeated."""
+    return [uri for value in values for part in value.split(",") if (uri := part.strip())]
+
+
+def activate(
+    asked: Collection[str], declared: Collection[str], required: Collection[str]
+) -> list[str]:
+    """The extensions in force: asked for and declared; unknown ones are ignored (§4.6.2).
+
+    Raises ExtensionSupportRequired if a required one was not asked for.
+    """
+    for uri in required:
+        if uri not in asked:
+            raise ExtensionSupportRequired(f"The agent requires the extension {uri}", uri=uri)
+    return [uri for uri in declared if uri in asked]

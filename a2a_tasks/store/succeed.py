@@ -1,0 +1,41 @@
+"""Beginning an ended task anew under its id, where a dialect promises that (decision 61).
+
+The ended task stays as it ended; only its id goes to its successor, and it gets a new one. The successor is in the
+same context, starts with the same memory, and names the old task in its metadata.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+import msgspec
+
+from a2a_tasks.models import Task
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.store import companions
+from a2a_tasks.store.accept import begin
+from a2a_tasks.store.records import Accepted, NewTask
+
+__all__ = ["PREDECESSOR", "succeed"]
+
+#: In the metadata of a successor: the id its predecessor has now.
+PREDECESSOR = "predecessorTaskId"
+
+
+def succeed(ended: Task, new: NewTask) -> Accepted:
+    """Begin a task in place of an ended one, whose row is locked; call it in that transaction."""
+    name = str(uuid.uuid4())
+    Task.objects.filter(pk=ended.pk).update(public_id=name)
+    new = replace(new, context_id=ended.context.public_id, metadata=_linked(ended.metadata, name))
+    accepted = begin(new)
+    Task.objects.filter(pk=accepted.task).update(predecessor_id=ended.pk, memory=ended.memory)
+    companions.succeed(ended.pk, accepted.task)
+    if accepted.assignment is None:
+        return accepted
+    return replace(accepted, assignment=replace(accepted.assignment, memory=ended.memory))
+
+
+def _linked(metadata: str, name: str) -> str:
+    kept = msgspec.json.decode(metadata) if metadata else {}
+    return write({**kept, PREDECESSOR: name}).decode()
