@@ -22,7 +22,6 @@ A file is a list of conversations, each a list of steps:
 Only what the host makes up is a placeholder: `<name>` inside a string of an answer. It is bound where it comes first
 and must be equal wherever it comes again; other names stand for other values. Names that begin with `at` are moments
 (RFC 3339, UTC, milliseconds; two may be the same). In requests a placeholder is replaced by what it was bound to.
-What the sources leave open is `<any>`, some text, or `<free>`, a member that may be anything or absent.
 
 `polls:` is `client:` for one who asks again until the answer is the one that follows: the host writes down what an
 agent says when it gets to it, and no other step tells when that was.
@@ -57,7 +56,6 @@ GOLDEN = Path(__file__).parent / "golden"
 PATIENCE = 10.0
 PAUSE = 0.01
 END = "end"
-ANY, FREE = "any", "<free>"
 NAME = re.compile(r"<([a-z][a-z0-9 -]*)>")
 MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
@@ -115,8 +113,6 @@ def _text_differs(expected: str, given: str, bound: dict[str, str]) -> bool:
     for index, piece in enumerate(NAME.split(expected)):
         if index % 2 == 0 or piece in bound:
             pattern += re.escape(bound[piece] if index % 2 else piece)
-        elif piece == ANY:
-            pattern += ".+"
         else:
             fresh.append(piece)
             pattern += f"({MOMENT})" if _moment(piece) else "(.+)"
@@ -154,8 +150,6 @@ def _members(
 ) -> list[str]:
     found = []
     for key, value in expected.items():
-        if value == FREE:
-            continue
         if key not in given:
             found.append(f"{path}.{key}: missing, expected {_shown(value, bound)}")
         else:
