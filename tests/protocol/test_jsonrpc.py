@@ -11,7 +11,7 @@ from a2a_tasks.protocol import errors, jsonrpc
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.jsontext import read, write
 
-V10 = DIALECTS["1.0"]
+V10 = DIALECTS["v10"]
 
 
 def envelope(**members: Any) -> bytes:
@@ -140,7 +140,7 @@ class TestAResponse:
         assert jsonrpc.result_opening(b"1") + b"2}" == jsonrpc.result(b"1", b"2")
 
     def test_with_an_error_has_no_result(self) -> None:
-        body = read(jsonrpc.error(b"1", errors.TaskNotFound(taskId="t"), V10))
+        body = read(jsonrpc.error(b"1", V10.error(errors.TaskNotFound(taskId="t"))))
         assert body.keys() == {"jsonrpc", "id", "error"}
         assert body["error"]["code"] == -32001
         assert body["error"]["message"] == "Task not found"
@@ -149,7 +149,7 @@ class TestAResponse:
         assert info["metadata"] == {"taskId": "t"}
 
     def test_of_a_plain_error_has_no_data(self) -> None:
-        body = read(jsonrpc.error(b"null", errors.ParseError(), None))
+        body = read(jsonrpc.error(b"null", V10.error(errors.ParseError())))
         assert body == {
             "jsonrpc": "2.0",
             "id": None,

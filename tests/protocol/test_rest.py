@@ -8,10 +8,13 @@ import pytest
 
 from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.catalogue import OPERATIONS
+from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import InvalidParams, MethodNotAllowed, MethodNotFound
 
+Table = dict[tuple[str, str], tuple[str, dict[str, str]]]
+
 #: (verb, path): (operation, what the path says). Written out by hand (dialects §3.5).
-ROUTES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
+ROUTES: Table = {
     ("POST", "message:send"): ("SendMessage", {}),
     ("POST", "message:stream"): ("SendStreamingMessage", {}),
     ("GET", "tasks/T"): ("GetTask", {"id": "T"}),
@@ -37,28 +40,85 @@ ROUTES: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
     ),
     ("GET", "extendedAgentCard"): ("GetExtendedAgentCard", {}),
 }
+#: What 0.2, 0.3 and the draft have in common (dialects §3.4).
+BEFORE: Table = {
+    ("POST", "v1/message:send"): ("SendMessage", {}),
+    ("POST", "v1/message:stream"): ("SendStreamingMessage", {}),
+    ("GET", "v1/tasks/T"): ("GetTask", {"id": "T"}),
+    ("GET", "v1/tasks"): ("ListTasks", {}),
+    ("POST", "v1/tasks/T:cancel"): ("CancelTask", {"id": "T"}),
+    ("POST", "v1/tasks/T:subscribe"): ("SubscribeToTask", {"id": "T"}),
+    ("GET", "v1/tasks/T:subscribe"): ("SubscribeToTask", {"id": "T"}),
+    ("POST", "v1/tasks/T/pushNotificationConfigs"): (
+        "CreateTaskPushNotificationConfig",
+        {"taskId": "T"},
+    ),
+    ("GET", "v1/tasks/T/pushNotificationConfigs/C"): (
+        "GetTaskPushNotificationConfig",
+        {"taskId": "T", "configId": "C"},
+    ),
+    ("GET", "v1/tasks/T/pushNotificationConfigs"): (
+        "ListTaskPushNotificationConfigs",
+        {"taskId": "T"},
+    ),
+    ("DELETE", "v1/tasks/T/pushNotificationConfigs/C"): (
+        "DeleteTaskPushNotificationConfig",
+        {"taskId": "T", "configId": "C"},
+    ),
+}
+V03: Table = {
+    **BEFORE,
+    ("GET", "v1/card"): ("GetExtendedAgentCard", {}),
+    ("GET", "v1/agent/authenticatedExtendedCard"): ("GetExtendedAgentCard", {}),
+}
+TABLES: dict[str, Table] = {
+    "v02": {**V03, ("GET", "agent/authenticatedExtendedCard"): ("GetExtendedAgentCard", {})},
+    "v03": V03,
+    "dr": {
+        **BEFORE,
+        ("POST", "v1/tasks/list"): ("ListTasks", {}),
+        ("GET", "v1/extendedAgentCard"): ("GetExtendedAgentCard", {}),
+    },
+    "v10": ROUTES,
+}
+#: code, verb, path of every route there is.
+EVERY = [(code, *at) for code, table in TABLES.items() for at in table]
 PATHS = sorted({path for _, path in ROUTES})
 VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get", ""]
 
 
-def found(verb: str, *segments: str) -> tuple[str, dict[str, str]]:
-    """The operation's name and what the path says."""
-    match = rest.match(verb, segments)
-    return match.operation.name, dict(match.params)
+def found(verb: str, *segments: str, code: str = "v10") -> tuple[str, dict[str, str]]:
+    """The operation's name and what the path says, by the routes of a dialect."""
+    dialect = DIALECTS[code].rest
+    match = rest.match(dialect.routes, verb, segments, tenants=dialect.has_tenants)
+    return match.operation, dict(match.params)
 
 
 class TestARoute:
-    @pytest.mark.parametrize(("verb", "path"), ROUTES)
-    def test_leads_to_its_operation(self, verb: str, path: str) -> None:
-        assert found(verb, *path.split("/")) == ROUTES[verb, path]
+    @pytest.mark.parametrize(("code", "verb", "path"), EVERY)
+    def test_leads_to_its_operation(self, code: str, verb: str, path: str) -> None:
+        assert found(verb, *path.split("/"), code=code) == TABLES[code][verb, path]
+
+    def test_is_in_a_table_here(self) -> None:
+        for code, dialect in DIALECTS.items():
+            ways = sum(len(route.verbs) for route in dialect.rest.routes)
+            assert ways == len(TABLES.get(code, {})), code
 
     @pytest.mark.parametrize(("verb", "path"), ROUTES)
     def test_may_have_a_tenant_before_it(self, verb: str, path: str) -> None:
         name, params = ROUTES[verb, path]
         assert found(verb, "acme", *path.split("/")) == (name, {**params, "tenant": "acme"})
 
+    @pytest.mark.parametrize(("verb", "path"), BEFORE)
+    @pytest.mark.parametrize("code", ["v02", "v03", "dr"])
+    def test_has_no_tenant_before_it_before_1_0(self, code: str, verb: str, path: str) -> None:
+        with pytest.raises(MethodNotFound):
+            found(verb, "acme", *path.split("/"), code=code)
+
     def test_exists_for_every_operation(self) -> None:
-        assert {name for name, _ in ROUTES.values()} == {o.name for o in OPERATIONS}
+        names = {operation.name for operation in OPERATIONS}
+        for table in TABLES.values():
+            assert {name for name, _ in table.values()} == names
 
     @pytest.mark.parametrize("path", PATHS)
     @pytest.mark.parametrize("tenant", [[], ["acme"]])
@@ -66,7 +126,7 @@ class TestARoute:
         allowed = {verb for verb, known in ROUTES if known == path}
         for verb in set(VERBS) - allowed:
             with pytest.raises(MethodNotAllowed) as caught:
-                rest.match(verb, [*tenant, *path.split("/")])
+                found(verb, *tenant, *path.split("/"))
             assert set(caught.value.metadata["allow"].split(", ")) == allowed
 
     @pytest.mark.parametrize(
@@ -115,11 +175,11 @@ class TestNoRoute:
     @pytest.mark.parametrize("verb", ["GET", "POST", "DELETE"])
     def test_leads_anywhere_else(self, verb: str, path: str) -> None:
         with pytest.raises(MethodNotFound):
-            rest.match(verb, path.split("/"))
+            found(verb, *path.split("/"))
 
     def test_leads_nowhere_for_a_path_of_nothing(self) -> None:
         with pytest.raises(MethodNotFound):
-            rest.match("GET", [])
+            found("GET")
 
 
 class TestAQuery:

@@ -16,7 +16,10 @@ class TestAFrame:
 
 class TestAnErrorFrame:
     def test_names_itself_and_has_no_id_to_resume_from(self) -> None:
-        assert sse.error_frame(b"{}") == b"event: error\ndata: {}\n\n"
+        assert sse.error_frame(b"{}", named=True) == b"event: error\ndata: {}\n\n"
+
+    def test_has_no_name_before_1_0(self) -> None:
+        assert sse.error_frame(b"{}", named=False) == b"data: {}\n\n"
 
 
 class TestAKeepAlive:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_tasks.protocol.dialects import DIALECTS, SUPPORTED_VERSIONS
+from a2a_tasks.protocol.dialects import DIALECTS, Subject
 from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
 from a2a_tasks.protocol.jsontext import read, write
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
@@ -28,7 +28,8 @@ from a2a_tasks.protocol.values import (
     TaskStatus,
 )
 
-V10 = DIALECTS["1.0"]
+V10 = DIALECTS["v10"]
+SUBJECT = Subject("t", "c")
 AT = "2026-01-01T00:00:00.000Z"
 MESSAGE = b'{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"hi"}]}'
 BARE = Task(id="t", context_id="c", status=TaskStatus(state=TaskState.WORKING, timestamp=AT))
@@ -81,6 +82,12 @@ messages = st.builds(
 )
 
 
+def first(item: Task | Raw) -> Any:
+    """The one item a stream begins with."""
+    (text,) = V10.first(SUBJECT, item, ended=False)
+    return read(text)
+
+
 class TestAMessage:
     @given(messages)
     def test_decoded_from_its_encoding_is_the_same(self, message: Message) -> None:
@@ -123,7 +130,7 @@ class TestATask:
 
     def test_is_wrapped_at_the_beginning_of_a_stream(self) -> None:
         """R-008."""
-        assert read(V10.first(BARE)) == {"task": read(V10.answer("GetTask", BARE))}
+        assert first(BARE) == {"task": read(V10.answer("GetTask", BARE))}
 
     def test_has_stored_text_spliced_in(self) -> None:
         assert read(V10.answer("GetTask", FULL)) == {
@@ -151,7 +158,7 @@ class TestADirectMessage:
         """R-145."""
         wrapped = {"message": read(MESSAGE)}
         assert read(V10.answer("SendMessage", Raw(MESSAGE))) == wrapped
-        assert read(V10.first(Raw(MESSAGE))) == wrapped
+        assert first(Raw(MESSAGE)) == wrapped
 
 
 class TestAPage:
@@ -178,7 +185,7 @@ class TestAStreamItem:
     def test_of_a_status_carries_the_ids_and_no_final(self) -> None:
         said = {"status": {"state": "TASK_STATE_WORKING", "timestamp": AT}}
         event = Recorded(number=2, kind=EventKind.STATUS, body=json.dumps(said))
-        assert read(V10.event("t", "c", event)) == {
+        assert read(V10.event(SUBJECT, event, final=False)) == {
             "statusUpdate": {"taskId": "t", "contextId": "c", **said}
         }
 
@@ -189,7 +196,7 @@ class TestAStreamItem:
             last_chunk=True,
         )
         event = Recorded(number=2, kind=EventKind.ARTIFACT, body=write(update).decode())
-        assert read(V10.event("t", "c", event)) == {
+        assert read(V10.event(SUBJECT, event, final=False)) == {
             "artifactUpdate": {
                 "taskId": "t",
                 "contextId": "c",
@@ -209,7 +216,7 @@ class TestAStreamItem:
     ) -> None:
         update = ArtifactUpdate(artifact=Artifact(artifact_id="a", parts=(Part(text=text),)))
         event = Recorded(number=1, kind=EventKind.ARTIFACT, body=write(update).decode())
-        item = V10.event(task, context, event)
+        item = V10.event(Subject(task, context), event, final=False)
         assert b"\n" not in item
         assert b"\r" not in item
         members = read(item)["artifactUpdate"]
@@ -218,12 +225,11 @@ class TestAStreamItem:
 
 
 class TestTheDialect:
-    def test_is_found_by_its_version(self) -> None:
-        assert SUPPORTED_VERSIONS == ("1.0",)
+    def test_is_called_1_0(self) -> None:
         assert (V10.code, V10.version) == ("v10", "1.0")
 
     def test_tells_errors_in_typed_details(self) -> None:
         """R-182."""
         for error in (TaskNotFound(taskId="t"), InvalidParams.field("a", "is required")):
-            assert V10.error_details(error) == error.details
+            assert V10.error(error)["data"] == error.details
             assert all("@type" in detail for detail in error.details)
