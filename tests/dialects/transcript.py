@@ -208,7 +208,6 @@ class _Call:
     """A request of one client, and what came of it so far."""
 
     request: Mapping[str, Any]
-    path: str
     exchange: Exchange
     stream: Stream | None = None
 
@@ -219,8 +218,6 @@ class _Play:
     bound: dict[str, str] = field(default_factory=dict)
     calls: dict[str, _Call] = field(default_factory=dict)
     hand: Hand | None = None
-    #: Request line, body and answered document of each exchange, stream items apart.
-    heard: list[tuple[str, Any]] = field(default_factory=list)
 
     def filled(self, text: str) -> str:
         """A request's text, with what placeholders were bound to."""
@@ -233,7 +230,7 @@ class _Play:
         headers |= {key.lower(): value for key, value in step.get("with", {}).items()}
         exchange = Client(application).exchange(verb, path, headers)
         exchange.upload(body)
-        return _Call(step, path, exchange)
+        return _Call(step, exchange)
 
     async def client(self, step: Mapping[str, Any]) -> None:
         who = step.get("as", "client")
@@ -287,7 +284,6 @@ class _Play:
         problems = match(document(step["says"]), answer, bound)
         if not problems:
             self.bound = bound
-            self.heard.append((call.path, answer))
             return []
         return [*problems, f"in {json.dumps(answer)}"]
 
@@ -303,7 +299,6 @@ class _Play:
             assert event is not None, f"the stream ended before {text}"
             problems = match(document(text), event.data, self.bound)
             assert not problems, "\n".join([*problems, f"in {json.dumps(event.data)}"])
-            self.heard.append((call.path, event.data))
 
     async def agent(self, step: Mapping[str, Any]) -> None:
         hand = self.hand = self.hand or await self.stage.actors[step.get("named", "actor")].hand()
@@ -321,8 +316,8 @@ class _Play:
 _VERBS = ("client", "polls", "host", "stream", "agent")
 
 
-async def play(conversation: Conversation, stage: Stage) -> list[tuple[str, Any]]:
-    """Play a conversation. Returns the paths and documents of all answers, and of all stream items."""
+async def play(conversation: Conversation, stage: Stage) -> None:
+    """Play a conversation; what goes otherwise than written fails."""
     playing = _Play(stage)
     try:
         for number, step in enumerate(conversation.steps, 1):
@@ -337,4 +332,3 @@ async def play(conversation: Conversation, stage: Stage) -> list[tuple[str, Any]
             playing.hand.end()
         for who in list(playing.calls):
             await playing.leave(who)
-    return playing.heard
