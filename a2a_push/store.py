@@ -44,6 +44,10 @@ _secret = msgspec.json.Decoder(_Secret).decode
 _schemes = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
+class ConfigNotFound(TaskNotFound):
+    """The task is there, the webhook is not (A2A 1.0 §3.1.8 has no error of its own for it)."""
+
+
 @transaction.atomic
 def create(scope: Scope, config: values.PushConfig) -> values.PushConfig:
     """Register a webhook, or replace the one of that id, and return it as clients see it.
@@ -83,13 +87,13 @@ def _columns(config: values.PushConfig) -> dict[str, Any]:
 
 
 def get(scope: Scope, task_id: str, config_id: str = "") -> values.PushConfig:
-    """One webhook; without an id that which is named as its task, else the oldest. Raises TaskNotFound."""
+    """One webhook; without an id that which is named as its task, else the oldest. Raises TaskNotFound, ConfigNotFound."""
     mine = _of(scope, task_id)
     row = _named(mine, config_id or task_id)
     if row is None and not config_id:
         row = mine.first()
     if row is None:
-        raise TaskNotFound("The task has no such push notification config", taskId=task_id)
+        raise ConfigNotFound("The task has no such push notification config", taskId=task_id)
     return _shown(row, task_id)
 
 

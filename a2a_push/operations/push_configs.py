@@ -59,10 +59,19 @@ async def create_push_config(request: CreatePushConfigRequest, call: Circumstanc
     return _of(request.tenant, await hop(store.create, scope, config))
 
 
-async def get_push_config(request: GetPushConfigRequest, call: Circumstances) -> PushConfig:
-    """One webhook of a task. Raises PushNotificationNotSupported, TaskNotFound."""
+async def get_push_config(request: GetPushConfigRequest, call: Circumstances) -> PushConfig | None:
+    """One webhook of a task; None where there is none and the request is lenient.
+
+    Raises PushNotificationNotSupported, TaskNotFound.
+    """
     scope = _scope(request.tenant, call)
-    return _of(request.tenant, await hop(store.get, scope, request.task_id, request.id))
+    try:
+        found = await hop(store.get, scope, request.task_id, request.id)
+    except store.ConfigNotFound:
+        if request.lenient:
+            return None
+        raise
+    return _of(request.tenant, found)
 
 
 async def list_push_configs(request: ListPushConfigsRequest, call: Circumstances) -> PushConfigPage:

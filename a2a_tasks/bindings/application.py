@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import re
+
 from a2a_tasks.agents import registry
 from a2a_tasks.bindings.card_endpoint import serve_card, serve_catalogue
 from a2a_tasks.bindings.circumstances import Table, Visit
@@ -19,10 +21,12 @@ from a2a_tasks.bindings.rest_endpoint import serve_rest
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.errors import MethodNotFound
-from a2a_tasks.protocol.mounts import split
+from a2a_tasks.protocol.mounts import DETECTING, split
 
 __all__ = ["Application"]
 
+#: What names a version after `a2a/`; anything else there is a route or a tenant.
+VERSION = re.compile(r"v?\d")
 CARDS = ([".well-known", "agent-card.json"], [".well-known", "agent.json"])
 
 
@@ -45,11 +49,13 @@ class Application:
             return
         at_root = segments[0] != "agents"
         agent = registry.find(str(conf.DEFAULT_AGENT) if at_root else segments[1])
-        if agent is None:
+        path = segments if at_root else segments[2:]
+        mount, below = split(path)
+        unknown = mount is DETECTING and path[:1] == ["a2a"] and below and VERSION.match(below[0])
+        if agent is None or unknown:
             error = MethodNotFound("There is nothing at this path")
             await respond(send, error.http_status, rest.error_body(error))
             return
-        mount, below = split(segments if at_root else segments[2:])
         visit = Visit(request, agent, mount, self._table)
         if below in CARDS:
             await serve_card(request, send, agent, mount, below[1])

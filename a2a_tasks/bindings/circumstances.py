@@ -30,8 +30,8 @@ Table = Mapping[str, Callable[[Any, Any], Awaitable[Any]]]
 Detect = Callable[[Mount, Asked, Switches], str | None]
 _LONGEST_NUMBER = 9
 VARY = (b"vary", b"A2A-Version, A2A-Extensions")
-#: Both names of the header, and the one it is answered by.
-EXTENSIONS = {"a2a-extensions": b"a2a-extensions", "x-a2a-extensions": b"x-a2a-extensions"}
+#: The names of the header with the extensions asked for.
+EXTENSIONS = ("a2a-extensions", "x-a2a-extensions")
 
 
 @functools.cache
@@ -117,8 +117,7 @@ def circumstances(visit: Visit, dialect: Dialect, caller: Caller) -> Circumstanc
     if dialect.version:
         headers.append((b"a2a-version", dialect.version.encode()))
     if active:
-        names = [name for key, name in EXTENSIONS.items() if request.header(key)]
-        headers += [(name, ", ".join(active).encode()) for name in names]
+        headers += [(name, ", ".join(active).encode()) for name in _answered_by(request)]
     call = Call(
         agent=agent,
         caller=caller,
@@ -128,6 +127,13 @@ def circumstances(visit: Visit, dialect: Dialect, caller: Caller) -> Circumstanc
         base_url=request.base_url,
     )
     return Circumstances(dialect, call, headers)
+
+
+def _answered_by(request: Request) -> list[bytes]:
+    """The names of the header with the extensions in force: the one of today, and the older one if it was used."""
+    return [b"a2a-extensions"] + (
+        [b"x-a2a-extensions"] if request.header("x-a2a-extensions") else []
+    )
 
 
 def _last_event_id(text: str) -> int | None:

@@ -88,7 +88,7 @@ class _Exchange:
         match = rest.match(
             dialect.routes,
             self.request.method,
-            below_v1(self.segments, dialect.code),
+            below_v1(self.visit.mount, self.segments, dialect.code),
             tenants=dialect.has_tenants,
         )
         query = rest.query_params(self.request.query)

@@ -189,6 +189,7 @@ class Recorder:
 
     def _reply(self, reply: Reply) -> None:
         if self.is_task:  # too late for a Message: it is the task's closing word
+            self._begin_if_silent(TaskState.COMPLETED)
             self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
             return
         body = self._message(reply.parts, reply.metadata)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from a2a_tasks.operations.call import Call
+from a2a_tasks.operations.history import trimmed
 from a2a_tasks.protocol.requests import CancelTaskRequest
 from a2a_tasks.protocol.values import Task
 from a2a_tasks.store import cancel
@@ -17,7 +18,10 @@ logger = logging.getLogger(__name__)
 
 async def cancel_task(request: CancelTaskRequest, call: Call) -> Task:
     """Cancel a task: it is final at once, then its agent is stopped. Raises TaskNotFound, TaskNotCancelable."""
-    return await hop(cancel.cancel, call.scope(request.tenant), request.id, lenient=request.lenient)
+    canceled = await hop(
+        cancel.cancel, call.scope(request.tenant), request.id, lenient=request.lenient
+    )
+    return trimmed(canceled, request.history_length)
 
 
 async def cancel_by_key(task: int, *, by: str) -> Task:

@@ -410,7 +410,7 @@ def by_route(mount: Mount, asked: Asked, switches: Switches) -> str | None:
     return "v10"
 
 
-def below_v1(segments: Sequence[str], code: str) -> list[str]:
+def below_v1(mount: Mount, segments: Sequence[str], code: str) -> list[str]:
     """The path by the dialect's own routes: a client of 1.0 may have glued a base URL that ends in `/v1`."""
-    glued = code == "v10" and segments[:1] == ["v1"]
+    glued = not mount.dialect and code == "v10" and segments[:1] == ["v1"]
     return list(segments[1:] if glued else segments)

@@ -66,6 +66,8 @@ class CancelTaskRequest:
     metadata: Mapping[str, Any] | None = None
     #: A task that has ended is returned as it is instead of refused (seed-0).
     lenient: bool = False
+    #: Of the answer; None = all of it.
+    history_length: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +95,8 @@ class GetPushConfigRequest:
     task_id: str
     id: str = ""
     tenant: str = ""
+    #: Nothing is answered where there is no config, instead of an error (0.1 and older).
+    lenient: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -152,6 +152,10 @@ class PushConfig(msgspec.Struct, frozen=True, kw_only=True):
     #: Code of the dialect that registered it; its notifications are written in it.
     dialect: str = ""
 
+    def __repr__(self) -> str:
+        """Without its secrets: values end up in logs."""
+        return f"PushConfig(id={self.id!r}, task_id={self.task_id!r}, dialect={self.dialect!r})"
+
 
 class PushConfigPage(msgspec.Struct, frozen=True, kw_only=True):
     """One page of ListTaskPushNotificationConfigs (A2A 1.0 §3.1.9)."""

@@ -1,7 +1,7 @@
 """Beginning an ended task anew under its id, where a dialect promises that (decision 61).
 
-The ended task stays as it ended; only its id goes to its successor, and it gets a new one. The successor is in the
-same context, starts with the same memory, and names the old task in its metadata.
+The ended task stays as it ended; only its id goes to its successor, and it gets a new one, also in what was said in
+it. The successor is in the same context, starts with the same memory, and names the old task in its metadata.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
-from a2a_tasks.models import Task
+from a2a_tasks.models import Event, Message, Task
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.store import companions
 from a2a_tasks.store.accept import begin
@@ -26,7 +26,7 @@ PREDECESSOR = "predecessorTaskId"
 def succeed(ended: Task, new: NewTask) -> Accepted:
     """Begin a task in place of an ended one, whose row is locked; call it in that transaction."""
     name = str(uuid.uuid4())
-    Task.objects.filter(pk=ended.pk).update(public_id=name)
+    _rename(ended, name)
     new = replace(new, context_id=ended.context.public_id, metadata=_linked(ended.metadata, name))
     accepted = begin(new)
     Task.objects.filter(pk=accepted.task).update(predecessor_id=ended.pk, memory=ended.memory)
@@ -34,6 +34,18 @@ def succeed(ended: Task, new: NewTask) -> Accepted:
     if accepted.assignment is None:
         return accepted
     return replace(accepted, assignment=replace(accepted.assignment, memory=ended.memory))
+
+
+def _rename(task: Task, name: str) -> None:
+    """Give a task another id, also in the messages that say it."""
+    old = f'"taskId":{write(task.public_id).decode()}'
+    new = f'"taskId":{write(name).decode()}'
+    Task.objects.filter(pk=task.pk).update(
+        public_id=name, status_message=task.status_message.replace(old, new)
+    )
+    for rows in (Message.objects.filter(task=task), Event.objects.filter(task=task)):
+        for number, body in rows.filter(body__contains=old).values_list("number", "body"):
+            rows.filter(number=number).update(body=body.replace(old, new))
 
 
 def _linked(metadata: str, name: str) -> str:

@@ -141,9 +141,9 @@ class Draft(PushResources, Kinds):
         bad = violations(fault)
         if bad:
             return {"errors": bad}
+        about: Tree = dict(fault.metadata) if isinstance(fault, ProtocolError) else {}
         if isinstance(fault, errors.VersionNotSupported):
-            return {"supportedVersions": list(SUPPORTED)}
-        about = dict(fault.metadata)
+            about = {"supportedVersions": list(SUPPORTED)}
         if fault.message != self.face(fault)[1]:
             about["detail"] = fault.message
         return about or None
@@ -153,13 +153,12 @@ class Draft(PushResources, Kinds):
         kind = "about:blank"
         if isinstance(fault, ProtocolError):
             kind = TYPES + fault.reason.lower().replace("_", "-")
-        more = {key: value for key, value in (self.detail(fault) or {}).items() if key != "detail"}
         return {
+            **(self.detail(fault) or {}),
             "type": kind,
             "title": fault.title,
             "status": self.http_status(fault),
             "detail": fault.message,
-            **more,
         }
 
     def refusal(self, fault: A2AError) -> Refusal:

@@ -27,7 +27,15 @@ from a2a_tasks.protocol.requests import (
     SendMessageRequest,
     SubscribeToTaskRequest,
 )
-from a2a_tasks.protocol.values import Message, Part, PushConfig, Role, Task, TaskState
+from a2a_tasks.protocol.values import (
+    UNSET,
+    Message,
+    Part,
+    PushConfig,
+    Role,
+    Task,
+    TaskState,
+)
 
 __all__ = ["Kinds"]
 
@@ -56,7 +64,7 @@ class Kinds(TreeDialect):
 
     def read_part(self, fields: Fields) -> Part:
         """A part of a message."""
-        return tagged_part(fields)
+        return tagged_part(fields, "kind")
 
     def read_role(self, fields: Fields) -> Role:
         """Who speaks."""
@@ -156,16 +164,14 @@ class Kinds(TreeDialect):
         return {**artifact, "parts": [self.part(part) for part in artifact["parts"]]}
 
     def task(self, task: Task) -> Tree:
-        optional = {
-            "artifacts": self.artifacts(task.artifacts),
-            "history": self.messages(task.history),
-            "metadata": task.metadata,
-        }
+        optional = {"history": self.messages(task.history), "metadata": task.metadata}
+        artifacts = {} if task.artifacts is UNSET else {"artifacts": self.artifacts(task.artifacts)}
         return {
             **self.kind("task"),
             "id": task.id,
             "contextId": task.context_id,
             "status": self.status_of(task.status),
+            **artifacts,
             **{key: value for key, value in optional.items() if value},
         }
 

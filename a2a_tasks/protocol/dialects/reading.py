@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from a2a_tasks.protocol.fields import Fields, canonical_base64
+from a2a_tasks.protocol.fields import Fields, camel, canonical_base64
 from a2a_tasks.protocol.requests import DEFAULT_PAGE, MAX_PAGE
 from a2a_tasks.protocol.values import Part, PushConfig, Role, TaskState
 
@@ -142,7 +142,9 @@ def _data(fields: Fields, found: object) -> Mapping[str, Any]:
 def _one_of(fields: Fields, names: tuple[str, ...]) -> str | None:
     found = [name for name in names if fields.value(name) is not None]
     if len(found) != 1:
-        fields.violations.append((fields.path, f"must have exactly one of {', '.join(names)}"))
+        fields.violations.append(
+            (fields.path, f"must have exactly one of {', '.join(map(camel, names))}")
+        )
         return None
     return found[0]
 
@@ -155,15 +157,18 @@ def _text(fields: Fields) -> Part:
     return Part(text=found, metadata=fields.struct("metadata"))
 
 
-def tagged_part(fields: Fields) -> Part:
-    """A part with a discriminator, `type` or `kind`; it may be missing where one content only is there."""
+def tagged_part(fields: Fields, tag: str) -> Part:
+    """A part with a discriminator, `type` or `kind`; it may be missing where one content only is there.
+
+    Either is read; `tag` is the one the dialect has.
+    """
     said = fields.value("kind") or fields.value("type")
     kinds = {"text", "file", "data"}
     if said is None:
         present = [kind for kind in sorted(kinds) if fields.value(kind) is not None]
         said = present[0] if len(present) == 1 else None
     if not isinstance(said, str) or said not in kinds:
-        fields.bad("kind", "must be text, file or data")
+        fields.bad(tag, "must be text, file or data")
         return Part(text="")
     if said == "text":
         return _text(fields)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from a2a_tasks.protocol.dialects.reading import identifier, page_size, push_config
+from a2a_tasks.protocol.dialects.reading import identifier, identity, page_size, push_config
 from a2a_tasks.protocol.dialects.trees import Tree, TreeDialect
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.requests import (
@@ -37,10 +37,7 @@ def task_of(fields: Fields, *names: str) -> str:
             if match is None and "/" in found:
                 fields.bad(name, "must be tasks/{id}")
             return match[1] if match else found
-    found = fields.string("task_id") or fields.string("id")
-    if found is None:
-        fields.bad("id", "is required")
-    return found or ""
+    return fields.string("task_id") or identity(fields)
 
 
 def _config_of(fields: Fields) -> tuple[str, str]:

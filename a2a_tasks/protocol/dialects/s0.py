@@ -30,6 +30,7 @@ class S0(V00):
     faces = {
         **V00.faces,
         errors.ContextMismatch: (-32002, "Session not found"),
+        errors.PushNotificationNotSupported: (-32003, "Push notification not supported"),
         errors.TaskNotCancelable: (errors.InvalidParams.code, errors.InvalidParams.title),
     }
 
@@ -50,7 +51,7 @@ class S0(V00):
         return CreatePushConfigRequest(config=config)
 
     def push_config(self, config: PushConfig) -> Tree:
-        return {"url": config.url, "headers": {}}
+        return {"url": config.url}
 
     def task_metadata(self, metadata: Raw | None) -> Any:
         """A task has none here."""

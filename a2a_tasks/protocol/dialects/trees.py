@@ -152,7 +152,7 @@ class TreeDialect(Dialect):
     # -- pieces ----------------------------------------------------------------------------------------------------
 
     def artifacts(self, artifacts: list[Raw] | UnsetType) -> list[Tree]:
-        """The artifacts of a task, in order of creation."""
+        """The artifacts of a task, in order of creation; none where they were not asked for."""
         found = [] if artifacts is UNSET else artifacts
         return [self.artifact(_decode(text), position) for position, text in enumerate(found)]
 
@@ -234,8 +234,8 @@ class TreeDialect(Dialect):
         return None if fault.message == self.face(fault)[1] else {"detail": fault.message}
 
     def error(self, fault: A2AError) -> Mapping[str, Any]:
-        code, title = self.face(fault)
         data = self.detail(fault)
+        code, title = self.face(fault)
         return {"code": code, "message": title} | ({} if data is None else {"data": data})
 
     def http_status(self, fault: A2AError) -> int:

@@ -97,7 +97,7 @@ class V00(TreeDialect):
             message_id=str(uuid.uuid4()),  # the dialect has none
             context_id=session,
             role=role or Role.USER,
-            parts=parts(fields, tagged_part),
+            parts=parts(fields, lambda part: tagged_part(part, "type")),
             metadata=fields.struct("metadata"),
         )
 
@@ -134,6 +134,7 @@ class V00(TreeDialect):
             id=identity(fields),
             metadata=fields.struct("metadata"),
             lenient=self.manners.lenient_cancel,
+            history_length=self.manners.history,
         )
 
     def read_subscribe(self, fields: Fields) -> SubscribeToTaskRequest:
@@ -147,7 +148,7 @@ class V00(TreeDialect):
         )
 
     def read_get_push(self, fields: Fields) -> GetPushConfigRequest:
-        return GetPushConfigRequest(task_id=identity(fields))
+        return GetPushConfigRequest(task_id=identity(fields), lenient=True)
 
     def part(self, part: Tree) -> Tree:
         return tagged(part, "type")
@@ -212,6 +213,8 @@ class V00(TreeDialect):
     def detail(self, fault: A2AError) -> Any:
         if isinstance(fault, self.bare) and not isinstance(fault, errors.TaskEnded):
             return None
+        if isinstance(fault, errors.ContextMismatch):
+            return {"errors": [{"field": "sessionId", "message": "is not the session of the task"}]}
         return super().detail(fault)
 
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:

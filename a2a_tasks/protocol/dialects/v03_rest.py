@@ -24,7 +24,7 @@ from a2a_tasks.protocol.dialects.trees import Tree, wrapped
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.requests import ListTasksRequest, Request, SendMessageRequest
 from a2a_tasks.protocol.rest import Match, Route
-from a2a_tasks.protocol.values import Part, PushConfig, Role, TaskPage, TaskState
+from a2a_tasks.protocol.values import Part, PushConfig, PushConfigPage, Role, TaskPage, TaskState
 
 __all__ = ["ROUTES", "V03Rest"]
 
@@ -80,7 +80,7 @@ class V03Rest(PushResources, Kinds):
 
     def read_part(self, fields: Fields) -> Part:
         if fields.has("kind") or fields.has("type"):
-            return tagged_part(fields)
+            return tagged_part(fields, "kind")
         return wrapped_part(fields, "mime_type", doubled=self.switches.double_base64_v03)
 
     def read_role(self, fields: Fields) -> Role:
@@ -132,6 +132,10 @@ class V03Rest(PushResources, Kinds):
 
     def page(self, page: TaskPage) -> Any:
         return [self.task(task) for task in page.tasks]
+
+    def push_configs(self, page: PushConfigPage) -> Any:
+        tree = super().push_configs(page)
+        return tree if page.next_page_token else {"configs": tree["configs"]}
 
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
         return cards.v03(card, url)
