@@ -79,8 +79,8 @@ class TestLaw1PostgresIsTheOnlyTruth:
         assert stream.first is not None
         assert not isinstance(stream.first, Raw)
         events = await asyncio.wait_for(listened(stream), 20)
-        assert fold(stream.first, events) == await alice.get(stream.task_id)
-        task = await asyncio.wait_for(alice.send("more", task_id=stream.task_id), 20)
+        assert fold(stream.first, events) == await alice.get(stream.subject.id)
+        task = await asyncio.wait_for(alice.send("more", task_id=stream.subject.id), 20)
         assert task.status.state.word == "completed"
 
     @pytest.mark.usefixtures("silence")
@@ -274,7 +274,7 @@ class TestLaw6ReplayEqualsRead:
         stream = await alice.stream(text)
         assert stream.first is not None
         assert not isinstance(stream.first, Raw)
-        assert fold(stream.first, await listened(stream)) == await alice.get(stream.task_id)
+        assert fold(stream.first, await listened(stream)) == await alice.get(stream.subject.id)
 
     async def test_from_any_moment_one_subscribes_at(self) -> None:
         step, steps = asyncio.Event(), 12

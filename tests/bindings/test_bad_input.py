@@ -116,8 +116,8 @@ class TestAnEnvelope:
             ({"id": {}}, -32600, None),
             ({"method": "NoSuchMethod"}, -32601, 1),
             ({"method": ""}, -32601, 1),
-            ({"method": "message/send"}, -32601, 1),
-            ({"method": "tasks/get", "id": "x"}, -32601, "x"),
+            ({"method": "message/sent"}, -32601, 1),
+            ({"method": "tasks/gets", "id": "x"}, -32601, "x"),
             ({"method": "__class__"}, -32601, 1),
             ({"params": []}, -32602, 1),
             ({"params": "x"}, -32602, 1),
@@ -169,7 +169,7 @@ class TestParametersOfASend:
     ) -> None:
         """R-143, R-187."""
         with pytest.raises(Fault) as caught:
-            await peer.call(operation, params)
+            await peer.at("/agents/demo/a2a/1.0").call(operation, params)
         assert (caught.value.reason, caught.value.fields) == ("INVALID_PARAMS", fields)
 
     async def test_that_are_wrong_leave_nothing_behind(self, peer: Peer) -> None:
@@ -211,8 +211,8 @@ class TestAPath:
             "/%ff",
             "/..%2f..%2fetc%2fpasswd",
             "/tasks/%2e%2e/x",
-            "/v1/message:send",
-            "/a2a/0.3",
+            "/a2a/1.0/v1/message:send",
+            "/a2a/9.9",
             "/a2a/9.9/tasks",
             "/.well-known/nothing",
             "/" + "x" * 5000,

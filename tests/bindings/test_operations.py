@@ -477,7 +477,7 @@ class TestListTasks:
         self, peer: Peer, params: dict[str, Any], field: str
     ) -> None:
         """R-024, R-187."""
-        fault = await refused(peer, "ListTasks", params)
+        fault = await refused(peer.at("/agents/demo/a2a/1.0"), "ListTasks", params)
         assert (fault.reason, fault.fields) == ("INVALID_PARAMS", [field])
 
 

@@ -215,10 +215,10 @@ class TestAnErrorInAStream:
             assert "task" in await peer.next(stream)
             hand = await puppet.hand()
 
-            def broken(*_: object) -> bytes:
+            def broken(*_: object, **__: object) -> bytes:
                 raise RuntimeError("a secret of /etc/passwd")
 
-            monkeypatch.setattr(type(DIALECTS["1.0"]), "event", broken)
+            monkeypatch.setattr(type(DIALECTS["v10"]), "event", broken)
             hand.say("x")
             event = await stream.next()
             assert event is not None

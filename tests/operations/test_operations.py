@@ -185,7 +185,7 @@ class TestStreams:
         assert not isinstance(stream.first, Raw)
         assert stream.first is not None
         events = await listened(stream)
-        assert fold(stream.first, events) == await alice.get(stream.task_id)
+        assert fold(stream.first, events) == await alice.get(stream.subject.id)
         assert [event.number for event in events] == list(range(2, 2 + len(events)))
 
     async def test_a_stream_ends_when_the_turn_asks(self, alice: Client) -> None:
@@ -203,11 +203,13 @@ class TestStreams:
 
     async def test_a_subscriber_gets_the_task_and_the_rest(self, alice: Client) -> None:
         stream = await alice.stream("wait")
-        subscribed = await alice.subscribe(stream.task_id)
-        await alice.cancel(stream.task_id)
+        subscribed = await alice.subscribe(stream.subject.id)
+        await alice.cancel(stream.subject.id)
         assert subscribed.first is not None
         assert not isinstance(subscribed.first, Raw)
-        assert fold(subscribed.first, await listened(subscribed)) == await alice.get(stream.task_id)
+        assert fold(subscribed.first, await listened(subscribed)) == await alice.get(
+            stream.subject.id
+        )
         await stream.close()
 
     async def test_a_client_that_lost_its_stream_resumes_after_any_event(
@@ -217,23 +219,23 @@ class TestStreams:
         assert stream.first is not None
         assert not isinstance(stream.first, Raw)
         events = await listened(stream)
-        await alice.begin("hello", task_id=stream.task_id)
+        await alice.begin("hello", task_id=stream.subject.id)
         for seen in range(1, 1 + len(events)):
-            resumed = await alice.subscribe(stream.task_id, last_event_id=seen)
+            resumed = await alice.subscribe(stream.subject.id, last_event_id=seen)
             assert resumed.first is None
             rest = await listened(resumed)
             numbers = [event.number for event in rest]
             assert numbers == sorted(set(numbers))
             assert all(number > seen for number in numbers)
             known = [event for event in events if event.number <= seen]
-            task = await alice.get(stream.task_id)
+            task = await alice.get(stream.subject.id)
             assert fold(stream.first, [*known, *rest]).status == task.status
 
     async def test_resuming_beyond_the_end_gives_the_end(self, alice: Client) -> None:
         stream = await alice.stream("ask")
         last = (await listened(stream))[-1].number
-        resumed = await alice.subscribe(stream.task_id, last_event_id=last + 1000)
-        await alice.send("hello", task_id=stream.task_id)
+        resumed = await alice.subscribe(stream.subject.id, last_event_id=last + 1000)
+        await alice.send("hello", task_id=stream.subject.id)
         rest = await listened(resumed)
         assert rest[-1].state is not None
         assert rest[0].number > last
@@ -249,7 +251,7 @@ class TestStreams:
         stream = await alice.stream("wait")
         await stream.close()
         assert hub()._feeds == {}
-        assert await alice.states(stream.task_id) in {"submitted", "working"}
+        assert await alice.states(stream.subject.id) in {"submitted", "working"}
 
 
 class TestDirectMessages:

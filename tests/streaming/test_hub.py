@@ -12,6 +12,7 @@ import pytest
 from django.db import connections
 
 from a2a_tasks import wakeups
+from a2a_tasks.protocol.dialects import Subject
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
@@ -146,7 +147,7 @@ class TestMany:
         class Dialect:
             code = "x"
 
-            def event(self, task_id: str, context_id: str, event: Recorded) -> bytes:
+            def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
                 calls.append(event.number)
                 return str(event.number).encode()
 
@@ -154,8 +155,10 @@ class TestMany:
             await hop(pen.state, TaskState.WORKING)
             (event,) = await one.next(20)
             await other.next(20)
+            dialect = cast("Any", Dialect())
             frames = [
-                feed_of(f).encoded(cast("Any", Dialect()), "t", "c", event) for f in (one, other)
+                feed_of(f).encoded(dialect, Subject("t", "c"), event, final=False)
+                for f in (one, other)
             ]
         assert frames == [b"2", b"2"]
         assert calls == [2]
