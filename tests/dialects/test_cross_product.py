@@ -417,7 +417,10 @@ class TestAnEndedTask:
         self, creator: Wire, readers: list[Wire], agent: Puppet
     ) -> None:
         """It has another name, which its successor tells where there is room; seed-0 has none."""
-        ended = await told(creator, agent, "One", say=lambda turn: ["First"])
+        talk = Piece("data", {"taskId": "mine"})  # what was said of it is no name of it
+        ended = await told(
+            creator, agent, talk, task="mine", say=lambda turn: [turn.complete(data(talk.value))]
+        )
         await told(creator, agent, "Two", task=ended.id, say=lambda turn: ["Second"])
         names = {(await reader.get(ended.id)).before for reader in readers[1:]}
         (before,) = names
