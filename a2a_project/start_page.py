@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from a2a_tasks.access.callers import anonymous_allowed
 from a2a_tasks.agents import Agent, registry
 from a2a_tasks.conf import conf
+from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
 __all__ = ["start"]
 
@@ -36,8 +37,15 @@ def _shown(agent: Agent, base: str) -> dict[str, Any]:
         "agent": agent,
         "url": url,
         "card": f"{url}.well-known/agent-card.json",
+        "mounts": [_pinned(url, mount) for mount in reversed(list(MOUNTS.values()))],
         "try_it": _try_it(agent, url),
     }
+
+
+def _pinned(url: str, mount: Mount) -> dict[str, str]:
+    """A dialect's name, and where its card is."""
+    name = mount.path.rpartition("/")[2]
+    return {"name": name, "card": f"{url}{mount.path}/.well-known/agent-card.json"}
 
 
 def _try_it(agent: Agent, url: str) -> str:

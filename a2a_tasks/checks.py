@@ -14,6 +14,13 @@ from a2a_tasks.conf import conf, names
 
 __all__ = ["check_agents", "check_settings"]
 
+#: Settings that are one of a few words.
+CHOICES = {
+    "CARD_DEFAULT": ("hybrid", "1.0", "0.3"),
+    "LEGACY_METHOD_WITH_1_0": ("reject", "serve"),
+    "V10_ERROR_TABLE": ("1.0.1", "1.0.0"),
+}
+
 
 @register()
 def check_agents(
@@ -49,8 +56,9 @@ def _inconsistent() -> Iterable[CheckMessage]:
         )
     if conf.RUNS not in {"auto", "local", "celery"}:
         yield Error("A2A_RUNS must be auto, local or celery", id="a2a_tasks.E012")
-    if conf.CARD_DEFAULT not in {"hybrid", "1.0", "0.3"}:
-        yield Error("A2A_CARD_DEFAULT must be hybrid, 1.0 or 0.3", id="a2a_tasks.E015")
+    for name, choices in CHOICES.items():
+        if getattr(conf, name) not in choices:
+            yield Error(f"A2A_{name} must be one of {', '.join(choices)}", id="a2a_tasks.E015")
     if conf.RUNS == "celery" and not settings.CELERY_BROKER_URL:
         yield Error("A2A_RUNS=celery needs CELERY_BROKER_URL", id="a2a_tasks.E013")
     if settings.CELERY_BROKER_URL and not settings.REDIS_URL:

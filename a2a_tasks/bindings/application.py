@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 from a2a_tasks.agents import registry
 from a2a_tasks.bindings.card_endpoint import serve_card, serve_catalogue
@@ -43,7 +44,8 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        segments = request.segments
+        encoded = request.segments
+        segments = [unquote(segment) for segment in encoded]
         if segments[0] == "agents" and len(segments) == 1:
             await serve_catalogue(request, send, registry.agents())
             return
@@ -58,8 +60,8 @@ class Application:
             return
         visit = Visit(request, agent, mount, self._table)
         if below in CARDS:
-            await serve_card(request, send, agent, mount, below[1])
+            await serve_card(visit, send, below[1])
         elif below:
-            await serve_rest(visit, send, below)
+            await serve_rest(visit, send, encoded[-len(below) :])
         else:
             await serve_jsonrpc(visit, send)

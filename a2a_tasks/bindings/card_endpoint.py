@@ -9,19 +9,20 @@ from __future__ import annotations
 import email.utils
 import functools
 import hashlib
-import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.cards import card_of, url_of
+from a2a_tasks.bindings.circumstances import Visit, spoken
 from a2a_tasks.bindings.faults import headers_of, told
-from a2a_tasks.bindings.http import Headers, Request, Send, respond
+from a2a_tasks.bindings.http import JSON, Headers, Request, Send, respond
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import rest
-from a2a_tasks.protocol.dialects import cards
-from a2a_tasks.protocol.errors import MethodNotAllowed, VersionNotSupported
+from a2a_tasks.protocol.detection import admit
+from a2a_tasks.protocol.dialects import DIALECTS, Switches, cards
+from a2a_tasks.protocol.errors import MethodNotAllowed
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
 
@@ -30,17 +31,9 @@ __all__ = ["serve_card", "serve_catalogue"]
 #: Cards change with a deploy, and a deploy starts a process.
 LAST_MODIFIED = email.utils.formatdate(time.time(), usegmt=True).encode()
 MAX_AGE = b"public, max-age=60"
-VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")
-
 #: By form: how it is made of the host's own card, and the mount whose URL stands in it.
-FORMS: Mapping[str, tuple[Callable[[Mapping[str, Any], str], dict[str, Any]], Mount]] = {
-    "s0": (cards.oldest, MOUNTS["s0"]),
-    "v00": (cards.oldest, MOUNTS["v00"]),
-    "v01": (cards.oldest, MOUNTS["v01"]),
-    "v02": (cards.v02, MOUNTS["v02"]),
-    "v03": (cards.v03, MOUNTS["v03"]),
-    "dr": (cards.draft, MOUNTS["dr"]),
-    "v10": (lambda card, _: cards.final(card), MOUNTS["v10"]),
+FORMS: Mapping[str, tuple[Callable[[Mapping[str, Any], str], Mapping[str, Any]], Mount]] = {
+    **{code: (dialect.card, MOUNTS[code]) for code, dialect in DIALECTS.items()},
     "hybrid": (cards.hybrid, MOUNTS["v03"]),
     "legacy": (cards.legacy, DETECTING),
 }
@@ -49,27 +42,14 @@ VERSIONS = {"1.0": "v10", "0.3": "v03", "0.2": "v02", "0.1": "v01", "0.0": "v00"
 DEFAULTS = {"hybrid": "hybrid", "1.0": "v10", "0.3": "v03"}
 
 
-def _asked(request: Request) -> str:
-    """The A2A-Version asked for, without its patch number; empty if none is. Raises VersionNotSupported."""
-    said = (request.header("a2a-version").strip(), request.query_value("A2A-Version").strip())
-    asked = [text for text in said if text]
-    read = {match[1] if (match := VERSION.fullmatch(text)) else "" for text in asked}
-    if len(read) > 1 or not read <= VERSIONS.keys():
-        raise _unsupported(asked[0])
-    return "".join(read)
-
-
-def _unsupported(version: str) -> VersionNotSupported:
-    return VersionNotSupported(requestedVersion=version, supportedVersions=",".join(VERSIONS))
-
-
-def _form(request: Request, mount: Mount, name: str) -> str:
+def _form(visit: Visit, name: str) -> str:
     """Which form of the card this request is for. Raises VersionNotSupported."""
-    version = _asked(request)
-    if mount.dialect:
-        if version and version not in mount.admits:
-            raise _unsupported(version)
-        return mount.dialect
+    version = visit.version()
+    admit(
+        visit.mount, version, Switches()
+    )  # a card may be read without a version, however strict the host
+    if visit.mount.dialect:
+        return visit.mount.dialect
     if name == "agent.json":
         return "legacy"
     return VERSIONS[version] if version else DEFAULTS[conf.CARD_DEFAULT]
@@ -87,19 +67,23 @@ def _unchanged(request: Request, etag: bytes) -> bool:
     return etag.decode() in known or known == ["*"]
 
 
-async def serve_card(request: Request, send: Send, agent: Agent, mount: Mount, name: str) -> None:
+async def serve_card(visit: Visit, send: Send, name: str) -> None:
     """The public card of an agent, `name` as it was asked for; 304 for a client that has it."""
+    request = visit.request
+    headers: Headers
     head = request.method == "HEAD"
     try:
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed(allow="GET, HEAD")
-        body, etag = _card(agent, request.base_url, _form(request, mount, name))
+        body, etag = _card(visit.agent, request.base_url, _form(visit, name))
     except Exception as fault:  # noqa: BLE001
         error = told(fault)
-        body = rest.error_body(error)
-        await respond(send, error.http_status, body, headers_of(error), head=head)
+        refusal = spoken(visit.mount.dialect or "v10").rest.refusal(error)
+        media_type = (b"content-type", refusal.media_type.encode() or JSON)
+        headers = [*headers_of(error), media_type]
+        await respond(send, refusal.status, refusal.body, headers, head=head)
         return
-    headers: Headers = [
+    headers = [
         (b"etag", etag),
         (b"cache-control", MAX_AGE),
         (b"last-modified", LAST_MODIFIED),

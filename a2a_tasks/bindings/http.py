@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import cached_property
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
@@ -56,9 +56,9 @@ class Request:
 
     @cached_property
     def segments(self) -> list[str]:
-        """The path's segments, percent-decoded one by one, so that an id may hold a slash."""
+        """The path's segments as they came, percent-encoded, so that an id may hold a slash or a colon."""
         raw: bytes = self.scope.get("raw_path") or self.scope["path"].encode()
-        return [unquote(part) for part in raw.split(b"?")[0].decode("latin-1").split("/") if part]
+        return [part for part in raw.split(b"?")[0].decode("latin-1").split("/") if part]
 
     @property
     def query(self) -> str:

@@ -90,6 +90,7 @@ class _Exchange:
         name = dialect.methods.get(call.method)
         if name is None:
             raise MethodNotFound
+        found.call.permit(name)
         result = await self.visit.table[name](dialect.decode(name, call.params), found.call)
         if not BY_NAME[name].streams:
             body = jsonrpc.result(call.id, dialect.answer(name, found.shown(result)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from a2a_tasks.access.callers import identify
 from a2a_tasks.bindings.circumstances import Visit, circumstances, spoken, switches
@@ -45,7 +46,7 @@ class _Exchange:
 
     def __init__(self, visit: Visit, segments: Sequence[str]) -> None:
         self.visit, self.request, self.segments = visit, visit.request, list(segments)
-        self.path = "/".join(segments)
+        self.path = unquote("/".join(segments))
         self._said: Mapping[str, Any] | None = None
         #: None while the dialects below `/v1` are still to be told apart.
         self.dialect: Dialect | None = None
@@ -72,7 +73,7 @@ class _Exchange:
         if not self.visit.mount.dialect and reads_body(self.path):
             params = await self.said()
         elif self.segments[:2] == ["v1", "tasks"] and len(self.segments) > 2:  # noqa: PLR2004
-            params = {"id": self.segments[2].rpartition(":")[0] or self.segments[2]}
+            params = {"id": rest.subject(self.segments[2])}
         asked = Asked(
             method=self.path,
             params=params,
@@ -91,10 +92,11 @@ class _Exchange:
             below_v1(self.visit.mount, self.segments, dialect.code),
             tenants=dialect.has_tenants,
         )
+        found = circumstances(self.visit, dialect, caller)
+        found.call.permit(match.operation)
         query = rest.query_params(self.request.query)
         reads = self.request.method in {"GET", "DELETE"}
         asked = dialect.decode_route(match, query if reads else await self.said(), query)
-        found = circumstances(self.visit, dialect, caller)
         result = await self.visit.table[match.operation](asked, found.call)
         if BY_NAME[match.operation].streams:
             envelope = Envelope(b"", b"", lambda fault: dialect.refusal(fault).body)
@@ -118,7 +120,7 @@ class _Exchange:
 
 
 async def serve_rest(visit: Visit, send: Send, segments: Sequence[str]) -> None:
-    """Answer one HTTP+JSON request at a path below a mount."""
+    """Answer one HTTP+JSON request at a path below a mount, its segments still percent-encoded."""
     exchange = _Exchange(visit, segments)
     try:
         await exchange.answer(send)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from a2a_tasks.agents import Agent
 from a2a_tasks.caller import Caller, Scope
+from a2a_tasks.protocol.catalogue import BY_NAME
+from a2a_tasks.protocol.errors import PushNotificationNotSupported, UnsupportedOperation
 
 __all__ = ["Call"]
 
@@ -24,6 +26,14 @@ class Call:
     last_event_id: int | None = None
     #: Base URL of the host as the client sees it, for cards.
     base_url: str = ""
+
+    def permit(self, operation: str) -> None:
+        """Raise what A2A 1.0 §3.3.4 names if the agent's card does not declare what the operation needs."""
+        needs = BY_NAME[operation].needs
+        if needs == "streaming" and not self.agent.streaming:
+            raise UnsupportedOperation("The agent does not stream")
+        if needs == "push_notifications" and not self.agent.push_notifications:
+            raise PushNotificationNotSupported
 
     def scope(self, tenant: str) -> Scope:
         """The drawer this caller's objects lie in."""

@@ -6,7 +6,6 @@ from a2a_tasks.operations.call import Call
 from a2a_tasks.operations.conversation import converse
 from a2a_tasks.operations.history import trimmed
 from a2a_tasks.protocol.dialects import Subject
-from a2a_tasks.protocol.errors import UnsupportedOperation
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw
 from a2a_tasks.streaming.stream import EventStream
@@ -16,8 +15,7 @@ __all__ = ["send_streaming_message"]
 
 async def send_streaming_message(request: SendMessageRequest, call: Call) -> EventStream:
     """Accept a message and return its stream, whose first item is there already. Close the stream."""
-    if not call.agent.streaming:
-        raise UnsupportedOperation("The agent does not stream")
+    call.permit("SendStreamingMessage")
     conversation = await converse(request, call, pauses=request.pauses)
     try:
         first = await conversation.first()

@@ -32,8 +32,7 @@ def _begin_after(found: Found, request: SubscribeToTaskRequest, call: Call) -> i
 
 async def subscribe_to_task(request: SubscribeToTaskRequest, call: Call) -> EventStream:
     """Follow a task. Raises TaskNotFound, UnsupportedOperation (it has ended, or the agent does not stream)."""
-    if not call.agent.streaming:
-        raise UnsupportedOperation("The agent does not stream")
+    call.permit("SubscribeToTask")
     found = await finding((call.scope(request.tenant), request.id))
     if found is None:
         raise TaskNotFound(taskId=request.id)

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from a2a_tasks.protocol.errors import A2AError, InvalidParams, MethodNotAllowed, MethodNotFound
 from a2a_tasks.protocol.jsontext import write
 
-__all__ = ["Match", "Route", "error_body", "match", "merge", "query_params", "status_body"]
+__all__ = [
+    "Match",
+    "Route",
+    "error_body",
+    "match",
+    "merge",
+    "query_params",
+    "status_body",
+    "subject",
+]
 
 #: Query names that are read as booleans; everything else is text for the dialect to read.
 _BOOLEANS = {"includeArtifacts", "include_artifacts"}
@@ -50,13 +59,23 @@ class Match:
 
 
 def _bind(pattern: str, segment: str) -> tuple[str, str] | None:
-    """(name, value) for `{name}` or `{name}:verb`; ("", "") for a literal; None if it does not fit."""
+    """(name, value) for `{name}` or `{name}:verb`; ("", "") for a literal; None if it does not fit.
+
+    An encoded colon is part of an id, a plain one begins a verb.
+    """
     if not pattern.startswith("{"):
-        return ("", "") if pattern == segment else None
+        return ("", "") if pattern == unquote(segment) else None
     name, _, verb = pattern[1:].partition("}")
     value = segment.removesuffix(verb) if verb else segment
     fits = value and (value != segment if verb else not value.endswith(_CUSTOM))
-    return (name, value) if fits else None
+    return (name, unquote(value)) if fits else None
+
+
+def subject(segment: str) -> str:
+    """The id in a segment that may have a verb after it."""
+    for verb in _CUSTOM:
+        segment = segment.removesuffix(verb)
+    return unquote(segment)
 
 
 def _params(pattern: str, segments: Sequence[str]) -> dict[str, str] | None:
@@ -77,13 +96,13 @@ def _fitting(
 def match(
     routes: Sequence[Route], verb: str, segments: Sequence[str], *, tenants: bool = False
 ) -> Match:
-    """The operation at a path; with `tenants`, also below the name of one.
+    """The operation at a path of percent-encoded segments; with `tenants`, also below the name of one.
 
     Raises MethodNotFound (no such route) or MethodNotAllowed (not with this verb).
     """
     fitting = _fitting(routes, segments)
-    if not fitting and tenants and len(segments) > 1 and segments[0] not in RESERVED:
-        tenant = {"tenant": segments[0]}
+    if not fitting and tenants and len(segments) > 1 and unquote(segments[0]) not in RESERVED:
+        tenant = {"tenant": unquote(segments[0])}
         fitting = [(route, params | tenant) for route, params in _fitting(routes, segments[1:])]
     if not fitting:
         raise MethodNotFound("There is nothing at this path")

@@ -7,18 +7,22 @@ it. The successor is in the same context, starts with the same memory, and names
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
 
 from a2a_tasks.models import Event, Message, Task
 from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.lifecycle import EventKind
+from a2a_tasks.protocol.values import Raw
 from a2a_tasks.store import companions
 from a2a_tasks.store.accept import begin
 from a2a_tasks.store.records import Accepted, NewTask
 
 __all__ = ["PREDECESSOR", "succeed"]
 
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
 #: In the metadata of a successor: the id its predecessor has now.
 PREDECESSOR = "predecessorTaskId"
 
@@ -37,15 +41,31 @@ def succeed(ended: Task, new: NewTask) -> Accepted:
 
 
 def _rename(task: Task, name: str) -> None:
-    """Give a task another id, also in the messages that say it."""
-    old = f'"taskId":{write(task.public_id).decode()}'
-    new = f'"taskId":{write(name).decode()}'
-    Task.objects.filter(pk=task.pk).update(
-        public_id=name, status_message=task.status_message.replace(old, new)
-    )
-    for rows in (Message.objects.filter(task=task), Event.objects.filter(task=task)):
-        for number, body in rows.filter(body__contains=old).values_list("number", "body"):
-            rows.filter(number=number).update(body=body.replace(old, new))
+    """Give a task another id, also in the messages that say it; nothing of their content changes."""
+
+    def message(text: bytes) -> bytes:
+        return write({**_members(text), "taskId": name})
+
+    def status(text: bytes) -> bytes:
+        return _within(text, "message", message)
+
+    def event(text: bytes) -> bytes:
+        return _within(text, "status", status)
+
+    status_message = task.status_message and message(task.status_message.encode()).decode()
+    Task.objects.filter(pk=task.pk).update(public_id=name, status_message=status_message)
+    for number, body in Message.objects.filter(task=task).values_list("number", "body"):
+        said = message(body.encode()).decode()
+        Message.objects.filter(task=task, number=number).update(body=said)
+    events = Event.objects.filter(task=task, kind=EventKind.STATUS)
+    for number, body in events.values_list("number", "body"):
+        events.filter(number=number).update(body=event(body.encode()).decode())
+
+
+def _within(text: bytes, key: str, change: Callable[[bytes], bytes]) -> bytes:
+    """An object with one member changed, if it has it."""
+    members = _members(text)
+    return write({**members, key: Raw(change(members[key]))}) if key in members else text
 
 
 def _linked(metadata: str, name: str) -> str:

@@ -119,7 +119,6 @@ class TestWhoAsksForACard:
             await client.get(f"{base}{name}?A2A-Version={version}"),
         ):
             assert response.status == 400
-            assert version.encode() in response.body
             assert b"ersion" in response.body
 
     @pytest.mark.parametrize("base", DETECTING)

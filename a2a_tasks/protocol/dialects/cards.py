@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-__all__ = ["draft", "final", "hybrid", "legacy", "oldest", "v02", "v03"]
+__all__ = ["MEDIA_TYPES", "draft", "final", "hybrid", "legacy", "oldest", "v02", "v03"]
 
 Card = Mapping[str, Any]
 Scheme = Mapping[str, Any]
@@ -37,6 +37,7 @@ FINAL_FLOWS: Flows = {
 }
 #: Modes were words before they were media types: clients of the first cards look for either.
 WORDS = {"text/plain": "text", "application/json": "data"}
+MEDIA_TYPES = {word: media_type for media_type, word in WORDS.items()}
 BINDINGS = ("JSONRPC", "HTTP+JSON")
 
 

@@ -43,6 +43,13 @@ __all__ = ["V00"]
 S = TaskState
 
 
+def _modes(fields: Fields) -> tuple[str, ...]:
+    """Modes were words before they were media types."""
+    return tuple(
+        cards.MEDIA_TYPES.get(mode, mode) for mode in fields.strings("accepted_output_modes")
+    )
+
+
 class V00(TreeDialect):
     """The dialect; see `Dialect` and `TreeDialect` for what each method does."""
 
@@ -112,7 +119,7 @@ class V00(TreeDialect):
             reopen=self.manners.reopens and self.switches.v01_reopen_terminal,
             wants_task=True,
             pauses=self.manners.pauses,
-            accepted_output_modes=fields.strings("accepted_output_modes"),
+            accepted_output_modes=_modes(fields),
             history_length=self.manners.history if length is None else length,
             push_config=self.read_inline_push(fields, name),
             metadata=fields.struct("metadata"),
