@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from a2a_tasks.protocol import errors
@@ -11,7 +10,7 @@ from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.dialects.dialect import Manners, Refusal
 from a2a_tasks.protocol.dialects.kinds import Kinds
 from a2a_tasks.protocol.dialects.listing import words_listing
-from a2a_tasks.protocol.dialects.reading import push_config, wrapped_part
+from a2a_tasks.protocol.dialects.reading import message_or_request, push_config, wrapped_part
 from a2a_tasks.protocol.dialects.resources import PushResources, task_of
 from a2a_tasks.protocol.dialects.trees import Tree, violations, wrapped
 from a2a_tasks.protocol.dialects.v10 import CODES_1_0_0
@@ -23,7 +22,6 @@ from a2a_tasks.protocol.requests import (
     GetTaskRequest,
     ListTasksRequest,
     Request,
-    SendMessageRequest,
     SubscribeToTaskRequest,
 )
 from a2a_tasks.protocol.rest import Match, Route
@@ -92,15 +90,8 @@ class Draft(PushResources, Kinds):
     def read_part(self, fields: Fields) -> Part:
         return wrapped_part(fields, "media_type")
 
-    def read_send(self, fields: Fields) -> SendMessageRequest:
-        name = "message" if fields.has("message") else "request"
-        message = fields.object(name)
-        if message is None:
-            fields.bad("message", "is required")
-        request = self.read_send_of(message, fields)
-        configuration = fields.value("configuration")
-        waits = isinstance(configuration, Mapping) and configuration.get("blocking") is True
-        return replace(request, return_immediately=not waits)
+    def message_of(self, fields: Fields) -> Fields | None:
+        return message_or_request(fields)
 
     def read_inline_push(self, configuration: Fields) -> PushConfig | None:
         found = configuration.object("push_notification_config")

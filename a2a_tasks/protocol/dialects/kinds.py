@@ -93,19 +93,21 @@ class Kinds(TreeDialect):
             reference_task_ids=fields.strings("reference_task_ids"),
         )
 
-    def read_send(self, fields: Fields) -> SendMessageRequest:
-        message = fields.object("message", required=True)
-        return self.read_send_of(message, fields)
+    def message_of(self, fields: Fields) -> Fields | None:
+        """Where the message of a send is."""
+        return fields.object("message", required=True)
 
-    def read_send_of(self, message: Fields | None, fields: Fields) -> SendMessageRequest:
-        """A send, once it is known where its message is."""
+    def read_send(self, fields: Fields) -> SendMessageRequest:
+        message = self.message_of(fields)
         configuration = fields.object("configuration") or Fields({}, "", fields.violations)
         read = self.read_message(message or Fields({}), identifier(fields, "message_id"))
+        waits = configuration.boolean("blocking")
         return SendMessageRequest(
             message=read,
             accepted_output_modes=configuration.strings("accepted_output_modes"),
             history_length=configuration.length("history_length"),
-            return_immediately=configuration.boolean("blocking") is False,
+            return_immediately=not (self.manners.waits if waits is None else waits),
+            pauses=self.manners.pauses,
             push_config=self.read_inline_push(configuration),
             metadata=fields.struct("metadata"),
         )

@@ -20,6 +20,7 @@ __all__ = [
     "enum_key",
     "identifier",
     "identity",
+    "message_or_request",
     "page_size",
     "parts",
     "push_config",
@@ -100,6 +101,12 @@ def parts(fields: Fields, read: Callable[[Fields], Part], name: str = "parts") -
         fields.bad(name, f"must have at most {MOST_PARTS} parts")
         return ()
     return tuple(read(item) for item in fields.objects(name))
+
+
+def message_or_request(fields: Fields) -> Fields | None:
+    """The message of a send by its name in JSON, or by that of its proto."""
+    name = "message" if fields.value("request") is None else "request"
+    return fields.object(name, required=True)
 
 
 def base64_text(fields: Fields, name: str, *, doubled: bool = False) -> str | None:

@@ -117,7 +117,7 @@ class V00(TreeDialect):
             message=self._message(message or Fields({}), session),
             named=name,
             reopen=self.manners.reopens and self.switches.v01_reopen_terminal,
-            wants_task=True,
+            wants_task=not self.manners.direct_message,
             pauses=self.manners.pauses,
             accepted_output_modes=_modes(fields),
             history_length=self.manners.history if length is None else length,

@@ -14,6 +14,7 @@ from a2a_tasks.protocol.dialects.reading import (
     ROLES,
     WORD_ROLES,
     enum_key,
+    message_or_request,
     parts,
     push_config,
     tagged_part,
@@ -22,7 +23,7 @@ from a2a_tasks.protocol.dialects.reading import (
 from a2a_tasks.protocol.dialects.resources import PushResources
 from a2a_tasks.protocol.dialects.trees import Tree, wrapped
 from a2a_tasks.protocol.fields import Fields
-from a2a_tasks.protocol.requests import ListTasksRequest, Request, SendMessageRequest
+from a2a_tasks.protocol.requests import ListTasksRequest, Request
 from a2a_tasks.protocol.rest import Match, Route
 from a2a_tasks.protocol.values import Part, PushConfig, PushConfigPage, Role, TaskPage, TaskState
 
@@ -93,12 +94,8 @@ class V03Rest(PushResources, Kinds):
     def read_parts(self, fields: Fields) -> tuple[Part, ...]:
         return parts(fields, self.read_part, "parts" if fields.has("parts") else "content")
 
-    def read_send(self, fields: Fields) -> SendMessageRequest:
-        name = "message" if fields.has("message") else "request"
-        message = fields.object(name)
-        if message is None:
-            fields.bad("message", "is required")
-        return self.read_send_of(message, fields)
+    def message_of(self, fields: Fields) -> Fields | None:
+        return message_or_request(fields)
 
     def read_inline_push(self, configuration: Fields) -> PushConfig | None:
         found = configuration.object("push_notification")

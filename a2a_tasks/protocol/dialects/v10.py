@@ -202,6 +202,7 @@ class V10(Dialect):
             accepted_output_modes=configuration.strings("accepted_output_modes"),
             history_length=configuration.length("history_length"),
             return_immediately=_return_immediately(configuration),
+            pauses=self.manners.pauses,
             push_config=_push_config(push) if push else None,
             metadata=fields.struct("metadata"),
         )
