@@ -111,7 +111,7 @@ def is_final(params: Mapping[str, Any]) -> bool:
     configuration = _member(params, "configuration")
     task_id = _member(params, "task_id") is not None
     return (
-        _member(_message(params), "role") in {"ROLE_USER", "ROLE_AGENT"}
+        _member(_message(params), "role") in ("ROLE_USER", "ROLE_AGENT")
         or str(params.get("status")).startswith("TASK_STATE_")
         or any(map(_final_part, _parts(params)))
         or _member(configuration, "task_push_notification_config") is not None
@@ -128,7 +128,7 @@ def is_draft(params: Mapping[str, Any], *, final: bool) -> bool:
     configuration = _member(params, "configuration")
     status, name = params.get("status"), params.get("name")
     return (
-        _member(_message(params), "role") in {"user", "agent"}
+        _member(_message(params), "role") in ("user", "agent")
         or (isinstance(status, str) and bool(status) and not status.startswith("TASK_STATE_"))
         or any(isinstance(part.get("file"), Mapping) for part in _parts(params))
         or (not final and any(map(_wrapped_data, _parts(params))))
@@ -201,8 +201,8 @@ def _shared(asked: Asked) -> str | None:
         return _v03(asked)
     if asked.version in {"0.1", "0.0"}:
         return _v01(asked)
-    if asked.says("session_id") is not None:
-        return "s0"
+    if asked.says("session_id") is not None and asked.method != "tasks/resubscribe":
+        return "s0"  # which cannot resubscribe
     if asked.origin is None:
         return None
     return asked.origin if asked.origin in OLDEST else "v03"
@@ -321,7 +321,7 @@ def _v03_send(asked: Asked) -> str | None:
     if _speaks_03(asked.params):
         return "v03"
     if parts is not None:
-        return "v10" if role in {"ROLE_USER", "ROLE_AGENT"} else "dr"
+        return "v10" if role in ("ROLE_USER", "ROLE_AGENT") else "dr"
     return _by_media(asked)
 
 

@@ -79,7 +79,7 @@ class Kinds(TreeDialect):
 
     def read_message(self, fields: Fields, message_id: str | None = None) -> Message:
         """A message of a client; old samples have its id one level up."""
-        if fields.value("kind") not in {None, "message"}:
+        if fields.value("kind") not in (None, "message"):
             fields.bad("kind", "must be message")
         found = identifier(fields, "message_id", required=message_id is None) or message_id
         return Message(

@@ -238,7 +238,11 @@ class V10(Dialect):
         return SubscribeToTaskRequest(id=identity(fields), tenant=tenant(fields))
 
     def read_create_push(self, fields: Fields) -> CreatePushConfigRequest:
-        config = _push_config(fields, task_id=identity(fields, "task_id"))
+        inner = fields.object("config") or fields.object("push_notification_config")
+        config = _push_config(inner or fields, task_id=identity(fields, "task_id"))
+        if inner:  # the release candidate's form
+            named = identifier(fields, "config_id") or identifier(fields, "id") or config.id
+            config = replace(config, id=named)
         return CreatePushConfigRequest(config=config, tenant=tenant(fields))
 
     def read_get_push(self, fields: Fields) -> GetPushConfigRequest:
