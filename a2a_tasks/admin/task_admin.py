@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -70,6 +71,11 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         rows = super().get_queryset(request).select_related("context")
         return rows.defer("status_message", "metadata", "memory", "run_token")
 
+    def get_fields(self, request: HttpRequest, obj: Task | None = None) -> Sequence[Any]:
+        """Name the predecessor where there is one."""
+        fields = super().get_fields(request, obj)
+        return [*fields, "predecessor_link"] if obj and obj.predecessor_id else fields
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Task], search_term: str
     ) -> tuple[QuerySet[Task], bool]:
@@ -98,6 +104,15 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         """Link to the conversation."""
         url = reverse("admin:a2a_tasks_context_change", args=[task.context_id])
         return format_html('<a class="a2a-id" href="{}">{}</a>', url, task.context.public_id)
+
+    @admin.display(description="began anew after")
+    def predecessor_link(self, task: Task) -> str:
+        """Link to the ended task whose id this one took over."""
+        found = Task.objects.filter(pk=task.predecessor_id).only("public_id").first()
+        if found is None:
+            return "a task that is gone"
+        url = reverse("admin:a2a_tasks_task_change", args=[found.pk])
+        return format_html('<a class="a2a-id" href="{}">{}</a>', url, found.public_id)
 
     @admin.display(description="owner")
     def owner_cut(self, task: Task) -> str:

@@ -163,6 +163,15 @@ class TestTheTaskPage:
         ):
             assert expected in body
 
+    def test_links_to_the_task_this_one_began_anew_after(self, admin_client: Client) -> None:
+        ended = make_task("an-uuid", state=TaskState.COMPLETED)
+        task = make_task("the-task", dialect="v01")
+        assert "began anew after" not in admin_client.get(page_of(task)).text.lower()
+        Task.objects.filter(pk=task.pk).update(predecessor_id=ended.pk)
+        body = admin_client.get(page_of(task)).text
+        assert f'href="{page_of(ended)}"' in body
+        assert "an-uuid" in body
+
     def test_escapes_what_strangers_wrote(self, admin_client: Client) -> None:
         task = make_task(SCRIPT, text=SCRIPT, owner=SCRIPT, context_id=SCRIPT)
         add_status(task, TaskState.WORKING, SCRIPT)
