@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -71,7 +70,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         rows = super().get_queryset(request).select_related("context")
         return rows.defer("status_message", "metadata", "memory", "run_token")
 
-    def get_fields(self, request: HttpRequest, obj: Task | None = None) -> Sequence[Any]:
+    def get_fields(self, request: HttpRequest, obj: Task | None = None) -> Any:
         """Name the predecessor where there is one."""
         fields = super().get_fields(request, obj)
         return [*fields, "predecessor_link"] if obj and obj.predecessor_id else fields
@@ -108,7 +107,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     @admin.display(description="began anew after")
     def predecessor_link(self, task: Task) -> str:
         """Link to the ended task whose id this one took over."""
-        found = Task.objects.filter(pk=task.predecessor_id).only("public_id").first()
+        found = Task.objects.filter(pk=task.predecessor_id or 0).only("public_id").first()
         if found is None:
             return "a task that is gone"
         url = reverse("admin:a2a_tasks_task_change", args=[found.pk])
