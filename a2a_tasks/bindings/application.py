@@ -27,7 +27,7 @@ from a2a_tasks.protocol.mounts import DETECTING, split
 __all__ = ["Application"]
 
 #: What names a version after `a2a/`; anything else there is a route or a tenant.
-VERSION = re.compile(r"v?\d")
+VERSION = re.compile(r"v?\d+\.\d")
 CARDS = ([".well-known", "agent-card.json"], [".well-known", "agent.json"])
 
 

@@ -205,6 +205,8 @@ def _shared(asked: Asked) -> str | None:
         return "s0"  # which cannot resubscribe
     if asked.origin is None:
         return None
+    if asked.origin == "s0" and asked.method == "tasks/resubscribe":
+        return "v01"
     return asked.origin if asked.origin in OLDEST else "v03"
 
 

@@ -77,6 +77,7 @@ TABLES: dict[str, Table] = {
     "dr": {
         **BEFORE,
         ("POST", "v1/tasks/list"): ("ListTasks", {}),
+        ("GET", "v1/tasks/list"): ("ListTasks", {}),
         ("GET", "v1/extendedAgentCard"): ("GetExtendedAgentCard", {}),
     },
     "v10": ROUTES,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from a2a_tasks.protocol import errors
 from a2a_tasks.protocol.dialects import cards
-from a2a_tasks.protocol.dialects.dialect import Manners, Refusal
+from a2a_tasks.protocol.dialects.dialect import Dialect, Manners, Refusal
 from a2a_tasks.protocol.dialects.kinds import Kinds
 from a2a_tasks.protocol.dialects.listing import words_listing
 from a2a_tasks.protocol.dialects.reading import message_or_request, push_config, wrapped_part
@@ -54,7 +56,7 @@ class Draft(PushResources, Kinds):
     routes = (
         Route(("POST",), "v1/message:send", "SendMessage"),
         Route(("POST",), "v1/message:stream", "SendStreamingMessage"),
-        Route(("POST",), "v1/tasks/list", "ListTasks"),
+        Route(("POST", "GET"), "v1/tasks/list", "ListTasks"),
         Route(("GET",), "v1/tasks/{id}", "GetTask"),
         Route(("GET",), "v1/tasks", "ListTasks"),
         Route(("POST",), "v1/tasks/{id}:cancel", "CancelTask"),
@@ -86,6 +88,11 @@ class Draft(PushResources, Kinds):
     faces = {}
     statuses = {kind: status for kind, (status, _) in CODES_1_0_0.items()}
     PROBLEM = "application/problem+json"
+
+    @cached_property
+    def rest(self) -> Dialect:
+        """Over HTTP+JSON results are always wrapped."""
+        return Draft(replace(self.switches, draft_bare_results=False))
 
     def read_part(self, fields: Fields) -> Part:
         return wrapped_part(fields, "media_type")
