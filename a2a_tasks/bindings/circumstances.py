@@ -48,14 +48,16 @@ def switches() -> Switches:
     )
 
 
-@receiver(setting_changed)
-def _forget(**_: Any) -> None:
-    switches.cache_clear()
-
-
+@functools.cache
 def spoken(code: str) -> Dialect:
     """The dialect of that code, as the operator wants it."""
     return dialects(switches())[code]
+
+
+@receiver(setting_changed)
+def _forget(**_: Any) -> None:
+    switches.cache_clear()
+    spoken.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)

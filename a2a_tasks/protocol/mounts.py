@@ -31,6 +31,7 @@ PINNED: tuple[Mount, ...] = (
     Mount(path="a2a/1.0-draft", dialect="dr", admits=frozenset({"1.0", "0.3"})),
     Mount(path="a2a/1.0", dialect="v10", admits=frozenset({"1.0"})),
 )
+_NAMED = {mount.path.removeprefix("a2a/"): mount for mount in PINNED}
 #: By dialect: the mount pinned to it.
 MOUNTS: Mapping[str, Mount] = {mount.dialect: mount for mount in PINNED}
 
@@ -40,8 +41,7 @@ def split(segments: Sequence[str]) -> tuple[Mount, list[str]]:
 
     Below `a2a` everything that is not the name of a pinned mount is the detecting mount's.
     """
-    for mount in PINNED:
-        parts = mount.path.split("/")
-        if list(segments[: len(parts)]) == parts:
-            return mount, list(segments[len(parts) :])
-    return DETECTING, list(segments[1:] if segments[:1] == ["a2a"] else segments)
+    if not segments or segments[0] != "a2a":
+        return DETECTING, list(segments)
+    pinned = _NAMED.get(segments[1]) if len(segments) > 1 else None
+    return (pinned, list(segments[2:])) if pinned else (DETECTING, list(segments[1:]))
