@@ -6,6 +6,9 @@
 //   event     a task, a message, {kind: "status", state} or {kind: "artifact", text, append, last}
 //   part      {text} or {bytes, name, type} or {url, name, type} or {data}
 //   error     a code of JSON-RPC, also over HTTP+JSON; 0 if the client hides it
+//
+// `rough`: over HTTP+JSON of 0.3 these clients lose the `append` of chunks and the names of files, and know nothing of
+// the second base64 that the SDKs in Python, and so the host, put around bytes.
 import process from "node:process";
 
 const PATIENCE = 30_000;
@@ -76,7 +79,9 @@ const CHECKS = {
     const events = await all(peer.stream("chunks 20"));
     same(events[0].kind, "task", "first event");
     const chunks = events.filter((event) => event.kind === "artifact");
-    same(chunks.map((chunk) => chunk.append), [false, ...Array(19).fill(true)], "append");
+    if (!peer.rough) {
+      same(chunks.map((chunk) => chunk.append), [false, ...Array(19).fill(true)], "append");
+    }
     same(chunks.map((chunk) => chunk.last), [...Array(19).fill(false), true], "last chunk");
     same([events.at(-1).kind, lastState(events)], ["status", "completed"], "last event");
     const whole = chunks.map((chunk) => chunk.text).join("");
@@ -149,9 +154,13 @@ const CHECKS = {
   },
   async files_and_data(peer) {
     const { parts } = await peer.send("file some bytes");
+    const url = "https://example.com/demo.txt";
     const about = { name: "demo.txt", type: "text/plain" };
-    same(parts[0], { bytes: "some bytes", ...about }, "file");
-    same(parts[1], { url: "https://example.com/demo.txt", ...about }, "link");
+    if (peer.rough) {
+      same([atob(parts[0].bytes), parts[1].url], ["some bytes", url], "file and link");
+    } else {
+      same(parts, [{ bytes: "some bytes", ...about }, { url, ...about }], "file and link");
+    }
     const data = (await peer.send("data word")).parts;
     same(data, [{ data: { length: 4, said: "word" } }], "data");
   },
@@ -159,8 +168,10 @@ const CHECKS = {
     const id = `no-${word()}`;
     await fails(peer, peer.get(id), CODES.notFound);
     await fails(peer, peer.cancel(id), CODES.notFound);
-    await fails(peer, all(peer.resubscribe(id)), CODES.notFound, 0);
     await fails(peer, peer.send("echo x", { taskId: id }), CODES.notFound);
+  },
+  async resubscribe_to_unknown_task(peer) {
+    await fails(peer, all(peer.resubscribe(`no-${word()}`)), CODES.notFound, 0);
   },
   async cancel_of_ended_task(peer) {
     const task = await peer.send("echo x");

@@ -87,11 +87,10 @@ class Peer:
         self, text: str, *, task: Any = None, context: Any = None, blocking: bool = True
     ) -> Any:
         """The one answer of a send that does not stream: a Task or a Message."""
-        configuration = types.MessageSendConfiguration(blocking=blocking)
+        configuration = types.MessageSendConfiguration(blocking=blocking, accepted_output_modes=[])
         message = self.message(text, task, context)
-        (answer,) = [
-            event async for event in self.plain.send_message(message, configuration=configuration)
-        ]
+        asked = self.plain.send_message(message, configuration=configuration)
+        (answer,) = [event async for event in asked]
         return answer[0] if isinstance(answer, tuple) else answer
 
     @staticmethod
@@ -152,17 +151,21 @@ def last_state(events: list[Any]) -> str:
     return str(events[-1][0].status.state.value)
 
 
+def url_of(card: Any, binding: str) -> str | None:
+    """Where the client talks: the last word of the card on a binding counts."""
+    urls = {card.preferred_transport or "JSONRPC": card.url}
+    urls |= {other.transport: other.url for other in card.additional_interfaces or []}
+    return urls.get(binding)
+
+
 CHECKS: list[Callable[[Peer], Coroutine[Any, Any, None]]] = []
 check = CHECKS.append
 
 
 @check
 async def card_names_the_dialect(peer: Peer) -> None:
-    card = peer.card
-    urls = {card.preferred_transport or "JSONRPC": card.url}
-    urls |= {other.transport: other.url for other in card.additional_interfaces or []}
-    same(card.protocol_version.rpartition(".")[0], peer.place.version, "version")
-    same(urls.get(peer.binding), peer.place.endpoint, "URL")
+    same(peer.card.protocol_version.rpartition(".")[0], peer.place.version, "version")
+    same(url_of(peer.card, peer.binding), peer.place.endpoint, "URL")
 
 
 @check
@@ -297,8 +300,13 @@ async def unknown_task(peer: Peer) -> None:
     await peer.fails(peer.get(missing), NOT_FOUND)
     await peer.fails(peer.cancel(missing), NOT_FOUND)
     await peer.fails(peer.answer("echo x", task=missing), NOT_FOUND)
-    with suppress(failures.A2AClientError):  # of a stream the client only says that it is none
-        raise AssertionError(f"subscribed: {await everything(peer.resubscribe(missing))}")
+
+
+@check
+async def resubscribe_to_unknown_task(peer: Peer) -> None:
+    events = peer.resubscribe(f"no-{word()}")
+    with suppress(failures.A2AClientError):  # the client only says that it is no stream
+        raise AssertionError(f"subscribed: {await everything(events)}")
 
 
 @check

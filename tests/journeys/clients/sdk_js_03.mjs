@@ -91,6 +91,7 @@ async function connect(binding) {
     version: card.protocolVersion.split(".", 2).join("."),
     url: urlOf(card, binding),
     code: codeOf,
+    rough: binding === "HTTP+JSON",
     send: async (text, more) => shown(await client.sendMessage(request(text, more))),
     stream: (text, more) => showing(client.sendMessageStream(request(text, more))),
     get: async (id, historyLength) => taskOf(await client.getTask({ id, historyLength })),

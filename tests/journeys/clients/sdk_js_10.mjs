@@ -105,6 +105,7 @@ async function connect(binding) {
     version: client.protocolVersion,
     url: found.url,
     code: codeOf,
+    rough: legacy && binding === "HTTP+JSON",
     send: async (text, more) => {
       const answer = await client.sendMessage(request(text, more));
       return "status" in answer ? taskOf(answer) : messageOf(answer);
