@@ -189,6 +189,18 @@ class TestWriting:
         assert lean(read(item)) == lean(expected)
 
     @every_form
+    def test_a_result_over_http_is_wrapped(self, form: Form) -> None:
+        """§3.4, §3.5, C-01: bare results are a matter of the draft's JSON-RPC alone."""
+        if form.dialect.routes:
+            task = Task(
+                id="t", context_id="c", status=TaskStatus(state=S.WORKING, timestamp=says.moment(0))
+            )
+            rest = form.dialect.rest
+            assert read(rest.answer("SendMessage", task)).keys() == {"task"}
+            (item,) = rest.first(Subject.of(task), task, ended=False)
+            assert read(item).keys() == {"task"}
+
+    @every_form
     @given(says.logs)
     @laws(4)
     def test_an_event_is_spelled_as_the_table_says(self, form: Form, log: Log) -> None:
@@ -800,6 +812,7 @@ class TestBase64:
     @laws(4)
     @example(b"\xfb\xff\xfe")
     @example(b"AAAA")
+    @example(b"QR==")  # reads like base64, but nobody writes it so
     @example(b"")
     def test_in_every_spelling_reads_alike(self, form: Form, content: bytes) -> None:
         assume(not (form.doubled and ambiguous(content)))
