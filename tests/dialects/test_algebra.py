@@ -754,6 +754,15 @@ class TestSpellings:
         request = form.dialect.decode("CreateTaskPushNotificationConfig", said)
         assert request == CreatePushConfigRequest(config=config)
 
+    @pytest.mark.parametrize("form", RESOURCES, ids=str)
+    @pytest.mark.parametrize("name", ["taskId", "parent", "configId", "config", "name"])
+    def test_of_absence_in_a_bare_webhook_read_alike(self, form: Form, name: str) -> None:
+        """U20."""
+        said: Tree = {"id": "t", **WEBHOOK}
+        operation = "CreateTaskPushNotificationConfig"
+        plainly = form.dialect.decode(operation, said)
+        assert form.dialect.decode(operation, {**said, name: None}) == plainly
+
     @pytest.mark.parametrize(
         "form", [f for f in FORMS if f.code in says.LISTING - {"v10"}], ids=str
     )
