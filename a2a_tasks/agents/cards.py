@@ -10,16 +10,13 @@ from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
 __all__ = ["card_of", "url_of"]
 
-#: What every agent is reached by, the preferred one first: dialect, its A2A-Version, binding. The seed's dialect has
-#: no version, and clients of the draft read the draft's own card.
+#: What readers of a 1.0 card are told of, the preferred one first: dialect, its A2A-Version, binding. Whoever speaks
+#: something else reads a card of that dialect, which names its own mount.
 INTERFACES = (
     ("v10", "1.0", "JSONRPC"),
     ("v10", "1.0", "HTTP+JSON"),
     ("v03", "0.3", "JSONRPC"),
     ("v03", "0.3", "HTTP+JSON"),
-    ("v02", "0.2", "JSONRPC"),
-    ("v01", "0.1", "JSONRPC"),
-    ("v00", "0.0", "JSONRPC"),
 )
 
 

@@ -89,9 +89,6 @@ class TestACard:
             ("1.0", "HTTP+JSON", f"{at}/1.0"),
             ("0.3", "JSONRPC", f"{at}/0.3"),
             ("0.3", "HTTP+JSON", f"{at}/0.3"),
-            ("0.2", "JSONRPC", f"{at}/0.2"),
-            ("0.1", "JSONRPC", f"{at}/0.1"),
-            ("0.0", "JSONRPC", f"{at}/0.0"),
         ]
 
     def test_that_is_extended_is_one_in_every_dialect_too(self) -> None:

@@ -12,7 +12,14 @@ from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.dialects.dialect import Dialect, Manners, Refusal
 from a2a_tasks.protocol.dialects.kinds import Kinds
 from a2a_tasks.protocol.dialects.listing import words_listing
-from a2a_tasks.protocol.dialects.reading import message_or_request, push_config, wrapped_part
+from a2a_tasks.protocol.dialects.reading import (
+    ROLES,
+    WORD_ROLES,
+    enum_key,
+    message_or_request,
+    push_config,
+    wrapped_part,
+)
 from a2a_tasks.protocol.dialects.resources import PushResources, task_of
 from a2a_tasks.protocol.dialects.trees import Tree, violations, wrapped
 from a2a_tasks.protocol.dialects.v10 import CODES_1_0_0
@@ -27,7 +34,7 @@ from a2a_tasks.protocol.requests import (
     SubscribeToTaskRequest,
 )
 from a2a_tasks.protocol.rest import Match, Route
-from a2a_tasks.protocol.values import Part, PushConfig, TaskState
+from a2a_tasks.protocol.values import Part, PushConfig, Role, TaskState
 from a2a_tasks.protocol.versions import SUPPORTED
 
 __all__ = ["Draft"]
@@ -96,6 +103,13 @@ class Draft(PushResources, Kinds):
 
     def read_part(self, fields: Fields) -> Part:
         return wrapped_part(fields, "media_type")
+
+    def read_role(self, fields: Fields) -> Role:
+        said = enum_key(fields.value("role"))
+        found = WORD_ROLES.get(said) or ROLES.get(said)
+        if found is None:
+            fields.bad("role", "must be user or agent")
+        return found or Role.USER
 
     def message_of(self, fields: Fields) -> Fields | None:
         return message_or_request(fields)

@@ -79,7 +79,7 @@ class Kinds(TreeDialect):
 
     def read_message(self, fields: Fields, message_id: str | None = None) -> Message:
         """A message of a client; old samples have its id one level up."""
-        if fields.value("kind") not in (None, "message"):
+        if self.kind("message") and fields.value("kind") not in (None, "message"):
             fields.bad("kind", "must be message")
         found = identifier(fields, "message_id", required=message_id is None) or message_id
         return Message(
@@ -101,16 +101,20 @@ class Kinds(TreeDialect):
         message = self.message_of(fields)
         configuration = fields.object("configuration") or Fields({}, "", fields.violations)
         read = self.read_message(message or Fields({}), identifier(fields, "message_id"))
-        waits = configuration.boolean("blocking")
         return SendMessageRequest(
             message=read,
             accepted_output_modes=configuration.strings("accepted_output_modes"),
             history_length=configuration.length("history_length"),
-            return_immediately=not (self.manners.waits if waits is None else waits),
+            return_immediately=not self.read_waits(fields, configuration),
             pauses=self.manners.pauses,
             push_config=self.read_inline_push(configuration),
             metadata=fields.struct("metadata"),
         )
+
+    def read_waits(self, fields: Fields, configuration: Fields) -> bool:
+        """Does the client wait for the task to settle?"""
+        said = configuration.boolean("blocking")
+        return self.manners.waits if said is None else said
 
     def read_inline_push(self, configuration: Fields) -> PushConfig | None:
         """The push config of a send."""

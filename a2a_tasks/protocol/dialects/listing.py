@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Mapping
 
-from a2a_tasks.protocol.dialects.reading import ENUM_STATES, page_size
+from a2a_tasks.protocol.dialects.reading import ENUM_STATES, enum_key, page_size
 from a2a_tasks.protocol.fields import Fields, rfc3339
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import TaskState
 
 __all__ = ["words_listing"]
 
-_STATES = {state.word: state for state in TaskState} | {"cancelled": TaskState.CANCELED}
+_STATES: Mapping[object, TaskState | None] = {
+    **ENUM_STATES,
+    **{state.word: state for state in TaskState},
+    "cancelled": TaskState.CANCELED,
+}
 _MILLISECONDS = re.compile(r"\d{1,15}", re.ASCII)
 
 
 def _state(fields: Fields) -> TaskState | None:
-    """A state by its word or its enum name."""
-    found = fields.string("status")
-    if found is None:
-        return None
-    if found not in _STATES and found not in ENUM_STATES:
+    """A state by its word, or by the name or number of its enum member."""
+    said = enum_key(fields.value("status"))
+    if fields.value("status") is not None and said not in _STATES and said != "":
         fields.bad("status", "must be the name of a task state")
-    return _STATES.get(found) or ENUM_STATES.get(found)
+    return _STATES.get(said)
 
 
 def _moment(fields: Fields) -> str | None:
@@ -31,6 +34,8 @@ def _moment(fields: Fields) -> str | None:
     found = fields.value("last_updated_after")
     if found is None:
         return None
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)
     if isinstance(found, bool) or not _MILLISECONDS.fullmatch(str(found)):
         fields.bad("last_updated_after", "must be milliseconds since 1970")
         return None

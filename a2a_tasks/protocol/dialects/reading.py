@@ -169,7 +169,7 @@ def tagged_part(fields: Fields, tag: str) -> Part:
 
     Either is read; `tag` is the one the dialect has.
     """
-    said = fields.value("kind") or fields.value("type")
+    said = fields.value("type") if fields.value("kind") is None else fields.value("kind")
     kinds = {"text", "file", "data"}
     if said is None:
         present = [kind for kind in sorted(kinds) if fields.value(kind) is not None]

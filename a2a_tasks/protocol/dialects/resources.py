@@ -62,7 +62,8 @@ class PushResources(TreeDialect):
         inner = outer.object("push_notification_config") or outer
         config = push_config(inner, self.code, task_id=task_id)
         chosen = identifier(fields, "config_id") or self._named(outer)
-        if inner is fields and not fields.has("task_id") and not fields.has("parent"):
+        named = any(fields.value(name) is not None for name in ("task_id", "parent"))
+        if inner is fields and not named:
             config = replace(config, id="")  # that `id` was the task's
         return CreatePushConfigRequest(config=replace(config, id=chosen) if chosen else config)
 

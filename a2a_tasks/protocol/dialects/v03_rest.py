@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +26,15 @@ from a2a_tasks.protocol.dialects.trees import Tree, wrapped
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.requests import ListTasksRequest, Request
 from a2a_tasks.protocol.rest import Match, Route
-from a2a_tasks.protocol.values import Part, PushConfig, PushConfigPage, Role, TaskPage, TaskState
+from a2a_tasks.protocol.values import (
+    Message,
+    Part,
+    PushConfig,
+    PushConfigPage,
+    Role,
+    TaskPage,
+    TaskState,
+)
 
 __all__ = ["ROUTES", "V03Rest"]
 
@@ -80,7 +89,7 @@ class V03Rest(PushResources, Kinds):
     }
 
     def read_part(self, fields: Fields) -> Part:
-        if fields.has("kind") or fields.has("type"):
+        if fields.value("kind") is not None or fields.value("type") is not None:
             return tagged_part(fields, "kind")
         return wrapped_part(fields, "mime_type", doubled=self.switches.double_base64_v03)
 
@@ -92,10 +101,23 @@ class V03Rest(PushResources, Kinds):
         return found or Role.USER
 
     def read_parts(self, fields: Fields) -> tuple[Part, ...]:
-        return parts(fields, self.read_part, "parts" if fields.has("parts") else "content")
+        return parts(
+            fields, self.read_part, "content" if fields.value("parts") is None else "parts"
+        )
+
+    def read_message(self, fields: Fields, message_id: str | None = None) -> Message:
+        """A message; its proto does not require an id."""
+        return super().read_message(fields, message_id or str(uuid.uuid4()))
 
     def message_of(self, fields: Fields) -> Fields | None:
         return message_or_request(fields)
+
+    def read_waits(self, fields: Fields, configuration: Fields) -> bool:
+        """A proto written out by its field names leaves a false `blocking` out; other peers mean nothing by that."""
+        proto = fields.value("request") is not None and fields.value("configuration") is not None
+        if proto and configuration.value("blocking") is None:
+            return False
+        return super().read_waits(fields, configuration)
 
     def read_inline_push(self, configuration: Fields) -> PushConfig | None:
         found = configuration.object("push_notification")
