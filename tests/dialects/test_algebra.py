@@ -48,6 +48,9 @@ from a2a_tasks.protocol.values import (
 from tests.dialects import strategies as says
 from tests.dialects.strategies import FORMS, Asking, Case, Form, Log, Tree, lean, plain
 
+#: Pure: once is enough.
+pytestmark = pytest.mark.backend("sqlite")
+
 S = TaskState
 
 every_form = pytest.mark.parametrize("form", FORMS, ids=str)

@@ -32,6 +32,9 @@ from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
 from a2a_tasks.protocol.requests import CreatePushConfigRequest, SendMessageRequest
 from a2a_tasks.protocol.versions import SUPPORTED, read_version, unsupported
 
+#: Pure: once is enough.
+pytestmark = pytest.mark.backend("sqlite")
+
 Params = Mapping[str, Any]
 #: What a request leads to: a dialect, a look at its task (None), or an error.
 Verdict = str | type[A2AError] | None
