@@ -570,6 +570,14 @@ class Proto(Wrapped):
         return {"blocking": waits}
 
 
+class LaconicProto(Proto):
+    """The same from a peer that leaves out what is false."""
+
+    def waiting(self, *, waits: bool) -> dict[str, Any]:
+        """A configuration without `blocking` does not wait."""
+        return {"blocking": True} if waits else {}
+
+
 # --- bindings -------------------------------------------------------------------------------------
 
 Asked = tuple[str, str, bytes, dict[str, str]]
@@ -837,6 +845,7 @@ WIRES = [
     Wire("v00", "a2a/0.0", Oldest(), JsonRpc(OLDEST)),
     Wire("v01", "a2a/0.1", Oldest(), JsonRpc(OLDEST)),
     Wire("v02", "a2a/0.2", Grammar(), JsonRpc(SLASHED)),
+    Wire("v02-http", "a2a/0.2", LaconicProto(), HttpJson("/v1")),
     Wire("v03", "a2a/0.3", Grammar(), JsonRpc(SLASHED)),
     Wire("v03-http", "a2a/0.3", Proto(), HttpJson("/v1", subscribes_by="GET")),
     Wire("dr", "a2a/1.0-draft", Draft(), JsonRpc(PASCAL), "1.0"),
