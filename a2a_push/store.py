@@ -58,20 +58,20 @@ def create(scope: Scope, config: values.PushConfig) -> values.PushConfig:
     return values.replace(config, token="", credentials="", headers={})
 
 
-def put(task: int, config: values.PushConfig, *, path: str = "id") -> None:
-    """The same beside a task whose row the transaction holds, or has made; `path` names the id in an error."""
+def put(task: int, config: values.PushConfig) -> None:
+    """The same beside a task whose row the transaction holds, or has made."""
     mine = PushConfig.objects.filter(task_id=task)
     columns = _columns(config)
     if mine.filter(public_id=config.id).update(**columns):
         return
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
-        raise _too_many(path)
+        raise _too_many(config.path)
     PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
 
 
 def _too_many(path: str) -> InvalidParams:
     most = f"a task may have at most {conf.MAX_PUSH_CONFIGS} push notification configs"
-    return InvalidParams.field(path, f"would be one more: {most}")
+    return InvalidParams.field(path or "id", f"would be one more: {most}")
 
 
 def _columns(config: values.PushConfig) -> dict[str, Any]:

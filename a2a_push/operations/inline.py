@@ -16,5 +16,5 @@ def inline(request: SendMessageRequest, task_id: str, dialect: str) -> Companion
     """What is to be written beside the task of a message. Raises InvalidParams."""
     if request.push_config is None:
         return None
-    config = registrable(request.push_config, task_id, dialect, path=f"{store.INLINE}.")
-    return functools.partial(store.put, config=config, path=store.INLINE)
+    config = registrable(request.push_config, task_id, dialect)
+    return functools.partial(store.put, config=config)

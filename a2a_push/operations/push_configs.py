@@ -49,12 +49,17 @@ class Circumstances(Protocol):
         """The drawer the caller's objects lie in."""
 
 
-async def create_push_config(request: CreatePushConfigRequest, call: Circumstances) -> PushConfig:
-    """Register a webhook for a task, ended or not, or replace the one of that id.
+async def create_push_config(
+    request: CreatePushConfigRequest, call: Circumstances
+) -> PushConfig | None:
+    """Register a webhook for a task, ended or not, or replace the one of that id; None if it was to be cleared.
 
     Raises PushNotificationNotSupported, InvalidParams, TaskNotFound.
     """
     scope = _scope(request.tenant, call)
+    if request.clears:
+        await hop(store.delete, scope, request.config.task_id, request.config.id)
+        return None
     config = registrable(request.config, request.config.task_id, call.dialect)
     return _of(request.tenant, await hop(store.create, scope, config))
 

@@ -15,6 +15,8 @@ __all__ = ["registrable"]
 LONGEST_ID, LONGEST_URL, LONGEST_SECRET = 256, 2048, 16 * 1024
 #: Dialects in which a task has one webhook, named as the task (docs/decisions/0060).
 ONE_A_TASK = frozenset({"s0", "v00", "v01", "v02"})
+#: What a webhook without an id is called, where clients expect a fixed name.
+UNNAMED = {"v03": "default"}
 #: Python's parser drops some of these and others read them as something else, so that two see two addresses.
 _NOT_IN_URLS = re.compile(r"[\x00-\x20\x7f\\]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -22,16 +24,17 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
-def registrable(config: PushConfig, task_id: str, dialect: str, *, path: str = "") -> PushConfig:
+def registrable(config: PushConfig, task_id: str, dialect: str) -> PushConfig:
     """The config as it is to be stored: with the ids of itself and its task, and its dialect.
 
-    Raises InvalidParams, which names the wrong members below `path`.
+    Raises InvalidParams, which names the wrong members as the client wrote them.
     """
-    wrong = [(path + name, text) for name, text in _violations(config)]
+    below = f"{config.path}." if config.path else ""
+    wrong = [(below + name, text) for name, text in _violations(config)]
     if wrong:
         raise InvalidParams(violations=wrong)
     spoken = config.dialect or dialect
-    own = task_id if spoken in ONE_A_TASK else str(uuid.uuid4())
+    own = task_id if spoken in ONE_A_TASK else UNNAMED.get(spoken) or str(uuid.uuid4())
     return replace(config, id=config.id or own, task_id=task_id, dialect=spoken)
 
 
@@ -58,7 +61,8 @@ def _unspeakable(config: PushConfig) -> Iterator[tuple[str, str]]:
     if _CONTROLS.search(config.credentials):
         yield "authentication.credentials", "must not hold control characters"
     if not all(map(_TOKEN.fullmatch, config.schemes)):
-        yield "authentication.scheme", "must be the name of an authentication scheme"
+        name = "scheme" if config.dialect == "v10" else "schemes"
+        yield f"authentication.{name}", "must be the name of an authentication scheme"
     if not all(map(_TOKEN.fullmatch, config.headers)):
         yield "headers", "must have names of headers"
     if any(map(_CONTROLS.search, config.headers.values())):

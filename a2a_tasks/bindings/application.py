@@ -54,7 +54,8 @@ class Application:
         path = segments if at_root else segments[2:]
         mount, below = split(path)
         unknown = mount is DETECTING and path[:1] == ["a2a"] and below and VERSION.match(below[0])
-        if agent is None or unknown:
+        nowhere = at_root and below not in CARDS
+        if agent is None or unknown or nowhere:
             error = MethodNotFound("There is nothing at this path")
             await respond(send, error.http_status, rest.error_body(error))
             return

@@ -20,8 +20,7 @@ from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import JSON, Headers, Request, Send, respond
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import rest
-from a2a_tasks.protocol.detection import admit
-from a2a_tasks.protocol.dialects import DIALECTS, Switches, cards
+from a2a_tasks.protocol.dialects import DIALECTS, cards
 from a2a_tasks.protocol.errors import MethodNotAllowed
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
@@ -43,11 +42,11 @@ DEFAULTS = {"hybrid": "hybrid", "1.0": "v10", "0.3": "v03"}
 
 
 def _form(visit: Visit, name: str) -> str:
-    """Which form of the card this request is for. Raises VersionNotSupported."""
-    version = visit.version()
-    admit(
-        visit.mount, version, Switches()
-    )  # a card may be read without a version, however strict the host
+    """Which form of the card this request is for. Raises VersionNotSupported.
+
+    Clients say their newest version with every request for a card, so a pinned mount has its card for all of them.
+    """
+    version = visit.said_version()
     if visit.mount.dialect:
         return visit.mount.dialect
     if name == "agent.json":

@@ -17,10 +17,11 @@ from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.call import Call
 from a2a_tasks.operations.origin import origin_of
-from a2a_tasks.protocol.detection import Asked, task_named
+from a2a_tasks.protocol.detection import Asked, admit, task_named
 from a2a_tasks.protocol.dialects import Dialect, Switches, dialects
 from a2a_tasks.protocol.extensions import activate, requested
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
+from a2a_tasks.protocol.sse import read_event_id
 from a2a_tasks.protocol.versions import read_version
 
 __all__ = ["Circumstances", "Detect", "Table", "Visit", "circumstances", "spoken", "switches"]
@@ -28,7 +29,6 @@ __all__ = ["Circumstances", "Detect", "Table", "Visit", "circumstances", "spoken
 Table = Mapping[str, Callable[[Any, Any], Awaitable[Any]]]
 #: `detection.by_call` or `by_route`.
 Detect = Callable[[Mount, Asked, Switches], str | None]
-_LONGEST_NUMBER = 9
 VARY = (b"vary", b"A2A-Version, A2A-Extensions")
 #: The names of the header with the extensions asked for.
 EXTENSIONS = ("a2a-extensions", "x-a2a-extensions")
@@ -69,11 +69,17 @@ class Visit:
     mount: Mount
     table: Table
 
-    def version(self) -> str:
-        """The A2A-Version asked for. Raises VersionNotSupported."""
+    def said_version(self) -> str:
+        """The A2A-Version asked for. Raises VersionNotSupported for one that is not spoken here."""
         return read_version(
             self.request.header("a2a-version"), self.request.query_value("A2A-Version")
         )
+
+    def version(self) -> str:
+        """The same for an operation. Raises VersionNotSupported also for one that the mount does not admit."""
+        version = self.said_version()
+        admit(self.mount, version)
+        return version
 
     async def detect(self, by: Detect, asked: Asked, caller: Caller) -> Dialect:
         """The dialect spoken, with a look at the task where nothing else tells.
@@ -82,9 +88,8 @@ class Visit:
         """
         code = by(self.mount, asked, switches())
         if code is None:
-            tenant = asked.params.get("tenant")
-            scope = caller.scope(self.agent.slug, tenant if isinstance(tenant, str) else "")
-            origin = await origin_of(scope, task_named(asked.params))
+            # No tenant: whoever names one speaks 1.0, and needs no look.
+            origin = await origin_of(caller.scope(self.agent.slug), task_named(asked.params))
             code = by(self.mount, replace(asked, origin=origin), switches())
         assert code is not None  # noqa: S101 - with an origin, every row decides
         return spoken(code)
@@ -125,7 +130,7 @@ def circumstances(visit: Visit, dialect: Dialect, caller: Caller) -> Circumstanc
         caller=caller,
         dialect=dialect.code,
         extensions=tuple(active),
-        last_event_id=_last_event_id(request.header("last-event-id")),
+        last_event_id=read_event_id(request.header("last-event-id")),
         base_url=request.base_url,
     )
     return Circumstances(dialect, call, headers)
@@ -136,8 +141,3 @@ def _answered_by(request: Request) -> list[bytes]:
     return [b"a2a-extensions"] + (
         [b"x-a2a-extensions"] if request.header("x-a2a-extensions") else []
     )
-
-
-def _last_event_id(text: str) -> int | None:
-    """What is no number of ours is no resumption: the client then gets the whole task."""
-    return int(text) if text.isdecimal() and len(text) <= _LONGEST_NUMBER else None

@@ -67,7 +67,8 @@ class EventStreamConsumer(LastingHttpConsumer):
         await self.send_body(b"".join(frames) or KEEP_ALIVE, more_body=True)
 
     def _frame(self, number: int, item: bytes) -> bytes:
-        return frame(number, self.envelope.opening + item + self.envelope.closing)
+        data = self.envelope.opening + item + self.envelope.closing
+        return frame(number, data, self.stream.subject.mark)
 
     def _told(self, fault: Exception) -> bytes:
         if not isinstance(fault, A2AError):

@@ -66,10 +66,10 @@ class Request:
         return str(self.scope["query_string"].decode("latin-1"))
 
     def query_value(self, name: str) -> str:
-        """The first value of a query parameter, or an empty string."""
+        """The value of a query parameter, or an empty string; different ones are joined by commas, like headers."""
         if not self.scope["query_string"]:
             return ""
-        return parse_qs(self.query).get(name, [""])[0]
+        return ",".join(dict.fromkeys(parse_qs(self.query).get(name, [])))
 
     @property
     def media_type(self) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
+from typing import NoReturn
 
 from a2a_tasks.access.callers import identify
 from a2a_tasks.bindings.circumstances import Circumstances, Visit, circumstances, spoken
@@ -41,9 +43,7 @@ def _status(fault: A2AError) -> int:
     return fault.http_status if isinstance(fault, _TRANSPORT) else 200
 
 
-def _check_transport(request: Request) -> None:
-    if request.method != "POST":
-        raise MethodNotAllowed(allow="POST")
+def _check_content_type(request: Request) -> None:
     media_type = request.media_type
     if media_type and media_type != "application/json" and not media_type.endswith("+json"):
         raise _WrongContentType("Send application/json", mediaType=media_type)
@@ -57,27 +57,38 @@ class _Exchange:
         self.id = jsonrpc.NULL
         self.dialect: Dialect = spoken(voice(visit.mount))
 
-    async def read(self) -> tuple[jsonrpc.Call, str]:
-        """The call, and the version asked for, which is refused before anything else.
+    async def read(self) -> jsonrpc.Call:
+        """The call, whose id and method shape every answer from here on.
 
-        Raises VersionNotSupported, ParseError, InvalidRequest, InvalidParams.
+        Raises ParseError, InvalidRequest, InvalidParams, TooLarge.
         """
         body = await self.visit.request.body()
         try:
             call = jsonrpc.read_call(body, max_depth=int(conf.MAX_JSON_DEPTH))
         except jsonrpc.BadCall as bad:
             self.id = bad.id
-            self.visit.version()
             raise bad.cause from None
         self.id = call.id
         self.dialect = spoken(voice(self.visit.mount, call.method, call.params))
-        return call, self.visit.version()
+        return call
+
+    async def refuse(self, fault: A2AError) -> NoReturn:
+        """Refuse a request before it is read; it is only looked at for its id."""
+        with contextlib.suppress(A2AError):
+            await self.read()
+        raise fault
 
     async def negotiate(self) -> tuple[jsonrpc.Call, Circumstances]:
         """Everything that comes before the operation."""
-        _check_transport(self.visit.request)
+        if self.visit.request.method != "POST":
+            raise MethodNotAllowed(allow="POST")
         caller = identify(self.visit.request.headers)  # before a byte of the body is read
-        call, version = await self.read()
+        try:
+            version = self.visit.version()
+            _check_content_type(self.visit.request)
+        except A2AError as fault:
+            await self.refuse(fault)
+        call = await self.read()
         params = call.params if isinstance(call.params, Mapping) else {}
         asked = Asked(method=call.method, params=params, version=version)
         self.dialect = await self.visit.detect(by_call, asked, caller)

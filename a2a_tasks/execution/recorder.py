@@ -229,6 +229,8 @@ class Recorder:
     def _schedule(self) -> None:
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush())
+            # Whoever speaks next is told of a failure; a run that is stopped says nothing more.
+            self._flusher.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def _raise_failure(self) -> None:
         if self._flusher is not None and self._flusher.done():

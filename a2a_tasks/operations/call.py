@@ -8,6 +8,7 @@ from a2a_tasks.agents import Agent
 from a2a_tasks.caller import Caller, Scope
 from a2a_tasks.protocol.catalogue import BY_NAME
 from a2a_tasks.protocol.errors import PushNotificationNotSupported, UnsupportedOperation
+from a2a_tasks.protocol.sse import EventId
 
 __all__ = ["Call"]
 
@@ -23,7 +24,7 @@ class Call:
     #: URIs of the extensions in force.
     extensions: tuple[str, ...] = ()
     #: `Last-Event-ID`: the client has seen the log up to here.
-    last_event_id: int | None = None
+    last_event_id: EventId | None = None
     #: Base URL of the host as the client sees it, for cards.
     base_url: str = ""
 

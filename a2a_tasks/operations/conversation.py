@@ -33,7 +33,7 @@ from a2a_tasks.streaming.follow import Follower
 __all__ = ["Conversation", "converse"]
 
 #: How often beginning and continuing a task of one name may cross each other before the host gives up.
-RACES = 5
+RACES = 50
 
 
 class Conversation:
@@ -182,7 +182,7 @@ def _new(request: SendMessageRequest, call: Call, task_id: str, context_id: str)
         queue=call.agent.queue,
         request=run_request(request, call.caller, call.extensions),
         is_task=_makes_task(request, call),
-        reopen=request.reopen,
+        reopens=request.reopens,
         companions=companions.of(request, task_id, call.dialect),
         hold=dispatch.hold(call.agent.queue),
     )

@@ -21,13 +21,10 @@ def _ends(event: Recorded) -> bool:
     return event.state in TERMINAL
 
 
-def _begin_after(found: Found, request: SubscribeToTaskRequest, call: Call) -> int:
-    """The number the client has seen; what it has not seen yet cannot be skipped."""
-    seen = found.last_event if call.last_event_id is None else call.last_event_id
-    seen = min(seen, found.last_event)
-    if found.state in TERMINAL and seen == found.last_event and not request.lenient:
-        raise UnsupportedOperation(f"The task is {found.state.word}", taskId=found.view.id)
-    return seen
+def _resumes(found: Found, subject: Subject, call: Call) -> bool:
+    """Does the client go on after an event it has seen? One that is not of this task is no such event."""
+    seen = call.last_event_id
+    return seen is not None and seen.mark == subject.mark and seen.number <= found.last_event
 
 
 async def subscribe_to_task(request: SubscribeToTaskRequest, call: Call) -> EventStream:
@@ -36,12 +33,16 @@ async def subscribe_to_task(request: SubscribeToTaskRequest, call: Call) -> Even
     found = await finding((call.scope(request.tenant), request.id))
     if found is None:
         raise TaskNotFound(taskId=request.id)
-    after = _begin_after(found, request, call)
+    subject = Subject.of(found.view)
+    resumes = _resumes(found, subject, call)
+    after = call.last_event_id.number if resumes and call.last_event_id else found.last_event
     ended = found.state in TERMINAL and after == found.last_event
+    if ended and not request.lenient:
+        raise UnsupportedOperation(f"The task is {found.state.word}", taskId=found.view.id)
     follower = await Follower.open(found.task, after=after, until=_ends, over=ended)
     return EventStream(
-        subject=Subject.of(found.view),
-        first=found.view if call.last_event_id is None or ended else None,
+        subject=subject,
+        first=None if resumes and not ended else found.view,
         number=found.last_event,
         follower=follower,
     )

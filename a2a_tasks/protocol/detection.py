@@ -50,8 +50,6 @@ class Asked:
     origin: str | None = None
     #: Content-Type and Accept (HTTP+JSON).
     media: str = ""
-    #: HTTP verb (HTTP+JSON).
-    verb: str = ""
 
     def says(self, name: str) -> Any:
         """A parameter under either spelling."""
@@ -270,14 +268,19 @@ CALLS: tuple[Row, ...] = (
 _BY_METHOD = {method: row for row in CALLS for method in row.methods}
 
 
-def admit(mount: Mount, version: str, switches: Switches) -> None:
+def admit(mount: Mount, version: str) -> None:
     """Raise VersionNotSupported if a pinned mount does not take the version (row J0)."""
-    if not mount.dialect:
-        return
-    if version and version not in mount.admits:
-        raise unsupported(version)
-    if mount.dialect == "v10" and switches.strict_version and not version:
-        raise unsupported("0.3")  # what an absent version means by A2A 1.0 §3.6.2
+    if mount.dialect and version and version not in mount.admits:
+        raise unsupported(version, mount.admits)
+
+
+def _pinned(mount: Mount, asked: Asked, switches: Switches) -> str:
+    """The dialect of a pinned mount. Raises VersionNotSupported."""
+    admit(mount, asked.version)
+    if mount.dialect == "v10" and switches.strict_version and not asked.version:
+        # what an absent version means by A2A 1.0 §3.6.2
+        raise unsupported("0.3", mount.admits)
+    return mount.dialect
 
 
 def voice(mount: Mount, method: str = "", params: object = None) -> str:
@@ -296,9 +299,8 @@ def by_call(mount: Mount, asked: Asked, switches: Switches) -> str | None:
 
     Raises VersionNotSupported, MethodNotFound.
     """
-    admit(mount, asked.version, switches)
     if mount.dialect:
-        return mount.dialect
+        return _pinned(mount, asked, switches)
     row = _BY_METHOD.get(asked.method)
     if row is None:
         raise MethodNotFound
@@ -373,8 +375,8 @@ ROUTES: tuple[Row, ...] = (
     Row("H5", frozenset({"v1/message:send", "v1/message:stream"}), _v03_send),
 )
 _BY_PATH = {path: row for row in ROUTES for path in row.methods}
-#: `/v1/tasks/...`
-BELOW = Row("H6", frozenset({"v1/tasks/*"}), _v1_task)
+#: Every other path below `/v1`.
+BELOW = Row("H6", frozenset({"v1/*"}), _v1_task)
 
 
 def reads_body(path: str) -> bool:
@@ -397,9 +399,8 @@ def by_route(mount: Mount, asked: Asked, switches: Switches) -> str | None:
 
     Raises VersionNotSupported.
     """
-    admit(mount, asked.version, switches)
     if mount.dialect:
-        return mount.dialect
+        return _pinned(mount, asked, switches)
     row = _BY_PATH.get(asked.method)
     if row is None and (asked.method == "v1" or asked.method.startswith("v1/")):
         row = BELOW

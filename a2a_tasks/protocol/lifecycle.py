@@ -22,6 +22,7 @@ from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus
 
 __all__ = [
     "INTERRUPTED",
+    "PREDECESSOR",
     "TERMINAL",
     "TRANSITIONS",
     "EventKind",
@@ -30,6 +31,7 @@ __all__ = [
     "advance",
     "assemble",
     "fold",
+    "mark_of",
 ]
 
 S = TaskState
@@ -47,6 +49,19 @@ TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
     S.CANCELED: frozenset(),
     S.REJECTED: frozenset(),
 }
+
+
+#: In the metadata of a task that took over the id of an ended one: the id that one has now.
+PREDECESSOR = "predecessorTaskId"
+_MARK = 8
+
+
+def mark_of(task: Task) -> str:
+    """What tells a task from an earlier one of the same id; empty for a task that had none before it."""
+    if task.metadata is None:
+        return ""
+    predecessor = msgspec.json.decode(task.metadata, type=dict[str, Any]).get(PREDECESSOR)
+    return predecessor[:_MARK] if isinstance(predecessor, str) else ""
 
 
 class IllegalTransition(Exception):

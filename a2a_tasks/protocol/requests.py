@@ -26,8 +26,8 @@ class SendMessageRequest:
     metadata: Mapping[str, Any] | None = None
     #: The id the client names the task by, whether it exists or not (the oldest dialects); else the host names it.
     named: str = ""
-    #: An ended task is begun anew under its id instead of refusing the message.
-    reopen: bool = False
+    #: Codes of dialects: an ended task made in one of them is begun anew under its id instead of refusing the message.
+    reopens: frozenset[str] = frozenset()
     #: The answer must be a task: the dialect has no direct Message.
     wants_task: bool = False
     #: States at which a stream of this message ends although the task goes on.
@@ -41,6 +41,8 @@ class GetTaskRequest:
     id: str
     tenant: str = ""
     history_length: int | None = None
+    #: The context the task must be in, where a dialect says it (seed-0).
+    context_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +70,8 @@ class CancelTaskRequest:
     lenient: bool = False
     #: Of the answer; None = all of it.
     history_length: int | None = None
+    #: As for GetTask.
+    context_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +89,8 @@ class CreatePushConfigRequest:
     """CreateTaskPushNotificationConfig (§3.1.7). `config` says for which task; its id may be empty."""
 
     config: PushConfig
+    #: The task's config is taken away instead (0.1).
+    clears: bool = False
     tenant: str = ""
 
 

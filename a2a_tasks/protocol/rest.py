@@ -73,9 +73,8 @@ def _bind(pattern: str, segment: str) -> tuple[str, str] | None:
 
 def subject(segment: str) -> str:
     """The id in a segment that may have a verb after it."""
-    for verb in _CUSTOM:
-        segment = segment.removesuffix(verb)
-    return unquote(segment)
+    verb = next((verb for verb in _CUSTOM if segment.endswith(verb)), "")
+    return unquote(segment.removesuffix(verb))
 
 
 def _params(pattern: str, segments: Sequence[str]) -> dict[str, str] | None:

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-__all__ = ["KEEP_ALIVE", "error_frame", "frame"]
+import re
+from dataclasses import dataclass
+
+__all__ = ["KEEP_ALIVE", "EventId", "error_frame", "frame", "read_event_id"]
+
+_EVENT_ID = re.compile(r"(\d{1,9})(?:-([0-9a-f]{1,32}))?", re.ASCII)
 
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
-def frame(number: int, data: bytes) -> bytes:
+@dataclass(frozen=True, slots=True)
+class EventId:
+    """What a client says it has seen last: an event's number, and the mark of its task if that took over an id."""
+
+    number: int
+    mark: str = ""
+
+
+def read_event_id(text: str) -> EventId | None:
+    """The event a `Last-Event-ID` names; None if it is none of ours."""
+    match = _EVENT_ID.fullmatch(text.strip())
+    return EventId(int(match[1]), match[2] or "") if match else None
+
+
+def frame(number: int, data: bytes, mark: str = "") -> bytes:
     """One event. JSON text has no raw line breaks, so one line it is."""
+    if mark:
+        return b"id: %d-%b\ndata: %b\n\n" % (number, mark.encode(), data)
     return b"id: %d\ndata: %b\n\n" % (number, data)
 
 

@@ -151,6 +151,8 @@ class PushConfig(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     #: Code of the dialect that registered it; its notifications are written in it.
     dialect: str = ""
+    #: Where it stood in the request, for errors: `configuration.pushNotificationConfig`.
+    path: str = ""
 
     def __repr__(self) -> str:
         """Without its secrets: values end up in logs."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from a2a_tasks.protocol.errors import VersionNotSupported
 
-__all__ = ["SUPPORTED", "read_version"]
+__all__ = ["SUPPORTED", "read_version", "unsupported"]
 
 #: Every version spoken here, newest first.
 SUPPORTED = ("1.0", "0.3", "0.2", "0.1", "0.0")
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?", re.ASCII)
 
 
-def unsupported(asked: str) -> VersionNotSupported:
-    """The error for a version that is not spoken here."""
-    return VersionNotSupported(requestedVersion=asked, supportedVersions=",".join(SUPPORTED))
+def unsupported(asked: str, admitted: Collection[str] = SUPPORTED) -> VersionNotSupported:
+    """The error for a version that is not spoken here; `admitted` are those that are."""
+    spoken = [version for version in SUPPORTED if version in admitted]
+    return VersionNotSupported(requestedVersion=asked, supportedVersions=",".join(spoken))
 
 
 def read_version(header: str, query: str) -> str:

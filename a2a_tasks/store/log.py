@@ -61,11 +61,15 @@ def last_numbers(tasks: Collection[int]) -> dict[int, int]:
 
 
 def locked(**which: object) -> Task | None:
-    """The task row, locked until the transaction ends (SQLite locks the whole store by itself)."""
-    tasks = Task.objects.filter(**which)
-    if connection.vendor == "postgresql":
-        tasks = tasks.select_for_update(of=("self",))
-    return tasks.select_related("context").first()
+    """The task row, locked until the transaction ends (SQLite locks the whole store by itself).
+
+    Looked for twice: while the first look waited for the row, its id may have gone to a successor.
+    """
+    tasks = Task.objects.filter(**which).select_related("context")
+    if connection.vendor != "postgresql":
+        return tasks.first()
+    tasks = tasks.select_for_update(of=("self",))
+    return tasks.first() or tasks.first()
 
 
 def record(task: Task, kind: EventKind, body: str, *, role: str = "") -> Recorded:

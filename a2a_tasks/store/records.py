@@ -65,8 +65,8 @@ class NewTask:
     #: False if the agent may answer with a direct Message.
     is_task: bool = True
     hold: Hold | None = None
-    #: If the task exists and has ended, begin it anew instead of refusing the message.
-    reopen: bool = False
+    #: If the task exists and has ended, begin it anew if it was made in one of these dialects.
+    reopens: frozenset[str] = frozenset()
     #: What other apps keep beside the task, written in the same transaction.
     companions: tuple[Companion, ...] = ()
 

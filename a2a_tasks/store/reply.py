@@ -26,7 +26,7 @@ __all__ = ["reply"]
 def reply(new: NewTask) -> Accepted:
     """Write a message to the task `new.id`; an empty `new.context_id` means the task's own.
 
-    If the task has ended and `new.reopen` says so, a successor begins under its id.
+    If the task has ended and `new.reopens` has its dialect, a successor begins under its id.
     Raises TaskNotFound, TaskEnded, ContextMismatch.
     """
     accepted, recorded = _write(new)
@@ -83,7 +83,7 @@ def _refuse(task: Task | None, new: NewTask) -> None:
         raise TaskNotFound(taskId=new.id)
     if new.context_id and new.context_id != task.context.public_id:
         raise ContextMismatch.field("message.contextId", "is not the context of the task")
-    if TaskState(task.state) in TERMINAL and not new.reopen:
+    if TaskState(task.state) in TERMINAL and task.origin_dialect not in new.reopens:
         raise TaskEnded(f"The task is {TaskState(task.state).word}", taskId=new.id)
 
 

@@ -14,17 +14,15 @@ import msgspec
 
 from a2a_tasks.models import Event, Message, Task
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import EventKind
+from a2a_tasks.protocol.lifecycle import PREDECESSOR, EventKind
 from a2a_tasks.protocol.values import Raw
 from a2a_tasks.store import companions
 from a2a_tasks.store.accept import begin
 from a2a_tasks.store.records import Accepted, NewTask
 
-__all__ = ["PREDECESSOR", "succeed"]
+__all__ = ["succeed"]
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
-#: In the metadata of a successor: the id its predecessor has now.
-PREDECESSOR = "predecessorTaskId"
 
 
 def succeed(ended: Task, new: NewTask) -> Accepted:

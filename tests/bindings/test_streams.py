@@ -353,7 +353,7 @@ class TestResuming:
     ) -> None:
         peer = peer.at("/agents/puppet")
         task, hand = await begun(peer, puppet)
-        after = {"last-event-id": "999999999"}
+        after = {"last-event-id": "1"}
         async with peer.stream(SUBSCRIBE, {"id": task["id"]}, after) as stream:
             block = await stream.block()
             assert block is not None

@@ -23,6 +23,7 @@ from a2a_tasks.protocol.errors import (
 )
 from a2a_tasks.protocol.lifecycle import fold
 from a2a_tasks.protocol.requests import ListTasksRequest, SendMessageRequest
+from a2a_tasks.protocol.sse import EventId
 from a2a_tasks.protocol.values import Message, Part, PushConfig, Raw, Role, TaskState
 from a2a_tasks.store.hop import hop
 from a2a_tasks.streaming.hub import hub
@@ -221,7 +222,7 @@ class TestStreams:
         events = await listened(stream)
         await alice.begin("hello", task_id=stream.subject.id)
         for seen in range(1, 1 + len(events)):
-            resumed = await alice.subscribe(stream.subject.id, last_event_id=seen)
+            resumed = await alice.subscribe(stream.subject.id, last_event_id=EventId(seen))
             assert resumed.first is None
             rest = await listened(resumed)
             numbers = [event.number for event in rest]
@@ -231,10 +232,15 @@ class TestStreams:
             task = await alice.get(stream.subject.id)
             assert fold(stream.first, [*known, *rest]).status == task.status
 
-    async def test_resuming_beyond_the_end_gives_the_end(self, alice: Client) -> None:
+    @pytest.mark.parametrize("mark", ["", "1a2b3c4d"])
+    async def test_an_event_that_is_not_of_the_task_is_no_resumption(
+        self, alice: Client, mark: str
+    ) -> None:
         stream = await alice.stream("ask")
         last = (await listened(stream))[-1].number
-        resumed = await alice.subscribe(stream.subject.id, last_event_id=last + 1000)
+        foreign = EventId(1, mark) if mark else EventId(last + 1000)
+        resumed = await alice.subscribe(stream.subject.id, last_event_id=foreign)
+        assert resumed.first == await alice.get(stream.subject.id)
         await alice.send("hello", task_id=stream.subject.id)
         rest = await listened(resumed)
         assert rest[-1].state is not None
@@ -244,7 +250,7 @@ class TestStreams:
         task = await alice.send("hello")
         with pytest.raises(UnsupportedOperation):
             await alice.subscribe(task.id)
-        missed = await listened(await alice.subscribe(task.id, last_event_id=1))
+        missed = await listened(await alice.subscribe(task.id, last_event_id=EventId(1)))
         assert missed[-1].state is not None
 
     async def test_a_stream_closed_at_once_lets_go(self, alice: Client) -> None:

@@ -436,7 +436,7 @@ class TestWaysIn:
     def test_that_need_a_tenant_are_for_1_0_alone(self) -> None:
         card = {**FULL, "supportedInterfaces": [interface("0.3", "GRPC", tenant="acme")]}
         assert FORMS["v03"](card)["additionalInterfaces"] == [
-            {"url": f"{HOST}/0.3", "transport": "JSONRPC"}
+            {"url": f"{HOST}/0.3", "transport": binding} for binding in ("JSONRPC", "HTTP+JSON")
         ]
         assert FORMS["v10"](card)["supportedInterfaces"] == card["supportedInterfaces"]
 

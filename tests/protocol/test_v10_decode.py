@@ -328,7 +328,11 @@ class TestTheConfiguration:
         assert request.accepted_output_modes == ("text/plain", "image/*")
         assert request.history_length == 0
         assert request.return_immediately is True
-        assert request.push_config == PushConfig(url="https://example.com", dialect="v10")
+        assert request.push_config == PushConfig(
+            url="https://example.com",
+            dialect="v10",
+            path="configuration.taskPushNotificationConfig",
+        )
         assert request.metadata == {"a": 1}
 
     @pytest.mark.parametrize("name", ["taskPushNotificationConfig", "pushNotificationConfig"])
@@ -356,7 +360,9 @@ class TestTheConfiguration:
     def test_takes_the_push_config_of_the_release_candidate(self) -> None:
         push = {"url": "u"}
         request = send(None, configuration={"pushNotificationConfig": push})
-        assert request.push_config == PushConfig(url="u", dialect="v10")
+        assert request.push_config == PushConfig(
+            url="u", dialect="v10", path="configuration.pushNotificationConfig"
+        )
 
     @pytest.mark.parametrize(
         ("configuration", "path"),

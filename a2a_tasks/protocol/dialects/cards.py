@@ -168,7 +168,7 @@ def _transports(card: Card, url: str, version: str) -> dict[str, Any]:
         (str(interface["url"]), str(interface["protocolBinding"]))
         for interface in _list(card, "supportedInterfaces")
         if _minor(interface["protocolVersion"]) == _minor(version) and not interface.get("tenant")
-    ]
+    ] or [(url, binding) for binding in BINDINGS]
     preferred = next((binding for at, binding in found if at == url), BINDINGS[0])
     ways = dict.fromkeys([(url, preferred), *found])
     return {

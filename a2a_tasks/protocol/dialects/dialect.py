@@ -16,7 +16,7 @@ import msgspec
 from a2a_tasks.protocol.catalogue import BY_NAME
 from a2a_tasks.protocol.errors import A2AError, InvalidParams, MethodNotFound
 from a2a_tasks.protocol.fields import Fields
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import Recorded, mark_of
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
     CreatePushConfigRequest,
@@ -127,19 +127,25 @@ def by_kind(table: Mapping[type[A2AError], V], fault: A2AError) -> V | None:
 class Subject:
     """The task a stream is about: its ids, and the positions of its artifacts for dialects that count them."""
 
-    __slots__ = ("_artifacts", "_positions", "context_id", "id")
+    __slots__ = ("_artifacts", "_positions", "context_id", "id", "mark")
 
     def __init__(
-        self, task_id: str, context_id: str, artifacts: Sequence[Raw] | UnsetType = UNSET
+        self,
+        task_id: str,
+        context_id: str,
+        artifacts: Sequence[Raw] | UnsetType = UNSET,
+        mark: str = "",
     ) -> None:
         self.id, self.context_id = task_id, context_id
+        #: See `lifecycle.mark_of`; it stands in the ids of the stream's events.
+        self.mark = mark
         self._artifacts = artifacts
         self._positions: dict[str, int] | None = None
 
     @classmethod
     def of(cls, task: Task) -> Subject:
         """The subject of a stream that begins where `task` stands."""
-        return cls(task.id, task.context_id, task.artifacts)
+        return cls(task.id, task.context_id, task.artifacts, mark_of(task))
 
     def position(self, artifact_id: str) -> int:
         """The order of the artifact's creation, from 0; one not met before comes next."""

@@ -35,7 +35,6 @@ from a2a_tasks.protocol.requests import (
 )
 from a2a_tasks.protocol.rest import Match, Route
 from a2a_tasks.protocol.values import Part, PushConfig, Role, TaskState
-from a2a_tasks.protocol.versions import SUPPORTED
 
 __all__ = ["Draft"]
 
@@ -155,7 +154,7 @@ class Draft(PushResources, Kinds):
             return {"errors": bad}
         about: Tree = dict(fault.metadata) if isinstance(fault, ProtocolError) else {}
         if isinstance(fault, errors.VersionNotSupported):
-            about = {"supportedVersions": list(SUPPORTED)}
+            about = {"supportedVersions": fault.metadata["supportedVersions"].split(",")}
         if fault.message != self.face(fault)[1]:
             about["detail"] = fault.message
         return about or None

@@ -1,4 +1,4 @@
-"""What 0.2 and 0.3 share: `message/send`, contexts, every object told by its `kind`."""
+"""What 0.2, 0.3 and the draft share; in the first two every object is told by its `kind`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ S = TaskState
 
 
 class Kinds(TreeDialect):
-    """Base of the two; see `Dialect` and `TreeDialect` for what each method does."""
+    """Base of them; see `Dialect` and `TreeDialect` for what each method does."""
 
     manners = Manners(lenient_subscribe=True)
     methods = {

@@ -31,6 +31,8 @@ __all__ = [
 
 LONGEST_ID = 256
 MOST_PARTS = 1000
+#: What parts are, in the dialects that tell by a discriminator.
+TAGS = ("text", "file", "data")
 #: Marks a data part whose value had to be wrapped in an object (dialects without other values).
 COMPAT = "data_part_compat"
 
@@ -169,17 +171,19 @@ def tagged_part(fields: Fields, tag: str) -> Part:
 
     Either is read; `tag` is the one the dialect has.
     """
-    said = fields.value("type") if fields.value("kind") is None else fields.value("kind")
-    kinds = {"text", "file", "data"}
-    if said is None:
-        present = [kind for kind in sorted(kinds) if fields.value(kind) is not None]
-        said = present[0] if len(present) == 1 else None
-    if not isinstance(said, str) or said not in kinds:
+    said = [name for name in ("kind", "type") if fields.value(name) is not None]
+    present = [kind for kind in TAGS if fields.value(kind) is not None]
+    told = [fields.value(name) for name in said] or present
+    kind = told[0] if told else None
+    if kind not in TAGS or any(other != kind for other in told):
         fields.bad(tag, "must be text, file or data")
         return Part(text="")
-    if said == "text":
+    if any(other != kind for other in present):
+        fields.violations.append((fields.path, "must have exactly one of text, file, data"))
+        return Part(text="")
+    if kind == "text":
         return _text(fields)
-    if said == "data":
+    if kind == "data":
         return Part(**_data(fields, fields.value("data")))
     return _file(fields, "bytes", "uri", "mime_type")
 
@@ -237,4 +241,5 @@ def push_config(fields: Fields, dialect: str, *, task_id: str = "") -> PushConfi
         schemes=_schemes(authentication) if authentication else (),
         credentials=(authentication.string("credentials") if authentication else None) or "",
         dialect=dialect,
+        path=fields.path,
     )

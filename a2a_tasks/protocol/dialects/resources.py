@@ -24,6 +24,7 @@ from a2a_tasks.protocol.values import PushConfig, PushConfigPage, replace
 
 __all__ = ["PushResources", "task_of"]
 
+#: Ids stand in names with `/` and `%` percent-encoded.
 _TASK = re.compile(r"tasks/([^/]+)")
 _CONFIG = re.compile(r"tasks/([^/]+)/pushNotification(?:Config)?s/([^/]+)")
 
@@ -36,8 +37,16 @@ def task_of(fields: Fields, *names: str) -> str:
             match = _TASK.fullmatch(found)
             if match is None and "/" in found:
                 fields.bad(name, "must be tasks/{id}")
-            return match[1] if match else found
+            return _id_in(match[1]) if match else found
     return fields.string("task_id") or identity(fields)
+
+
+def _in_name(id_: str) -> str:
+    return id_.replace("%", "%25").replace("/", "%2F")
+
+
+def _id_in(name: str) -> str:
+    return name.replace("%2F", "/").replace("%25", "%")
 
 
 def _config_of(fields: Fields) -> tuple[str, str]:
@@ -50,7 +59,7 @@ def _config_of(fields: Fields) -> tuple[str, str]:
     if match is None:
         fields.bad("name", "must be tasks/{id}/pushNotificationConfigs/{id}")
         return "", ""
-    return match[1], match[2]
+    return _id_in(match[1]), _id_in(match[2])
 
 
 class PushResources(TreeDialect):
@@ -70,7 +79,7 @@ class PushResources(TreeDialect):
     @staticmethod
     def _named(config: Fields) -> str:
         match = _CONFIG.fullmatch(config.string("name") or "")
-        return match[2] if match else ""
+        return _id_in(match[2]) if match else ""
 
     def read_get_push(self, fields: Fields) -> GetPushConfigRequest:
         task_id, config_id = _config_of(fields)
@@ -89,8 +98,8 @@ class PushResources(TreeDialect):
 
     @staticmethod
     def under_path(match: Match, said: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A body without what the path says better: the names of task and config."""
-        if "taskId" not in match.params:
+        """A body or query without what the path says better: the names of task and config."""
+        if not match.params:
             return said
         return {key: value for key, value in said.items() if key not in {"parent", "name"}}
 
@@ -100,7 +109,7 @@ class PushResources(TreeDialect):
         return {"id": config.id, "url": config.url, **schemes}
 
     def push_config(self, config: PushConfig) -> Tree:
-        name = f"tasks/{config.task_id}/pushNotificationConfigs/{config.id}"
+        name = f"tasks/{_in_name(config.task_id)}/pushNotificationConfigs/{_in_name(config.id)}"
         return {"name": name, "pushNotificationConfig": self.config(config)}
 
     def push_configs(self, page: PushConfigPage) -> Any:

@@ -41,6 +41,8 @@ from a2a_tasks.protocol.values import (
 __all__ = ["V00"]
 
 S = TaskState
+#: Dialects whose clients name their tasks, and may begin them anew.
+REOPENED = frozenset({"s0", "v00", "v01"})
 
 
 def _modes(fields: Fields) -> tuple[str, ...]:
@@ -116,7 +118,7 @@ class V00(TreeDialect):
         return SendMessageRequest(
             message=self._message(message or Fields({}), session),
             named=name,
-            reopen=self.manners.reopens and self.switches.v01_reopen_terminal,
+            reopens=REOPENED if self.switches.v01_reopen_terminal else frozenset(),
             wants_task=not self.manners.direct_message,
             pauses=self.manners.pauses,
             accepted_output_modes=_modes(fields),

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from a2a_tasks.protocol.dialects.reading import identity
 from a2a_tasks.protocol.dialects.v00 import V00
+from a2a_tasks.protocol.fields import Fields
+from a2a_tasks.protocol.requests import CreatePushConfigRequest
+from a2a_tasks.protocol.values import PushConfig
 
 __all__ = ["V01"]
 
 
 class V01(V00):
-    """The dialect; only its name is new."""
+    """The dialect; see `V00`."""
 
     code, version, title = "v01", "0.1", "0.1"
+
+    def read_create_push(self, fields: Fields) -> CreatePushConfigRequest:
+        """Setting the config to null takes it away."""
+        name = "push_notification_config"
+        if not fields.has(name) or fields.value(name) is not None:
+            return super().read_create_push(fields)
+        task_id = identity(fields)
+        nothing = PushConfig(url="", id=task_id, task_id=task_id, dialect=self.code)
+        return CreatePushConfigRequest(config=nothing, clears=True)

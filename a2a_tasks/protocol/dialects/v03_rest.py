@@ -78,12 +78,9 @@ class V03Rest(PushResources, Kinds):
         TaskState.CANCELED: "TASK_STATE_CANCELLED"
     }
     statuses = {
-        errors.TaskEnded: 400,
         errors.TaskNotCancelable: 409,
-        errors.PushNotificationNotSupported: 501,
         errors.ExtendedCardUndeclared: 404,
         errors.ExtendedAgentCardNotConfigured: 404,
-        errors.UnsupportedOperation: 501,
         errors.ContentTypeNotSupported: 415,
         errors.InvalidAgentResponse: 502,
     }
@@ -113,9 +110,11 @@ class V03Rest(PushResources, Kinds):
         return message_or_request(fields)
 
     def read_waits(self, fields: Fields, configuration: Fields) -> bool:
-        """A proto written out by its field names leaves a false `blocking` out; other peers mean nothing by that."""
-        proto = fields.value("request") is not None and fields.value("configuration") is not None
-        if proto and configuration.value("blocking") is None:
+        """A proto written out leaves a false `blocking` out; in the text's form its absence means nothing."""
+        message = fields.object("message") or fields.object("request")
+        proto = message is not None and message.value("content") is not None
+        said = configuration.value("blocking") is not None or fields.value("configuration") is None
+        if proto and not said:
             return False
         return super().read_waits(fields, configuration)
 

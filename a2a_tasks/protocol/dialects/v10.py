@@ -147,6 +147,7 @@ def _push_config(fields: Fields, *, task_id: str = "") -> PushConfig:
         schemes=(scheme,) if scheme else (),
         credentials=(authentication.string("credentials") if authentication else "") or "",
         dialect=V10.code,
+        path=fields.path,
     )
 
 
