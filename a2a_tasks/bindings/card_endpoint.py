@@ -24,6 +24,7 @@ from a2a_tasks.protocol.dialects import DIALECTS, cards
 from a2a_tasks.protocol.errors import MethodNotAllowed
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
+from a2a_tasks.protocol.versions import SUPPORTED
 
 __all__ = ["serve_card", "serve_catalogue"]
 
@@ -46,7 +47,7 @@ def _form(visit: Visit, name: str) -> str:
 
     Clients say their newest version with every request for a card, so a pinned mount has its card for all of them.
     """
-    version = visit.said_version()
+    version = visit.version(SUPPORTED)
     if visit.mount.dialect:
         return visit.mount.dialect
     if name == "agent.json":

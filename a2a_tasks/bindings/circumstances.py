@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,12 +17,12 @@ from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.call import Call
 from a2a_tasks.operations.origin import origin_of
-from a2a_tasks.protocol.detection import Asked, admit, task_named
+from a2a_tasks.protocol.detection import Asked, task_named
 from a2a_tasks.protocol.dialects import Dialect, Switches, dialects
 from a2a_tasks.protocol.extensions import activate, requested
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
 from a2a_tasks.protocol.sse import read_event_id
-from a2a_tasks.protocol.versions import read_version
+from a2a_tasks.protocol.versions import SUPPORTED, read_version
 
 __all__ = ["Circumstances", "Detect", "Table", "Visit", "circumstances", "spoken", "switches"]
 
@@ -69,17 +69,12 @@ class Visit:
     mount: Mount
     table: Table
 
-    def said_version(self) -> str:
-        """The A2A-Version asked for. Raises VersionNotSupported for one that is not spoken here."""
-        return read_version(
-            self.request.header("a2a-version"), self.request.query_value("A2A-Version")
-        )
-
-    def version(self) -> str:
-        """The same for an operation. Raises VersionNotSupported also for one that the mount does not admit."""
-        version = self.said_version()
-        admit(self.mount, version)
-        return version
+    def version(self, admitted: Collection[str] | None = None) -> str:
+        """The A2A-Version asked for. Raises VersionNotSupported for one that the mount does not admit."""
+        if admitted is None:
+            admitted = self.mount.admits if self.mount.dialect else SUPPORTED
+        header, query = self.request.header("a2a-version"), self.request.query_value("A2A-Version")
+        return read_version(header, query, admitted)
 
     async def detect(self, by: Detect, asked: Asked, caller: Caller) -> Dialect:
         """The dialect spoken, with a look at the task where nothing else tells.

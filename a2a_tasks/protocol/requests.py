@@ -41,8 +41,6 @@ class GetTaskRequest:
     id: str
     tenant: str = ""
     history_length: int | None = None
-    #: The context the task must be in, where a dialect says it (seed-0).
-    context_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,8 +68,6 @@ class CancelTaskRequest:
     lenient: bool = False
     #: Of the answer; None = all of it.
     history_length: int | None = None
-    #: As for GetTask.
-    context_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

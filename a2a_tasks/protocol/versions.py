@@ -20,18 +20,13 @@ def unsupported(asked: str, admitted: Collection[str] = SUPPORTED) -> VersionNot
     return VersionNotSupported(requestedVersion=asked, supportedVersions=",".join(spoken))
 
 
-def read_version(header: str, query: str) -> str:
+def read_version(header: str, query: str, admitted: Collection[str] = SUPPORTED) -> str:
     """The version asked for, without its patch number; empty if none was.
 
-    Raises VersionNotSupported for one that is not spoken here, and when header and query disagree.
+    Raises VersionNotSupported for one that is not `admitted`, and when header and query disagree.
     """
     said = [text for text in (header.strip(), query.strip()) if text]
-    found = {_version(text) for text in said}
-    if len(found) > 1 or None in found:
-        raise unsupported(said[0])
-    return found.pop() or "" if found else ""
-
-
-def _version(text: str) -> str | None:
-    match = _VERSION.fullmatch(text)
-    return match[1] if match and match[1] in SUPPORTED else None
+    found = {match[1] if (match := _VERSION.fullmatch(text)) else "" for text in said}
+    if len(found) > 1 or not found <= set(admitted):
+        raise unsupported(said[0], admitted)
+    return "".join(found)

@@ -6,17 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from a2a_tasks.protocol import errors
-from a2a_tasks.protocol.dialects.reading import identifier, identity
+from a2a_tasks.protocol.dialects.reading import identity
 from a2a_tasks.protocol.dialects.trees import Tree
 from a2a_tasks.protocol.dialects.v00 import V00
 from a2a_tasks.protocol.errors import MethodNotFound
 from a2a_tasks.protocol.fields import Fields
-from a2a_tasks.protocol.requests import (
-    CancelTaskRequest,
-    CreatePushConfigRequest,
-    GetTaskRequest,
-    SubscribeToTaskRequest,
-)
+from a2a_tasks.protocol.requests import CreatePushConfigRequest, SubscribeToTaskRequest
 from a2a_tasks.protocol.values import PushConfig, Raw, TaskState
 
 __all__ = ["S0"]
@@ -38,16 +33,6 @@ class S0(V00):
         errors.PushNotificationNotSupported: (-32003, "Push notification not supported"),
         errors.TaskNotCancelable: (errors.InvalidParams.code, errors.InvalidParams.title),
     }
-
-    def read_get(self, fields: Fields) -> GetTaskRequest:
-        return replace(super().read_get(fields), context_id=self._session(fields))
-
-    def read_cancel(self, fields: Fields) -> CancelTaskRequest:
-        return replace(super().read_cancel(fields), context_id=self._session(fields))
-
-    @staticmethod
-    def _session(fields: Fields) -> str:
-        return identifier(fields, "session_id") or ""
 
     def read_subscribe(self, fields: Fields) -> SubscribeToTaskRequest:
         raise MethodNotFound
