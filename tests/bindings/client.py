@@ -56,6 +56,8 @@ class Event:
     name: str = "message"
     data: Any = None
     comment: str | None = None
+    #: What stands behind the number in the id, where a task has taken over the id of another.
+    mark: str = ""
 
     @classmethod
     def of(cls, block: str) -> Event:
@@ -64,8 +66,9 @@ class Event:
             return cls(comment=block[1:].strip())
         lines = dict(line.split(": ", 1) for line in block.split("\n"))
         assert lines.keys() <= {"id", "event", "data"}, block
-        number = int(lines["id"]) if "id" in lines else None
-        return cls(number, lines.get("event", "message"), json.loads(lines["data"]))
+        number, _, mark = lines.get("id", "").partition("-")
+        name, data = lines.get("event", "message"), json.loads(lines["data"])
+        return cls(int(number) if number else None, name, data, mark=mark)
 
 
 class Exchange:

@@ -828,8 +828,18 @@ class Wire:
 
     @contextlib.asynccontextmanager
     async def _watch(self, operation: str, params: Mapping[str, Any]) -> AsyncIterator[Watch]:
+        async with self.opened(operation, params) as stream:
+            yield Watch(self, stream)
+
+    @contextlib.asynccontextmanager
+    async def opened(
+        self, operation: str, params: Mapping[str, Any], *, seen: str = ""
+    ) -> AsyncIterator[Stream]:
+        """A stream as it comes, after the event `seen` if there is one. Raises Refused."""
         assert self.client is not None
         method, path, body, headers = self._asked(operation, params)
+        if seen:
+            headers["last-event-id"] = seen
         async with self.client.stream(method, path, body, headers) as stream:
             if stream.header("content-type") != "text/event-stream":
                 pieces = []
@@ -837,7 +847,7 @@ class Wire:
                     pieces.append(piece)
                 raise Refused(Response(stream.status, stream.exchange.headers, b"".join(pieces)))
             assert stream.status == 200
-            yield Watch(self, stream)
+            yield stream
 
 
 WIRES = [

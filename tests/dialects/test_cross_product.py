@@ -403,14 +403,27 @@ class TestAnEndedTask:
     async def test_is_begun_anew_for_all_by_those_who_may(
         self, creator: Wire, readers: list[Wire], agent: Puppet
     ) -> None:
-        """Decision 60: whoever had made it."""
-        for maker in readers:
+        """Decision 60: whoever of them had made it."""
+        for maker in [reader for reader in readers if reader.grammar.names_tasks]:
             ended = await told(maker, agent, "One", say=lambda turn: ["First"])
             again = await told(creator, agent, "Two", task=ended.id, say=lambda turn: ["Second"])
             assert (again.id, again.context) == (ended.id, ended.context)
             assert again.made[-1].pieces == (Piece("text", "Second"),)
             for reader in readers:
                 assert await reader.get(ended.id, history=ALL) == again
+
+    @creators(OLDEST)
+    async def test_that_the_host_named_is_not_begun_anew(
+        self, creator: Wire, readers: list[Wire], agent: Puppet
+    ) -> None:
+        """Decision 60: its client counts on its id."""
+        for maker in [reader for reader in readers if not reader.grammar.names_tasks]:
+            ended = await told(maker, agent, "One", say=lambda turn: ["First"])
+            with pytest.raises(Refused) as caught:
+                await creator.send("Two", task=ended.id)
+            assert caught.value.response.json["error"]["code"] == -32602
+            for reader in readers:
+                assert await reader.get(ended.id, history=ALL) == ended
 
     @creators(OLDEST)
     async def test_begun_anew_is_kept_as_it_ended(
@@ -443,3 +456,50 @@ class TestAnEndedTask:
                 items = await watch.rest()
             assert statuses(items) == ["failed"]
             assert watch.folded == reader.unasked(await reader.get(ended.id))
+
+
+class TestTheEventsOfATaskBegunAnew:
+    """Their ids tell them from those of the task that ended under its id."""
+
+    @pytest.mark.parametrize(
+        "pair",
+        [
+            pytest.param((creator, reader), id=f"{creator.name}-{reader.name}")
+            for creator in OLDEST
+            for reader in WIRES
+            if reader.subscribes
+        ],
+        indirect=True,
+    )
+    async def test_are_not_taken_for_those_a_client_saw_before(
+        self, pair: Pair, agent: Puppet
+    ) -> None:
+        await told(pair.creator, agent, "One", task="mine", say=lambda turn: ["First"])
+        params = pair.creator.grammar.send(
+            [Piece("text", "Two")], "mine", "", waits=True, history=None
+        )
+        async with pair.creator.opened("stream", params) as mine:
+            hand = await agent.hand()
+            hand.say("Second")
+            events = [event for _ in range(3) if (event := await mine.next())]
+            last = events[-1].id or 0
+            (mark,) = {event.mark for event in events}
+            for foreign in ("1", f"{last - 1}", f"{last - 1}-00000000", f"{last + 1}-{mark}"):
+                event, item = await self._first(pair.reader, foreign)
+                whole = View if pair.reader.grammar.begins_with_task else StatusUpdate
+                assert isinstance(item, whole)
+                assert event == (last, mark)
+            event, item = await self._first(pair.reader, f"{last - 1}-{mark}")
+            assert isinstance(item, ArtifactUpdate)
+            assert (event, item.made.pieces) == ((last, mark), (Piece("text", "Second"),))
+            hand.end()
+            await mine.rest()
+        assert (await pair.reader.get("mine")).before.startswith(mark)
+
+    @staticmethod
+    async def _first(reader: Wire, seen: str) -> tuple[tuple[int | None, str], Any]:
+        """The id and the item of the first event after that one."""
+        async with reader.opened("subscribe", {"id": "mine"}, seen=seen) as stream:
+            event = await stream.next()
+            assert event is not None
+            return (event.id, event.mark), reader.grammar.item(reader.binding.item(event))

@@ -79,9 +79,7 @@ def routed(
     switches: Switches = PLAIN,
 ) -> Verdict:
     """What becomes of an HTTP+JSON request."""
-    asked = Asked(
-        method=path, params=params or {}, version=version, origin=origin, media=media, verb="POST"
-    )
+    asked = Asked(method=path, params=params or {}, version=version, origin=origin, media=media)
     try:
         return by_route(mount, asked, switches)
     except A2AError as fault:
