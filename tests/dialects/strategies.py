@@ -531,8 +531,13 @@ def spelled_push(form: Form, config: PushConfig) -> Tree:
     inner = {"id": config.id, "url": config.url, **schemes}
     if form.kinds:
         return {"taskId": config.task_id, "pushNotificationConfig": inner}
-    name = f"tasks/{config.task_id}/pushNotificationConfigs/{config.id}"
+    name = f"tasks/{in_name(config.task_id)}/pushNotificationConfigs/{in_name(config.id)}"
     return {"name": name, "pushNotificationConfig": inner}
+
+
+def in_name(id_: str) -> str:
+    """An id as the name of a resource can hold it."""
+    return id_.replace("%", "%25").replace("/", "%2F")
 
 
 def spelled_result(form: Form, kind: str, tree: Tree) -> Tree:
@@ -585,8 +590,8 @@ def _asked_push(form: Form, config: PushConfig) -> Tree:
     return _without_nothing(said)
 
 
-def _read_push(form: Form, config: PushConfig, task_id: str) -> PushConfig:
-    """The same as it must be understood."""
+def _read_push(form: Form, config: PushConfig, task_id: str, path: str) -> PushConfig:
+    """The same as it must be understood, with where it stood."""
     return replace(
         config,
         id="" if form.oldest else config.id,
@@ -594,6 +599,7 @@ def _read_push(form: Form, config: PushConfig, task_id: str) -> PushConfig:
         schemes=config.schemes[:1] if form.newest else config.schemes,
         credentials=config.credentials if config.schemes else "",
         dialect=form.code,
+        path=path,
     )
 
 
@@ -622,7 +628,7 @@ def spelled_send(form: Form, asking: Asking) -> Tree:
     configuration = {
         "acceptedOutputModes": modes,
         "historyLength": asking.length,
-        "taskPushNotificationConfig" if form.newest else _push_key(form): push,
+        _push_key(form): push,
         "returnImmediately" if form.newest else "blocking": waits is False
         if form.newest and waits is not None
         else waits,
@@ -638,13 +644,16 @@ def spelled_send(form: Form, asking: Asking) -> Tree:
 
 
 def _push_key(form: Form) -> str:
+    if form.newest:
+        return "taskPushNotificationConfig"
     return "pushNotification" if form.content == "content" else "pushNotificationConfig"
 
 
 def understood_send(form: Form, asking: Asking) -> SendMessageRequest:
     """The request that must come of it (§4.8, §4.9, §5.2, decision 60)."""
     named = asking.named if form.oldest else ""
-    push = None if asking.push is None else _read_push(form, asking.push, named)
+    path = "pushNotification" if form.oldest else f"configuration.{_push_key(form)}"
+    push = None if asking.push is None else _read_push(form, asking.push, named, path)
     request = SendMessageRequest(
         message=sayable(form, asking.message),
         accepted_output_modes=asking.modes,
@@ -667,7 +676,9 @@ def understood_send(form: Form, asking: Asking) -> SendMessageRequest:
     if form.code == "dr":
         return changed(request, return_immediately=asking.waits is not True)
     tenant = asking.tenant if form.newest else ""
-    return changed(request, return_immediately=asking.waits is False, tenant=tenant)
+    laconic = form.content == "content" and "configuration" in spelled_send(form, asking)
+    immediately = asking.waits is not True if laconic else asking.waits is False
+    return changed(request, return_immediately=immediately, tenant=tenant)
 
 
 @dataclass(frozen=True)
@@ -682,7 +693,7 @@ class Case:
 
 
 def simple_cases(form: Form, *, task: str, config: PushConfig, length: int | None) -> list[Case]:
-    """Requests that name a task, or one of its webhooks (§3.3). `task` and ids of configs hold no slash."""
+    """Requests that name a task, or one of its webhooks (§3.3)."""
     default = 0 if form.oldest and length is None else length
     cases = [
         Case(
@@ -721,7 +732,7 @@ def _push_cases(form: Form, task: str, config: PushConfig) -> list[Case]:
             ),
         ]
     asked = _asked_push(form, config)
-    made = _read_push(form, config, task)
+    made = _read_push(form, config, task, _path_of_push(form))
     optional = ("metadata",)
     if form.oldest:
         params = {"id": task, "pushNotificationConfig": asked}
@@ -749,6 +760,15 @@ def _push_cases(form: Form, task: str, config: PushConfig) -> list[Case]:
     ]
 
 
+def _path_of_push(form: Form) -> str:
+    """Where a webhook that is registered stands."""
+    if form.newest:
+        return ""
+    return (
+        "pushNotificationConfig" if form.kinds or form.oldest else "config.pushNotificationConfig"
+    )
+
+
 def _push_params(form: Form, task: str, config: str, asked: Tree) -> tuple[Tree, Tree, Tree]:
     """What names one config, what names all of a task, and what makes one."""
     if form.kinds:
@@ -756,7 +776,8 @@ def _push_params(form: Form, task: str, config: str, asked: Tree) -> tuple[Tree,
         return one, {"id": task}, {"taskId": task, "pushNotificationConfig": asked}
     if form.newest:
         return {"taskId": task, "id": config}, {"taskId": task}, {"taskId": task, **asked}
-    name, parent = f"tasks/{task}/pushNotificationConfigs/{config}", f"tasks/{task}"
+    parent = f"tasks/{in_name(task)}"
+    name = f"{parent}/pushNotificationConfigs/{in_name(config)}"
     inner: Tree = {"pushNotificationConfig": asked}
     return (
         {"name": name},
@@ -802,8 +823,8 @@ listings = st.builds(
 )
 milliseconds = st.none() | st.integers(0, 3_599_999)
 #: Ids without a slash, which can stand in a resource's name.
-segments = st.text(st.characters(codec="utf-8", exclude_characters="\x00/"), min_size=1, max_size=8)
-segment_configs = st.builds(lambda config, name: replace(config, id=name), push_configs, segments)
+any_ids = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=8)
+named_configs = st.builds(lambda config, name: replace(config, id=name), push_configs, any_ids)
 
 # -- spellings of the same -----------------------------------------------------------------------------------------------
 

@@ -127,7 +127,7 @@ class TestReading:
             assert len(ids) == 2
 
     @every_form
-    @given(says.segments, says.segment_configs, says.counts)
+    @given(says.any_ids, says.named_configs, says.counts)
     @laws(6)
     def test_requests_about_a_task_give_what_was_meant(
         self, form: Form, task: str, config: PushConfig, length: int | None
@@ -499,7 +499,7 @@ class TestAnythingAtAll:
         read_or_refused(params, lambda: form.dialect.decode("SendMessage", params))
 
     @every_form
-    @given(st.data(), says.segments, says.segment_configs)
+    @given(st.data(), says.any_ids, says.named_configs)
     @laws(4)
     def test_in_a_request_about_a_task_is_read_or_refused(
         self, form: Form, data: st.DataObject, task: str, config: PushConfig
@@ -590,7 +590,7 @@ class TestSpellings:
     """Law 5: what is spelled otherwise, or said to be absent, reads alike."""
 
     @protojson_forms
-    @given(says.askings, says.segment_configs, names_in_snake_case)
+    @given(says.askings, says.named_configs, names_in_snake_case)
     @laws(4)
     def test_in_snake_case_read_alike(
         self, form: Form, asking: Asking, config: PushConfig, names: set[str]
@@ -613,7 +613,7 @@ class TestSpellings:
         alike(form, found, sent(form, params))
 
     @every_form
-    @given(says.segment_configs, says.counts, names_as_null)
+    @given(says.named_configs, says.counts, names_as_null)
     @laws(6)
     def test_of_absence_in_other_requests_read_alike(
         self, form: Form, config: PushConfig, length: int | None, names: set[str]
@@ -630,7 +630,7 @@ class TestSpellings:
     @every_form
     @given(
         says.askings,
-        says.segment_configs,
+        says.named_configs,
         st.sampled_from(["", "unknown", "Message"]),
         says.anything,
     )
@@ -739,23 +739,62 @@ class TestSpellings:
 
     @pytest.mark.parametrize("form", RESOURCES, ids=str)
     @pytest.mark.parametrize(
-        "said",
+        ("said", "path"),
         [
-            {"parent": "tasks/t", "configId": "c", "config": {"pushNotificationConfig": WEBHOOK}},
-            {"parent": "tasks/t", "config": {"pushNotificationConfig": {**WEBHOOK, "id": "c"}}},
-            {"parent": "tasks/t", "configId": "c", "config": WEBHOOK},
-            {"taskId": "t", "pushNotificationConfig": {**WEBHOOK, "id": "c"}},
-            {"taskId": "t", "configId": "c", "pushNotificationConfig": WEBHOOK},
-            {"id": "t", "configId": "c", "pushNotificationConfig": WEBHOOK},
-            {"taskId": "t", "id": "c", **WEBHOOK},
-            {"taskId": "t", "config": {"name": "tasks/t/pushNotificationConfigs/c", **WEBHOOK}},
+            (
+                {
+                    "parent": "tasks/t",
+                    "configId": "c",
+                    "config": {"pushNotificationConfig": WEBHOOK},
+                },
+                "config.pushNotificationConfig",
+            ),
+            (
+                {"parent": "tasks/t", "config": {"pushNotificationConfig": {**WEBHOOK, "id": "c"}}},
+                "config.pushNotificationConfig",
+            ),
+            ({"parent": "tasks/t", "configId": "c", "config": WEBHOOK}, "config"),
+            (
+                {"taskId": "t", "pushNotificationConfig": {**WEBHOOK, "id": "c"}},
+                "pushNotificationConfig",
+            ),
+            (
+                {"taskId": "t", "configId": "c", "pushNotificationConfig": WEBHOOK},
+                "pushNotificationConfig",
+            ),
+            (
+                {"id": "t", "configId": "c", "pushNotificationConfig": WEBHOOK},
+                "pushNotificationConfig",
+            ),
+            ({"taskId": "t", "id": "c", **WEBHOOK}, ""),
+            (
+                {"taskId": "t", "config": {"name": "tasks/t/pushNotificationConfigs/c", **WEBHOOK}},
+                "config",
+            ),
         ],
     )
-    def test_of_a_webhook_read_alike(self, form: Form, said: Tree) -> None:
-        """§3.3, §3.4: the text's, the proto's and the bare form."""
-        config = PushConfig(url=WEBHOOK["url"], id="c", task_id="t", dialect=form.code)
+    def test_of_a_webhook_read_alike(self, form: Form, said: Tree, path: str) -> None:
+        """§3.3, §3.4: the text's, the proto's and the bare form; where it stood is kept for errors."""
+        config = PushConfig(url=WEBHOOK["url"], id="c", task_id="t", dialect=form.code, path=path)
         request = form.dialect.decode("CreateTaskPushNotificationConfig", said)
         assert request == CreatePushConfigRequest(config=config)
+
+    @pytest.mark.parametrize("form", RESOURCES, ids=str)
+    @pytest.mark.parametrize(
+        ("name", "task", "config"),
+        [
+            ("tasks/a%2Fb/pushNotificationConfigs/c", "a/b", "c"),
+            ("tasks/t/pushNotificationConfigs/a%2Fb", "t", "a/b"),
+            ("tasks/50%25/pushNotificationConfigs/%252F", "50%", "%2F"),
+            ("tasks/50%/pushNotificationConfigs/%41", "50%", "%41"),
+        ],
+    )
+    def test_of_a_webhooks_name_are_undone(
+        self, form: Form, name: str, task: str, config: str
+    ) -> None:
+        """An id may have what a name of a resource may not; nothing else is encoded in one."""
+        request = form.dialect.decode("GetTaskPushNotificationConfig", {"name": name})
+        assert request == GetPushConfigRequest(task_id=task, id=config)
 
     @pytest.mark.parametrize("form", RESOURCES, ids=str)
     @pytest.mark.parametrize("name", ["taskId", "parent", "configId", "config", "name"])

@@ -485,13 +485,13 @@ class TestTheEventsOfATaskBegunAnew:
             last = events[-1].id or 0
             (mark,) = {event.mark for event in events}
             for foreign in ("1", f"{last - 1}", f"{last - 1}-00000000", f"{last + 1}-{mark}"):
-                event, item = await self._first(pair.reader, foreign)
+                at, item = await self._first(pair.reader, foreign)
                 whole = View if pair.reader.grammar.begins_with_task else StatusUpdate
                 assert isinstance(item, whole)
-                assert event == (last, mark)
-            event, item = await self._first(pair.reader, f"{last - 1}-{mark}")
+                assert at == (last, mark)
+            at, item = await self._first(pair.reader, f"{last - 1}-{mark}")
             assert isinstance(item, ArtifactUpdate)
-            assert (event, item.made.pieces) == ((last, mark), (Piece("text", "Second"),))
+            assert (at, item.made.pieces) == ((last, mark), (Piece("text", "Second"),))
             hand.end()
             await mine.rest()
         assert (await pair.reader.get("mine")).before.startswith(mark)
