@@ -206,6 +206,17 @@ class TestTheFour:
         rest = await listed(alice, task.id, page_token=first.next_page_token)
         assert [found.id for found in rest] == ["c-3"]
 
+    async def test_one_is_cleared_as_often_as_asked(self, alice: Client) -> None:
+        """As 0.1 does by setting null."""
+        task = await alice.send("ask")
+        await create(alice, task.id, "", dialect="v01")
+        await create(alice, task.id, "c-2")
+        for _ in range(2):
+            nothing = PushConfig(url="", id=task.id, task_id=task.id)
+            cleared = CreatePushConfigRequest(config=nothing, clears=True)
+            assert await ask(CREATE, alice, cleared) is None
+            assert [found.id for found in await listed(alice, task.id)] == ["c-2"]
+
     async def test_two_at_once_both_succeed(self, alice: Client) -> None:
         task = await alice.send("ask")
         await asyncio.gather(*(create(alice, task.id, token=str(n)) for n in range(8)))
@@ -231,7 +242,16 @@ class TestAnIdTheServerAssigns:
         (found,) = await listed(alice, task.id)
         assert found.url == "https://b.example"
 
-    @pytest.mark.parametrize("dialect", ["v03", "dr", "v10"])
+    async def test_is_always_the_same_in_0_3(self, alice: Client) -> None:
+        """Decision 60."""
+        task = await alice.send("ask")
+        for url in (URL, "https://b.example"):
+            made = await create(alice, task.id, "", dialect="", spoken="v03", url=url)
+            assert (made.id, made.dialect) == ("default", "v03")
+        (found,) = await listed(alice, task.id)
+        assert found.url == "https://b.example"
+
+    @pytest.mark.parametrize("dialect", ["dr", "v10"])
     async def test_is_a_new_one_in_the_others(self, dialect: str, alice: Client) -> None:
         task = await alice.send("ask")
         made = [await create(alice, task.id, "", dialect="", spoken=dialect) for _ in range(2)]
@@ -377,8 +397,8 @@ class TestAWebhookWithAMessage:
 
     async def test_that_cannot_be_called_leaves_no_task(self, alice: Client) -> None:
         with pytest.raises(InvalidParams) as caught:
-            await alice.send("hello", push_config=PushConfig(url="ftp://x"))
-        assert caught.value.violations[0][0] == "configuration.taskPushNotificationConfig.url"
+            await alice.send("hello", push_config=PushConfig(url="ftp://x", path="there"))
+        assert caught.value.violations[0][0] == "there.url"
         assert not await hop(Task.objects.exists)
 
     async def test_too_many_leave_the_task_as_it_was(
@@ -387,8 +407,8 @@ class TestAWebhookWithAMessage:
         settings.A2A_MAX_PUSH_CONFIGS = 1
         task = await alice.send("ask", push_config=config())
         with pytest.raises(InvalidParams) as caught:
-            await alice.send("hello", task_id=task.id, push_config=config("c-2"))
-        assert caught.value.violations[0][0] == "configuration.taskPushNotificationConfig"
+            await alice.send("hello", task_id=task.id, push_config=config("c-2", path="there"))
+        assert caught.value.violations[0][0] == "there"
         assert await alice.get(task.id) == task
 
     async def test_of_a_foreign_task_goes_nowhere(self, alice: Client) -> None:
