@@ -105,6 +105,18 @@ class TestRaces:
             race(ask, partial(succeeded, old, f"task-{n}"))
             assert ids(f"task-{n}") == ([] if again else ["c-1"])
 
+    def test_create_and_a_message_that_begins_the_task_anew(self) -> None:
+        """Decision 61, as it is done."""
+        for n in range(ROUNDS):
+            Pen(held(f"task-{n}", dialect="v01")).end()
+            creates = [
+                partial(store.create, ALICE, config(f"c-{c}", task_id=f"task-{n}"))
+                for c in range(3)
+            ]
+            again = new(f"task-{n}", text="again", dialect="v01", reopens=frozenset({"v01"}))
+            race(partial(reply, again), *creates)
+            assert sorted(ids(f"task-{n}")) == ["c-0", "c-1", "c-2"]
+
     def test_reseal_and_a_replacement_leave_the_replacement(self) -> None:
         task = accepted().task
         for n in range(ROUNDS):

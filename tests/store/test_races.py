@@ -14,7 +14,7 @@ import pytest
 
 from a2a_tasks.caller import Scope
 from a2a_tasks.models import Context, Run, RunStatus, Task
-from a2a_tasks.protocol.errors import TaskNotCancelable
+from a2a_tasks.protocol.errors import TaskEnded, TaskNotCancelable
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel, runs
@@ -183,6 +183,60 @@ class TestRaces:
                 losers=[Exception],
             )
             assert sum(isinstance(result, Accepted) for result in results) == 1
+
+
+OLDEST = frozenset({"s0", "v00", "v01"})
+
+
+def ended(task: str) -> None:
+    """A task of 0.1 that has come to its end."""
+    Pen(held(task, dialect="v01")).end()
+
+
+def again(task: str, text: str = "again") -> Accepted:
+    """A message of 0.1: an ended task begins anew."""
+    return reply(new(task, text=text, dialect="v01", reopens=OLDEST, held=True))
+
+
+class TestBeginningAnew:
+    """Decision 61. Nobody is told that a task is not there while its id goes to its successor."""
+
+    def test_and_a_cancel(self) -> None:
+        for n in range(ROUNDS):
+            ended(f"task-{n}")
+            once = partial(cancel.cancel, ALICE, f"task-{n}", lenient=True)
+            accepted_, *views = race(partial(again, f"task-{n}"), once, once, once)
+            assert isinstance(accepted_, Accepted)
+            states = {view.status.state for view in views}
+            assert states <= {TaskState.COMPLETED, TaskState.CANCELED}
+            consistent(f"task-{n}")
+
+    def test_and_a_message_that_begins_nothing_anew(self) -> None:
+        for n in range(ROUNDS):
+            ended(f"task-{n}")
+            too_late = partial(reply, new(f"task-{n}", text="and?"))
+            works = (partial(again, f"task-{n}"), too_late, too_late, too_late)
+            results = race(*works, losers=[TaskEnded])
+            assert isinstance(results[0], Accepted)
+            consistent(f"task-{n}")
+
+    def test_and_a_look(self) -> None:
+        for n in range(ROUNDS):
+            ended(f"task-{n}")
+            _, *looks = race(
+                partial(again, f"task-{n}"), *[partial(found, f"task-{n}") for _ in range(3)]
+            )
+            assert {look.state for look in looks} <= {TaskState.COMPLETED, TaskState.SUBMITTED}
+            consistent(f"task-{n}")
+
+    def test_of_many_at_once_makes_one_successor(self) -> None:
+        for n in range(ROUNDS):
+            ended(f"task-{n}")
+            results = race(*[partial(again, f"task-{n}", f"t{m}") for m in range(6)])
+            assert len({result.task for result in results}) == 1
+            assert sum(result.assignment is not None for result in results) == 1
+            assert found(f"task-{n}").last_event == len(results)
+            consistent(f"task-{n}")
 
 
 def beat_often(tokens: list[str]) -> None:
