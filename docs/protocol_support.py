@@ -20,7 +20,9 @@ from setting_rows import setting_rows
 from a2a_tasks.protocol import detection
 from a2a_tasks.protocol.catalogue import BY_NAME, OPERATIONS
 from a2a_tasks.protocol.dialects import DIALECTS, Dialect, Subject, Switches
+from a2a_tasks.protocol.dialects.v03_rest import V03Rest
 from a2a_tasks.protocol.mounts import MOUNTS
+from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Task, TaskState, TaskStatus
 
 __all__ = ["PARTS"]
@@ -103,7 +105,7 @@ DECIDES = {
     "J4": "seed-0 if `url` stands in the parameters themselves, else 0.1",
     "J5": "seed-0 if there is a `sessionId` or the task was made in it, else 0.1",
     "J6": "0.3; 0.2 if the version says so. The two write alike",
-    "J7": "the version's; else seed-0 if there is a `sessionId`; else the one the task was made in if it is seed-0, 0.0 or 0.1; else 0.3",
+    "J7": "the version's; else seed-0 if there is a `sessionId` (but it has no `tasks/resubscribe`, and there a session tells nothing); else the one the task was made in if it is seed-0, 0.0 or 0.1 (0.1 for seed-0's `tasks/resubscribe`); else 0.3",
     "J8": "0.3",
     "J9": "the draft",
     "J10": "1.0",
@@ -167,6 +169,25 @@ def _pauses(dialect: Dialect) -> str:
     return " or ".join(["the task's end", *pauses])
 
 
+#: A message in ProtoJSON whose configuration leaves out what is false.
+LACONIC = {
+    "message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]},
+    "configuration": {},
+}
+
+
+def _waits(dialect: Dialect) -> str:
+    said = "when the task settles" if dialect.manners.waits else "at once"
+    if not isinstance(dialect.rest, V03Rest):
+        return said
+    request = dialect.rest.decode("SendMessage", LACONIC)
+    immediately = isinstance(request, SendMessageRequest) and request.return_immediately
+    laconic = "at once" if immediately else "when the task settles"
+    return (
+        f"{said}; beside ProtoJSON over HTTP+JSON a `configuration` without `blocking`: {laconic}"
+    )
+
+
 def _history(dialect: Dialect) -> str:
     length = dialect.manners.history
     return "all of it" if length is None else "none" if length == 0 else f"the last {length}"
@@ -189,9 +210,12 @@ def _subscribed(say: Callable[[Dialect], str]) -> Callable[[Dialect], str]:
 
 MANNERS: tuple[Row, ...] = (
     ("a new task is named by", either("client_names_task", "the client", "the host")),
-    ("a send answers, if nothing is said", either("waits", "when the task settles", "at once")),
+    ("a send answers, if nothing is said", _waits),
     ("history, if nothing is said", _history),
-    ("a message to an ended task", either("reopens", "begins it anew", "is refused")),
+    (
+        "a message to an ended task",
+        either("reopens", "begins it anew if it was made in seed-0, 0.0 or 0.1", "is refused"),
+    ),
     ("an agent's direct Message", either("direct_message", "is the answer", "closes a task")),
     ("a send's stream ends at", _pauses),
     ("a subscription begins with", _subscribed(_begins_with)),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from a2a_tasks import wakeups
 from a2a_tasks.models import Message, Run, RunStatus, Task
-from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound, UnsupportedOperation
+from a2a_tasks.protocol.errors import InvalidParams, TaskEnded, TaskNotFound, UnsupportedOperation
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel
@@ -26,6 +29,7 @@ from tests.store.world import (
 )
 
 pytestmark = pytest.mark.django_db
+members = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def interrupted(state: TaskState = TaskState.INPUT_REQUIRED, memory: str = "") -> Pen:
@@ -72,6 +76,17 @@ class TestRefusals:
 
 
 class TestResuming:
+    @pytest.mark.parametrize("context_id", ["", "context-1"], ids=["inferred", "said"])
+    def test_the_message_is_kept_in_the_context_of_its_task(self, context_id: str) -> None:
+        """R-105."""
+        interrupted()
+        result = reply(new(context_id=context_id, text="this", held=True))
+        assert result.assignment is not None
+        *_, kept = Message.objects.order_by("number").values_list("body", flat=True)
+        seen = list(result.view.history or ())
+        shown = [kept.encode(), result.assignment.input.encode(), *seen[-1:]]
+        assert [members(text)["contextId"] for text in shown] == ["context-1"] * 3
+
     @pytest.mark.parametrize("state", [TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED])
     def test_an_interrupted_task_works_again_from_the_message_on(self, state: TaskState) -> None:
         pen = interrupted(state)
@@ -140,3 +155,36 @@ class TestQueueing:
         assert result.assignment is None
         assert Task.objects.get().state == TaskState.SUBMITTED
         assert Run.objects.filter(status=RunStatus.QUEUED).count() == 2
+
+
+class TestBeginningAnew:
+    """Decision 61: what becomes of a message to an ended task that may be begun anew."""
+
+    OLDEST = frozenset({"s0", "v00", "v01"})
+
+    @pytest.mark.parametrize("made", ["s0", "v00", "v01"])
+    def test_makes_a_successor_under_its_id(self, made: str) -> None:
+        """In its context, with its memory."""
+        pen = Pen(held(dialect=made))
+        pen.end(memory="kept")
+        ended = found()
+        result = reply(new(context_id="", text="again", held=True, reopens=self.OLDEST))
+        assert result.assignment is not None
+        assert (result.assignment.memory, result.assignment.task_id) == ("kept", "task-1")
+        again, row = found(), Task.objects.get(pk=result.task)
+        assert (again.task, again.state) == (result.task, TaskState.SUBMITTED)
+        assert again.view.context_id == ended.view.context_id
+        assert row.predecessor_id == ended.task == pen.run.task
+        before = members(again.view.metadata or b"{}")["predecessorTaskId"]
+        assert found(before).view == msgspec.structs.replace(
+            ended.view, id=before, history=found(before).view.history
+        )
+        assert [members(text)["taskId"] for text in found(before).view.history or ()] == [before]
+
+    @pytest.mark.parametrize("made", ["v02", "v03", "dr", "v10"])
+    def test_is_not_for_a_task_that_the_host_had_named(self, made: str) -> None:
+        Pen(held(dialect=made)).end()
+        before = contents(ALICE.owner)
+        with pytest.raises(TaskEnded):
+            reply(new(reopens=self.OLDEST))
+        assert contents(ALICE.owner) == before
