@@ -31,7 +31,12 @@ RESPONSES = {
 }
 #: A request that is answered with one of these need not be one by the schema.
 FAULTY = {-32700, -32600, -32601, -32602}
-WRITTEN = [*conversations("v00"), *conversations("v01")]
+#: What the prose of 0.1 has beside its schema.
+PROSE = {"A push config set to null is taken away"}
+WRITTEN = [
+    told for told in (*conversations("v00"), *conversations("v01")) if told.name not in PROSE
+]
+MOUNTS = ("a2a/0.0", "a2a/0.1")
 MOMENT = "2025-04-09T10:00:00.000Z"
 TEXT = {"type": "text", "text": "hi"}
 TASK = {"id": "t", "sessionId": "s", "status": {"state": "completed", "timestamp": MOMENT}}
@@ -64,11 +69,15 @@ def method(request: str) -> str:
 
 
 def exchanges(conversation: Conversation) -> Iterator[tuple[str, Any]]:
-    """The requests of a conversation, each with every document it is answered with."""
+    """The requests of a conversation, each with every document it is answered with; not those of other dialects."""
     said: dict[str, str] = {}
+    ours = True
     for step in conversation.steps:
         if "client" in step or "polls" in step:
             said[step.get("as", "client")] = step["says"]
+            ours = (step.get("client") or step["polls"]).endswith(MOUNTS)
+        if not ours:
+            continue
         texts = [
             *step.get("stream", []),
             *([step["says"]] if "host" in step and "says" in step else []),
@@ -92,11 +101,11 @@ def test_every_answer_fits(conversation: Conversation) -> None:
 @pytest.mark.parametrize("conversation", WRITTEN, ids=str)
 def test_every_request_that_is_served_fits(conversation: Conversation) -> None:
     for request, answer in exchanges(conversation):
-        if answer.get("error", {}).get("code") not in FAULTY:
+        if method(request) and answer.get("error", {}).get("code") not in FAULTY:
             assert not faults("A2ARequest", filled(document(request))), request
 
 
-@pytest.mark.parametrize("mount", ["a2a/0.0", "a2a/0.1"])
+@pytest.mark.parametrize("mount", MOUNTS)
 @pytest.mark.parametrize("agent", ["demo", "actor", "plain", "exacting"])
 @pytest.mark.django_db(transaction=True)
 async def test_cards_fit(mount: str, agent: str, stage: Stage, client: Client) -> None:
