@@ -20,6 +20,7 @@ from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.turns import turn_of
 from a2a_tasks.models import Run, RunStatus, Step, Task
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import runs, steps
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.records import Assignment, Fenced, RunEnd
@@ -246,6 +247,22 @@ class TestSteps:
         await asyncio.sleep(0)
         go.set()
         assert (await again, calls) == ("first", ["first"])
+
+    async def test_a_result_whose_commit_nobody_confirmed_is_looked_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = await hop(held)
+        turn, real = turn_of(run, StoredJournal(run, Recorder(run))), steps.keep
+
+        def unconfirmed(*args: Any) -> None:
+            monkeypatch.setattr(steps, "keep", real)
+            real(*args)
+            raise Overloaded
+
+        monkeypatch.setattr(steps, "keep", unconfirmed)
+        with pytest.raises(Overloaded):
+            await turn.step("one", lambda: 1)
+        assert await turn.step("one", lambda: 2) == 1
 
     async def test_a_mistake_with_a_step_fails_the_task(self) -> None:
         async def agent(turn: Turn) -> None:
