@@ -151,6 +151,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             "entries": list(timeline.folded(timeline.entries(task.pk, window))),
             "artifacts": timeline.artifacts(task.pk),
             "runs": timeline.runs(task.pk),
+            "steps": timeline.steps(task.pk),
             "notes": timeline.notes(task.pk),
             "rows_shown": timeline.ROWS,
             "may_cancel": task.state not in TERMINAL and self.has_cancel_permission(request),

@@ -9,11 +9,11 @@ from itertools import groupby
 from typing import Any
 
 from a2a_tasks.admin.shown import LINE, Shown, beginning, ending, shown, size, text_of
-from a2a_tasks.models import Artifact, Event, Message, Run, Task
+from a2a_tasks.models import Artifact, Event, Message, Run, Step, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
 
-__all__ = ["Entry", "Window", "artifacts", "entries", "folded", "notes", "runs"]
+__all__ = ["Entry", "Window", "artifacts", "entries", "folded", "notes", "runs", "steps"]
 
 #: Events on one page.
 EVENTS = 200
@@ -202,6 +202,17 @@ def runs(task: int) -> list[tuple[Run, Shown | None]]:
 def trace(run: Any) -> Shown | None:
     """Present the trace of a run that was read with `tail` and `length`; it is text, not JSON."""
     return Shown(text=run.tail, size=run.length) if run.tail else None
+
+
+def steps(task: int) -> list[tuple[Step, Shown | None]]:
+    """Read the newest steps, each with what it returned."""
+    rows = (
+        Step.objects.filter(task_id=task)
+        .defer("result")
+        .annotate(head=beginning("result"), length=size("result"))
+        .order_by("-input_number", "-created_at", "-name")[:ROWS]
+    )
+    return [(step, shown(step.head, step.length)) for step in rows]
 
 
 def notes(task: int) -> list[tuple[str, Shown]]:

@@ -3,6 +3,7 @@
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.content import data, file, link, text
 from a2a_tasks.agents.skill import Extension, Provider, Skill
+from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.turn import AgentError, ArtifactWriter, Turn
 from a2a_tasks.protocol.values import Message, Part
 
@@ -11,6 +12,7 @@ __all__ = [
     "AgentError",
     "ArtifactWriter",
     "Extension",
+    "Journal",
     "Message",
     "Part",
     "Provider",

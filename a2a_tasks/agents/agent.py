@@ -19,6 +19,7 @@ __all__ = ["Agent"]
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 MEDIA_TYPE = re.compile(r"[\w.+*-]+/[\w.+*-]+(\s*;.*)?")
+AFTER_CRASH = ("resume", "fail")
 Yielded = Emission | Content
 Answer = AsyncIterator[Yielded] | Iterator[Yielded] | Awaitable[Yielded | None] | Yielded | None
 
@@ -53,6 +54,8 @@ class Agent:
     has_extended_card: ClassVar[bool] = False
     #: The queue whose workers run this agent.
     queue: ClassVar[str] = "agents"
+    #: When its process died: "resume" runs it again for the same message, "fail" fails the task, visibly.
+    after_crash: ClassVar[str] = "resume"
     #: Set by `class Base(Agent, abstract=True)`: a base of others, hosted nowhere itself.
     abstract: ClassVar[bool] = True
 
@@ -107,6 +110,13 @@ class Agent:
             )
         yield from self._check_skills(where)
         yield from self._check_modes(where)
+        if self.after_crash not in AFTER_CRASH:
+            yield Error(
+                f"after_crash is {self.after_crash!r}",
+                hint=f"It is one of {', '.join(map(repr, AFTER_CRASH))}.",
+                obj=where,
+                id="a2a_tasks.E009",
+            )
         if type(self).run is Agent.run:
             yield Error("the agent has no run method", obj=where, id="a2a_tasks.E007")
 

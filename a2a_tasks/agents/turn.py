@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from a2a_tasks.agents.content import Content, parts
 from a2a_tasks.agents.emission import Chunk, Reply, Status
+from a2a_tasks.agents.later import Later
+from a2a_tasks.agents.steps import Journal, Sleep, Step
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import UNSET, Message, Part, Task, TaskState
 
 __all__ = ["AgentError", "ArtifactWriter", "Later", "Turn"]
 
-T = TypeVar("T")
-
 
 class AgentError(Exception):
     """Raise it to fail the task with a text the client may read. Other exceptions say nothing to the client."""
-
-
-class Later(Generic[T]):
-    """Something read only if asked for: `await turn.history`, or `turn.history.now()` in a synchronous agent."""
-
-    def __init__(self, load: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop) -> None:
-        self._load, self._loop = load, loop
-
-    def __await__(self) -> Generator[Any, None, T]:
-        return self._load().__await__()
-
-    def now(self) -> T:
-        """Wait for it in a thread. RuntimeError on the event loop's own thread, where it would never come."""
-
-        async def loaded() -> T:
-            return await self._load()
-
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is self._loop:
-            raise RuntimeError("use await in an async agent")
-        return asyncio.run_coroutine_threadsafe(loaded(), self._loop).result()
 
 
 class ArtifactWriter:
@@ -77,6 +53,7 @@ class Turn:
         accepted_output_modes: tuple[str, ...] = (),
         metadata: Mapping[str, Any] | None = None,
         extensions: tuple[str, ...] = (),
+        journal: Journal | None = None,
     ) -> None:
         #: The message to answer.
         self.message = message
@@ -98,6 +75,7 @@ class Turn:
         #: URIs of the extensions in force.
         self.extensions = extensions
         self._cancelled = False
+        self._journal = journal or Journal()
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -113,6 +91,24 @@ class Turn:
     def cancelled(self) -> bool:
         """Is nobody waiting any more? Synchronous agents look here between steps; async ones are cancelled."""
         return self._cancelled
+
+    def _stop(self) -> None:
+        """Tell the agent that nobody waits any more, also where it waits for a step in a thread."""
+        self._cancelled = True
+        self._journal.stop()
+
+    def step(self, name: str, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Step:
+        """Do this once in the turn, however often its process dies: `await turn.step("pay", pay, 7)`.
+
+        In a synchronous agent `turn.step(...).now()`. What `work` returns is kept before it is given, and given again
+        without calling `work` if the turn is begun anew. Raises ValueError for a name used already in this turn and
+        TypeError for a result that JSON cannot say; what `work` raises is not kept.
+        """
+        return Step(self._journal, self.history.loop, name, partial(work, *args, **kwargs))
+
+    def sleep(self, seconds: float, *, name: str = "sleep") -> Sleep:
+        """Wait that long from the first time this is reached: `await turn.sleep(60)`, or `.now()` in a thread."""
+        return Sleep(self._journal, self.history.loop, name, seconds)
 
     def wants(self, media_type: str) -> bool:
         """May an answer of this type be sent? (No wish means any.)"""

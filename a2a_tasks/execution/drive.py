@@ -18,7 +18,7 @@ from django.db import connections
 from a2a_tasks.agents import Agent, Turn
 from a2a_tasks.conf import conf
 
-__all__ = ["drive"]
+__all__ = ["drive", "in_thread"]
 
 _threads: ThreadPoolExecutor | None = None
 _END = object()
@@ -31,7 +31,7 @@ def _pool() -> ThreadPoolExecutor:
     return _threads
 
 
-async def _in_thread(work: Any, *args: Any) -> Any:
+async def in_thread(work: Any, *args: Any) -> Any:
     def with_connections_closed() -> Any:
         try:
             return work(*args)
@@ -47,16 +47,16 @@ async def _in_thread(work: Any, *args: Any) -> Any:
 
 async def _steps(generator: Iterator[Any]) -> AsyncGenerator[Any, None]:
     try:
-        while (said := await _in_thread(next, generator, _END)) is not _END:
+        while (said := await in_thread(next, generator, _END)) is not _END:
             yield said
     finally:
         close = getattr(generator, "close", None)
         if close is not None and not getattr(generator, "gi_running", False):
-            await asyncio.shield(_in_thread(close))
+            await asyncio.shield(in_thread(close))
 
 
 async def _synchronous(agent: Agent, turn: Turn) -> AsyncGenerator[Any, None]:
-    answer = await _in_thread(agent.run, turn)
+    answer = await in_thread(agent.run, turn)
     words = _steps(answer) if inspect.isgenerator(answer) else _asynchronous(answer)
     async with contextlib.aclosing(words):
         async for said in words:

@@ -21,6 +21,7 @@ from a2a_tasks.agents import AgentError, Turn, registry
 from a2a_tasks.agents.emission import Status, emission
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.drive import drive
+from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.turns import turn_of
 from a2a_tasks.protocol.errors import Overloaded
@@ -40,6 +41,9 @@ BREATH = 50
 
 #: Characters of a trace that are kept, the last ones.
 LONGEST_TRACE = 20_000
+
+#: What a client reads of an agent with `after_crash = "fail"`.
+NOT_AGAIN = "The process carrying this task died, and the agent does not want to be run again: it may have acted already."
 
 
 def _sendable(text: str) -> str:
@@ -122,7 +126,7 @@ class Runner:
         if carried is None:
             return
         if carried.turn is not None:
-            carried.turn._cancelled = True  # noqa: SLF001 - ours to set, the agent's to read
+            carried.turn._stop()  # noqa: SLF001 - ours to say, the agent's to notice
         carried.task.cancel()
 
     async def _claim_for_ever(self) -> None:
@@ -160,14 +164,13 @@ class Runner:
     async def _carry(self, carried: _Carried) -> None:
         run = carried.assignment
         recorder = Recorder(run)
-        turn = carried.turn = turn_of(run)
+        turn = carried.turn = turn_of(run, StoredJournal(run, recorder))
         try:
             end = await self._listen_to(run, turn, recorder)
             carried.ending = True
             recorder.finish(end)
             await recorder.written()
         except Fenced:
-            turn._cancelled = True  # noqa: SLF001
             logger.info("run %s lost its task; its agent was stopped", run.run)
         except Overloaded as fault:  # nothing is lost: the lease ends and the run is rescued
             logger.warning("run %s could not write: %s", run.run, fault.__cause__)
@@ -177,7 +180,9 @@ class Runner:
             Exception
         ):  # what it said cannot be written: another attempt, and in the end a failed task
             logger.exception("run %s could not be recorded", run.run)
+            await self._note(run, traceback.format_exc())
         finally:
+            turn._stop()  # noqa: SLF001 - its threads wait for nothing any more
             if len(self._carried) >= self._slots:  # others may have been waiting for this slot
                 self._due.set()
 
@@ -187,6 +192,8 @@ class Runner:
         try:
             if agent is None:
                 raise AgentError("The agent is no longer hosted here.")
+            if run.attempt > 1 and agent.after_crash == "fail":
+                return await self._not_again(run, recorder)
             async with contextlib.aclosing(drive(agent, turn)) as words:
                 await self._record(words, recorder, replies=agent.replies_directly)
             recorder.remember(turn.memory)
@@ -198,6 +205,16 @@ class Runner:
                 raise  # it was we who stopped it
             return self._failed(run, recorder, fault)
         return RunEnd()
+
+    async def _not_again(self, run: Assignment, recorder: Recorder) -> RunEnd:
+        """Fail the task of an agent that must not act twice. (A run handed back at a deploy has no attempt more.)"""
+        recorder.say(Status(TaskState.FAILED, (Part(text=NOT_AGAIN),)))
+        return RunEnd("failed", await hop(runs.deaths, run.run))
+
+    async def _note(self, run: Assignment, trace: str) -> None:
+        """Keep why this attempt ends without a word, for whoever asks why the run was given up."""
+        with contextlib.suppress(Overloaded):
+            await hop(runs.note, run.token, _sendable(trace)[-LONGEST_TRACE:])
 
     async def _record(
         self, words: AsyncIterator[Any], recorder: Recorder, *, replies: bool

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.turn import Later, Turn
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.jsontext import write
@@ -49,7 +50,7 @@ def run_request(request: SendMessageRequest, caller: Caller, extensions: tuple[s
     ).decode()
 
 
-def turn_of(run: Assignment) -> Turn:
+def turn_of(run: Assignment, journal: Journal) -> Turn:
     """The turn of a run; history and references are read when the agent asks."""
     said = _run_request(run.request or "{}")
     message = _message(run.input)
@@ -75,4 +76,5 @@ def turn_of(run: Assignment) -> Turn:
         accepted_output_modes=said.accepted_output_modes,
         metadata=said.metadata,
         extensions=said.extensions,
+        journal=journal,
     )

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Exists, F, OuterRef, Q
-from django.db.models.functions import Now
+from django.db.models import Exists, F, OuterRef, Q, Value
+from django.db.models.functions import Concat, Now
 
 from a2a_tasks import wakeups
 from a2a_tasks.caller import Scope
@@ -23,7 +23,7 @@ from a2a_tasks.store.records import Assignment
 from a2a_tasks.store.sql import fetch
 from a2a_tasks.store.tasks import open_artifacts
 
-__all__ = ["claim", "hand_back", "heartbeat", "new_token", "rescue"]
+__all__ = ["claim", "deaths", "hand_back", "heartbeat", "new_token", "note", "rescue"]
 
 #: Runs taken or rescued in one transaction.
 BATCH = 100
@@ -247,18 +247,36 @@ def _rescue_one(key: int, task_key: int, max_attempts: int) -> wakeups.Hint | No
         return wakeups.Committed(task.pk, task.last_event + 1, [_give_up(task, run)])
     task.save(update_fields=["run_token"])
     Run.objects.filter(pk=key).update(
-        status=RunStatus.QUEUED, token="", lease_until=None, due_at=Now()
+        status=RunStatus.QUEUED, token="", lease_until=None, due_at=Now(), error=_obituary(run)
     )
     return wakeups.Due(run.queue)
 
 
+def _obituary(run: Run) -> str:
+    """What is known of the attempts that died, with the last one: kept in the run's row until it ends."""
+    ended = run.lease_until.isoformat(timespec="seconds") if run.lease_until else "never"
+    return f"{run.error}Attempt {run.attempt} on {run.worker} died: its lease ended at {ended}.\n"
+
+
+def deaths(run: int) -> str:
+    """What is known of the attempts of a run that died, one a line."""
+    return str(Run.objects.values_list("error", flat=True).get(pk=run))
+
+
+def note(token: str, text: str) -> None:
+    """Keep with the run held by this token why its attempt ends; a rescue will add when."""
+    held = Run.objects.filter(status=RunStatus.RUNNING, token=token)
+    held.update(error=Concat(F("error"), Value(f"{text.rstrip()}\n")))
+
+
 def _give_up(task: Task, run: Run) -> Recorded:
+    times = "once" if run.attempt == 1 else f"{run.attempt} times"
     Run.objects.filter(pk=run.pk).update(
         status=RunStatus.FAILED,
         token="",
         lease_until=None,
         ended_at=Now(),
-        error=f"The process running the agent died {run.attempt} times (last: {run.worker}).",
+        error=f"The process running the agent died {times}, and the task was given up.\n{_obituary(run)}",
     )
     said = write(
         {
@@ -266,7 +284,7 @@ def _give_up(task: Task, run: Run) -> Recorded:
             "taskId": task.public_id,
             "contextId": task.context.public_id,
             "role": "ROLE_AGENT",
-            "parts": [{"text": f"The agent was interrupted {run.attempt} times and was given up."}],
+            "parts": [{"text": f"The agent was interrupted {times} and was given up."}],
         }
     ).decode()
     return log.change_state(task, TaskState.FAILED, at=log.now(), message=said)

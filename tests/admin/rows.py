@@ -7,11 +7,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from a2a_tasks.models import Artifact, Context, Event, Message, Run, RunStatus, Task
+from a2a_tasks.models import Artifact, Context, Event, Message, Run, RunStatus, Step, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
 
-__all__ = ["add_artifact", "add_run", "add_status", "make_task", "said"]
+__all__ = ["add_artifact", "add_run", "add_status", "add_step", "make_task", "said"]
 
 
 def said(text: str, role: Role = Role.USER) -> dict[str, Any]:
@@ -97,3 +97,10 @@ def add_run(task: Task, status: RunStatus = RunStatus.QUEUED, **columns: Any) ->
     if status is RunStatus.RUNNING:
         values = {"token": "a-secret-token", "lease_until": timezone.now(), **values}
     return Run.objects.create(task=task, status=status, **values)
+
+
+def add_step(task: Task, run: Run, name: str, result: str = "null") -> Step:
+    """A step that a run has taken."""
+    return Step.objects.create(
+        task=task, input_number=run.input_number, name=name, result=result, run=run.pk
+    )

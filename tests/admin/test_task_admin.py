@@ -19,7 +19,7 @@ from a2a_tasks.models import Event, RunStatus, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
-from tests.admin.rows import add_artifact, add_run, add_status, make_task
+from tests.admin.rows import add_artifact, add_run, add_status, add_step, make_task
 
 pytestmark = pytest.mark.django_db
 
@@ -163,6 +163,15 @@ class TestTheTaskPage:
         ):
             assert expected in body
 
+    def test_shows_the_steps_of_its_turns_if_there_are_any(self, admin_client: Client) -> None:
+        task = make_task()
+        run = add_run(task)
+        assert "a2a-steps" not in admin_client.get(page_of(task)).text
+        add_step(task, run, "book-the-room", '{"room":"attic"}')
+        body = admin_client.get(page_of(task)).text
+        assert "book-the-room" in body
+        assert "attic" in body
+
     def test_links_to_the_task_this_one_began_anew_after(self, admin_client: Client) -> None:
         ended = make_task("an-uuid", state=TaskState.COMPLETED)
         task = make_task("the-task", dialect="v01")
@@ -183,6 +192,7 @@ class TestTheTaskPage:
             error=SCRIPT,
             request=f'{{"metadata":"{SCRIPT}"}}',
         )
+        add_step(task, task.runs.get(), SCRIPT, f'"{SCRIPT}"')
         pages = [LIST, page_of(task), "/admin/a2a_tasks/run/", "/admin/a2a_tasks/context/"]
         pages.append(reverse("admin:a2a_tasks_context_change", args=[task.context_id]))
         pages.append(reverse("admin:a2a_tasks_run_change", args=[task.runs.get().pk]))
@@ -210,6 +220,7 @@ class TestTheTaskPage:
         task.messages.update(body=body)
         Event.objects.filter(task=task, number__gt=1).update(body=body)
         task.artifacts.update(body=body)
+        add_step(task, add_run(task), "step", body)
         Task.objects.filter(pk=task.pk).update(memory=body, metadata=body)
         assert admin_client.get(page_of(task)).status_code == 200
 
@@ -243,7 +254,7 @@ class TestTheTaskPage:
         for number in range(50):
             add_status(task, TaskState.WORKING, f"step {number}")
             add_artifact(task, f"artifact-{number}", "a", "b")
-            add_run(task, RunStatus.ENDED)
+            add_step(task, add_run(task, RunStatus.ENDED), f"step-{number}")
         with CaptureQueriesContext(connection) as asked:
             admin_client.get(page_of(task))
         assert len(asked) <= 10

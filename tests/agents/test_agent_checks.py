@@ -31,6 +31,7 @@ MISTAKES: list[tuple[str, str, dict[str, Any]]] = [
     ("E007", "no run method", {"run": Agent.run}),
     ("E008", "must not be empty", {"default_input_modes": []}),
     ("E008", "must not be empty", {"default_output_modes": []}),
+    ("E009", "'resume', 'fail'", {"after_crash": "retry"}),
     ("W001", "requires all four", {"skills": [Skill("", "A", "A", ["a"])]}),
     ("W001", "requires all four", {"skills": [Skill("a", "", "A", ["a"])]}),
     ("W001", "requires all four", {"skills": [Skill("a", "A", "", ["a"])]}),

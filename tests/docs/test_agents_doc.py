@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from a2a_tasks import agents, checks
-from a2a_tasks.agents import Agent, AgentError, Part, Turn
+from a2a_tasks.agents import Agent, AgentError, Journal, Part, Turn
 from a2a_tasks.agents.emission import Chunk, Emission, Reply, Status
 from a2a_tasks.conf import names
 from a2a_tasks.execution import drive as driving
@@ -199,6 +199,16 @@ class TestExamples:
         talk = Conversation(EXAMPLES[NAMED.index("Payer")].agent(), attempt=2)
         assert await said_by(talk, "invoice 7") == [
             "failed: I was interrupted. Look whether it is paid, then ask again."
+        ]
+
+    async def test_a_traveller_started_again_books_only_what_is_missing(self) -> None:
+        kept = {"book 0": {"place": "Rome", "booking": "OLD"}, "let it settle": 0}
+        talk = Conversation(EXAMPLES[NAMED.index("Traveller")].agent(), journal=Journal(kept))
+        assert await said_by(talk, "Rome Oslo") == [
+            "working: Rome: OLD",
+            "working: Oslo: OSL-1",
+            "artifact invoice: 2 bookings, 200 EUR",
+            "completed",
         ]
 
     async def test_a_cancelled_digger_stops(self) -> None:

@@ -67,6 +67,66 @@ class ThreadWitness(Journey):
         yield "nobody hears this"
 
 
+class Stepper(Journey):
+    """`PATH`: takes two steps, each of which leaves a trace in the file; the first attempt stays between them."""
+
+    name = "Stepper"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Step, and step again."""
+        yield turn.working("One.")
+        await turn.step("one", note, turn.text, "one")
+        if turn.attempt == 1:
+            yield turn.working("Between.")
+            await turn.sleep(3600)
+        await turn.step("two", note, turn.text, "two")
+        yield turn.complete("Done.")
+
+
+class ThreadStepper(Journey):
+    """The same in a thread."""
+
+    slug = "thread-stepper"
+    name = "Stepper in a thread"
+
+    def run(self, turn: Turn) -> Iterator[Any]:
+        """Step, and step again."""
+        yield turn.working("One.")
+        turn.step("one", note, turn.text, "one").now()
+        if turn.attempt == 1:
+            yield turn.working("Between.")
+            turn.sleep(3600).now()
+        turn.step("two", note, turn.text, "two").now()
+        yield turn.complete("Done.")
+
+
+class Napper(Journey):
+    """`PATH SECONDS`: sleeps between two traces in the file, and leaves one whenever it begins."""
+
+    name = "Napper"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Sleep."""
+        path, seconds = turn.text.split()
+        note(path, "began")
+        yield turn.working("Good night.")
+        await turn.sleep(float(seconds))
+        note(path, "woke")
+
+
+class Careful(Journey):
+    """`PATH`: does something in the world, and must not do it twice."""
+
+    name = "Careful"
+    after_crash = "fail"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Act, and wait for the end."""
+        note(turn.text, "acted")
+        yield turn.working("I have acted.")
+        await asyncio.Event().wait()
+
+
 def note(path: str, word: str) -> None:
     """Add a line with the word and the moment."""
     with Path(path).open("a", encoding="utf-8") as file:

@@ -1,0 +1,29 @@
+"""Steps: what an agent has done within one turn, so that it is not done again after a crash."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+from a2a_tasks.models.task import Task
+
+
+class Step(models.Model):
+    """The result of one step of the turn that answers one message."""
+
+    pk = models.CompositePrimaryKey("task_id", "input_number", "name")
+    # No constraint in the database, as for events: the statement that inserts a step holds the task row.
+    task = models.ForeignKey(
+        Task, on_delete=models.CASCADE, related_name="steps", db_index=False, db_constraint=False
+    )
+    #: Number of the event with the message the turn answers.
+    input_number = models.IntegerField()
+    name = models.CharField(max_length=200)
+    #: What the step returned, as JSON.
+    result = models.TextField()
+    #: The run that took the step.
+    run = models.BigIntegerField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.name
