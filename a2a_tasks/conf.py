@@ -73,6 +73,14 @@ class HostSettings:
     KEEPALIVE_SECONDS: float = 15.0
     #: Seconds a process gets to drain at SIGTERM.
     DRAIN_SECONDS: float = 5.0
+    #: Days for which a task is kept after its end; 0 = for ever.
+    RETENTION_DAYS: float = 0.0
+    #: Days for which the event log of a task is kept after its end; 0 = as long as the task.
+    EVENT_RETENTION_DAYS: float = 0.0
+    #: Most rows that retention removes in one transaction.
+    PURGE_BATCH: int = 500
+    #: Seconds the hourly purge works at the most; an hour later it goes on.
+    PURGE_SECONDS: float = 300.0
     #: Largest request body, in bytes.
     MAX_BODY_BYTES: int = 4 * 1024 * 1024
     #: Deepest nesting of a JSON body.

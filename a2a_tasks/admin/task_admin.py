@@ -24,6 +24,7 @@ from a2a_tasks.admin.shown import duration, moment
 from a2a_tasks.models import Context, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import log
 
 __all__ = ["TaskAdmin"]
 
@@ -148,6 +149,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         window = timeline.Window.at(request.GET.get("from", ""), task.last_event)
         return {
             "window": window,
+            "begins": log.beginning(task.pk) or 1,
             "entries": list(timeline.folded(timeline.entries(task.pk, window))),
             "artifacts": timeline.artifacts(task.pk),
             "runs": timeline.runs(task.pk),

@@ -12,7 +12,7 @@ from a2a_tasks.bindings.http import Headers, Request, Send
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.errors import A2AError, InternalError
-from a2a_tasks.protocol.sse import KEEP_ALIVE, error_frame, frame
+from a2a_tasks.protocol.sse import KEEP_ALIVE, error_frame, frame, removed
 from a2a_tasks.streaming.stream import EventStream
 
 __all__ = ["Envelope", "send_stream"]
@@ -34,6 +34,11 @@ class Envelope:
     error: Callable[[A2AError], bytes]
 
 
+def _gap(stream: EventStream) -> Headers:
+    """Says before which number there are no events any more, to a client that asked for such."""
+    return [(b"a2a-events-removed-before", b"%d" % stream.removed)] if stream.removed else []
+
+
 class EventStreamConsumer(LastingHttpConsumer):
     """One client's stream."""
 
@@ -43,10 +48,14 @@ class EventStreamConsumer(LastingHttpConsumer):
     extra_headers: Headers
 
     async def respond(self) -> None:
-        await self.send_headers(status=200, headers=[*STREAM_HEADERS, *self.extra_headers])
+        headers = [*STREAM_HEADERS, *self.extra_headers, *_gap(self.stream)]
+        await self.send_headers(status=200, headers=headers)
         try:
             await self._send_first()
             async for events in self.stream.batches(float(conf.KEEPALIVE_SECONDS)):
+                if events is None:
+                    await self._send_first()
+                    continue
                 frames = [
                     self._frame(e.number, self.stream.encoded(self.dialect, e)) for e in events
                 ]
@@ -64,6 +73,8 @@ class EventStreamConsumer(LastingHttpConsumer):
         """The first bytes leave at once, also for a client that resumes and has nothing to get yet."""
         items = self.stream.begun(self.dialect)
         frames = [self._frame(self.stream.number, item) for item in items]
+        if self.stream.removed:
+            frames.insert(0, removed(self.stream.removed))
         await self.send_body(b"".join(frames) or KEEP_ALIVE, more_body=True)
 
     def _frame(self, number: int, item: bytes) -> bytes:

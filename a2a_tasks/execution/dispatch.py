@@ -10,6 +10,7 @@ from django.conf import settings
 
 from a2a_tasks import lifetime
 from a2a_tasks.conf import conf
+from a2a_tasks.execution.housekeeping import Housekeeper
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.store.records import Assignment, Hold
 
@@ -37,6 +38,7 @@ def _runner() -> Runner:
         found.start()
         lifetime.on_drain(found.stop_claiming)
         lifetime.on_stop(functools.partial(_drain, found))
+        lifetime.on_stop(Housekeeper().close)
     return found
 
 

@@ -28,7 +28,7 @@ from a2a_tasks.store.hop import hop
 from a2a_tasks.store.records import Accepted, NewTask, TaskExists
 from a2a_tasks.store.reply import reply
 from a2a_tasks.store.tasks import reveal
-from a2a_tasks.streaming.follow import Follower
+from a2a_tasks.streaming.follow import EventsRemoved, Follower
 
 __all__ = ["Conversation", "converse"]
 
@@ -45,6 +45,8 @@ class Conversation:
         #: Is it settled that the client gets a task?
         self._is_task = self._decided = is_task
         self._pauses = pauses
+        #: What the events heard are folded onto.
+        self._view = accepted.view
         self.heard: list[Recorded] = []
 
     async def close(self) -> None:
@@ -54,7 +56,7 @@ class Conversation:
     @property
     def task(self) -> Task:
         """The task after everything heard so far."""
-        return fold(self.accepted.view, self.heard)
+        return fold(self._view, self.heard)
 
     async def first(self) -> Task | Raw:
         """The task as it was accepted, or the direct Message of an agent that answers with one.
@@ -63,7 +65,7 @@ class Conversation:
         """
         if self._decided:
             return self.accepted.view
-        self.heard += await self.follower.next(float(conf.FIRST_WORD_SECONDS))
+        await self._hear(float(conf.FIRST_WORD_SECONDS))
         self._decided = True
         if self.heard and self.heard[0].kind is EventKind.MESSAGE:
             return Raw(self.heard[0].body.encode())
@@ -83,8 +85,15 @@ class Conversation:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + float(conf.MAX_BLOCK_SECONDS)
         while not self.follower.done and (left := deadline - loop.time()) > 0:
-            self.heard += await self.follower.next(left)
+            await self._hear(left)
         return self.task
+
+    async def _hear(self, seconds: float) -> None:
+        """Take in what comes next; where events are gone already, the task as it is. Raises TaskNotFound."""
+        try:
+            self.heard += await self.follower.next(seconds)
+        except EventsRemoved:
+            self._view, self.heard = (await self.follower.restart()).view, []
 
 
 async def converse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["KEEP_ALIVE", "EventId", "error_frame", "frame", "read_event_id"]
+__all__ = ["KEEP_ALIVE", "EventId", "error_frame", "frame", "read_event_id", "removed"]
 
 _EVENT_ID = re.compile(r"(\d{1,9})(?:-([0-9a-f]{1,32}))?", re.ASCII)
 
@@ -31,6 +31,11 @@ def frame(number: int, data: bytes, mark: str = "") -> bytes:
     if mark:
         return b"id: %d-%b\ndata: %b\n\n" % (number, mark.encode(), data)
     return b"id: %d\ndata: %b\n\n" % (number, data)
+
+
+def removed(before: int) -> bytes:
+    """The comment that tells a client of events it will not get."""
+    return b": events before %d were removed\n\n" % before
 
 
 def error_frame(data: bytes, *, named: bool) -> bytes:

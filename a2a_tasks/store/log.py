@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Collection
 
 from django.db import connection
+from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from a2a_tasks.models import Artifact, Event, Message, Task
@@ -16,7 +17,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.append import fold_artifact
 from a2a_tasks.store.sql import fetch
 
-__all__ = ["change_state", "last_numbers", "locked", "now", "read_after", "record"]
+__all__ = ["beginning", "change_state", "last_numbers", "locked", "now", "read_after", "record"]
 
 #: Read at once; a follower further behind comes again.
 SLICE = 1000
@@ -36,7 +37,10 @@ def now() -> datetime.datetime:
 
 
 def read_after(task: int, number: int, limit: int = SLICE) -> list[Recorded]:
-    """Events of a task after a number, oldest first, at most `limit`."""
+    """Events of a task after a number, oldest first, at most `limit`.
+
+    If the first is not the next one, those between were removed (see `beginning`).
+    """
     if connection.vendor == "postgresql":
         rows = fetch(READ_AFTER, [task, number, limit])
     else:
@@ -58,6 +62,16 @@ def read_after(task: int, number: int, limit: int = SLICE) -> list[Recorded]:
 def last_numbers(tasks: Collection[int]) -> dict[int, int]:
     """The newest event's number of each task: what followers poll for, one query for all of them."""
     return dict(Task.objects.filter(pk__in=tasks).values_list("pk", "last_event"))
+
+
+def beginning(task: int) -> int | None:
+    """The number with which the log begins, since retention removes its oldest events; None if the task is gone.
+
+    Its first row tells: nothing else has to agree with it. Of an empty log it is the number that would come next.
+    """
+    first = Event.objects.filter(task=OuterRef("pk")).order_by("number").values("number")[:1]
+    rows = Task.objects.filter(pk=task).values_list(Subquery(first), "last_event")
+    return next((last + 1 if number is None else number for number, last in rows), None)
 
 
 def locked(**which: object) -> Task | None:

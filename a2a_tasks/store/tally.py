@@ -7,16 +7,19 @@ that every transaction of its time has ended, and no older row waits to become a
 from __future__ import annotations
 
 import datetime
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
 
-from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db import connection, transaction
+from django.db.models import F, Max, QuerySet
 from django.db.models.functions import Now
 
 from a2a_tasks.caller import Scope
 from a2a_tasks.models import Tally, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 
-__all__ = ["total"]
+__all__ = ["forget", "total"]
 
 #: No transaction of the host lives this long.
 SETTLED = datetime.timedelta(minutes=5)
@@ -47,31 +50,49 @@ def _horizon() -> int:
 
 
 def _move(tally: Tally) -> None:
-    """Advance the checkpoint; whoever loses a race leaves it to the winner."""
-    horizon, before = _horizon(), tally.through
-    passed = Task.objects.filter(
-        tenant=tally.tenant,
-        owner=tally.owner,
-        agent=tally.agent,
-        is_task=True,
-        pk__gt=before,
-        pk__lte=horizon,
-    ).count()
-    if not passed:
-        return
-    if tally.pk:
-        Tally.objects.filter(pk=tally.pk, through=before).update(
-            through=horizon, total=tally.total + passed
-        )
-        return
-    try:
-        with transaction.atomic():
-            Tally.objects.create(
-                tenant=tally.tenant,
-                owner=tally.owner,
-                agent=tally.agent,
-                through=horizon,
-                total=passed,
-            )
-    except IntegrityError:
-        pass  # another process made it first
+    """Advance the checkpoint, if it can be."""
+    horizon = _horizon()
+    if _passed(tally, horizon).exists():
+        Tally.objects.get_or_create(**_where_of(tally))
+        _count(tally, horizon)
+
+
+def _passed(tally: Tally, horizon: int) -> QuerySet[Task]:
+    return Task.objects.filter(
+        **_where_of(tally), is_task=True, pk__gt=tally.through, pk__lte=horizon
+    )
+
+
+@transaction.atomic
+def _count(tally: Tally, horizon: int) -> None:
+    """The row is locked before anything is counted, so that who deletes tasks meanwhile waits, and sees it moved."""
+    held = _locked(Tally.objects.filter(**_where_of(tally))).get()
+    total = held.total + _passed(held, horizon).count()
+    Tally.objects.filter(pk=held.pk, through__lt=horizon).update(through=horizon, total=total)
+
+
+def _where_of(row: Tally | Task) -> dict[str, Any]:
+    return {"tenant": row.tenant, "owner": row.owner, "agent": row.agent}
+
+
+def _locked(tallies: QuerySet[Tally]) -> QuerySet[Tally]:
+    return tallies.select_for_update() if connection.vendor == "postgresql" else tallies
+
+
+def forget(tasks: Collection[Task]) -> None:
+    """Take tasks out of the tallies that count them, in the transaction that deletes them and before it does."""
+    counted: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for task in tasks:
+        if task.is_task:
+            counted[tuple(_where_of(task).values())].append(task.pk)
+    # Somewhat more than needed, in one query and in one order for everybody.
+    found = Tally.objects.filter(
+        tenant__in={tenant for tenant, _, _ in counted},
+        owner__in={owner for _, owner, _ in counted},
+        agent__in={agent for _, _, agent in counted},
+    )
+    for tally in _locked(found.order_by("pk")):
+        keys = counted.get(tuple(_where_of(tally).values()), [])
+        passed = sum(key <= tally.through for key in keys)
+        if passed:
+            Tally.objects.filter(pk=tally.pk).update(total=F("total") - passed)

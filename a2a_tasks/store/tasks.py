@@ -27,6 +27,7 @@ from a2a_tasks.store.sql import fetch
 __all__ = [
     "Found",
     "find",
+    "find_by_key",
     "finding",
     "key_of",
     "list_tasks",
@@ -60,6 +61,11 @@ class Found:
     def __init__(self, task: int, last_event: int, view: values.Task) -> None:
         self.task, self.last_event, self.view = task, last_event, view
         self.state = view.status.state
+
+
+def find_by_key(task: int) -> Found | None:
+    """The task with this primary key, for those who follow it already; None if it is gone."""
+    return _still(Task.objects.filter(pk=task).select_related("context"))
 
 
 #: What a task is looked up by: its scope and its public id.

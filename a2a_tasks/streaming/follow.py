@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from a2a_tasks.protocol.lifecycle import Recorded
-from a2a_tasks.streaming.hub import Feed, hub
+from a2a_tasks.protocol.errors import TaskNotFound
+from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
+from a2a_tasks.store.hop import hop
+from a2a_tasks.store.tasks import Found, find_by_key
+from a2a_tasks.streaming.hub import EventsRemoved, Feed, hub
 
-__all__ = ["Follower"]
+__all__ = ["EventsRemoved", "Follower"]
 
 
 class Follower:
@@ -50,7 +53,10 @@ class Follower:
             await hub().release(feed)
 
     async def next(self, seconds: float | None = None) -> list[Recorded]:
-        """Events after those given before; none if `seconds` brought nothing, or after the end."""
+        """Events after those given before; none if `seconds` brought nothing, or after the end.
+
+        Raises EventsRemoved if retention was quicker: then `restart`.
+        """
         feed = self.feed
         if self.done or feed is None:
             return []
@@ -58,6 +64,14 @@ class Follower:
             if not await feed.changed(seconds):
                 return []
         return self._up_to_the_end(events)
+
+    async def restart(self) -> Found:
+        """Go on from the task as it is, which is returned, instead of from events that are gone. Raises TaskNotFound."""
+        found = await hop(find_by_key, self.feed.task) if self.feed else None
+        if found is None:
+            raise TaskNotFound
+        self.number, self.done = found.last_event, found.state in TERMINAL
+        return found
 
     def _up_to_the_end(self, events: list[Recorded]) -> list[Recorded]:
         for index, event in enumerate(events):

@@ -2,7 +2,8 @@
 
 A Feed keeps the newest events of one followed task. Committed events of this process come in directly; for those of
 others a hint says how far the log goes and the feed reads it. A follower keeps a number, not a queue: whoever falls
-behind the feed's memory reads the log from its number. Every feed also polls, so lost hints only cost time.
+behind the feed's memory reads the log from its number. Every feed also polls, so lost hints only cost time. Where the
+log has a gap, since retention removed events, a follower is told (`EventsRemoved`), never given what comes after it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,17 @@ from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.store import log
 from a2a_tasks.store.hop import hop
 
-__all__ = ["Feed", "Hub", "hub"]
+__all__ = ["EventsRemoved", "Feed", "Hub", "hub"]
 
 logger = logging.getLogger(__name__)
+
+
+class EventsRemoved(Exception):
+    """Events a follower has not seen were removed by retention: all before number `before`."""
+
+    def __init__(self, before: int) -> None:
+        super().__init__(f"events before {before} were removed")
+        self.before = before
 
 
 def _settle(waiter: asyncio.Future[bool], result: bool) -> None:
@@ -40,6 +49,8 @@ class Feed:
         self.followers = self.subscribed = 0
         #: Events up to here are in `tail` or older than it; nothing newer was seen.
         self.end = known
+        #: The task itself was removed: nothing will come.
+        self.gone = False
         self._tail: deque[Recorded] = deque()
         self._most = int(conf.FEED_EVENTS)
         self._reading = asyncio.Lock()
@@ -77,26 +88,65 @@ class Feed:
             if alarm is not None:
                 alarm.cancel()
 
-    async def catch_up(self) -> None:
-        """Read what the log has beyond what is known; calls during a read share the next one."""
+    async def catch_up(self, last: int = 0) -> None:
+        """Read what the log has beyond what is known; calls during a read share the next one.
+
+        `last`: so far the log is known to go. If it does not come so far, its events were removed.
+        """
         self._asked = True
         async with self._reading:
             while self._asked:
                 self._asked = False
                 while events := await hop(log.read_after, self.task, self.end):
+                    self._skip_to(events[0].number)
                     self.push(events)
                     if len(events) < log.SLICE:
                         break
+            if self.end < last:
+                await self._find_the_beginning()
+
+    async def _find_the_beginning(self) -> None:
+        begins = await hop(log.beginning, self.task)
+        if begins is None:
+            self.lose()
+        else:
+            self._skip_to(begins)
+
+    def _skip_to(self, number: int) -> None:
+        """The log goes on with this number: what is missing between, no follower will get from here."""
+        if number <= self.end + 1:
+            return
+        self._tail.clear()
+        self._frames.clear()
+        self.end = number - 1
+        self._wake()
+
+    def lose(self) -> None:
+        """The task was removed: let those who wait know."""
+        self.gone = True
+        self._wake()
 
     async def after(self, number: int) -> list[Recorded]:
-        """Events after a number, from memory or, for one far behind, from the log; may be none."""
+        """Events after a number, from memory or, for one far behind, from the log; may be none.
+
+        Raises EventsRemoved if the next one is not there any more.
+        """
         if number >= self.end:
+            if self.gone:
+                raise EventsRemoved(self.end + 1)
             return []
         first = self.end - len(self._tail) + 1
         if number + 1 < first:
-            return await hop(log.read_after, self.task, number)
+            return await self._read(number)
         newest_first = itertools.islice(reversed(self._tail), self.end - number)
         return list(newest_first)[::-1]
+
+    async def _read(self, number: int) -> list[Recorded]:
+        """Events after a number that is known not to be the last."""
+        events = await hop(log.read_after, self.task, number)
+        if not events or events[0].number != number + 1:
+            raise EventsRemoved(events[0].number if events else self.end + 1)
+        return events
 
     def encoded(self, dialect: Dialect, subject: Subject, event: Recorded, *, final: bool) -> bytes:
         """The event as a dialect says it, encoded once for all who follow."""
@@ -133,16 +183,16 @@ class Hub:
             return
         feed.push(list(hint.events))
         if feed.end < hint.last:
-            self._spawn(feed)
+            self._spawn(feed, hint.last)
 
-    def _spawn(self, feed: Feed) -> None:
-        task = asyncio.create_task(self._catch_up(feed))
+    def _spawn(self, feed: Feed, last: int = 0) -> None:
+        task = asyncio.create_task(self._catch_up(feed, last))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _catch_up(self, feed: Feed) -> None:
+    async def _catch_up(self, feed: Feed, last: int = 0) -> None:
         try:
-            await feed.catch_up()
+            await feed.catch_up(last)
         except Exception as fault:  # noqa: BLE001 - the poll tries again
             logger.warning("task %s could not be read: %r", feed.task, fault.__cause__ or fault)
 
@@ -151,15 +201,18 @@ class Hub:
             await asyncio.sleep(conf.POLL_SECONDS)
             if not self._feeds:
                 continue
+            followed = list(self._feeds.values())
             try:
-                numbers = await hop(log.last_numbers, list(self._feeds))
+                numbers = await hop(log.last_numbers, [feed.task for feed in followed])
             except Exception as fault:  # noqa: BLE001 - whatever it is, the next look is taken
                 logger.warning("no look at followed tasks: %r", fault.__cause__ or fault)
                 continue
-            for task, last in numbers.items():
-                feed = self._feeds.get(task)
-                if feed is not None and feed.end < last:
-                    self._spawn(feed)
+            for feed in followed:
+                last = numbers.get(feed.task)
+                if last is None:
+                    feed.lose()
+                elif feed.end < last:
+                    self._spawn(feed, last)
 
     async def open(self, task: int, *, known: int, fresh: bool = False) -> Feed:
         """The feed of a task, for one more follower, beginning after event `known`. Release it in the end.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from a2a_tasks.protocol.dialects import Dialect, Subject
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
 from a2a_tasks.protocol.values import Raw, Task
-from a2a_tasks.streaming.follow import Follower
+from a2a_tasks.streaming.follow import EventsRemoved, Follower
 
 __all__ = ["EventStream"]
 
@@ -25,11 +25,14 @@ class EventStream:
         number: int,
         follower: Follower,
         heard: list[Recorded] | None = None,
+        removed: int = 0,
     ) -> None:
         self.subject = subject
         #: The Task (or the one direct Message) to begin with; None when a client resumes after an event.
         self.first, self.number = first, number
         self.follower = follower
+        #: If not 0, the client asked for events that are gone: those before this number. It gets the Task instead.
+        self.removed = removed
         self._heard = heard or []
 
     async def close(self) -> None:
@@ -54,17 +57,34 @@ class EventStream:
             return dialect.event(self.subject, event, final=final)
         return feed.encoded(dialect, self.subject, event, final=final)
 
-    async def batches(self, idle_seconds: float) -> AsyncIterator[list[Recorded]]:
-        """Events to be shown, in order, to the end of the stream; an empty list after a quiet while."""
+    async def batches(self, idle_seconds: float) -> AsyncIterator[list[Recorded] | None]:
+        """Events to be shown, in order, to the end of the stream; an empty list after a quiet while.
+
+        None: events that should have come next were removed, and the stream has to begin again (`begun`, `removed`).
+        """
         if isinstance(self.first, Raw):
             return
         if self._heard:
             yield self._shown(self._heard)
         while not self.follower.done:
-            events = await self.follower.next(idle_seconds)
+            try:
+                events = await self.follower.next(idle_seconds)
+            except EventsRemoved as gap:
+                await self._begin_again(gap)
+                yield None
+                continue
             shown = self._shown(events)
             if shown or not events:
                 yield shown
+
+    async def _begin_again(self, gap: EventsRemoved) -> None:
+        found = await self.follower.restart()
+        self.first, self.number, self.removed, self._heard = (
+            found.view,
+            found.last_event,
+            gap.before,
+            [],
+        )
 
     @staticmethod
     def _shown(events: list[Recorded]) -> list[Recorded]:

@@ -172,6 +172,14 @@ class TestTheTaskPage:
         assert "book-the-room" in body
         assert "attic" in body
 
+    def test_says_where_the_log_begins(self, admin_client: Client) -> None:
+        task = make_task(state=TaskState.COMPLETED)
+        assert "were removed" not in admin_client.get(page_of(task)).text
+        Event.objects.filter(task=task, number=1).delete()
+        assert "Events before 2 were removed." in admin_client.get(page_of(task)).text
+        Event.objects.filter(task=task).delete()
+        assert "Events before 3 were removed." in admin_client.get(page_of(task)).text
+
     def test_links_to_the_task_this_one_began_anew_after(self, admin_client: Client) -> None:
         ended = make_task("an-uuid", state=TaskState.COMPLETED)
         task = make_task("the-task", dialect="v01")

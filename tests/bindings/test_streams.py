@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
 from a2a_tasks import wakeups
+from a2a_tasks.models import Event as Row
+from a2a_tasks.models import Task as Task_
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded, fold
 from a2a_tasks.protocol.values import Raw, Task, TaskState, TaskStatus
+from a2a_tasks.store import log
 from a2a_tasks.streaming.hub import hub
 from tests.bindings.client import Event, ends
 from tests.bindings.peers import Fault, Peer, message, no_leak, state_of
@@ -386,6 +390,56 @@ class TestResuming:
         id_ = peer.item(events[0])["task"]["id"]
         async with peer.stream(SUBSCRIBE, {"id": id_}, {"last-event-id": "0"}) as stream:
             assert await stream.rest() == events[1:]
+
+
+class TestALogThatVanishesUnderAReader:
+    """Retention may be quicker than a reader far behind (`tests/dialects` has those who come too late)."""
+
+    async def read(
+        self, peer: Peer, monkeypatch: pytest.MonkeyPatch, remove: Callable[[int], Any]
+    ) -> tuple[str, list[Event]]:
+        """The blocks of a resumed stream, where `remove` is called with the task after its first events."""
+        async with peer.stream(SEND, message("chunks 30")) as stream:
+            events = await stream.rest()
+        real = log.read_after
+
+        def read_after(task: int, number: int, limit: int = 7) -> list[Recorded]:
+            if number >= 8:
+                remove(task)
+            return real(task, number, limit)
+
+        monkeypatch.setattr(log, "SLICE", 7)
+        monkeypatch.setattr(log, "read_after", read_after)
+        id_ = peer.item(events[0])["task"]["id"]
+        blocks = []
+        async with peer.stream(SUBSCRIBE, {"id": id_}, {"last-event-id": "1"}) as stream:
+            while (block := await stream.block()) is not None:
+                blocks.append(block)
+        return id_, blocks
+
+    async def test_the_task_follows_and_the_reader_is_told(
+        self, peer: Peer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def remove(task: int) -> None:
+            Row.objects.filter(task_id=task, number__lt=20).delete()
+
+        id_, blocks = await self.read(peer, monkeypatch, remove)
+        *seen, notice, last = [block for block in blocks if block.comment != "keep-alive"]
+        assert [event.id for event in seen] == list(range(2, 2 + len(seen)))
+        assert notice.comment == "events before 20 were removed"
+        assert peer.item(last)["task"] == await peer.call("GetTask", {"id": id_})
+
+    async def test_the_reader_is_told_if_the_task_is_gone_too(
+        self, peer: Peer, monkeypatch: pytest.MonkeyPatch, settings: Settings
+    ) -> None:
+        settings.A2A_POLL_SECONDS = 0.05
+
+        def remove(task: int) -> None:
+            Task_.objects.filter(pk=task).delete()
+
+        _, blocks = await self.read(peer, monkeypatch, remove)
+        assert blocks[-1].name == "error"
+        assert "not found" in json.dumps(blocks[-1].data).lower()
 
 
 class TestAClientThatLeaves:

@@ -94,7 +94,7 @@ class Client:
 async def listened(stream: EventStream) -> list[Recorded]:
     """All events of a stream, to its end."""
     try:
-        return [event async for batch in stream.batches(0.5) for event in batch]
+        return [event async for batch in stream.batches(0.5) for event in batch or ()]
     finally:
         await stream.close()
 

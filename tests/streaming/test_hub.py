@@ -6,19 +6,24 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 from django.db import connections
+from django.utils import timezone
 
 from a2a_tasks import wakeups
+from a2a_tasks.models import Event, Task
 from a2a_tasks.protocol.dialects import Subject
+from a2a_tasks.protocol.errors import TaskNotFound
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.append import append
 from a2a_tasks.store.hop import hop
-from a2a_tasks.streaming.follow import Follower
+from a2a_tasks.store.purge import Limits, purge
+from a2a_tasks.streaming.follow import EventsRemoved, Follower
 from a2a_tasks.streaming.hub import Feed, hub
 from tests.execution.host import hosting
 from tests.execution.waiting import until
@@ -347,3 +352,117 @@ class TestFollower:
             assert all(
                 [event.number for event in got] == [2] for got in await asyncio.gather(*waiting)
             )
+
+
+def forgotten(pen: Pen, before: int) -> None:
+    """Retention, in another process: the events before this number are gone."""
+    Event.objects.filter(task_id=pen.run.task, number__lt=before).delete()
+
+
+class TestWhereEventsWereRemoved:
+    """Nobody gets what comes after a gap as if nothing were missing, and nobody waits for what never comes."""
+
+    async def outcome(self, follower: Follower) -> list[int]:
+        """The numbers a follower gets, and in the end the number before which there are no events."""
+        got: list[int] = []
+        try:
+            async with asyncio.timeout(10):
+                while not follower.done:
+                    got += [event.number for event in await follower.next()]
+        except EventsRemoved as gap:
+            return [*got, -gap.before]
+        return got
+
+    @pytest.mark.parametrize("before", [3, 5, 23])
+    async def test_one_who_begins_before_the_gap_is_told(self, pen: Pen, before: int) -> None:
+        await hop(speak, pen)
+        await hop(forgotten, pen, before)
+        async with follow(pen, after=1) as follower:
+            assert await self.outcome(follower) == [-before]
+            found = await follower.restart()
+            assert follower.done
+        assert found.last_event == 22
+        assert found.state is TaskState.COMPLETED
+
+    async def test_one_who_begins_after_it_gets_the_rest(self, pen: Pen) -> None:
+        await hop(speak, pen, 3)
+        await hop(forgotten, pen, 4)
+        async with follow(pen, after=3) as follower:
+            assert await self.outcome(follower) == [4, 5]
+
+    async def test_one_far_behind_is_told_in_the_middle(
+        self, pen: Pen, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.A2A_FEED_EVENTS = 5
+        monkeypatch.setattr(log.read_after, "__defaults__", (7,))
+        monkeypatch.setattr(log, "SLICE", 7)
+        await hop(speak, pen, 30)
+        async with follow(pen, after=1) as follower:
+            assert [event.number for event in await follower.next(10)][-1] == 8
+            await hop(forgotten, pen, 12)
+            assert await self.outcome(follower) == [-12]
+
+    async def test_one_who_is_up_to_date_reads_on_from_memory(self, pen: Pen) -> None:
+        async with follow(pen) as follower:
+            await hop(speak, pen, 3)
+            await until(lambda: feed_of(follower).end == 5)
+            await hop(forgotten, pen, 6)
+            assert await self.outcome(follower) == [2, 3, 4, 5]
+
+    async def test_a_hint_of_events_that_are_gone_wakes_who_waits(
+        self, pen: Pen, settings: Any
+    ) -> None:
+        settings.A2A_POLL_SECONDS = 60.0
+        async with follow(pen) as follower:
+            waiting = asyncio.ensure_future(self.outcome(follower))
+            await hop(silently, pen)
+            await hop(forgotten, pen, 6)
+            hub()._hear(wakeups.Committed(pen.run.task, 5))
+            assert await waiting == [-6]
+
+    async def test_a_slice_after_a_gap_is_read_only_once(
+        self, pen: Pen, monkeypatch: pytest.MonkeyPatch, reads: list[tuple[int, int]]
+    ) -> None:
+        monkeypatch.setattr(log, "SLICE", 3)
+        async with follow(pen) as follower:
+            await hop(silently, pen, 2)
+            await hop(forgotten, pen, 3)
+            reads.clear()
+            await feed_of(follower).catch_up(4)
+            assert len(reads) <= 2
+            assert await self.outcome(follower) == [-3]
+
+    async def test_the_poll_tells_who_waits_for_a_task_that_is_gone(
+        self, pen: Pen, settings: Any
+    ) -> None:
+        settings.A2A_POLL_SECONDS = 0.05
+        async with follow(pen) as follower:
+            waiting = asyncio.ensure_future(self.outcome(follower))
+            await until(lambda: hub()._feeds)
+            await hop(Task.objects.filter(pk=pen.run.task).delete)
+            assert await waiting == [-2]
+            with pytest.raises(TaskNotFound):
+                await follower.restart()
+
+    async def test_a_purge_while_many_read_leaves_no_gap_untold(
+        self, pen: Pen, settings: Any
+    ) -> None:
+        settings.A2A_FEED_EVENTS = 4
+        settings.A2A_PURGE_BATCH = 3
+        settings.A2A_POLL_SECONDS = 0.05
+        await hop(speak, pen, 60)
+        long_ago = timezone.now() - timedelta(days=40)
+        await hop(Task.objects.filter(pk=pen.run.task).update, status_at=long_ago)
+        await hop(Task.objects.filter(pk=pen.run.task).update, created_at=long_ago)
+
+        async def read(after: int) -> tuple[int, list[int]]:
+            async with follow(pen, after=after) as follower:
+                return after, await self.outcome(follower)
+
+        reading = [asyncio.ensure_future(read(after)) for after in range(0, 60, 4)]
+        await hop(lambda: list(purge(Limits.of(0, 30))))
+        for after, got in await asyncio.gather(*reading):
+            whole = list(range(after + 1, 63))
+            numbers = [number for number in got if number > 0]
+            assert numbers == whole[: len(numbers)], "in order, from the next one on"
+            assert numbers == whole or got[-1] < 0, "or told that some are missing"

@@ -1,0 +1,270 @@
+"""Retention: what ended long ago goes, in small transactions, the oldest first (decision 71).
+
+Two steps, each with its own limit: the *log* of an ended task, and the ended task with everything that is its own. Tasks
+are walked in the order of their ids, which is that in which they began, so that the walk stops at the first one too
+young to have ended before the limit: no index is needed for it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import CASCADE, Count, Exists, OuterRef, QuerySet, Subquery
+from django.utils import timezone
+
+from a2a_tasks.conf import conf
+from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
+from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.store import tally
+
+__all__ = ["Limits", "Removed", "purge", "survey"]
+
+#: Tasks looked at in one read of the walk.
+SLICE = 1000
+#: Rows a task has at the least: itself, message, event, run. So many tasks fit into a batch at most.
+SMALLEST = 4
+
+# The tasks that have events, in order, by one step into the primary key each.
+LOGGED = """
+with recursive logged(task_id) as (
+  select min(task_id) from a2a_tasks_event where task_id > %s
+  union all
+  select (select min(e.task_id) from a2a_tasks_event e where e.task_id > logged.task_id)
+  from logged where task_id is not null
+)
+select task_id from logged where task_id is not null limit %s
+"""
+
+
+class Limits(NamedTuple):
+    """What ended before these moments goes; None = nothing does."""
+
+    tasks: datetime.datetime | None = None
+    events: datetime.datetime | None = None
+
+    @classmethod
+    def of(cls, days: float, event_days: float) -> Limits:
+        """So many days before now; 0 = never."""
+        return cls(_before(days), _before(event_days))
+
+    @classmethod
+    def configured(cls) -> Limits:
+        """Those of the settings."""
+        return cls.of(float(conf.RETENTION_DAYS), float(conf.EVENT_RETENTION_DAYS))
+
+
+def _before(days: float) -> datetime.datetime | None:
+    if not days:
+        return None
+    try:
+        return timezone.now() - datetime.timedelta(days=days)
+    except OverflowError:  # longer than there have been days
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What a batch has removed: whole tasks, contexts left without any, and rows of all kinds."""
+
+    tasks: int = 0
+    contexts: int = 0
+    rows: int = 0
+
+    def __add__(self, other: Removed) -> Removed:
+        return Removed(
+            self.tasks + other.tasks, self.contexts + other.contexts, self.rows + other.rows
+        )
+
+
+#: Takes tasks that ended before the moment, at most so many rows of them, and says which it left for the next call.
+_Remove = Callable[[list[int], datetime.datetime, int], tuple[Removed, list[int]]]
+
+
+def purge(limits: Limits) -> Iterator[Removed]:
+    """Remove what is beyond the limits: one transaction of at most A2A_PURGE_BATCH rows a step.
+
+    Stop iterating at any time. What another purge holds at that moment is left to it. A task's messages, artifacts and
+    runs go together with it, so one that has more of them than a batch holds is a batch of its own.
+    """
+    yield from _sweep(limits, _remove_tasks, _remove_log)
+
+
+def survey(limits: Limits) -> Removed:
+    """Count what `purge` would remove now, but for contexts."""
+
+    def log(keys: list[int], limit: datetime.datetime, _: int) -> tuple[Removed, list[int]]:
+        going = _going(keys, limit)
+        if limits.tasks is not None:  # older ones go as a whole, and were counted so
+            going = going.filter(status_at__gte=limits.tasks)
+        return Removed(rows=sum(map(_logged, going))), []
+
+    return sum(_sweep(limits, _count_tasks, log), Removed())
+
+
+def _sweep(limits: Limits, tasks: _Remove, log: _Remove) -> Iterator[Removed]:
+    if limits.tasks is not None:
+        yield from _walk(_all, limits.tasks, tasks)
+    if limits.events is not None and (limits.tasks is None or limits.events > limits.tasks):
+        yield from _walk(_with_events, limits.events, log)
+
+
+# --- the walk -----------------------------------------------------------------------------------
+
+
+def _walk(
+    following: Callable[[int], list[int]], limit: datetime.datetime, remove: _Remove
+) -> Iterator[Removed]:
+    cursor, young = 0, False
+    while not young and (keys := following(cursor)):
+        cursor = keys[-1]
+        left, young = _ended(keys, limit)
+        while left:
+            removed, left = remove(left, limit, max(1, int(conf.PURGE_BATCH)))
+            yield removed
+
+
+def _all(after: int) -> list[int]:
+    """The tasks that began next."""
+    keys = Task.objects.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)
+    return list(keys[:SLICE])
+
+
+def _with_events(after: int) -> list[int]:
+    """The same, without those whose log is gone already, however many they are."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOGGED, [after, SLICE])
+        return [key for (key,) in cursor.fetchall()]
+
+
+def _ended(keys: list[int], limit: datetime.datetime) -> tuple[list[int], bool]:
+    """Those of these tasks that ended before the limit, and whether the last one began after it."""
+    rows = Task.objects.filter(pk__in=keys).order_by("pk")
+    found = list(rows.values_list("pk", "state", "status_at", "created_at"))
+    young = bool(found) and found[-1][3] >= limit
+    return [key for key, state, at, _ in found if state in TERMINAL and at < limit], young
+
+
+# --- one batch ----------------------------------------------------------------------------------
+
+
+def _going(keys: list[int], limit: datetime.datetime) -> QuerySet[Task]:
+    """Those of these tasks that may go, each with the number its log begins with as `first`.
+
+    An ended task never begins again and gets no further run, so what is found here stays so.
+    """
+    busy = Run.objects.filter(task=OuterRef("pk"), status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
+    first = Event.objects.filter(task=OuterRef("pk")).order_by("number").values("number")[:1]
+    return (
+        Task.objects.filter(pk__in=keys, state__in=sorted(TERMINAL), status_at__lt=limit)
+        .exclude(Exists(busy))
+        .annotate(first=Subquery(first))
+        .only("pk", "tenant", "owner", "agent", "context_id", "is_task", "last_event")
+        .order_by("pk")
+    )
+
+
+def _held(keys: list[int], limit: datetime.datetime) -> list[Task]:
+    """The same, locked, without those another transaction holds at this moment."""
+    tasks = _going(keys, limit)
+    if connection.vendor == "postgresql":
+        tasks = tasks.select_for_update(of=("self",), skip_locked=True)
+    return list(tasks)
+
+
+def _logged(task: Task) -> int:
+    """How many events the log of a task that was read by `_held` still has."""
+    first: int | None = task.first  # type: ignore[attr-defined]  # annotated
+    return 0 if first is None else task.last_event - first + 1
+
+
+def _cut(task: Task, most: int) -> int:
+    """Remove the oldest events of a task, at most so many: what is left of its log has no gap."""
+    end = task.last_event - _logged(task) + 1 + most
+    return Event.objects.filter(task_id=task.pk, number__lt=end).delete()[0]
+
+
+@transaction.atomic
+def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[Removed, list[int]]:
+    """Remove events of these tasks, and nothing else of them."""
+    rows = 0
+    for task in _held(keys[:room], limit):
+        if Artifact.objects.filter(task=task, body="").exists():
+            continue  # it is nowhere but in the log
+        rows += _cut(task, room - rows)
+        if rows >= room:
+            return Removed(rows=rows), [key for key in keys if key >= task.pk]
+    return Removed(rows=rows), keys[room:]
+
+
+@transaction.atomic
+def _remove_tasks(
+    keys: list[int], limit: datetime.datetime, room: int
+) -> tuple[Removed, list[int]]:
+    """Remove the first of these tasks, as many as fit; the log of one that is too large goes before it, in pieces."""
+    most = max(1, room // SMALLEST)
+    tasks = _held(keys[:most], limit)
+    sizes = _sizes([task.pk for task in tasks])
+    whole: list[Task] = []
+    rows = 0
+    for task in tasks:
+        left = [key for key in keys if key >= task.pk]
+        size = 1 + _logged(task) + sizes.get(task.pk, 0)
+        if size > room and _logged(task) and not whole:
+            return Removed(rows=_cut(task, room)), left
+        if whole and rows + size > room:
+            return _delete(whole, limit), left
+        whole.append(task)
+        rows += size
+    return _delete(whole, limit), keys[most:]
+
+
+def _sizes(keys: list[int]) -> Counter[int]:
+    """How many rows each task has beside itself and its events, in whatever app they are."""
+    sizes: Counter[int] = Counter()
+    for relation in Task._meta.related_objects:  # noqa: SLF001 - Django's documented interface
+        if relation.on_delete is CASCADE and relation.related_model is not Event:
+            name = relation.field.attname
+            rows = relation.related_model._default_manager.filter(**{f"{name}__in": keys})  # noqa: SLF001
+            sizes.update(dict(rows.order_by().values_list(name).annotate(n=Count("*"))))
+    return sizes
+
+
+def _delete(tasks: list[Task], limit: datetime.datetime) -> Removed:
+    """Delete locked tasks with all that is theirs, and the contexts that are left without any."""
+    if not tasks:
+        return Removed()
+    keys = [task.pk for task in tasks]
+    contexts = _lock_contexts({task.context_id for task in tasks})
+    tally.forget(tasks)
+    rows, _ = Task.objects.filter(pk__in=keys).only("pk").delete()
+    used = Task.objects.filter(context=OuterRef("pk"))
+    empty = Context.objects.filter(pk__in=contexts, updated_at__lt=limit).exclude(Exists(used))
+    gone, _ = empty.delete()
+    return Removed(tasks=len(tasks), contexts=gone, rows=rows + gone)
+
+
+def _lock_contexts(keys: set[int]) -> list[int]:
+    """Lock contexts, in the order in which accepting locks them: two orders would be a deadlock.
+
+    Before a task is deleted, since whoever accepts holds contexts while it waits for what is deleted. And waiting, not
+    skipping: of two purges that empty a context together, the second has to see it.
+    """
+    contexts = Context.objects.filter(pk__in=keys)
+    contexts = contexts.order_by("public_id", "agent", "owner", "tenant")
+    if connection.vendor == "postgresql":
+        contexts = contexts.select_for_update()
+    return list(contexts.values_list("pk", flat=True))
+
+
+# --- counting -----------------------------------------------------------------------------------
+
+
+def _count_tasks(keys: list[int], limit: datetime.datetime, _: int) -> tuple[Removed, list[int]]:
+    tasks = _going(keys, limit)
+    rows = sum(1 + _logged(task) for task in tasks) + _sizes([t.pk for t in tasks]).total()
+    return Removed(tasks=len(tasks), rows=rows), []

@@ -1,0 +1,97 @@
+"""The hourly purge: who does it, for how long, and that it ends when it is told to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings as project
+
+from a2a_tasks.execution import dispatch, housekeeping, jobs
+from a2a_tasks.execution.housekeeping import purge_in_this_thread
+from a2a_tasks.models import Task
+from a2a_tasks.store.hop import hop
+from a2a_tasks.store.purge import Removed
+from tests.execution.host import hosting
+from tests.execution.waiting import until
+from tests.store.test_purge import many
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def month(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks stay for a month, and nobody rests."""
+    settings.A2A_RETENTION_DAYS = 30.0
+    settings.A2A_PURGE_BATCH = 20
+    settings.A2A_RUNS = "local"
+    monkeypatch.setattr(housekeeping, "LONGEST_REST", 0.0)
+
+
+class TestAWorker:
+    def test_does_what_retention_says(self) -> None:
+        many(20)
+        assert purge_in_this_thread(threading.Event()).tasks == 20
+        assert Task.objects.count() == 0
+
+    def test_goes_on_an_hour_later_when_its_time_is_up(self, settings: Any) -> None:
+        settings.A2A_PURGE_SECONDS = 0.0
+        many(20)
+        assert purge_in_this_thread(threading.Event()).tasks == 4
+        assert purge_in_this_thread(threading.Event()).tasks == 4
+
+    def test_ends_with_its_batch_when_the_worker_ends(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stop, done = threading.Event(), []
+
+        def purge(_: object) -> Iterator[Removed]:
+            for _ in range(10):
+                stop.set()
+                done.append(1)
+                yield Removed(tasks=1)
+
+        monkeypatch.setattr(housekeeping, "purge", purge)
+        assert purge_in_this_thread(stop).tasks == 1
+        assert done == [1]
+        assert purge_in_this_thread(stop) == Removed()
+
+    def test_is_called_by_beat_once_an_hour(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        entry = project.CELERY_BEAT_SCHEDULE["purge"]
+        assert entry["task"] == jobs.purge_old_tasks.name
+        assert entry["schedule"] == 3600
+        monkeypatch.setattr(jobs, "_ending", threading.Event())
+        many(8)
+        jobs.purge_old_tasks()
+        assert Task.objects.count() == 0
+        jobs._on_shutting_down()
+        assert jobs._ending.is_set()
+
+
+class TestAProcessThatRunsAgentsItself:
+    async def test_purges_beside_its_runner(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(housekeeping, "FIRST", 0.0)
+        await hop(many, 40, live=10)
+
+        async def purged() -> bool:
+            return await hop(Task.objects.count) == 4
+
+        async with hosting():
+            await dispatch.ensure_started()
+            await until(purged, 20)
+
+    async def test_tries_again_after_a_failure(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(housekeeping, "FIRST", 0.0)
+        monkeypatch.setattr(housekeeping, "EVERY", 0.0)
+        calls: list[int] = []
+
+        def purge(_: object) -> Iterator[Removed]:
+            calls.append(1)
+            raise LookupError("once more")
+
+        monkeypatch.setattr(housekeeping, "purge", purge)
+        async with hosting():
+            await dispatch.ensure_started()
+            await until(lambda: len(calls) > 2, 20)
