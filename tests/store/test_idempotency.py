@@ -197,9 +197,13 @@ class TestRaces:
     def test_batches_in_any_order_do_not_wait_for_each_other(self) -> None:
         keys = [Key(ALICE, f"key/{n}", "f") for n in range(8)]
         for turn in range(5):
+            ways = [keys, keys[::-1]]
             batches = [
-                [keyed(f"t-{turn}-{way}-{key.name[4:]}", key) for key in keys[::way]]
-                for way in (1, -1)
+                [
+                    keyed(f"{turn}-{way}-{key.name}", key, context_id=f"{turn}-{way}")
+                    for key in order
+                ]
+                for way, order in enumerate(ways)
             ]
             results = at_once(*[partial(accept_many, batch) for batch in batches])
             flat = [result for batch in results if isinstance(batch, list) for result in batch]
