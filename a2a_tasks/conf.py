@@ -89,6 +89,8 @@ class HostSettings:
     MAX_PARTS: int = 100
     #: Most webhooks registered for one task.
     MAX_PUSH_CONFIGS: int = 16
+    #: Hours an `Idempotency-Key`, or the id of a message where its agent says so, is known again.
+    IDEMPOTENCY_HOURS: float = 24.0
     #: Fernet keys for secrets at rest, newest first, separated by commas; empty = made from `SECRET_KEY`.
     SECRET_KEYS: str = ""
     #: Events of one task kept in memory by a process for its followers.

@@ -67,6 +67,7 @@ def kinds() -> list[type[errors.A2AError]]:
     return [
         errors.InternalError,
         *errors.RequestError.__subclasses__(),
+        errors.IdempotencyConflict,
         *errors.ProtocolError.__subclasses__(),
     ]
 

@@ -50,6 +50,8 @@ class Agent:
     push_notifications: ClassVar[bool] = False
     #: May `run` answer with a direct Message? The host then waits for its first word before it answers.
     replies_directly: ClassVar[bool] = False
+    #: Is a message sent again, under the same id to the same task or context, the same message?
+    idempotent_message_ids: ClassVar[bool] = False
     #: Does an authenticated caller get a fuller card from `extended_card`?
     has_extended_card: ClassVar[bool] = False
     #: The queue whose workers run this agent.

@@ -1,4 +1,4 @@
-"""What every binding reads off a request before the operation: version, dialect, extensions, caller, resumption."""
+"""What every binding reads off a request before the operation: version, dialect, extensions, caller, and so on."""
 
 from __future__ import annotations
 
@@ -126,6 +126,7 @@ def circumstances(visit: Visit, dialect: Dialect, caller: Caller) -> Circumstanc
         dialect=dialect.code,
         extensions=tuple(active),
         last_event_id=read_event_id(request.header("last-event-id")),
+        idempotency_key=request.headers.get("idempotency-key"),
         base_url=request.base_url,
     )
     return Circumstances(dialect, call, headers)

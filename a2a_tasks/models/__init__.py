@@ -2,8 +2,20 @@
 
 from a2a_tasks.models.context import Context
 from a2a_tasks.models.event import Event
+from a2a_tasks.models.idempotency import Idempotency
 from a2a_tasks.models.run import Run, RunStatus
 from a2a_tasks.models.step import Step
 from a2a_tasks.models.task import Artifact, Message, Tally, Task
 
-__all__ = ["Artifact", "Context", "Event", "Message", "Run", "RunStatus", "Step", "Tally", "Task"]
+__all__ = [
+    "Artifact",
+    "Context",
+    "Event",
+    "Idempotency",
+    "Message",
+    "Run",
+    "RunStatus",
+    "Step",
+    "Tally",
+    "Task",
+]

@@ -25,6 +25,8 @@ class Call:
     extensions: tuple[str, ...] = ()
     #: `Last-Event-ID`: the client has seen the log up to here.
     last_event_id: EventId | None = None
+    #: `Idempotency-Key`, as it came; None = there is none.
+    idempotency_key: str | None = None
     #: Base URL of the host as the client sees it, for cards.
     base_url: str = ""
 

@@ -11,6 +11,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
 from a2a_tasks.operations.call import Call
+from a2a_tasks.operations.repeats import key_of, turnstile
 from a2a_tasks.protocol.errors import (
     ContentTypeNotSupported,
     InvalidParams,
@@ -25,6 +26,7 @@ from a2a_tasks.protocol.values import UNSET, Message, Part, Raw, Task, TaskState
 from a2a_tasks.store import companions, log
 from a2a_tasks.store.accept import accepting
 from a2a_tasks.store.hop import hop
+from a2a_tasks.store.idempotency import Key, KeyTaken, Recalled, recall, remembering
 from a2a_tasks.store.records import Accepted, NewTask, TaskExists
 from a2a_tasks.store.reply import reply
 from a2a_tasks.store.tasks import reveal
@@ -32,15 +34,24 @@ from a2a_tasks.streaming.follow import EventsRemoved, Follower
 
 __all__ = ["Conversation", "converse"]
 
-#: How often beginning and continuing a task of one name may cross each other before the host gives up.
+#: How often requests for one task, or under one key, may cross each other before the host gives up.
 RACES = 50
 
 
 class Conversation:
     """An accepted message, the run that answers it, and a reader of the log from there on."""
 
-    def __init__(self, accepted: Accepted, *, is_task: bool, pauses: frozenset[TaskState]) -> None:
+    def __init__(
+        self,
+        accepted: Accepted,
+        *,
+        is_task: bool,
+        pauses: frozenset[TaskState],
+        recalled: Recalled | None = None,
+    ) -> None:
         self.accepted = accepted
+        #: Set if the message had been accepted before: its answer is joined, from its beginning.
+        self.recalled = recalled
         self.follower: Follower
         #: Is it settled that the client gets a task?
         self._is_task = self._decided = is_task
@@ -80,6 +91,17 @@ class Conversation:
             return True
         return event.state in self._pauses and event.run == self.accepted.run
 
+    async def current(self) -> Task:
+        """The task as it is now; after the message's turn, as it was then."""
+        while events := await self.follower.next(0):
+            self.heard += events
+        return self.task
+
+    async def reach(self, number: int) -> None:
+        """Hear everything up to an event that is in the log, or to the end of the turn."""
+        while self.follower.number < number and not self.follower.done:
+            self.heard += await self.follower.next()
+
     async def settled(self) -> Task:
         """The task once it has ended or waits for the client, or as it is after the longest block."""
         loop = asyncio.get_running_loop()
@@ -101,11 +123,45 @@ async def converse(
 ) -> Conversation:
     """Accept the message, have it run, and follow the log to the end of its turn. Close the conversation.
 
-    `pauses`: the states at which the turn ends although the task goes on. Raises what the request deserves:
-    TaskNotFound, TaskEnded, InvalidParams, ContentTypeNotSupported, PushNotificationNotSupported.
+    One that was accepted before, under the same key, is joined. `pauses`: the states at which the turn ends although
+    the task goes on. Raises what the request deserves: TaskNotFound, TaskEnded, InvalidParams, IdempotencyConflict,
+    ContentTypeNotSupported, PushNotificationNotSupported.
     """
     _check(request, call)
-    accepted = await _accept(request, call)
+    key = key_of(request, call)
+    if key is None:
+        return await _begin(request, call, pauses=pauses)
+    async with turnstile(key):
+        for _ in range(RACES):
+            recalled = await hop(recall, key)
+            if recalled is not None:
+                break
+            with contextlib.suppress(KeyTaken):  # by another process, at this moment
+                return await _begin(request, call, pauses=pauses, key=key)
+        else:
+            raise Overloaded
+    return await _join(recalled, pauses=pauses)
+
+
+async def _join(recalled: Recalled, *, pauses: frozenset[TaskState]) -> Conversation:
+    accepted = recalled.accepted
+    conversation = Conversation(
+        accepted, is_task=recalled.is_task, pauses=pauses, recalled=recalled
+    )
+    conversation.follower = await Follower.open(
+        accepted.task, after=accepted.number, until=conversation.ends, over=recalled.over
+    )
+    return conversation
+
+
+async def _begin(
+    request: SendMessageRequest,
+    call: Call,
+    *,
+    pauses: frozenset[TaskState],
+    key: Key | None = None,
+) -> Conversation:
+    accepted = await _accept(request, call, key)
     run = accepted.assignment
     is_task = bool(request.message.task_id) or _makes_task(request, call)
     conversation = Conversation(accepted, is_task=is_task, pauses=pauses)
@@ -151,35 +207,37 @@ def _makes_task(request: SendMessageRequest, call: Call) -> bool:
     return request.wants_task or not call.agent.replies_directly
 
 
-async def _accept(request: SendMessageRequest, call: Call) -> Accepted:
+async def _accept(request: SendMessageRequest, call: Call, key: Key | None) -> Accepted:
     asked = request.message
     if request.named:
-        return await _accept_named(request, call)
+        return await _accept_named(request, call, key)
     if asked.task_id and "\x00" in asked.task_id:
         raise TaskNotFound(taskId=asked.task_id)
     task_id = asked.task_id or str(uuid.uuid4())
     context_id = asked.context_id or ("" if asked.task_id else str(uuid.uuid4()))
-    new = _new(request, call, task_id, context_id)
+    new = _new(request, call, task_id, context_id, key)
     if asked.task_id:
         return await hop(reply, new)
     return await accepting(new)
 
 
-async def _accept_named(request: SendMessageRequest, call: Call) -> Accepted:
+async def _accept_named(request: SendMessageRequest, call: Call, key: Key | None) -> Accepted:
     """A message for the task of a name the client chose: continued if there is one, begun if not."""
     context_id = request.message.context_id
     for _ in range(RACES):
         with contextlib.suppress(TaskNotFound):
-            return await hop(reply, _new(request, call, request.named, context_id or ""))
+            return await hop(reply, _new(request, call, request.named, context_id or "", key))
         with contextlib.suppress(TaskExists):  # somebody else began it at this moment
-            return await accepting(
-                _new(request, call, request.named, context_id or str(uuid.uuid4()))
-            )
+            begun_in = context_id or str(uuid.uuid4())
+            return await accepting(_new(request, call, request.named, begun_in, key))
     raise Overloaded
 
 
-def _new(request: SendMessageRequest, call: Call, task_id: str, context_id: str) -> NewTask:
+def _new(
+    request: SendMessageRequest, call: Call, task_id: str, context_id: str, key: Key | None
+) -> NewTask:
     stored: Message = replace(request.message, task_id=task_id, context_id=context_id or None)
+    beside = companions.of(request, task_id, call.dialect)
     return NewTask(
         scope=call.scope(request.tenant),
         id=task_id,
@@ -192,6 +250,7 @@ def _new(request: SendMessageRequest, call: Call, task_id: str, context_id: str)
         request=run_request(request, call.caller, call.extensions),
         is_task=_makes_task(request, call),
         reopens=request.reopens,
-        companions=companions.of(request, task_id, call.dialect),
+        companions=(*beside, remembering(key)) if key else beside,
+        lock=key.name if key else "",
         hold=dispatch.hold(call.agent.queue),
     )

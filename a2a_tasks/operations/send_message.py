@@ -19,7 +19,10 @@ async def send_message(request: SendMessageRequest, call: Call) -> Task | Raw:
         first = await conversation.first()
         if isinstance(first, Raw):
             return first
-        task = conversation.task if request.return_immediately else await conversation.settled()
+        if not request.return_immediately:
+            task = await conversation.settled()
+        else:
+            task = await conversation.current() if conversation.recalled else conversation.task
         return trimmed(task, request.history_length)
     finally:
         await conversation.close()

@@ -6,6 +6,7 @@
         InvalidRequest        -32600  400   not a request envelope
         MethodNotFound        -32601  404
         InvalidParams         -32602  400   names each bad field
+          IdempotencyConflict -32602  422   another request under a key that was used
         Unauthenticated       -32000  401
         Forbidden             -32000  403
         MethodNotAllowed      -32600  405
@@ -152,6 +153,20 @@ class InvalidParams(RequestError):
 
 class ContextMismatch(InvalidParams):
     """The message names a context that is not its task's (A2A 1.0 §3.4.3)."""
+
+
+class IdempotencyConflict(InvalidParams):
+    """A request other than the one its `Idempotency-Key` (or message id) was used for before."""
+
+    http_status, reason = 422, "IDEMPOTENCY_CONFLICT"
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or "The key was used before, for a different request")
+
+    @property
+    def details(self) -> list[dict[str, object]]:
+        """A google.rpc.ErrorInfo: the reason sets it apart from other invalid parameters."""
+        return [self.info]
 
 
 class ProtocolError(A2AError):

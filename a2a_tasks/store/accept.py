@@ -127,7 +127,8 @@ def _insert(news: Sequence[NewTask]) -> list[tuple[int, int]]:
         return insert(news)
     with transaction.atomic():
         keys = insert(news)
-        for new, (task, _) in zip(news, keys, strict=True):
+        pairs = zip(news, keys, strict=True)
+        for new, (task, _) in sorted(pairs, key=lambda pair: pair[0].lock):
             new.accompany(task)
     return keys
 

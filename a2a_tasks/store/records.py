@@ -69,6 +69,8 @@ class NewTask:
     reopens: frozenset[str] = frozenset()
     #: What other apps keep beside the task, written in the same transaction.
     companions: tuple[Companion, ...] = ()
+    #: What its companions lock that another batch may want too: a batch takes these in order.
+    lock: str = ""
 
     def accompany(self, task: int) -> None:
         """Write what belongs beside the task with this primary key; call it inside the accepting transaction."""

@@ -47,6 +47,8 @@ OTHERS = {
     "Overloaded": (-32000, 503, "UNAVAILABLE"),
     "InternalError": (-32603, 500, "INTERNAL"),
 }
+#: This host's own: known by their reason, also to JSON-RPC.
+HOSTS = {"IdempotencyConflict": (-32602, 422, "INVALID_ARGUMENT")}
 #: Errors with the face of another, which a dialect calls something else.
 FINER = {
     "ContextMismatch": "InvalidParams",
@@ -125,10 +127,26 @@ class TestAnErrorOfTheEnvelope:
         assert all(detail["@type"] == ERROR_INFO for detail in body.get("details", []))
 
 
+@pytest.mark.parametrize("name", HOSTS)
+class TestAnErrorOfThisHost:
+    def test_has_the_codes_of_the_table(self, name: str) -> None:
+        error = made(name)
+        assert (error.code, error.http_status, error.grpc_status) == HOSTS[name]
+        assert not isinstance(error, ProtocolError)
+
+    @pytest.mark.parametrize("code", DIALECTS)
+    def test_tells_its_reason_in_every_dialect(self, name: str, code: str) -> None:
+        error = made(name)
+        assert DIALECTS[code].error(error)["code"] == error.code
+        assert error.reason in str(DIALECTS[code].error(error)["data"])
+        assert error.reason in DIALECTS[code].rest.refusal(error).body.decode()
+        assert DIALECTS[code].rest.refusal(error).status == error.http_status
+
+
 class TestTheTree:
     def test_has_no_class_besides_these(self) -> None:
         here = {cls.__name__ for cls in descendants(A2AError) if cls.__module__ == errors.__name__}
-        assert here == {*NINE, *OTHERS, *FINER, "RequestError", "ProtocolError"}
+        assert here == {*NINE, *OTHERS, *HOSTS, *FINER, "RequestError", "ProtocolError"}
 
     @pytest.mark.parametrize(("finer", "name"), FINER.items())
     def test_gives_the_finer_ones_the_face_of_theirs(self, finer: str, name: str) -> None:
@@ -143,7 +161,7 @@ class TestTheTree:
 
     def test_is_drawn_in_the_docstring(self) -> None:
         assert errors.__doc__ is not None
-        for name, (code, http, *_) in {**NINE, **OTHERS}.items():
+        for name, (code, http, *_) in {**NINE, **OTHERS, **HOSTS}.items():
             line = next(line for line in errors.__doc__.splitlines() if f" {name} " in line)
             assert str(code) in line
             assert str(http) in line

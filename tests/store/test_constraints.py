@@ -10,9 +10,11 @@ from django.apps import apps
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
-from a2a_tasks.models import Artifact, Context, Event, Message, Run, Tally, Task
+from a2a_tasks.models import Artifact, Context, Event, Idempotency, Message, Run, Tally, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from tests.store.world import accepted, held
+from a2a_tasks.store.accept import accept
+from a2a_tasks.store.idempotency import Key, remembering
+from tests.store.world import ALICE, accepted, held, new
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +44,11 @@ def second_tally() -> object:
     return Tally.objects.create(agent="demo")
 
 
+def second_key() -> object:
+    accept(new(companions=(remembering(Key(ALICE, "key/1", "f")),)))
+    return copied(Idempotency.objects.get())()
+
+
 def held_after_the_end(state: str) -> Callable[[], object]:
     return lambda: Task.objects.filter(pk=held().task).update(state=state)
 
@@ -61,6 +68,7 @@ CASES: dict[str, list[Callable[[], object]]] = {
     "context_id_is_unique_per_owner": [second_context],
     "task_id_is_unique_per_owner": [second_task],
     "one_tally_per_scope": [second_tally],
+    "idempotency_key_is_unique_per_owner": [second_key],
     "an_ended_task_is_held_by_no_run": [held_after_the_end(state) for state in sorted(TERMINAL)],
     "one_run_of_a_task_at_a_time": [two_at_a_time],
     "a_running_run_has_token_and_lease": [

@@ -155,6 +155,8 @@ class Draft(PushResources, Kinds):
         about: Tree = dict(fault.metadata) if isinstance(fault, ProtocolError) else {}
         if isinstance(fault, errors.VersionNotSupported):
             about = {"supportedVersions": fault.metadata["supportedVersions"].split(",")}
+        if isinstance(fault, errors.IdempotencyConflict):
+            about = {"reason": fault.reason}
         if fault.message != self.face(fault)[1]:
             about["detail"] = fault.message
         return about or None

@@ -231,6 +231,8 @@ class TreeDialect(Dialect):
         bad = violations(fault)
         if bad:
             return {"errors": bad}
+        if isinstance(fault, errors.IdempotencyConflict):
+            return {"reason": fault.reason, "detail": fault.message}
         return None if fault.message == self.face(fault)[1] else {"detail": fault.message}
 
     def error(self, fault: A2AError) -> Mapping[str, Any]:
