@@ -21,6 +21,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import tally
+from a2a_tasks.store.idempotency import forget_idempotency
 
 __all__ = ["Limits", "Removed", "purge", "survey"]
 
@@ -46,6 +47,8 @@ class Limits(NamedTuple):
 
     tasks: datetime.datetime | None = None
     events: datetime.datetime | None = None
+    #: Idempotency keys that came before it.
+    keys: datetime.datetime | None = None
 
     @classmethod
     def of(cls, days: float, event_days: float) -> Limits:
@@ -55,7 +58,8 @@ class Limits(NamedTuple):
     @classmethod
     def configured(cls) -> Limits:
         """Those of the settings."""
-        return cls.of(float(conf.RETENTION_DAYS), float(conf.EVENT_RETENTION_DAYS))
+        limits = cls.of(float(conf.RETENTION_DAYS), float(conf.EVENT_RETENTION_DAYS))
+        return limits._replace(keys=_before(float(conf.IDEMPOTENCY_HOURS) / 24))
 
 
 def _before(days: float) -> datetime.datetime | None:
@@ -92,6 +96,8 @@ def purge(limits: Limits) -> Iterator[Removed]:
     runs go together with it, so one that has more of them than a batch holds is a batch of its own.
     """
     yield from _sweep(limits, _remove_tasks, _remove_log)
+    while limits.keys and (gone := forget_idempotency(limits.keys, max(1, int(conf.PURGE_BATCH)))):
+        yield Removed(rows=gone)
 
 
 def survey(limits: Limits) -> Removed:

@@ -14,7 +14,17 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from a2a_push.models import PushConfig
-from a2a_tasks.models import Artifact, Context, Event, Message, Run, RunStatus, Tally, Task
+from a2a_tasks.models import (
+    Artifact,
+    Context,
+    Event,
+    Idempotency,
+    Message,
+    Run,
+    RunStatus,
+    Tally,
+    Task,
+)
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import log, purge, tally
@@ -475,3 +485,19 @@ class TestTheCommand:
     def test_refuses_what_are_no_days(self, days: str) -> None:
         with pytest.raises(CommandError):
             said(f"--older-than={days}")
+
+
+class TestKeys:
+    def test_are_forgotten_with_the_hours_in_portions(self, settings: Settings) -> None:
+        settings.A2A_IDEMPOTENCY_HOURS = 24.0
+        settings.A2A_PURGE_BATCH = 2
+        task = ended(days=1)
+        for n in range(5):
+            key = Idempotency.objects.create(
+                owner=ALICE.owner, agent="demo", name=f"key/{n}", task_id=task, number=1, run=1
+            )
+            if n:
+                then = timezone.now() - timedelta(hours=25)
+                Idempotency.objects.filter(pk=key.pk).update(created_at=then)
+        assert [removed.rows for removed in purge.purge(Limits.configured())] == [2, 2]
+        assert [key.name for key in Idempotency.objects.all()] == ["key/0"]
