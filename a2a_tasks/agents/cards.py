@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_tasks.agents.agent import Agent
+from a2a_tasks.agents.host_extensions import declared
 from a2a_tasks.agents.skill import Extension, Skill
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
@@ -80,7 +81,7 @@ def card_of(agent: Agent, base_url: str) -> dict[str, Any]:
         "capabilities": {
             "streaming": agent.streaming,
             "pushNotifications": agent.push_notifications,
-            **_filled(extensions=[_extension(extension) for extension in agent.extensions]),
+            **_filled(extensions=[_extension(extension) for extension in declared(agent)]),
             "extendedAgentCard": agent.has_extended_card,
         },
         "defaultInputModes": list(agent.default_input_modes),

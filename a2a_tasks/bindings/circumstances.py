@@ -12,6 +12,7 @@ from django.dispatch import receiver
 
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.cards import url_of
+from a2a_tasks.agents.host_extensions import declared
 from a2a_tasks.bindings.http import Headers, Request
 from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
@@ -112,7 +113,7 @@ def circumstances(visit: Visit, dialect: Dialect, caller: Caller) -> Circumstanc
     required = agent.extensions if dialect.manners.enforces_extensions else ()
     active = activate(
         requested(request.header(name) for name in EXTENSIONS),
-        [extension.uri for extension in agent.extensions],
+        [extension.uri for extension in declared(agent)],
         [extension.uri for extension in required if extension.required],
     )
     headers: Headers = [VARY]

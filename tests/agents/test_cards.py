@@ -7,6 +7,7 @@ from typing import Any
 
 from a2a_tasks.agents import Agent, Extension, Provider, Skill
 from a2a_tasks.agents.cards import card_of, url_of
+from a2a_tasks.agents.host_extensions import IDEMPOTENT_SENDS, RESUMABLE_STREAMS
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.mounts import DETECTING, MOUNTS
@@ -71,6 +72,10 @@ class TestACard:
                 "required": True,
             },
             {"uri": "urn:b"},
+            *(
+                {"uri": extension.uri, "description": extension.description}
+                for extension in (RESUMABLE_STREAMS, IDEMPOTENT_SENDS)
+            ),
         ]
         assert [sorted(skill) for skill in card["skills"]] == [
             ["description", "examples", "id", "inputModes", "name", "tags"],

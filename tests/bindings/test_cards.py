@@ -248,11 +248,24 @@ class TestACard:
     ) -> None:
         settings.A2A_DISABLED_AGENTS = ""
         card = (await client.get(f"/agents/strict{CARD}")).json
-        (extension,) = card["capabilities"]["extensions"]
+        extension, *hosts = card["capabilities"]["extensions"]
         assert extension["uri"] == "urn:a2a:tck:required-extension"
         assert extension["required"] is True
+        assert not any(other.get("required") for other in hosts)
         bare = (await client.get(f"/agents/bare{CARD}")).json
         assert bare["capabilities"]["streaming"] is False
+
+    async def test_declares_what_the_host_adds_to_the_protocol(
+        self, client: Client, settings: Settings
+    ) -> None:
+        settings.A2A_DISABLED_AGENTS = ""
+        for slug, declares in (
+            ("demo", ["resumable-streams", "idempotent-sends"]),
+            ("bare", ["idempotent-sends"]),
+        ):
+            card = (await client.get(f"/agents/{slug}{CARD}")).json
+            found = [extension["uri"] for extension in card["capabilities"]["extensions"]]
+            assert found == [f"urn:a2a-host:extensions:{name}:1" for name in declares]
 
     async def test_is_there_for_every_agent_that_is_on(self, client: Client) -> None:
         for agent in registry.agents():
@@ -340,3 +353,12 @@ class TestHead:
     async def test_of_a_version_nobody_speaks_has_no_body_either(self, client: Client) -> None:
         head = await client.ask("HEAD", CARD, headers={"a2a-version": "9.9"})
         assert (head.status, head.body) == (400, b"")
+
+
+async def test_an_extension_of_the_host_that_is_asked_for_is_in_force(
+    client: Client, host: None, transactional_db: None
+) -> None:
+    """R-085."""
+    uri = "urn:a2a-host:extensions:idempotent-sends:1"
+    asked = {"a2a-extensions": f"urn:unknown, {uri}"}
+    assert (await client.get("/agents/demo/tasks", asked)).header("a2a-extensions") == uri
