@@ -19,7 +19,8 @@ from examples.demo.agents import Demo
 from tests.bindings.client import Client, Response
 from tests.dialects.clients import BY_NAME
 
-pytestmark = pytest.mark.django_db(transaction=True)
+#: What a request is taken for does not depend on where its task is kept: once is enough.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("sqlite")]
 
 #: One mount by all its addresses.
 BASES = ("/agents/demo", "/agents/demo/", "/agents/demo/a2a", "/agents/demo/a2a/")

@@ -25,7 +25,8 @@ from tests.journeys.hosts import Host, host
 from tests.journeys.sdk import BINDINGS, Official, last_state, said, word
 from tests.journeys.waiting import PATIENCE
 
-pytestmark = pytest.mark.timeout(600)  # the first run makes environments
+#: Once, as in production. The first run makes environments.
+pytestmark = [pytest.mark.timeout(600), pytest.mark.backend("stack")]
 
 AGENT = "/agents/demo"
 CARD, OLD_CARD = "/.well-known/agent-card.json", "/.well-known/agent.json"
