@@ -38,7 +38,7 @@ FORMS: Mapping[str, tuple[Callable[[Mapping[str, Any], str], Mapping[str, Any]],
     "legacy": (cards.legacy, DETECTING),
 }
 #: A2A-Version, and what A2A_CARD_DEFAULT may be, to the form.
-VERSIONS = {"1.0": "v10", "0.3": "v03", "0.2": "v02", "0.1": "v01", "0.0": "v00"}
+VERSIONS = {dialect.version: code for code, dialect in DIALECTS.items() if dialect.version}
 DEFAULTS = {"hybrid": "hybrid", "1.0": "v10", "0.3": "v03"}
 
 

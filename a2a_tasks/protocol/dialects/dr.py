@@ -13,14 +13,12 @@ from a2a_tasks.protocol.dialects.dialect import Dialect, Manners, Refusal
 from a2a_tasks.protocol.dialects.kinds import Kinds
 from a2a_tasks.protocol.dialects.listing import words_listing
 from a2a_tasks.protocol.dialects.reading import (
-    ROLES,
-    WORD_ROLES,
-    enum_key,
+    any_role,
     message_or_request,
     push_config,
     wrapped_part,
 )
-from a2a_tasks.protocol.dialects.resources import PushResources, task_of
+from a2a_tasks.protocol.dialects.resources import COMMON_ROUTES, PushResources, task_of
 from a2a_tasks.protocol.dialects.trees import Tree, violations, wrapped
 from a2a_tasks.protocol.dialects.v10 import CODES_1_0_0
 from a2a_tasks.protocol.errors import A2AError, ProtocolError
@@ -60,33 +58,8 @@ class Draft(PushResources, Kinds):
         "GetExtendedAgentCard": "GetExtendedAgentCard",
     }
     routes = (
-        Route(("POST",), "v1/message:send", "SendMessage"),
-        Route(("POST",), "v1/message:stream", "SendStreamingMessage"),
-        Route(("POST", "GET"), "v1/tasks/list", "ListTasks"),
-        Route(("GET",), "v1/tasks/{id}", "GetTask"),
-        Route(("GET",), "v1/tasks", "ListTasks"),
-        Route(("POST",), "v1/tasks/{id}:cancel", "CancelTask"),
-        Route(("POST", "GET"), "v1/tasks/{id}:subscribe", "SubscribeToTask"),
-        Route(
-            ("POST",),
-            "v1/tasks/{taskId}/pushNotificationConfigs",
-            "CreateTaskPushNotificationConfig",
-        ),
-        Route(
-            ("GET",),
-            "v1/tasks/{taskId}/pushNotificationConfigs",
-            "ListTaskPushNotificationConfigs",
-        ),
-        Route(
-            ("GET",),
-            "v1/tasks/{taskId}/pushNotificationConfigs/{configId}",
-            "GetTaskPushNotificationConfig",
-        ),
-        Route(
-            ("DELETE",),
-            "v1/tasks/{taskId}/pushNotificationConfigs/{configId}",
-            "DeleteTaskPushNotificationConfig",
-        ),
+        Route(("POST", "GET"), "v1/tasks/list", "ListTasks"),  # before `{id}`, which it would fit
+        *COMMON_ROUTES,
         Route(("GET",), "v1/extendedAgentCard", "GetExtendedAgentCard"),
     )
     a2a_json = True
@@ -104,11 +77,7 @@ class Draft(PushResources, Kinds):
         return wrapped_part(fields, "media_type")
 
     def read_role(self, fields: Fields) -> Role:
-        said = enum_key(fields.value("role"))
-        found = WORD_ROLES.get(said) or ROLES.get(said)
-        if found is None:
-            fields.bad("role", "must be user or agent")
-        return found or Role.USER
+        return any_role(fields, "must be user or agent")
 
     def message_of(self, fields: Fields) -> Fields | None:
         return message_or_request(fields)

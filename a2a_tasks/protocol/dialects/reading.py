@@ -16,6 +16,7 @@ __all__ = [
     "LONGEST_ID",
     "ROLES",
     "WORD_ROLES",
+    "any_role",
     "base64_text",
     "enum_key",
     "identifier",
@@ -65,6 +66,15 @@ ENUM_STATES: Mapping[object, TaskState | None] = {
 def enum_key(value: object) -> object:
     """The value if it can be the name or number of an enum member, else None."""
     return value if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def any_role(fields: Fields, expected: str) -> Role:
+    """Who speaks, by the word, the name or the number; `expected` is said of anything else."""
+    said = enum_key(fields.value("role"))
+    found = ROLES.get(said) or WORD_ROLES.get(said)
+    if found is None:
+        fields.bad("role", expected)
+    return found or Role.USER
 
 
 def identifier(fields: Fields, name: str, *, required: bool = False) -> str | None:

@@ -19,10 +19,25 @@ from a2a_tasks.protocol.requests import (
     GetPushConfigRequest,
     ListPushConfigsRequest,
 )
-from a2a_tasks.protocol.rest import Match
+from a2a_tasks.protocol.rest import Match, Route
 from a2a_tasks.protocol.values import PushConfig, PushConfigPage, replace
 
-__all__ = ["PushResources", "task_of"]
+__all__ = ["COMMON_ROUTES", "PushResources", "task_of"]
+
+_CONFIGS = "v1/tasks/{taskId}/pushNotificationConfigs"
+#: What 0.3 and the draft have below `/v1` under the same verbs and paths.
+COMMON_ROUTES = (
+    Route(("POST",), "v1/message:send", "SendMessage"),
+    Route(("POST",), "v1/message:stream", "SendStreamingMessage"),
+    Route(("GET",), "v1/tasks/{id}", "GetTask"),
+    Route(("GET",), "v1/tasks", "ListTasks"),
+    Route(("POST",), "v1/tasks/{id}:cancel", "CancelTask"),
+    Route(("POST", "GET"), "v1/tasks/{id}:subscribe", "SubscribeToTask"),
+    Route(("POST",), _CONFIGS, "CreateTaskPushNotificationConfig"),
+    Route(("GET",), _CONFIGS, "ListTaskPushNotificationConfigs"),
+    Route(("GET",), f"{_CONFIGS}/{{configId}}", "GetTaskPushNotificationConfig"),
+    Route(("DELETE",), f"{_CONFIGS}/{{configId}}", "DeleteTaskPushNotificationConfig"),
+)
 
 #: Ids stand in names with `/` and `%` percent-encoded.
 _TASK = re.compile(r"tasks/([^/]+)")

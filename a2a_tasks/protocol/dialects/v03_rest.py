@@ -12,16 +12,14 @@ from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.dialects.kinds import Kinds
 from a2a_tasks.protocol.dialects.listing import words_listing
 from a2a_tasks.protocol.dialects.reading import (
-    ROLES,
-    WORD_ROLES,
-    enum_key,
+    any_role,
     message_or_request,
     parts,
     push_config,
     tagged_part,
     wrapped_part,
 )
-from a2a_tasks.protocol.dialects.resources import PushResources
+from a2a_tasks.protocol.dialects.resources import COMMON_ROUTES, PushResources
 from a2a_tasks.protocol.dialects.trees import Tree, wrapped
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.requests import ListTasksRequest, Request
@@ -39,26 +37,7 @@ from a2a_tasks.protocol.values import (
 __all__ = ["ROUTES", "V03Rest"]
 
 ROUTES: tuple[Route, ...] = (
-    Route(("POST",), "v1/message:send", "SendMessage"),
-    Route(("POST",), "v1/message:stream", "SendStreamingMessage"),
-    Route(("GET",), "v1/tasks/{id}", "GetTask"),
-    Route(("GET",), "v1/tasks", "ListTasks"),
-    Route(("POST",), "v1/tasks/{id}:cancel", "CancelTask"),
-    Route(("POST", "GET"), "v1/tasks/{id}:subscribe", "SubscribeToTask"),
-    Route(
-        ("POST",), "v1/tasks/{taskId}/pushNotificationConfigs", "CreateTaskPushNotificationConfig"
-    ),
-    Route(("GET",), "v1/tasks/{taskId}/pushNotificationConfigs", "ListTaskPushNotificationConfigs"),
-    Route(
-        ("GET",),
-        "v1/tasks/{taskId}/pushNotificationConfigs/{configId}",
-        "GetTaskPushNotificationConfig",
-    ),
-    Route(
-        ("DELETE",),
-        "v1/tasks/{taskId}/pushNotificationConfigs/{configId}",
-        "DeleteTaskPushNotificationConfig",
-    ),
+    *COMMON_ROUTES,
     Route(("GET",), "v1/card", "GetExtendedAgentCard"),
     Route(("GET",), "v1/agent/authenticatedExtendedCard", "GetExtendedAgentCard"),
 )
@@ -91,11 +70,7 @@ class V03Rest(PushResources, Kinds):
         return wrapped_part(fields, "mime_type", doubled=self.switches.double_base64_v03)
 
     def read_role(self, fields: Fields) -> Role:
-        said = enum_key(fields.value("role"))
-        found = ROLES.get(said) or WORD_ROLES.get(said)
-        if found is None:
-            fields.bad("role", "must be ROLE_USER or ROLE_AGENT")
-        return found or Role.USER
+        return any_role(fields, "must be ROLE_USER or ROLE_AGENT")
 
     def read_parts(self, fields: Fields) -> tuple[Part, ...]:
         return parts(
