@@ -4,28 +4,39 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest
+# A file of tests stays in one process; each process has a database of its own. ARGS="-n 0" for a debugger.
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 3 --dist loadfile
 
 export HOST PORT
 unexport DJANGO_SETTINGS_MODULE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run stack test test-fast test-stack check lint types layers migrations fmt bench clean
+.PHONY: help setup run stack restart test test-fast test-stack faults-quick faults webhooks check lint types layers migrations fmt bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
 
 setup: .venv/.test ## Create .venv with everything for running, testing and checking
 run: .venv/.run ## Start the host on SQLite at HOST:PORT (default 127.0.0.1:8000); no other server needed
 	@PYTHONUNBUFFERED=1 $(BIN)/python manage.py up
-stack: .venv/.run ## Start web, worker and beat against DATABASE_URL, REDIS_URL and CELERY_BROKER_URL
+stack: .venv/.run ## Start web, worker, pusher and beat against DATABASE_URL, REDIS_URL and CELERY_BROKER_URL
 	@PYTHONUNBUFFERED=1 $(BIN)/python manage.py stack
+restart: .venv/.run ## Replace the processes of the running stack one by one, by the code as it is now
+	@$(BIN)/python manage.py stack --restart
 
 test: test-fast test-stack ## Run every test: on SQLite, then on PostgreSQL + Redis + a Celery worker
 test-fast: .venv/.test ## Run the tests on SQLite in one process; ARGS go to pytest
 	@echo "== tests on SQLite, in one process" && TEST_BACKEND=sqlite $(PYTEST) $(ARGS)
 test-stack: .venv/.test ## Run the tests on PostgreSQL + Redis + Celery; servers are found or started
 	@echo "== tests on PostgreSQL, Redis and a Celery worker" && TEST_BACKEND=stack $(PYTEST) $(ARGS)
+
+faults-quick: .venv/.test ## Hurt a host in a few ways, in a minute; it is part of `make test`
+	@echo "== the fault lab, quick tier" && TEST_BACKEND=stack $(PYTEST) -n 0 tests/faultlab/test_faults_quick.py $(ARGS)
+faults: .venv/.test ## The fault campaign: hours of kills, freezes and outages; writes docs/reliability-report.md
+	@$(BIN)/python -m tests.faultlab all $(ARGS)
+
+webhooks: .venv/.test ## The webhooks' campaign: bad receivers, volume, kills; writes docs/webhooks-report.md
+	@$(BIN)/python -m tests.push.farm all $(ARGS)
 
 check: lint types layers migrations ## Everything CI asks for besides the tests
 lint: .venv/.test ## Style and common mistakes (ruff)

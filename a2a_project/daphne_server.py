@@ -9,6 +9,7 @@ daphne's habits are replaced here and why; each has a contract test in tests/ser
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from functools import partial
@@ -53,9 +54,11 @@ def serve(
 ) -> NoReturn:
     """Serve until a signal, drain, and end the process with code 0. OSError when it cannot listen."""
     serving = serving or Serving()
-    sock = lifecycle.listen(host, port)
+    sock = lifecycle.socket_for(host, port, serving)
     server = DrainingServer(
-        lifecycle.behind_proxies(application, serving.trusted_proxies), sock, serving
+        lifecycle.behind_proxies(lifecycle.answering(application), serving.trusted_proxies),
+        sock,
+        serving,
     )
     server.run()
     lifecycle.leave()
@@ -101,10 +104,21 @@ class Channel(HTTPChannel):
         """False once the connection was handed to a WebSocket, which this channel hears nothing more of."""
         return self.transport is not None and self.transport.protocol is self
 
-    def close_when_idle(self) -> None:
-        """Close now if no request is open, else after the one that is. What is buffered is sent first."""
+    @property
+    def idle(self) -> bool:
+        """Is no request under way?"""
+        return self.speaks_http and not self.requests
+
+    def _unread(self) -> bool:
+        transport: Any = self.transport  # zope's interfaces mean nothing to mypy
+        return transport is not None and lifecycle.unread(transport.socket)
+
+    async def close_when_idle(self) -> None:
+        """Close now if no request is open, nor on its way to us, else after it. What is buffered is sent first."""
+        while self.idle and self._unread():  # noqa: ASYNC110 - it is the kernel's
+            await asyncio.sleep(lifecycle.LOOK_SECONDS)
         self.persistent = 0
-        if self.speaks_http and not self.requests:
+        if self.idle:
             self.loseConnection()  # type: ignore[no-untyped-call]
 
 
@@ -128,9 +142,15 @@ class Factory(HTTPFactory):  # type: ignore[misc]  # daphne is untyped
             self._emptied.set()
 
     async def emptied(self) -> None:
-        """Close idle connections and return when none is left."""
+        """Give clients a moment for what they are sending, close idle connections, return when none is left."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(lifecycle.LINGER_SECONDS):
+                await self._none_left()
         for channel in list(self.channels):
-            channel.close_when_idle()
+            await channel.close_when_idle()
+        await self._none_left()
+
+    async def _none_left(self) -> None:
         while any(channel.speaks_http for channel in self.channels):
             self._emptied.clear()
             await self._emptied.wait()

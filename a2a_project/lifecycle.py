@@ -10,44 +10,57 @@ Order of an end, the same on both servers (docs/decisions/0020):
 from __future__ import annotations
 
 import asyncio
-import atexit
+import contextlib
 import logging
-import os
+import select
 import signal
-import socket
-import sys
-import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from a2a_tasks import lifetime
+from a2a_tasks.access.credentials import PEER
+from a2a_tasks.process import BACKLOG, address_of, exit_by, inherited, leave, leave_now, listen
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterable
 
 __all__ = [
+    "BACKLOG",
     "Serving",
     "address_of",
+    "answering",
     "behind_proxies",
     "end",
     "exit_by",
     "leave",
     "listen",
     "on_signals",
+    "socket_for",
+    "unread",
 ]
 
 logger = logging.getLogger(__name__)
 
 ASGIApplication = Any  # django-stubs, channels and uvicorn each have their own type for it
 
-#: Connections the kernel holds until they are accepted. daphne's 50 made 1,000 connects take 16 s instead of 2.
-BACKLOG = 2048
+#: Seconds for which connections stay open at the end though no request is under way on them. A client may be sending
+#: its next one at this moment; it is answered, and told that the connection closes, instead of finding it closed.
+LINGER_SECONDS = 1.0
+#: Seconds between looks whether what was sent has been read.
+LOOK_SECONDS = 0.05
 #: Seconds that cancelled requests get to clean up.
 CLOSE_SECONDS = 0.5
 #: Seconds that stop callbacks get beyond what is left of the drain.
 STOP_SECONDS = 1.0
 #: Seconds after the drain at which the process is gone whatever still runs in it: threads cannot be cancelled.
 GRACE_SECONDS = 1.8
+#: What a request gets that the process cannot answer any more.
+TURNED_AWAY = {
+    "type": "http.response.start",
+    "status": 503,
+    "headers": [(b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close")],
+}
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -63,22 +76,38 @@ class Serving:
     trusted_proxies: tuple[str, ...] = ()
     #: Called with host and port once connections are accepted (port 0 has become a real one).
     on_listening: Callable[[str, int], None] | None = None
+    #: A listening socket inherited from whoever started the process; host and port are not used then.
+    descriptor: int | None = None
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Bind and listen; OSError names the reason (in use, not ours, no such address). Port 0 picks a free one."""
-    family, _, _, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE, proto=socket.IPPROTO_TCP
-    )[0]
-    sock = socket.create_server(address[:2], family=family, backlog=BACKLOG)
-    sock.setblocking(False)  # Twisted accepts until it would block
-    return sock
+def socket_for(host: str, port: int, serving: Serving) -> socket.socket:
+    """The socket to accept on: the one inherited, or one of our own. OSError when it cannot be had."""
+    if serving.descriptor is not None:
+        return inherited(serving.descriptor)
+    return listen(host, port)
 
 
-def address_of(sock: socket.socket) -> tuple[str, int]:
-    """The host and port a socket listens on."""
-    host, port = sock.getsockname()[:2]
-    return host, port
+def unread(sock: socket.socket) -> bool:
+    """Has the client sent what was not read yet? Closing then would be a reset for it instead of an answer."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def answering(application: ASGIApplication) -> ASGIApplication:
+    """Have a request that outlasts the drain answered with 503, if nothing of its answer was sent, before it is cut."""
+
+    async def answered(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await application(scope, receive, send)
+        except asyncio.CancelledError:
+            if lifetime.draining() and scope["type"] == "http":
+                with contextlib.suppress(Exception):  # its answer has begun
+                    await send(TURNED_AWAY)
+                    await send({"type": "http.response.body"})
+            raise
+
+    return answered
 
 
 def behind_proxies(application: ASGIApplication, trusted: Iterable[str]) -> ASGIApplication:
@@ -91,7 +120,14 @@ def behind_proxies(application: ASGIApplication, trusted: Iterable[str]) -> ASGI
         return application
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware  # noqa: PLC0415 - only when asked for
 
-    return ProxyHeadersMiddleware(application, trusted_hosts=hosts)
+    behind = ProxyHeadersMiddleware(application, trusted_hosts=hosts)
+
+    async def remembering(scope: Any, receive: Any, send: Any) -> None:
+        # A certificate is believed from the proxy, not from whom it speaks for.
+        scope[PEER] = scope.get("client")
+        await behind(scope, receive, send)
+
+    return remembering
 
 
 def on_signals(loop: asyncio.AbstractEventLoop, first: Callable[[], None]) -> None:
@@ -101,23 +137,12 @@ def on_signals(loop: asyncio.AbstractEventLoop, first: Callable[[], None]) -> No
     def handle(signum: int) -> None:
         nonlocal told
         if told:
-            _leave(128 + signum)
+            leave_now(128 + signum)
         told = True
         first()
 
     for signum in SIGNALS:
         loop.add_signal_handler(signum, handle, signum)
-
-
-def exit_by(seconds: float) -> None:
-    """End the process with code 0 after `seconds` from now, even if a thread still runs.
-
-    Python joins its worker threads at exit, and a synchronous agent in one of them may sleep for an hour. Its run
-    is in the database and is taken over by lease, so leaving it is safe; hanging until SIGKILL is not better.
-    """
-    timer = threading.Timer(seconds, _leave_late)
-    timer.daemon = True
-    timer.start()
 
 
 async def end(requests: Iterable[asyncio.Task[Any]]) -> None:
@@ -135,26 +160,3 @@ async def end(requests: Iterable[asyncio.Task[Any]]) -> None:
         await asyncio.wait_for(lifetime.stop(), lifetime.drain_left() + STOP_SECONDS)
     except TimeoutError:
         logger.warning("the stop callbacks took longer than the drain; leaving without them")
-
-
-def leave() -> NoReturn:
-    """End the process with code 0, after its atexit functions, without taking the interpreter apart.
-
-    That takes seconds with this many modules, and the native ones among them have been seen to crash in it.
-    """
-    atexit._run_exitfuncs()  # noqa: SLF001 - what sys.exit would run: logging, metrics and traces are flushed
-    _leave(0)
-
-
-def _leave_late() -> None:
-    names = [
-        t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()
-    ]
-    logger.warning("leaving with threads still running: %s", ", ".join(names) or "none")
-    _leave(0)
-
-
-def _leave(code: int) -> NoReturn:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

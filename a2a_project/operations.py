@@ -1,6 +1,7 @@
 """THE TABLE: every operation of the protocol and the function that does it. Read this file first.
 
-Bindings are handed this table and call nothing else, so that they cannot differ.
+Bindings are handed this table and call nothing else, so that they cannot differ. `in_line`: it waits for the database
+from beginning to end; the sends take their place in the line themselves, and leave it before they wait for an agent.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from a2a_tasks.operations.cancel_task import cancel_task
 from a2a_tasks.operations.get_agent_card import get_agent_card
 from a2a_tasks.operations.get_extended_agent_card import get_extended_agent_card
 from a2a_tasks.operations.get_task import get_task
+from a2a_tasks.operations.line import in_line
 from a2a_tasks.operations.list_tasks import list_tasks
 from a2a_tasks.operations.send_message import send_message
 from a2a_tasks.operations.send_streaming_message import send_streaming_message
@@ -28,14 +30,14 @@ __all__ = ["TABLE"]
 TABLE: Mapping[str, Callable[[Any, Any], Awaitable[Any]]] = {
     "SendMessage": send_message,
     "SendStreamingMessage": send_streaming_message,
-    "GetTask": get_task,
-    "ListTasks": list_tasks,
-    "CancelTask": cancel_task,
-    "SubscribeToTask": subscribe_to_task,
-    "CreateTaskPushNotificationConfig": create_push_config,
-    "GetTaskPushNotificationConfig": get_push_config,
-    "ListTaskPushNotificationConfigs": list_push_configs,
-    "DeleteTaskPushNotificationConfig": delete_push_config,
+    "GetTask": in_line(get_task),
+    "ListTasks": in_line(list_tasks),
+    "CancelTask": in_line(cancel_task),
+    "SubscribeToTask": in_line(subscribe_to_task),
+    "CreateTaskPushNotificationConfig": in_line(create_push_config),
+    "GetTaskPushNotificationConfig": in_line(get_push_config),
+    "ListTaskPushNotificationConfigs": in_line(list_push_configs),
+    "DeleteTaskPushNotificationConfig": in_line(delete_push_config),
     "GetAgentCard": get_agent_card,
     "GetExtendedAgentCard": get_extended_agent_card,
 }

@@ -59,6 +59,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "a2a_project.outage_page.OutagePage",
 ]
 ROOT_URLCONF = "a2a_project.urls"
 ASGI_APPLICATION = "a2a_project.asgi.application"
@@ -88,8 +89,20 @@ DATABASES = {
         env.str("DATABASE_URL", default="") or f"sqlite:///{VAR_DIR / 'host.sqlite3'}"
     )
 }
+#: What libpq does about a server that is out of reach, in seconds (tcp_user_timeout: milliseconds). Parameters of
+#: DATABASE_URL come first; how long an answer may take is A2A_DATABASE_SECONDS.
+POSTGRES_OPTIONS = {
+    "connect_timeout": 3,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS
+elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
+    given = DATABASES["default"].get("OPTIONS", {})
+    DATABASES["default"]["OPTIONS"] = {**POSTGRES_OPTIONS, **given}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -122,8 +135,25 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
+    "webhooks": {
+        "task": "a2a_push.jobs.sweep_webhooks",
+        "schedule": 60.0,
+        "options": {"queue": "webhooks", "expires": 60.0},
+    },
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+#: Of RabbitMQ's connections: a dead one is noticed after twice as long.
+CELERY_BROKER_HEARTBEAT = 10
+#: What a full Redis answers is no reason to end.
+CELERY_BROKER_CHANNEL_ERROR_RETRY = True
+if CELERY_BROKER_URL.startswith(("redis", "valkey")):
+    # Longer than the second that a worker waits for a message; without it, a Redis that is silent is waited for for ever.
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "socket_timeout": 3.0,
+        "socket_connect_timeout": 2.0,
+        "socket_keepalive": True,
+        "health_check_interval": 3,
+    }
 
 LOGGING = {
     "version": 1,

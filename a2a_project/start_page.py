@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from a2a_tasks.access.callers import anonymous_allowed
 from a2a_tasks.agents import Agent, registry
+from a2a_tasks.agents.security import API_KEY, accepted, anonymous_allowed, open_to_anybody
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
@@ -61,6 +61,9 @@ def _try_it(agent: Agent, url: str) -> str:
     required = [extension.uri for extension in agent.extensions if extension.required]
     if required:
         headers.append(f"A2A-Extensions: {', '.join(required)}")
+    if not open_to_anybody(agent):
+        own = f"{conf.API_KEY_HEADER}: YOUR-KEY"
+        headers.append(own if API_KEY in accepted(agent) else "Authorization: YOURS")
     words = ["curl", "-s", url]
     for header in headers:
         words += ["-H", header]

@@ -30,9 +30,9 @@ def serve(
 ) -> NoReturn:
     """Serve until a signal, drain, and end the process with code 0. OSError when it cannot listen."""
     serving = serving or Serving()
-    sock = lifecycle.listen(host, port)
+    sock = lifecycle.socket_for(host, port, serving)
     config = uvicorn.Config(
-        lifecycle.behind_proxies(application, serving.trusted_proxies),
+        lifecycle.behind_proxies(lifecycle.answering(application), serving.trusted_proxies),
         loop="uvloop",
         http="httptools",
         interface="asgi3",
@@ -80,11 +80,33 @@ class DrainingServer(uvicorn.Server):
             sock.close()
         await asyncio.sleep(0)  # uvloop closes in its next turn
         lifetime.begin_drain(self.serving.drain_seconds)
+        await self._linger(min(lifecycle.LINGER_SECONDS, self.serving.drain_seconds))
         await super().shutdown(sockets)
         await lifecycle.end(self.server_state.tasks)
+
+    async def _linger(self, seconds: float) -> None:
+        """Answer what clients are sending at this moment, telling them that the connection closes."""
+        state, loop = self.server_state, asyncio.get_running_loop()
+        state.default_headers.append((b"connection", b"close"))
+        for connection in state.connections:
+            cycle = getattr(connection, "cycle", None)  # a WebSocket has none
+            if cycle is not None and not cycle.response_started:
+                connection.shutdown()  # its answer will say that the connection closes
+        deadline = loop.time() + seconds
+        while state.connections and (  # noqa: ASYNC110 - uvicorn tells nobody
+            loop.time() < deadline or self._unread()
+        ):
+            await asyncio.sleep(lifecycle.LOOK_SECONDS)
+
+    def _unread(self) -> bool:
+        """Is a request on its way to us, on a connection without one, while the drain lasts?"""
+        cycles = [(c, getattr(c, "cycle", None)) for c in self.server_state.connections]
+        idle = [c.transport for c, cycle in cycles if cycle is None or cycle.response_complete]
+        sockets = [t.get_extra_info("socket") for t in idle if not t.is_closing()]
+        return lifetime.drain_left() > 0 and any(map(lifecycle.unread, sockets))
 
     async def _wait_tasks_to_complete(self) -> None:
         """Wait for open requests as long as the drain lasts; `end` cancels the rest, once."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.serving.drain_seconds):
+            async with asyncio.timeout(lifetime.drain_left()):
                 await super()._wait_tasks_to_complete()

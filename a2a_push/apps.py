@@ -10,10 +10,12 @@ class PushApp(AppConfig):
     verbose_name = "A2A push notifications"
 
     def ready(self) -> None:
-        """Have webhooks that come with messages kept beside their tasks, and go with those that succeed them."""
-        from a2a_push import checks, store  # noqa: F401, PLC0415 - models, once apps are loaded; checks register
+        """Have webhooks kept beside the tasks of messages they come with, go with those that succeed them, and outlast no task."""
+        from a2a_push import checks  # noqa: F401, PLC0415 - they register
         from a2a_push.operations.inline import inline  # noqa: PLC0415 - needs the models
+        from a2a_push.store import configs, past  # noqa: PLC0415
         from a2a_tasks.store import companions  # noqa: PLC0415
 
         companions.register(inline)
-        companions.on_succession(store.move)
+        companions.on_succession(configs.move)
+        companions.on_purge(past.untold, past.forget)

@@ -6,11 +6,21 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.apps import AppConfig
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 
-from a2a_push import sealing
+from a2a_push import address_guard, keys, sealing
+from a2a_tasks.conf import conf
+from a2a_tasks.outbound import trusting
 
-__all__ = ["check_secret_keys"]
+__all__ = ["check_secret_keys", "check_way_out", "check_webhook_secrets"]
+
+_LOOPBACK_IS_OPEN = [
+    Warning(
+        "A2A_WEBHOOK_ALLOW_PRIVATE is set: whoever registers a webhook has this machine call itself",
+        hint="It is for development and conformance kits. Unset it where strangers have accounts.",
+        id="a2a_push.W001",
+    )
+]
 
 
 @register()
@@ -24,3 +34,37 @@ def check_secret_keys(
         hint = 'python -c "from cryptography.fernet import Fernet as F; print(F.generate_key().decode())"'
         return [Error(str(fault), hint=f"Make one: {hint}", id="a2a_push.E001")]
     return []
+
+
+@register()
+def check_webhook_secrets(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """Secrets that are none, before the first notification is to be signed."""
+    try:
+        keys.check_keys()
+    except ValueError as fault:
+        hint = "python -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""
+        return [Error(str(fault), hint=f"Make one: {hint}", id="a2a_push.E004")]
+    return []
+
+
+@register()
+def check_way_out(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """Settings of webhooks' addresses that cannot be read, and one that is dangerous."""
+    try:
+        address_guard.guard()
+        allowed = conf.WEBHOOK_ALLOW_PRIVATE
+    except ValueError as fault:
+        hint = "See the settings A2A_WEBHOOK_..., above all ALLOW_NETWORKS, PORTS and PROXY."
+        return [Error(f"which webhooks may be called: {fault}", hint=hint, id="a2a_push.E002")]
+    return [*_unreadable_bundle(), *(_LOOPBACK_IS_OPEN if allowed else [])]
+
+
+def _unreadable_bundle() -> Iterable[CheckMessage]:
+    try:
+        trusting(conf.WEBHOOK_CA_BUNDLE)
+    except OSError as fault:
+        yield Error(f"A2A_WEBHOOK_CA_BUNDLE cannot be read: {fault}", id="a2a_push.E003")

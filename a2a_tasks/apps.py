@@ -12,6 +12,7 @@ class TasksConfig(AppConfig):
     def ready(self) -> None:
         """Find `agents.py` in every app, as the admin finds `admin.py`; hang up the workers' bell."""
         from a2a_tasks import checks  # noqa: F401, PLC0415 - registers the checks once apps are loaded
+        from a2a_tasks.access import checks as _  # noqa: F401, PLC0415 - the same
         from a2a_tasks.agents import registry  # noqa: PLC0415 - agents import models of their apps
         from a2a_tasks.execution import bell  # noqa: PLC0415 - needs the models
 

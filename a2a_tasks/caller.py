@@ -20,10 +20,11 @@ class Scope:
 class Caller:
     """An authenticated (or admittedly anonymous) principal."""
 
-    #: Whose tasks these are: `user:7`, `key:ab12`; empty = anonymous.
+    #: Whose tasks these are: `key:...`, `jwt:...`, `user:7`, `cert:...`; empty = anonymous.
     principal: str = ""
     #: The tenant the credentials belong to; empty = the host's only one.
     tenant: str = ""
+    #: What the credentials open, beyond what every caller may.
     scopes: frozenset[str] = field(default_factory=frozenset)
 
     @property

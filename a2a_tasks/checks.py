@@ -9,14 +9,18 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 
+from a2a_tasks import failpoints
 from a2a_tasks.agents import registry
+from a2a_tasks.agents.cards import card_of
 from a2a_tasks.conf import conf, names
+from a2a_tasks.signatures import ring
 
-__all__ = ["check_agents", "check_settings"]
+__all__ = ["check_agents", "check_card_keys", "check_card_keys_of_production", "check_settings"]
 
 #: Settings that are one of a few words.
 CHOICES = {
     "CARD_DEFAULT": ("hybrid", "1.0", "0.3"),
+    "CARD_SIGNED_FORMS": ("both", "strict"),
     "LEGACY_METHOD_WITH_1_0": ("reject", "serve"),
     "V10_ERROR_TABLE": ("1.0.1", "1.0.0"),
 }
@@ -39,6 +43,55 @@ def check_settings(
     return unreadable or list(_inconsistent())
 
 
+@register()
+def check_card_keys(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """Keys that are none, before the first card is to be signed, and cards that cannot be."""
+    try:
+        ring.check_keys()
+    except ValueError as fault:
+        hint = "Make one: python manage.py card_keys make FILE"
+        return [Error(str(fault), hint=hint, id="a2a_tasks.E017")]
+    return [*_unused_keys(), *_unsigned_cards()]
+
+
+@register(deploy=True)
+def check_card_keys_of_production(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """Cards signed by what the host made up, not by keys that somebody keeps: `manage.py check --deploy`."""
+    if conf.SIGN_CARDS and conf.PUBLIC_URL and not conf.CARD_KEYS.strip():
+        yield Warning(
+            "cards are signed with a key made from SECRET_KEY: who has that can sign, and its change is the key's",
+            hint="python manage.py card_keys make FILE, and name the file in A2A_CARD_KEYS.",
+            id="a2a_tasks.W014",
+        )
+
+
+def _unused_keys() -> Iterable[CheckMessage]:
+    if conf.CARD_KEYS.strip() and not ring.ring():
+        yield Warning(
+            "A2A_CARD_KEYS is set, but cards are not signed",
+            hint="Set A2A_PUBLIC_URL: what a client puts into its request is not signed. Or unset A2A_CARD_KEYS.",
+            id="a2a_tasks.W013",
+        )
+
+
+def _unsigned_cards() -> Iterable[CheckMessage]:
+    """Cards with something in them that has no canonical form, of agents that are well otherwise."""
+    well = (agent for agent in registry.agents() if not any(m.is_serious() for m in agent.check()))
+    for agent in well:
+        try:
+            ring.seal().on(card_of(agent, conf.PUBLIC_URL), "v10", conf.PUBLIC_URL)
+        except ValueError as flaw:
+            where = f"{type(agent).__module__}.{type(agent).__qualname__}"
+            hint = "The params of its extensions: integers up to 2^53, and texts in Unicode."
+            yield Error(
+                f"the card cannot be signed: {flaw}", hint=hint, obj=where, id="a2a_tasks.E018"
+            )
+
+
 def _unreadable() -> Iterable[CheckMessage]:
     for name in names():
         try:
@@ -48,9 +101,9 @@ def _unreadable() -> Iterable[CheckMessage]:
 
 
 def _inconsistent() -> Iterable[CheckMessage]:
-    if conf.BEAT_SECONDS * 3 > conf.LEASE_SECONDS:
+    if not 0 < conf.BEAT_SECONDS * 3 <= conf.LEASE_SECONDS:
         yield Error(
-            "A2A_BEAT_SECONDS must be at most a third of A2A_LEASE_SECONDS",
+            "A2A_BEAT_SECONDS must be above 0, and at most a third of A2A_LEASE_SECONDS",
             hint="One lost heartbeat must not cost a run.",
             id="a2a_tasks.E011",
         )
@@ -72,6 +125,12 @@ def _inconsistent() -> Iterable[CheckMessage]:
             f"A2A_DEFAULT_AGENT is {conf.DEFAULT_AGENT!r}, but no such agent is on",
             hint="The host has no card at its root.",
             id="a2a_tasks.W011",
+        )
+    if failpoints.ON:
+        yield Warning(
+            "A2A_FAILPOINTS is set: processes of this host may be killed on purpose",
+            hint="It is for the fault lab alone. Unset it.",
+            id="a2a_tasks.W012",
         )
     if settings.DATABASES["default"].get("CONN_MAX_AGE"):
         yield Error("CONN_MAX_AGE must be 0 under ASGI", id="a2a_tasks.E014")

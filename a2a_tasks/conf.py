@@ -45,10 +45,44 @@ class HostSettings:
     PUBLIC_URL: str = ""
     #: May callers without credentials use the agents? "auto" = only on the embedded host.
     ANONYMOUS: str = "auto"
+    #: Callers may show an API key (`manage.py api_keys`, or the admin).
+    API_KEYS: bool = True
+    #: The header that API keys come in.
+    API_KEY_HEADER: str = "X-API-Key"
+    #: Callers may show name and password of a Django user (HTTP Basic).
+    BASIC: bool = False
+    #: Issuer (`iss`) of the bearer tokens (JWT) that callers may show, such as `https://login.example.com/realms/main`; empty = no tokens.
+    JWT_ISSUER: str = ""
+    #: Where the issuer's public keys are (a JWKS); empty = found by OIDC discovery.
+    JWT_JWKS_URL: str = ""
+    #: What tokens must be made out to (`aud`); `{agent}` stands for the agent's slug. Empty = the agent's URL, `A2A_PUBLIC_URL/agents/{agent}`.
+    JWT_AUDIENCE: str = ""
+    #: Algorithms that tokens may be signed with, separated by commas: RS, PS or ES with 256, 384 or 512, and Ed25519.
+    JWT_ALGORITHMS: str = "RS256,PS256,ES256"
+    #: Seconds by which the issuer's clock may differ from ours.
+    JWT_LEEWAY_SECONDS: float = 30.0
+    #: The claim that names the caller's tenant; tokens without it are then refused. Empty = tokens name none.
+    JWT_TENANT_CLAIM: str = ""
+    #: Proxy that the issuer is asked by: `http://user:password@host:port`; the environment's are not used.
+    JWT_PROXY: str = ""
+    #: File of certificate authorities (PEM) that vouch for the issuer's server, beside the system's.
+    JWT_CA_BUNDLE: str = ""
+    #: Addresses and networks of proxies, separated by commas, that have verified a client's certificate (mutual TLS) when they send it on. Empty = no certificates.
+    MTLS_PEERS: str = ""
+    #: The header in which those proxies send the certificate: as in RFC 9440, or PEM in percent-encoding.
+    MTLS_HEADER: str = "Client-Cert"
+    #: Scopes of every caller with a certificate, separated by spaces.
+    MTLS_SCOPES: str = ""
+    #: Seconds for which credentials are believed without another look: so long one that was revoked still opens. 0 = look every time.
+    CREDENTIAL_SECONDS: float = 5.0
     #: Who runs agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a broker).
     RUNS: str = "auto"
     #: Runs one process carries at once; more wait in the table.
     RUN_SLOTS: int = 1000
+    #: Runs that may wait in one queue; then sends to its agents get 503 until there are fewer. 0 = any number.
+    MAX_QUEUED: int = 0
+    #: Requests of one process that may wait for the database at once; the next gets 503 at once.
+    MAX_WAITING: int = 1000
     #: Seconds a run is held without a heartbeat before anybody may take it over.
     LEASE_SECONDS: float = 6.0
     #: Seconds between heartbeats; at most a third of the lease.
@@ -61,8 +95,16 @@ class HostSettings:
     MAX_ATTEMPTS: int = 3
     #: Threads for synchronous agents.
     AGENT_THREADS: int = 16
+    #: Processes for agents that run in one (`runs_in = "process"`), begun when needed; 0 = one a core.
+    AGENT_PROCESSES: int = 0
+    #: Seconds until an agent that was told to stop is done without; after half of them it is forced.
+    STOP_SECONDS: float = 8.0
     #: Threads, each with one database connection, for the store's transactions (SQLite uses one).
     STORE_THREADS: int = 8
+    #: Seconds a worker's bell may be silent although the broker answers; then it connects anew, then ends. 0 = never.
+    WATCHDOG_SECONDS: float = 60.0
+    #: Longest a statement waits for its answer, in seconds; then it is cancelled and the client told to come again (503).
+    DATABASE_SECONDS: float = 4.0
     #: Prepare the hot statements on PostgreSQL; 0 behind poolers that cannot carry prepared statements.
     PREPARE: bool = True
     #: Longest a client waits for the first word of an agent that may answer directly; then it gets a Task.
@@ -89,10 +131,42 @@ class HostSettings:
     MAX_PARTS: int = 100
     #: Most webhooks registered for one task.
     MAX_PUSH_CONFIGS: int = 16
+    #: Webhooks may lead to this machine's own loopback, in clear too, at any port but a service's. For development.
+    WEBHOOK_ALLOW_PRIVATE: bool = False
+    #: Networks (`10.1.0.0/16`) and host names (`hooks.corp`, `.corp` = all below) of webhooks, separated by commas, though not public.
+    WEBHOOK_ALLOW_NETWORKS: str = ""
+    #: Webhooks may have http URLs, too: then whoever is between reads them.
+    WEBHOOK_ALLOW_HTTP: bool = False
+    #: Ports of webhooks, and ranges; in ranges, ports of well-known services such as databases are left out.
+    WEBHOOK_PORTS: str = "80,443,1024-65535"
+    #: Proxy that webhooks go out by, and that resolves their names: `http://user:password@host:port`; the environment's are not used.
+    WEBHOOK_PROXY: str = ""
+    #: File of certificate authorities (PEM) that vouch for webhooks, beside the system's.
+    WEBHOOK_CA_BUNDLE: str = ""
+    #: Longest a webhook's connection takes to be made, in seconds, TLS included.
+    WEBHOOK_CONNECT_SECONDS: float = 5.0
+    #: Longest one delivery of a webhook takes in all, in seconds.
+    WEBHOOK_SECONDS: float = 15.0
+    #: Webhooks one process sends to at once; more wait in the table.
+    WEBHOOK_SLOTS: int = 500
+    #: How many of them may be one receiver's; one that is slow or refuses gets one.
+    WEBHOOK_RECEIVER_SLOTS: int = 16
+    #: Days for which deliveries of webhooks are kept once they are settled, with their attempts; 0 = as long as the task.
+    WEBHOOK_RETENTION_DAYS: float = 30.0
     #: Hours an `Idempotency-Key`, or the id of a message where its agent says so, is known again.
     IDEMPOTENCY_HOURS: float = 24.0
     #: Fernet keys for secrets at rest, newest first, separated by commas; empty = made from `SECRET_KEY`.
     SECRET_KEYS: str = ""
+    #: Secrets that webhook signatures are made from (`whsec_...`), newest first, separated by commas; empty = made from `SECRET_KEY`.
+    WEBHOOK_SECRETS: str = ""
+    #: Agent cards are signed, if `A2A_PUBLIC_URL` says what stands in them.
+    SIGN_CARDS: bool = True
+    #: Keys that sign cards, newest first: files of them (JWK Sets or PEM), separated by commas, or a JWK Set itself; empty = made from `SECRET_KEY`.
+    CARD_KEYS: str = ""
+    #: Forms of a card that are signed: "both", where some readers leave out what is empty, or "strict", the specification's alone.
+    CARD_SIGNED_FORMS: str = "both"
+    #: Factor of all times between attempts at a webhook; below 1 only in tests.
+    WEBHOOK_TIME_SCALE: float = 1.0
     #: Events of one task kept in memory by a process for its followers.
     FEED_EVENTS: int = 1024
     #: PascalCase methods without `A2A-Version: 1.0` are refused (A2A 1.0 §3.6.2 to the letter).

@@ -32,7 +32,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-DrainCallback = Callable[[], None]
+DrainCallback = Callable[[], object]
 LoopCallback = Callable[[], Awaitable[None]]
 Unregister = Callable[[], None]
 

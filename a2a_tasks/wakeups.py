@@ -12,21 +12,35 @@ import contextlib
 import functools
 import hashlib
 import logging
-import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import redis
 import redis.asyncio
 from django.conf import settings
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
+from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.lifecycle import Recorded
 
 __all__ = ["Committed", "Due", "Hint", "Stop", "Subscriber", "announce", "listen"]
 
 log = logging.getLogger(__name__)
 RECONNECT_SECONDS = 1.0
+#: Longest a command to Redis waits.
+PATIENCE_SECONDS = 1.0
+#: Longest a reader of the log waits for Redis to confirm that it will hear of it.
+CONFIRM_SECONDS = 0.5
+#: A subscriber that hears nothing for so long asks whether Redis is there, and gives it as long again to answer.
+SILENCE_SECONDS = 2.0
+#: Hints that wait to be published; the oldest give way.
+MOST_WAITING = 10_000
+_unsaid = Outage(log, "hints are not getting through")
+_unheard = Outage(log, "no hints from other processes")
 
 
 @functools.cache
@@ -105,12 +119,14 @@ class _Publisher:
     """One thread that publishes what is put to it, many at a time. If Redis is away, hints are dropped."""
 
     def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[Committed | Stop] = queue.SimpleQueue()
+        self._waiting: deque[tuple[str, str]] = deque(maxlen=MOST_WAITING)
+        self._some = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def put(self, hint: Committed | Stop) -> None:
-        self._waiting.put(hint)
+        self._waiting.append(_message(hint))
+        self._some.set()
         if self._thread is None or not self._thread.is_alive():
             self._start()
 
@@ -120,29 +136,45 @@ class _Publisher:
                 self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
                 self._thread.start()
 
-    def _batch(self) -> list[Committed | Stop]:
-        found = [self._waiting.get()]
-        with contextlib.suppress(queue.Empty):
-            while len(found) < 1000:  # noqa: PLR2004 - a pipeline of a sane size
-                found.append(self._waiting.get_nowait())
-        return found
+    def _batch(self) -> list[tuple[str, str]]:
+        """What waits, in order, each once; waits for it."""
+        self._some.wait()
+        self._some.clear()
+        return list(dict.fromkeys(self._waiting.popleft() for _ in range(len(self._waiting))))
 
     def _run(self) -> None:
         client = redis.Redis.from_url(
-            settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2
+            settings.REDIS_URL,
+            socket_timeout=PATIENCE_SECONDS,
+            socket_connect_timeout=PATIENCE_SECONDS,
+            retry=Retry(NoBackoff(), 1),  # on a new connection, since the old one may have died
         )
         while True:
             batch = self._batch()
             try:
                 with client.pipeline(transaction=False) as pipe:
-                    for hint in dict.fromkeys(map(_message, batch)):
+                    for hint in batch:
                         pipe.publish(*hint)
                     pipe.execute()
             except redis.RedisError as fault:
-                log.warning("hints are not getting through: %s", fault)
+                self._waiting.clear()  # old hints help nobody: their readers have polled
+                _unsaid.count(fault)
 
 
 _publisher = _Publisher()
+
+
+@contextlib.asynccontextmanager
+async def _at_most(seconds: float) -> AsyncIterator[None]:
+    """Leave the block after so many seconds, or with whatever goes wrong: nobody fails for want of a hint.
+
+    (While its connection breaks, redis-py raises AttributeError and others.)
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except Exception as fault:  # noqa: BLE001 - see above
+        log.debug("Redis did not confirm: %r", fault)
 
 
 class Subscriber:
@@ -151,8 +183,9 @@ class Subscriber:
     It reconnects by itself; what was said meanwhile is lost, and found by polling.
     """
 
-    def __init__(self, callback: Callable[[Hint], None]) -> None:
-        self._callback = callback
+    def __init__(self, callback: Callable[[Hint], None], *, everything: bool = False) -> None:
+        """`everything`: hear of all tasks, not only of those followed."""
+        self._callback, self._everything = callback, everything
         self._wanted: dict[str, int] = {}
         self._acknowledged: dict[str, asyncio.Event] = {}
         self._pubsub: redis.asyncio.client.PubSub | None = None
@@ -181,11 +214,10 @@ class Subscriber:
         acknowledged = self._acknowledged.setdefault(name, asyncio.Event())
         if self._pubsub is None:
             return  # the reader subscribes to everything wanted when it connects
-        with contextlib.suppress(redis.RedisError, OSError, TimeoutError):
+        async with _at_most(CONFIRM_SECONDS):
             if self._wanted[name] == 1:
                 await self._pubsub.subscribe(name)
-            async with asyncio.timeout(0.5):
-                await acknowledged.wait()
+            await acknowledged.wait()
 
     async def unfollow(self, name: str) -> None:
         """Hear a channel no longer."""
@@ -196,34 +228,48 @@ class Subscriber:
         self._wanted.pop(name, None)
         self._acknowledged.pop(name, None)
         if self._pubsub is not None:
-            with contextlib.suppress(redis.RedisError, OSError):
+            async with _at_most(CONFIRM_SECONDS):
                 await self._pubsub.unsubscribe(name)
 
     async def _read(self) -> None:
         while True:
             try:
                 await self._listen()
-            except (redis.RedisError, OSError) as fault:
-                log.warning("no hints from other processes: %s", fault)
+            except Exception as fault:  # noqa: BLE001 - whatever it is, the next connection is made
+                _unheard.count(fault)
             self._pubsub = None
             await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _listen(self) -> None:
-        async with (
-            redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
-            client.pubsub() as pubsub,
-        ):
+        """Hear what is said on one connection, until it breaks. Raises redis.RedisError, OSError."""
+        client = redis.asyncio.Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=PATIENCE_SECONDS,
+            socket_connect_timeout=PATIENCE_SECONDS,
+            retry=AsyncRetry(NoBackoff(), 0),  # `_read` begins anew, and `follow` must not wait
+        )
+        async with client, client.pubsub() as pubsub:
             await pubsub.subscribe(_stop_channel(), *self._wanted)
+            if self._everything:
+                await pubsub.psubscribe(f"{_prefix()}:task:*")
             self._pubsub = pubsub
-            async for message in pubsub.listen():
-                self._hear(message)
+            asked = False
+            while True:
+                message = await pubsub.get_message(timeout=SILENCE_SECONDS)
+                if message is not None:
+                    self._hear(message)
+                elif asked:
+                    raise redis.TimeoutError("Redis is silent")
+                else:
+                    await pubsub.ping()
+                asked = message is None
 
     def _hear(self, message: dict[str, bytes]) -> None:
-        name = message["channel"].decode()
+        name = (message["channel"] or b"").decode()  # the answer to a ping names none
         if message["type"] == "subscribe":  # type: ignore[comparison-overlap]
             if name in self._acknowledged:
                 self._acknowledged[name].set()
-        elif message["type"] == "message":  # type: ignore[comparison-overlap]
+        elif message["type"] in ("message", "pmessage"):  # type: ignore[comparison-overlap]
             try:
                 self._callback(_hint(name, message["data"].decode()))
             except (

@@ -10,6 +10,7 @@ import platform
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
@@ -21,14 +22,16 @@ from bench.postgres import Server
 from bench.procs import say
 from bench.report import Results
 from bench.scenarios import PLAIN, TITLES, s3, s4
-from bench.targets import CACHE, TARGETS, Setup, Target, lacks
+from bench.targets import CACHE, TARGETS, OursWorker, Setup, Target, lacks
 from bench.wrk import Metrics
 
 SCENARIOS = sorted(TITLES)
 #: Scenarios in one group share the databases; each group starts on fresh ones.
-GROUPS = (("S1", "S2", "S4", "S5", "S6"), ("S7",), ("S3",))
+GROUPS = (("S1", "S2", "S4", "S5", "S6"), ("S7",), ("S3",), ("W1", "W2"))
 #: One round only: it hardly varies, and takes longest.
-ONCE = {"S7"}
+ONCE = {"S7", "W1", "W2"}
+#: Scenarios of the workers, which only their own target is asked.
+OF_WORKERS = {"W1", "W2"}
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -64,6 +67,11 @@ def _chosen(parser: argparse.ArgumentParser, text: str, known: list[str]) -> lis
     return [name for name in known if name in names]
 
 
+def of_workers(scenarios: Sequence[str]) -> bool:
+    """Is this a group of scenarios for workers alone?"""
+    return not OF_WORKERS.isdisjoint(scenarios)
+
+
 def available(names: list[str], named: bool) -> list[str]:
     """The targets this machine can run. One asked for by name must be among them."""
     for name in names:
@@ -82,29 +90,30 @@ class Bench:
 
     async def group(self, scenarios: list[str]) -> None:
         """Measure the scenarios on stores that are empty at first."""
-        for target in self.targets:
+        targets = [it for it in self.targets if isinstance(it, OursWorker) == of_workers(scenarios)]
+        for target in targets:
             say(f"preparing {target.name}")
             target.prepare()
-        for scenario in scenarios:
+        for scenario in scenarios if targets else []:
             for size in self.plan.sizes if scenario == "S3" else (None,):
                 if size is not None:
-                    await self.fill(size)
-                await self.rounds(scenario, size)
+                    await self.fill(targets, size)
+                await self.rounds(targets, scenario, size)
             print(report.scenario_table(self.results, scenario), flush=True)
 
-    async def fill(self, size: int) -> None:
+    async def fill(self, targets: list[Target], size: int) -> None:
         """Bring every store to this size. The first task, which the others copy, is made by the target."""
-        for target in self.targets:
+        for target in targets:
             async with target.up(warm=False):
                 pass
             fill(target, size)
 
-    async def rounds(self, name: str, size: int | None) -> None:
+    async def rounds(self, targets: list[Target], name: str, size: int | None) -> None:
         """Interleaved rounds: each starts with another target."""
         rounds = 1 if name in ONCE else self.plan.rounds
         for turn in range(rounds):
-            start = turn % len(self.targets)
-            for target in self.targets[start:] + self.targets[:start]:
+            start = turn % len(targets)
+            for target in targets[start:] + targets[:start]:
                 at = "" if size is None else f" N={size}"
                 which = f"{name}{at}, {target.name}, round {turn + 1} of {rounds}"
                 say(which)

@@ -85,7 +85,7 @@ class Post(asyncio.Protocol):
         self.request = head.encode() + payload
         self.on_first = on_first
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.raw = self.line = self.body = self.first = b""
+        self.raw = self.line = self.body = self.first = self.head = b""
         self.status = 0
         self.left: int | None = None
         self.chunked = self.sse = self.finished = self.error = False
@@ -124,6 +124,7 @@ class Post(asyncio.Protocol):
         self._settle()
 
     def _read_head(self, head: bytes) -> None:
+        self.head = head
         self.status = int(head.split(b" ", 2)[1])
         self.chunked = b"transfer-encoding: chunked" in head
         self.sse = b"text/event-stream" in head

@@ -26,6 +26,15 @@ class Plan:
     fan_out: tuple[int, int, int] = (500, 100, 4)
     #: S7: streams and seconds they sleep.
     idle: tuple[int, int] = (1_000, 30)
+    #: W1: agents that wait at once, and how.
+    waiting: tuple[tuple[int, str], ...] = (
+        (500, "plain"),
+        (500, "steps"),
+        (2_000, "plain"),
+        (2_000, "steps"),
+    )
+    #: W2: sends at once.
+    burst: int = 5_000
     stream_timeout: float = 180.0
 
 
@@ -37,5 +46,7 @@ QUICK = Plan(
     chunks=(100, 1_000),
     first_event=((1, 30), (32, 3)),
     idle=(200, 10),
+    waiting=((100, "plain"), (100, "steps")),
+    burst=2_000,
     stream_timeout=60.0,
 )

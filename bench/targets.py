@@ -205,13 +205,16 @@ class OursLocal(Target):
     name = "ours-local"
     path = "/agents/demo/"
     runs = "local"
+    web_process: Child
+    #: Settings of its own.
+    settings: ClassVar[dict[str, str]] = {}
 
     def env(self, redis: str = "") -> dict[str, str]:
         """The settings of a measured host."""
         servers = {"DATABASE_URL": self.database, "REDIS_URL": redis, "CELERY_BROKER_URL": redis}
         access = {"A2A_ANONYMOUS": "1", "ALLOWED_HOSTS": "*", "SECRET_KEY": "bench"}
         runs = {"A2A_RUNS": self.runs, "LOG_LEVEL": "WARNING", "VAR_DIR": str(CACHE / self.name)}
-        return {**servers, **access, **runs}
+        return {**servers, **access, **runs, **self.settings}
 
     def migrate(self) -> None:
         """The tables, which are the same however agents run."""
@@ -221,7 +224,8 @@ class OursLocal(Target):
     def web(self, port: int, redis: str = "") -> Child:
         """The web process."""
         command = ["manage.py", "serve", "--server", self.web_server, "--port", str(port)]
-        return self.child("", [sys.executable, *command], self.env(redis))
+        self.web_process = self.child("", [sys.executable, *command], self.env(redis))
+        return self.web_process
 
     def launch(self, port: int) -> Iterator[Child]:
         """The web process alone."""
@@ -233,6 +237,7 @@ class OursCelery(OursLocal):
 
     name = "ours-celery"
     runs = "celery"
+    worker: Child
 
     def launch(self, port: int) -> Iterator[Child]:
         """Redis, the worker and the web process."""
@@ -242,8 +247,20 @@ class OursCelery(OursLocal):
         worker = ["-m", "celery", "-A", "a2a_project", "worker", "-P", "threads", "-c", "4"]
         worker += ["-l", "WARNING", "--without-gossip", "--without-mingle", "-Q", "agents"]
         yield self.child("-redis", broker, {})
-        yield self.child("-worker", [sys.executable, *worker], self.env(redis))
+        self.worker = self.child("-worker", [sys.executable, *worker], self.env(redis))
+        yield self.worker
         yield self.web(port, redis)
+
+
+class OursWorker(OursCelery):
+    """The same, with agents that wait, and room for thousands of them in its one worker."""
+
+    name = "ours-worker"
+    settings = {"A2A_RUN_SLOTS": "4000", "A2A_APPS": "examples.demo,bench.waiters"}
+
+    def at(self, agent: str) -> client.Endpoint:
+        """Where an agent answers."""
+        return client.Endpoint(self.endpoint.url.replace("/demo/", f"/{agent}/"))
 
 
 def _redis_binary() -> str | None:
@@ -254,11 +271,11 @@ def lacks(name: str) -> str:
     """What this machine lacks for the target; empty when nothing."""
     if name == "js-pg" and not (shutil.which("node") and shutil.which("npm")):
         return "node 20 or newer, and npm"
-    if name == "ours-celery" and not _redis_binary():
+    if name in {"ours-celery", "ours-worker"} and not _redis_binary():
         return "redis-server or valkey-server"
     return ""
 
 
 TARGETS: dict[str, type[Target]] = {
-    kind.name: kind for kind in (A2aSdk, A2aJs, OursLocal, OursCelery)
+    kind.name: kind for kind in (A2aSdk, A2aJs, OursLocal, OursCelery, OursWorker)
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
+import hypothesis
 import pytest
 
 from tests import backend as backends
@@ -11,6 +12,11 @@ from tests.processes import Child, celery_worker
 
 #: The session's worker, once a test asked for one.
 WORKER = pytest.StashKey[Child]()
+
+
+# No test is about how long it takes; a busy machine is slow now and then.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_report_header() -> str:
@@ -36,12 +42,18 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Count a skipped test as failed (nobody reads the list of skips), and show the worker's log with a failure."""
     report = yield
+    report.sections = [(name, _sendable(text)) for name, text in report.sections]
     if report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
         report.longrepr = f"Skipped, which counts as failed here: {report.longrepr}"
     if report.failed and WORKER in item.config.stash:
         report.sections.append(("log of the celery worker", item.config.stash[WORKER].log))
     return report
+
+
+def _sendable(text: str) -> str:
+    """The text as processes of one run can tell it each other: what was logged may hold half surrogates."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def pytest_unconfigure() -> None:
@@ -53,6 +65,11 @@ def pytest_unconfigure() -> None:
 def backend() -> str:
     """Name the backend of this run: `sqlite` or `stack`."""
     return backends.backend()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings_parallel_suffix() -> None:
+    """Leave the database its name: each process of `pytest -n` has one of its own already (see `tests/backend.py`)."""
 
 
 @pytest.fixture(scope="session")

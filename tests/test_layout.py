@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
+from a2a_tasks.conf import HostSettings
 from a2a_tasks.management.commands import stack
-from a2a_tasks.management.commands.serve import Address
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = ["migrate", "web", "worker", "beat"]
-LOCAL_OPTIONS = {"-A", "-l", "-n", "--host", "--pidfile", "--port", "--schedule", "--server"}
+OURS = ["migrate", "web", "worker", "pusher", "beat"]
+LOCAL_OPTIONS = {"-A", "-l", "-n", "--fd", "--pidfile", "--schedule", "--server"}
 SECRETS = ["SECRET_KEY", "POSTGRES_PASSWORD"]
 
 
@@ -60,7 +60,7 @@ class TestCompose:
         unchecked = {name for name, service in services.items() if "healthcheck" not in service}
         assert unchecked == {"migrate"}  # it ends; the others wait for its success
 
-    @pytest.mark.parametrize("name", ["web", "worker", "beat"])
+    @pytest.mark.parametrize("name", ["web", "worker", "pusher", "beat"])
     def test_nothing_starts_before_the_tables_are_there(
         self, services: dict[str, Any], name: str
     ) -> None:
@@ -70,9 +70,20 @@ class TestCompose:
     def test_runs_the_commands_of_the_stack_without_containers(
         self, services: dict[str, Any]
     ) -> None:
-        programs = [stack.web(Address("", 0), 1, "daphne"), stack.workers(1), [stack.beat()]]
-        for name, (program,) in zip(["web", "worker", "beat"], programs, strict=True):
+        programs = [stack.web([3], "daphne"), stack.workers(1), stack.pushers(1), [stack.beat()]]
+        for name, (program,) in zip(["web", "worker", "pusher", "beat"], programs, strict=True):
             assert essence(services[name]["command"]) == essence(program.command)
+
+    @pytest.mark.parametrize("name", ["web", "worker", "beat"])
+    def test_a_process_may_drain_before_it_is_killed(
+        self, services: dict[str, Any], name: str
+    ) -> None:
+        grace = re.search(r":-(\d+)s}", services[name]["stop_grace_period"])
+        drain = re.search(r":-(\d+)}", services[name]["environment"]["A2A_DRAIN_SECONDS"])
+        assert grace is not None
+        assert drain is not None
+        assert float(drain[1]) == HostSettings.__dict__["DRAIN_SECONDS"]
+        assert float(grace[1]) >= float(drain[1]) + stack.KILL_AFTER
 
     @pytest.mark.parametrize("secret", SECRETS)
     def test_secrets_have_no_default(self, secret: str) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import redis
 from django.conf import settings
 
 from a2a_tasks import wakeups
+from a2a_tasks.outages import Outage
 from a2a_tasks.wakeups import Committed, Due, Stop, Subscriber, announce, listen
-from tests.execution.waiting import until
+from tests.execution.waiting import eventually, until
+from tests.faultlab.proxy import Behaviour, Proxy
 
 
 class TestInTheProcess:
@@ -127,6 +130,50 @@ class TestBetweenProcesses:
             client.close()
             await subscriber.close()
 
+    async def test_a_connection_that_breaks_while_somebody_begins_to_follow_is_their_loss_alone(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """redis-py then raises what it likes, as the fault lab saw; the request must not fail."""
+
+        async def broken(name: str) -> None:
+            raise AttributeError("'NoneType' object has no attribute 'writelines'")
+
+        subscriber = Subscriber(lambda hint: None)
+        try:
+            subscriber.start()
+            await until(lambda: subscriber._pubsub is not None)
+            monkeypatch.setattr(subscriber._pubsub, "subscribe", broken)
+            await subscriber.follow(wakeups.channel(7))
+            await subscriber.unfollow(wakeups.channel(7))
+        finally:
+            await subscriber.close()
+
+    async def test_a_redis_that_falls_silent_is_left_for_a_new_connection(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(wakeups, "RECONNECT_SECONDS", 0.05)
+        monkeypatch.setattr(wakeups, "SILENCE_SECONDS", 0.1)
+        heard: list[Any] = []
+        server = urlsplit(settings.REDIS_URL)
+        with Proxy(server.port or 6379, server.hostname or "127.0.0.1") as proxy:
+            settings.REDIS_URL = f"redis://127.0.0.1:{proxy.port}{server.path}"
+            subscriber = Subscriber(heard.append)
+            try:
+                await subscriber.follow(wakeups.channel(7))
+                await until(lambda: subscriber._pubsub is not None)
+                proxy.behave(Behaviour.black_hole())
+                await until(lambda: subscriber._pubsub is None)
+                proxy.behave()
+                await until(lambda: subscriber._pubsub is not None)
+
+                async def told() -> bool:
+                    announce(Committed(7, 2))
+                    return Committed(7, 2) in heard
+
+                await until(told)
+            finally:
+                await subscriber.close()
+
 
 class TestWithoutRedis:
     async def test_following_costs_nothing(self, settings: Any) -> None:
@@ -147,3 +194,18 @@ class TestWithoutRedis:
         await asyncio.wait_for(subscriber.follow(wakeups.channel(7)), 5)
         await asyncio.wait_for(subscriber.unfollow(wakeups.channel(7)), 5)
         await subscriber.close()
+
+    def test_hints_that_nobody_takes_are_bounded_and_told_of_once(
+        self, settings: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.REDIS_URL = "redis://127.0.0.1:1/0"
+        monkeypatch.setattr(
+            wakeups, "_unsaid", Outage(wakeups.log, "hints are not getting through")
+        )
+        publisher = wakeups._Publisher()
+        for n in range(2 * wakeups.MOST_WAITING):
+            publisher.put(Committed(n, 1))
+        eventually(lambda: not publisher._waiting)
+        told = [r for r in caplog.records if "not getting through" in r.message]
+        assert publisher._waiting.maxlen == wakeups.MOST_WAITING
+        assert len(told) == 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from a2a_push import store
 from a2a_push.operations.webhook import registrable
+from a2a_push.store import configs
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.store.companions import Companion
 
@@ -17,4 +17,4 @@ def inline(request: SendMessageRequest, task_id: str, dialect: str) -> Companion
     if request.push_config is None:
         return None
     config = registrable(request.push_config, task_id, dialect)
-    return functools.partial(store.put, config=config)
+    return functools.partial(configs.put, config=config)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from a2a_push import store
 from a2a_push.operations.webhook import registrable
+from a2a_push.store import configs
 from a2a_tasks.caller import Scope
 from a2a_tasks.protocol.errors import PushNotificationNotSupported
 from a2a_tasks.protocol.requests import (
@@ -58,10 +58,10 @@ async def create_push_config(
     """
     scope = _scope(request.tenant, call)
     if request.clears:
-        await hop(store.delete, scope, request.config.task_id, request.config.id)
+        await hop(configs.delete, scope, request.config.task_id, request.config.id)
         return None
     config = registrable(request.config, request.config.task_id, call.dialect)
-    return _of(request.tenant, await hop(store.create, scope, config))
+    return _of(request.tenant, await hop(configs.create, scope, config))
 
 
 async def get_push_config(request: GetPushConfigRequest, call: Circumstances) -> PushConfig | None:
@@ -71,8 +71,8 @@ async def get_push_config(request: GetPushConfigRequest, call: Circumstances) ->
     """
     scope = _scope(request.tenant, call)
     try:
-        found = await hop(store.get, scope, request.task_id, request.id)
-    except store.ConfigNotFound:
+        found = await hop(configs.get, scope, request.task_id, request.id)
+    except configs.ConfigNotFound:
         if request.lenient:
             return None
         raise
@@ -81,13 +81,13 @@ async def get_push_config(request: GetPushConfigRequest, call: Circumstances) ->
 
 async def list_push_configs(request: ListPushConfigsRequest, call: Circumstances) -> PushConfigPage:
     """A page of a task's webhooks. Raises PushNotificationNotSupported, InvalidParams, TaskNotFound."""
-    found = await hop(store.page, _scope(request.tenant, call), request)
+    found = await hop(configs.page, _scope(request.tenant, call), request)
     return replace(found, configs=[_of(request.tenant, config) for config in found.configs])
 
 
 async def delete_push_config(request: DeletePushConfigRequest, call: Circumstances) -> None:
     """Take a webhook away, however often. Raises PushNotificationNotSupported, TaskNotFound."""
-    await hop(store.delete, _scope(request.tenant, call), request.task_id, request.id)
+    await hop(configs.delete, _scope(request.tenant, call), request.task_id, request.id)
 
 
 def _scope(tenant: str, call: Circumstances) -> Scope:

@@ -1,24 +1,23 @@
-"""What a webhook must look like to be registered. Whether it may be called is asked when it is."""
+"""What a webhook must look like to be registered. What its name resolves to is judged whenever it is called."""
 
 from __future__ import annotations
 
 import re
 import uuid
 from collections.abc import Iterator
-from urllib.parse import SplitResult, urlsplit
 
+from a2a_push.address_guard import check_url
+from a2a_tasks.outbound import AddressRefused
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.values import PushConfig, replace
 
 __all__ = ["registrable"]
 
-LONGEST_ID, LONGEST_URL, LONGEST_SECRET = 256, 2048, 16 * 1024
+LONGEST_ID, LONGEST_SECRET = 256, 16 * 1024
 #: Dialects in which a task has one webhook, named as the task (docs/decisions/0060).
 ONE_A_TASK = frozenset({"s0", "v00", "v01", "v02"})
 #: What a webhook without an id is called, where clients expect a fixed name.
 UNNAMED = {"v03": "default"}
-#: Python's parser drops some of these and others read them as something else, so that two see two addresses.
-_NOT_IN_URLS = re.compile(r"[\x00-\x20\x7f\\]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: The name of a header, and a scheme: `token` of RFC 9110 §5.6.2.
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -70,22 +69,9 @@ def _unspeakable(config: PushConfig) -> Iterator[tuple[str, str]]:
 
 
 def _flaw(url: str) -> str:
-    """What is wrong with a URL; empty = it could be called."""
-    if len(url) > LONGEST_URL:
-        return f"must have at most {LONGEST_URL} characters"
-    if _NOT_IN_URLS.search(url):
-        return "must not hold white space, control characters or backslashes"
+    """What is wrong with a URL; empty = it may be called, as far as its text tells."""
     try:
-        parts = urlsplit(url)
-        _ = parts.port  # out of range: ValueError
-    except ValueError:
-        return "must be a URL"
-    return _part_flaw(parts)
-
-
-def _part_flaw(parts: SplitResult) -> str:
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        return "must be an absolute http or https URL with a host"
-    if "@" in parts.netloc:
-        return "must not hold credentials"
+        check_url(url)
+    except AddressRefused as refused:
+        return refused.reason
     return ""

@@ -1,4 +1,4 @@
-"""What the three admins share: everything is shown to whoever may view, and nothing can be changed by hand."""
+"""What all admins of the host's tables share: everything is shown to whoever may view, and nothing can be changed by hand."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 from django.views.decorators.http import require_POST
 
-from a2a_tasks.admin import timeline
+from a2a_tasks.admin import beside, timeline
 from a2a_tasks.admin.cancelling import Outcome, cancel
 from a2a_tasks.admin.filters import AgentFilter, CreatedFilter, DialectFilter, StateFilter
 from a2a_tasks.admin.paging import AtLeast, bounded_count
@@ -155,6 +155,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             "runs": timeline.runs(task.pk),
             "steps": timeline.steps(task.pk),
             "notes": timeline.notes(task.pk),
+            "beside": beside.of(request, task.pk),
             "rows_shown": timeline.ROWS,
             "may_cancel": task.state not in TERMINAL and self.has_cancel_permission(request),
         }

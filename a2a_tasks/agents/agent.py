@@ -20,6 +20,8 @@ __all__ = ["Agent"]
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 MEDIA_TYPE = re.compile(r"[\w.+*-]+/[\w.+*-]+(\s*;.*)?")
 AFTER_CRASH = ("resume", "fail")
+RUNS_IN = ("", "process")
+PUSH_EVENTS = ("all", "coalesced", "states")
 Yielded = Emission | Content
 Answer = AsyncIterator[Yielded] | Iterator[Yielded] | Awaitable[Yielded | None] | Yielded | None
 
@@ -28,7 +30,7 @@ class Agent:
     """An agent: what its card says, and `run`, which answers one message.
 
     `run` may be an async generator, a coroutine function, a generator or a plain function; synchronous ones run in
-    a thread. What it yields (or returns) is text, parts, or values made by the turn's methods.
+    a thread, and any of them in a process of its own if it says so. What it yields (or returns) is text, parts, or values made by the turn's methods.
     """
 
     #: Names the agent in URLs; derived from the class name if empty.
@@ -48,14 +50,22 @@ class Agent:
     streaming: ClassVar[bool] = True
     #: May clients register webhooks? They are kept with their tasks; the host does not deliver to them yet.
     push_notifications: ClassVar[bool] = False
+    #: What webhooks are told: "all" events, "coalesced" (pieces of an artifact that follow each other as one) or "states".
+    push_events: ClassVar[str] = "coalesced"
     #: May `run` answer with a direct Message? The host then waits for its first word before it answers.
     replies_directly: ClassVar[bool] = False
     #: Is a message sent again, under the same id to the same task or context, the same message?
     idempotent_message_ids: ClassVar[bool] = False
     #: Does an authenticated caller get a fuller card from `extended_card`?
     has_extended_card: ClassVar[bool] = False
+    #: Scopes a caller must have, all of them. With any, nobody is anonymous here.
+    scopes: ClassVar[Sequence[str]] = ()
+    #: Ways to show who one is, of those the host accepts: "bearer", "apiKey", "basic", "mutualTLS"; () = any of them.
+    schemes: ClassVar[Sequence[str]] = ()
     #: The queue whose workers run this agent.
     queue: ClassVar[str] = "agents"
+    #: Where `run` is called: "process" for what keeps a core busy; "" = on the event loop, or in a thread if synchronous.
+    runs_in: ClassVar[str] = ""
     #: When its process died: "resume" runs it again for the same message, "fail" fails the task, visibly.
     after_crash: ClassVar[str] = "resume"
     #: Set by `class Base(Agent, abstract=True)`: a base of others, hosted nowhere itself.
@@ -112,12 +122,20 @@ class Agent:
             )
         yield from self._check_skills(where)
         yield from self._check_modes(where)
+        yield from self._check_push(where)
         if self.after_crash not in AFTER_CRASH:
             yield Error(
                 f"after_crash is {self.after_crash!r}",
                 hint=f"It is one of {', '.join(map(repr, AFTER_CRASH))}.",
                 obj=where,
                 id="a2a_tasks.E009",
+            )
+        if self.runs_in not in RUNS_IN:
+            yield Error(
+                f"runs_in is {self.runs_in!r}",
+                hint=f"It is one of {', '.join(map(repr, RUNS_IN))}.",
+                obj=where,
+                id="a2a_tasks.E020",
             )
         if type(self).run is Agent.run:
             yield Error("the agent has no run method", obj=where, id="a2a_tasks.E007")
@@ -151,4 +169,13 @@ class Agent:
                 "default_input_modes and default_output_modes must not be empty",
                 obj=where,
                 id="a2a_tasks.E008",
+            )
+
+    def _check_push(self, where: str) -> Iterable[CheckMessage]:
+        if self.push_events not in PUSH_EVENTS:
+            yield Error(
+                f"push_events is {self.push_events!r}",
+                hint=f"It is one of {', '.join(map(repr, PUSH_EVENTS))}.",
+                obj=where,
+                id="a2a_tasks.E016",
             )

@@ -6,6 +6,7 @@ from typing import Any
 
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.host_extensions import declared
+from a2a_tasks.agents.security import requirements, security_of
 from a2a_tasks.agents.skill import Extension, Skill
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
@@ -26,7 +27,7 @@ def _filled(**members: Any) -> dict[str, Any]:
     return {key: value for key, value in members.items() if value not in (None, "", (), [], {})}
 
 
-def _skill(skill: Skill) -> dict[str, Any]:
+def _skill(agent: Agent, skill: Skill) -> dict[str, Any]:
     about = {"id": skill.id, "name": skill.name, "description": skill.description}
     return {
         **about,
@@ -35,6 +36,7 @@ def _skill(skill: Skill) -> dict[str, Any]:
             examples=list(skill.examples),
             inputModes=list(skill.input_modes),
             outputModes=list(skill.output_modes),
+            securityRequirements=requirements(agent, skill.scopes) if skill.scopes else [],
         ),
     }
 
@@ -84,8 +86,9 @@ def card_of(agent: Agent, base_url: str) -> dict[str, Any]:
             **_filled(extensions=[_extension(extension) for extension in declared(agent)]),
             "extendedAgentCard": agent.has_extended_card,
         },
+        **security_of(agent),
         "defaultInputModes": list(agent.default_input_modes),
         "defaultOutputModes": list(agent.default_output_modes),
-        "skills": [_skill(skill) for skill in agent.skills],
+        "skills": [_skill(agent, skill) for skill in agent.skills],
         **_filled(iconUrl=agent.icon_url),
     }

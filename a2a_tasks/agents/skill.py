@@ -21,6 +21,8 @@ class Skill:
     #: Media types; empty = the agent's.
     input_modes: Sequence[str] = ()
     output_modes: Sequence[str] = ()
+    #: Scopes a caller needs for it, beside the agent's own. Cards say so; the agent sees to it: `turn.require`.
+    scopes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 import msgspec
@@ -72,6 +72,8 @@ class Journal:
 
     def wait(self, loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> T:
         """Wait in a thread for what is done on the loop. Raises CancelledError once the turn is stopped."""
+        if self._stopped:
+            raise CancelledError
         future = begun_on(loop, work)
         self._waits.add(future)
         if self._stopped:

@@ -58,7 +58,7 @@ class Turn:
         #: The message to answer.
         self.message = message
         self.task_id, self.context_id = task_id, context_id
-        #: Who asks (tenant, principal).
+        #: Who asks (tenant, principal, scopes).
         self.caller = caller
         #: The task's messages so far, this one included, oldest first.
         self.history = history
@@ -109,6 +109,12 @@ class Turn:
     def sleep(self, seconds: float, *, name: str = "sleep") -> Sleep:
         """Wait that long from the first time this is reached: `await turn.sleep(60)`, or `.now()` in a thread."""
         return Sleep(self._journal, self.history.loop, name, seconds)
+
+    def require(self, *scopes: str) -> None:
+        """Go on only if the caller has these scopes: `turn.require(*PAYING.scopes)`. Raises AgentError that names the missing."""
+        missing = [scope for scope in scopes if scope not in self.caller.scopes]
+        if missing:
+            raise AgentError(f"The caller lacks the scope: {' '.join(missing)}")
 
     def wants(self, media_type: str) -> bool:
         """May an answer of this type be sent? (No wish means any.)"""

@@ -13,6 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.cards import card_of, url_of
 from a2a_tasks.bindings.circumstances import Visit, spoken
@@ -25,6 +28,8 @@ from a2a_tasks.protocol.errors import MethodNotAllowed
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
 from a2a_tasks.protocol.versions import SUPPORTED
+from a2a_tasks.signatures import ring
+from a2a_tasks.signatures.ring import Seal
 
 __all__ = ["serve_card", "serve_catalogue"]
 
@@ -56,10 +61,23 @@ def _form(visit: Visit, name: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _card(agent: Agent, base_url: str, form: str) -> tuple[bytes, bytes]:
+def _made(agent: Agent, base_url: str, form: str, seal: Seal) -> Mapping[str, Any]:
     made, mount = FORMS[form]
-    body = write(made(card_of(agent, base_url), url_of(agent, base_url, mount)))
+    card = made(card_of(agent, base_url), url_of(agent, base_url, mount))
+    return seal.on(card, form, base_url)
+
+
+@functools.lru_cache(maxsize=1024)
+def _card(agent: Agent, base_url: str, form: str, seal: Seal) -> tuple[bytes, bytes]:
+    """Its bytes and their tag: the same in every process with this seal, for signatures are not random."""
+    body = write(_made(agent, base_url, form, seal))
     return body, b'"' + hashlib.sha256(body).hexdigest()[:32].encode() + b'"'
+
+
+@receiver(setting_changed)
+def _forget(**_: Any) -> None:
+    _made.cache_clear()
+    _card.cache_clear()
 
 
 def _unchanged(request: Request, etag: bytes) -> bool:
@@ -75,12 +93,12 @@ async def serve_card(visit: Visit, send: Send, name: str) -> None:
     try:
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed(allow="GET, HEAD")
-        body, etag = _card(visit.agent, request.base_url, _form(visit, name))
+        body, etag = _card(visit.agent, request.base_url, _form(visit, name), ring.seal())
     except Exception as fault:  # noqa: BLE001
         error = told(fault)
         refusal = spoken(visit.mount.dialect or "v10").rest.refusal(error)
         media_type = (b"content-type", refusal.media_type.encode() or JSON)
-        headers = [*headers_of(error), media_type]
+        headers = [*headers_of(error, visit.agent), media_type]
         await respond(send, refusal.status, refusal.body, headers, head=head)
         return
     headers = [
@@ -100,7 +118,8 @@ async def serve_catalogue(request: Request, send: Send, agents: list[Agent]) -> 
     try:
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed(allow="GET, HEAD")
-        body = write({"agents": [card_of(agent, request.base_url) for agent in agents]})
+        base_url, seal = request.base_url, ring.seal()
+        body = write({"agents": [_made(agent, base_url, "v10", seal) for agent in agents]})
     except Exception as fault:  # noqa: BLE001
         error = told(fault)
         await respond(send, error.http_status, rest.error_body(error), headers_of(error))

@@ -10,6 +10,7 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
+from a2a_tasks.access.callers import identify
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.cards import url_of
 from a2a_tasks.agents.host_extensions import declared
@@ -24,6 +25,7 @@ from a2a_tasks.protocol.extensions import activate, requested
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
 from a2a_tasks.protocol.sse import read_event_id
 from a2a_tasks.protocol.versions import SUPPORTED, read_version
+from a2a_tasks.signatures import ring
 
 __all__ = ["Circumstances", "Detect", "Table", "Visit", "circumstances", "spoken", "switches"]
 
@@ -77,6 +79,10 @@ class Visit:
         header, query = self.request.header("a2a-version"), self.request.query_value("A2A-Version")
         return read_version(header, query, admitted)
 
+    async def caller(self) -> Caller:
+        """Who comes. Raises Unauthenticated, InsufficientScope, Overloaded."""
+        return await identify(self.request.credentials, self.agent)
+
     async def detect(self, by: Detect, asked: Asked, caller: Caller) -> Dialect:
         """The dialect spoken, with a look at the task where nothing else tells.
 
@@ -100,11 +106,12 @@ class Circumstances:
     headers: Headers
 
     def shown(self, result: Any) -> Any:
-        """A result as the dialect can write it: a card becomes its card."""
+        """A result as the dialect can write it: a card becomes its card, and is signed."""
         if not isinstance(result, Mapping):
             return result
-        mount = MOUNTS[self.dialect.code]
-        return self.dialect.card(result, url_of(self.call.agent, self.call.base_url, mount))
+        code, base_url = self.dialect.code, self.call.base_url
+        card = self.dialect.card(result, url_of(self.call.agent, base_url, MOUNTS[code]))
+        return ring.seal().on(card, code, base_url)
 
 
 def circumstances(visit: Visit, dialect: Dialect, caller: Caller) -> Circumstances:

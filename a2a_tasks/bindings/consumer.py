@@ -18,46 +18,62 @@ from a2a_tasks.bindings.http import Receive, Scope, Send
 __all__ = ["LastingHttpConsumer"]
 
 
-def _cancel_in(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
-    loop.call_soon_threadsafe(task.cancel)
-
-
 class LastingHttpConsumer(AsyncHttpConsumer):  # type: ignore[misc]
-    """Base class: override `respond`. The request's body has been read already."""
+    """Base class: override `begin`, `go_on` and `farewell`. The request's body has been read already."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope, self.base_send = scope, send
+        self._begun = self._told = False
         loop = asyncio.get_running_loop()
-        response = asyncio.create_task(self.respond())
+        response = asyncio.create_task(self._respond())
         departure = asyncio.create_task(self._departure(receive))
-        forget = lifetime.on_drain(lambda: _cancel_in(loop, response))
+        forget = lifetime.on_drain(lambda: loop.call_soon_threadsafe(self._tell, response))
         try:
-            if lifetime.draining():
-                response.cancel()
             await asyncio.wait({response, departure}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             forget()
             await self._end(response, departure)
 
-    async def _end(self, response: asyncio.Task[None], departure: asyncio.Task[None]) -> None:
-        gone = departure.done()
+    def _tell(self, response: asyncio.Task[bool]) -> None:
+        """The process drains. What has begun is interrupted; what has not, begins first, so that its client knows."""
+        self._told = True
+        if self._begun:
+            response.cancel()
+
+    async def _respond(self) -> bool:
+        """Send the response; False if the drain came before its rest."""
+        await self.begin()
+        self._begun = True
+        if self._told:
+            return False
+        await self.go_on()
+        return True
+
+    async def _end(self, response: asyncio.Task[bool], departure: asyncio.Task[None]) -> None:
+        gone, whole = departure.done(), False
         departure.cancel()
-        drained = not response.done() or response.cancelled()
         response.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await response
+            whole = await response
         await self.disconnect()
-        if (
-            drained and not gone
-        ):  # a draining process closes properly, so that the client comes back
+        if self._begun and not whole and not gone:
+            # A draining process ends the answer as a whole one, so that the client comes back.
             with contextlib.suppress(Exception):
-                await self.send_body(b"")
+                await self.farewell()
 
     @staticmethod
     async def _departure(receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    async def respond(self) -> None:
-        """Send the response. Cancelled when the client leaves or the process drains."""
+    async def begin(self) -> None:
+        """Send what the client must have: the headers, and what it needs to come back."""
+        raise NotImplementedError
+
+    async def go_on(self) -> None:
+        """Send the rest, to the end. Cancelled when the client leaves or the process drains."""
+        raise NotImplementedError
+
+    async def farewell(self) -> None:
+        """End the response before its end, because the process drains."""
         raise NotImplementedError

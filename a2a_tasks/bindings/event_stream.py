@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from a2a_tasks.bindings.consumer import LastingHttpConsumer
 from a2a_tasks.bindings.http import Headers, Request, Send
 from a2a_tasks.conf import conf
+from a2a_tasks.failpoints import ON, failpoint
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.errors import A2AError, InternalError
-from a2a_tasks.protocol.sse import KEEP_ALIVE, error_frame, frame, removed
+from a2a_tasks.protocol.sse import FAREWELL, KEEP_ALIVE, error_frame, frame, removed
 from a2a_tasks.streaming.stream import EventStream
 
 __all__ = ["Envelope", "send_stream"]
@@ -47,27 +48,37 @@ class EventStreamConsumer(LastingHttpConsumer):
     envelope: Envelope
     extra_headers: Headers
 
-    async def respond(self) -> None:
+    async def begin(self) -> None:
         headers = [*STREAM_HEADERS, *self.extra_headers, *_gap(self.stream)]
         await self.send_headers(status=200, headers=headers)
-        try:
+        async with self._errors_told():
             await self._send_first()
-            async for events in self.stream.batches(float(conf.KEEPALIVE_SECONDS)):
-                if events is None:
-                    await self._send_first()
-                    continue
-                frames = [
-                    self._frame(e.number, self.stream.encoded(self.dialect, e)) for e in events
-                ]
-                await self.send_body(b"".join(frames) or KEEP_ALIVE, more_body=True)
-        except asyncio.CancelledError:
-            raise
-        except Exception as fault:  # noqa: BLE001 - the stream has begun: the error has to travel in it
-            await self.send_body(
-                error_frame(self._told(fault), named=self.dialect.manners.error_event),
-                more_body=True,
-            )
+
+    async def go_on(self) -> None:
+        async with self._errors_told():
+            await self._send_rest()
         await self.send_body(b"")
+
+    async def _send_rest(self) -> None:
+        async for events in self.stream.batches(float(conf.KEEPALIVE_SECONDS)):
+            if events is None:
+                await self._send_first()
+                continue
+            frames = [self._frame(e.number, self.stream.encoded(self.dialect, e)) for e in events]
+            await self._send_frames(b"".join(frames))
+
+    @contextlib.asynccontextmanager
+    async def _errors_told(self) -> AsyncIterator[None]:
+        """The stream has begun: an error has to travel in it."""
+        try:
+            yield
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the client gets to know
+            told = error_frame(self._told_client(fault), named=self.dialect.manners.error_event)
+            await self.send_body(told, more_body=True)
+            await self.stream.close()  # nothing follows
+
+    async def farewell(self) -> None:
+        await self.send_body(FAREWELL)
 
     async def _send_first(self) -> None:
         """The first bytes leave at once, also for a client that resumes and has nothing to get yet."""
@@ -76,12 +87,21 @@ class EventStreamConsumer(LastingHttpConsumer):
         if self.stream.removed:
             frames.insert(0, removed(self.stream.removed))
         await self.send_body(b"".join(frames) or KEEP_ALIVE, more_body=True)
+        failpoint("stream.began")
+
+    async def _send_frames(self, frames: bytes) -> None:
+        if ON and frames:
+            middle = len(frames) // 2
+            await self.send_body(frames[:middle], more_body=True)
+            failpoint("stream.mid_frame")
+            frames = frames[middle:]
+        await self.send_body(frames or KEEP_ALIVE, more_body=True)
 
     def _frame(self, number: int, item: bytes) -> bytes:
         data = self.envelope.opening + item + self.envelope.closing
         return frame(number, data, self.stream.subject.mark)
 
-    def _told(self, fault: Exception) -> bytes:
+    def _told_client(self, fault: Exception) -> bytes:
         if not isinstance(fault, A2AError):
             logger.error("a stream broke", exc_info=fault)
             fault = InternalError()

@@ -10,7 +10,9 @@ from urllib.parse import parse_qs
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
+from a2a_tasks.access.credentials import PEER, Credentials
 from a2a_tasks.conf import conf
+from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.errors import InvalidRequest, TooLarge
 
 __all__ = [
@@ -46,13 +48,23 @@ class Request:
         self.scope, self.receive = scope, receive
         self.method: str = scope["method"]
         self.headers: dict[str, str] = {}
+        self._repeated: list[str] = []
         for name, value in scope["headers"]:
             key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-            self.headers[key] = f"{self.headers[key]},{text}" if key in self.headers else text
+            if key in self.headers:
+                self._repeated.append(key)
+                text = f"{self.headers[key]},{text}"
+            self.headers[key] = text
 
     def header(self, name: str) -> str:
         """A header's value, or an empty string."""
         return self.headers.get(name, "")
+
+    @property
+    def credentials(self) -> Credentials:
+        """What it brings to show who sends it."""
+        peer = self.scope.get(PEER, self.scope.get("client"))
+        return Credentials(self.headers, peer[0] if peer else "", self._repeated)
 
     @cached_property
     def segments(self) -> list[str]:
@@ -122,4 +134,5 @@ async def respond(
     if status not in {204, 304}:
         given.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": given})
+    failpoint("accept.responding")
     await send({"type": "http.response.body", "body": b"" if head else body})

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Mapping
 from typing import NoReturn
 
-from a2a_tasks.access.callers import identify
 from a2a_tasks.bindings.circumstances import Circumstances, Visit, circumstances, spoken
 from a2a_tasks.bindings.event_stream import Envelope, send_stream
 from a2a_tasks.bindings.faults import headers_of, told
@@ -82,7 +81,7 @@ class _Exchange:
         """Everything that comes before the operation."""
         if self.visit.request.method != "POST":
             raise MethodNotAllowed(allow="POST")
-        caller = identify(self.visit.request.headers)  # before a byte of the body is read
+        caller = await self.visit.caller()  # before a byte of the body is read
         try:
             version = self.visit.version()
             _check_content_type(self.visit.request)
@@ -132,4 +131,4 @@ async def serve_jsonrpc(visit: Visit, send: Send) -> None:
     except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
         fault = told(raised)
         body = jsonrpc.error(exchange.id, exchange.dialect.error(fault))
-        await respond(send, _status(fault), body, headers_of(fault))
+        await respond(send, _status(fault), body, headers_of(fault, visit.agent))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from a2a_tasks.access.callers import identify
 from a2a_tasks.bindings.circumstances import Visit, circumstances, spoken, switches
 from a2a_tasks.bindings.event_stream import Envelope, send_stream
 from a2a_tasks.bindings.faults import headers_of, told
@@ -84,7 +83,7 @@ class _Exchange:
 
     async def answer(self, send: Send) -> None:
         """Do what is asked."""
-        caller = identify(self.request.headers)  # before a byte of the body is read
+        caller = await self.visit.caller()  # before a byte of the body is read
         dialect = self.dialect = await self.detect(caller)
         match = rest.match(
             dialect.routes,
@@ -130,5 +129,5 @@ async def serve_rest(visit: Visit, send: Send, segments: Sequence[str]) -> None:
         fault = told(raised)
         refusal = exchange.refusal(fault)
         media_type = refusal.media_type.encode() or exchange.media_type
-        headers = [*headers_of(fault), (b"content-type", media_type)]
+        headers = [*headers_of(fault, visit.agent), (b"content-type", media_type)]
         await respond(send, refusal.status, refusal.body, headers)

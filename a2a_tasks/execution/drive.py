@@ -1,7 +1,7 @@
 """Driving an agent's `run`, whatever it is: async generator, coroutine, generator or plain function.
 
-All become one async iterator of what the agent says. Synchronous ones run in a thread of their own pool, one step
-at a time; their next step is asked for only when the last one was taken.
+All become one async iterator of what the agent says. Synchronous ones run in threads, one step at a time; their
+next step is asked for only when the last one was taken.
 """
 
 from __future__ import annotations
@@ -9,55 +9,47 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncGenerator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator
+from types import GeneratorType
 from typing import Any
 
-from django.db import connections
-
 from a2a_tasks.agents import Agent, Turn
-from a2a_tasks.conf import conf
+from a2a_tasks.execution.workplace import Workplace
 
-__all__ = ["drive", "in_thread"]
+__all__ = ["drive"]
 
-_threads: ThreadPoolExecutor | None = None
 _END = object()
 
 
-def _pool() -> ThreadPoolExecutor:
-    global _threads  # noqa: PLW0603 - one pool a process
-    if _threads is None:
-        _threads = ThreadPoolExecutor(int(conf.AGENT_THREADS), thread_name_prefix="agent")
-    return _threads
+def _step(generator: GeneratorType[Any, None, Any], workplace: Workplace) -> Any:
+    """The generator's next word. If nobody wants it any more, the generator is closed where it has been running."""
+    said = next(generator, _END)
+    if workplace.stopped:
+        generator.close()
+    return said
 
 
-async def in_thread(work: Any, *args: Any) -> Any:
-    def with_connections_closed() -> Any:
-        try:
-            return work(*args)
-        except (
-            StopIteration
-        ) as end:  # a future takes any exception but this one, and would wait for ever
-            raise RuntimeError("the agent raised StopIteration") from end
-        finally:
-            connections.close_all()  # an agent's own queries must not pin a connection to this thread
-
-    return await asyncio.get_running_loop().run_in_executor(_pool(), with_connections_closed)
-
-
-async def _steps(generator: Iterator[Any]) -> AsyncGenerator[Any, None]:
+async def _steps(
+    generator: GeneratorType[Any, None, Any], workplace: Workplace
+) -> AsyncGenerator[Any, None]:
     try:
-        while (said := await in_thread(next, generator, _END)) is not _END:
+        while (said := await workplace.in_thread(_step, generator, workplace)) is not _END:
             yield said
     finally:
-        close = getattr(generator, "close", None)
-        if close is not None and not getattr(generator, "gi_running", False):
-            await asyncio.shield(in_thread(close))
+        if not generator.gi_running:
+            await asyncio.shield(workplace.in_thread(generator.close))
 
 
-async def _synchronous(agent: Agent, turn: Turn) -> AsyncGenerator[Any, None]:
-    answer = await in_thread(agent.run, turn)
-    words = _steps(answer) if inspect.isgenerator(answer) else _asynchronous(answer)
+def _call(agent: Agent, turn: Turn, workplace: Workplace) -> Any:
+    workplace.begun = True
+    return agent.run(turn)
+
+
+async def _synchronous(agent: Agent, turn: Turn, workplace: Workplace) -> AsyncGenerator[Any, None]:
+    answer = await workplace.in_thread(_call, agent, turn, workplace)
+    words = (
+        _steps(answer, workplace) if isinstance(answer, GeneratorType) else _asynchronous(answer)
+    )
     async with contextlib.aclosing(words):
         async for said in words:
             yield said
@@ -75,6 +67,11 @@ async def _asynchronous(answer: Any) -> AsyncGenerator[Any, None]:
         yield said
 
 
-def drive(agent: Agent, turn: Turn) -> AsyncGenerator[Any, None]:
+def drive(
+    agent: Agent, turn: Turn, workplace: Workplace | None = None
+) -> AsyncGenerator[Any, None]:
     """What the agent says about the turn, in order. Close it: then the agent is closed, too."""
-    return _synchronous(agent, turn) if agent.synchronous else _asynchronous(agent.run(turn))
+    place = workplace or Workplace(agent.slug)
+    if agent.synchronous:
+        return _synchronous(agent, turn, place)
+    return _asynchronous(_call(agent, turn, place))

@@ -28,16 +28,26 @@ EVERY = 3600.0
 LONGEST_REST = 1.0
 
 
-def _paced() -> Iterator[tuple[Removed, float]]:
-    """One purge by the settings, a batch a step, each with the seconds to rest after it."""
-    begun = time.monotonic()
-    end = begun + float(conf.PURGE_SECONDS)
-    for removed in purge(Limits.configured()):
-        now = time.monotonic()
-        yield removed, min(now - begun, LONGEST_REST)
+class _Purge:
+    """One purge by the settings, a batch a step."""
+
+    def __init__(self) -> None:
+        self._batches: Iterator[Removed] | None = None
+        self._end = time.monotonic() + float(conf.PURGE_SECONDS)
+
+    def step(self) -> tuple[Removed, float] | None:
+        """Remove a batch: what went, and the seconds to rest after it; None at the end. Called again, it goes on."""
         begun = time.monotonic()
-        if begun >= end:
-            return
+        if self._batches is None:
+            self._batches = purge(Limits.configured())
+        elif begun >= self._end:
+            return None
+        try:
+            removed = next(self._batches, None)
+        except BaseException:
+            self._batches = None  # what raised is over: whoever tries again begins anew
+            raise
+        return None if removed is None else (removed, min(time.monotonic() - begun, LONGEST_REST))
 
 
 def _tell(done: Removed) -> None:
@@ -49,8 +59,8 @@ def _tell(done: Removed) -> None:
 
 def purge_in_this_thread(stop: threading.Event) -> Removed:
     """One purge, ended early when `stop` is set. Raises Overloaded."""
-    done, steps = Removed(), _paced()
-    while not stop.is_set() and (step := in_thread(next, steps, None)) is not None:
+    done, under_way = Removed(), _Purge()
+    while not stop.is_set() and (step := in_thread(under_way.step)) is not None:
         done += step[0]
         stop.wait(step[1])
     _tell(done)
@@ -73,8 +83,8 @@ class Housekeeper:
             await asyncio.sleep(EVERY)
 
     async def _purge(self) -> None:
-        done, steps = Removed(), _paced()
-        while not lifetime.draining() and (step := await hop(next, steps, None)) is not None:
+        done, under_way = Removed(), _Purge()
+        while not lifetime.draining() and (step := await hop(under_way.step)) is not None:
             done += step[0]
             await asyncio.sleep(step[1])
         _tell(done)

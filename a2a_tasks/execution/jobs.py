@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
 from celery import shared_task, signals
 
 from a2a_tasks.conf import conf
-from a2a_tasks.execution import housekeeping, worker
+from a2a_tasks.execution import housekeeping, watchdog, worker
+from a2a_tasks.failpoints import failpoint
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import runs
 from a2a_tasks.store.hop import in_thread
 
-__all__ = ["carry_due_runs", "purge_old_tasks", "rescue_lost_runs"]
+__all__ = ["answer_watchdog", "carry_due_runs", "purge_old_tasks", "rescue_lost_runs"]
 
 _ending = threading.Event()
 
@@ -23,16 +26,27 @@ def carry_due_runs(**_: Any) -> None:
     worker.wake()
 
 
+@shared_task(ignore_result=True, name=watchdog.JOB)  # type: ignore[untyped-decorator]
+def answer_watchdog(**_: Any) -> None:
+    """This worker rang itself; that it came through is all there is to it."""
+
+
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]
 def rescue_lost_runs(**_: Any) -> None:
     """Beat's duty: take runs from dead processes, also when every worker is busy."""
-    in_thread(runs.rescue, max_attempts=int(conf.MAX_ATTEMPTS))
+    with contextlib.suppress(Overloaded):  # the store has told the log; five seconds later again
+        in_thread(runs.rescue, max_attempts=int(conf.MAX_ATTEMPTS))
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]
 def purge_old_tasks(**_: Any) -> None:
     """Beat's hourly duty: what retention says, for a while."""
     housekeeping.purge_in_this_thread(_ending)
+
+
+@signals.after_task_publish.connect(sender=rescue_lost_runs.name)  # type: ignore[untyped-decorator]
+def _on_fired(**_: Any) -> None:
+    failpoint("scheduler.fired")  # beat has sent its duty, and not noted it yet
 
 
 @signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from a2a_tasks.agents.steps import Journal
-from a2a_tasks.execution.drive import in_thread
 from a2a_tasks.execution.recorder import Recorder
+from a2a_tasks.execution.workplace import Workplace
+from a2a_tasks.failpoints import failpoint
 from a2a_tasks.store import steps
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.records import Assignment
+from a2a_tasks.store.hop import outcome, until_answered
+from a2a_tasks.store.records import Assignment, Fenced
 
 __all__ = ["StoredJournal"]
 
@@ -19,17 +21,33 @@ __all__ = ["StoredJournal"]
 class StoredJournal(Journal):
     """Reads what earlier attempts kept at the first step, once; writes each result at once, fenced."""
 
-    def __init__(self, run: Assignment, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        run: Assignment,
+        recorder: Recorder,
+        workplace: Workplace | None = None,
+        *,
+        holds: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`holds`: is it certain, by this process's clock, that nobody else can have the run?"""
         super().__init__()
-        self._run, self._recorder = run, recorder
+        self._run, self._recorder, self._holds = run, recorder, holds
+        self._workplace = workplace or Workplace(run.scope.agent)
         self._loaded, self._store = False, asyncio.Lock()
 
     async def load(self) -> None:
-        """Read the turn's steps, if that has not been done. Raises Overloaded."""
+        """Read the turn's steps, if that has not been done. Raises Overloaded.
+
+        Raises Fenced if the lease may be over: a process that was frozen would take steps that others have taken since.
+        """
+        failpoint("worker.step_begins")
         async with self._store:
             if not self._loaded:
-                self.results.update(await hop(steps.kept, self._run.task, self._run.input_number))
+                turn = (self._run.task, self._run.input_number)
+                self.results.update(await until_answered(functools.partial(steps.loading, turn)))
                 self._loaded = True
+        if not self._holds():
+            raise Fenced
 
     async def keep(self, name: str, result: str) -> None:
         """Write a result, after everything said before it. Raises Fenced, Overloaded."""
@@ -40,13 +58,18 @@ class StoredJournal(Journal):
         """Whoever stopped waiting and tries the step again waits for this, and finds what came of it."""
         async with self._store:
             self._loaded = False  # if this fails, only the store knows whether it has the result
-            await hop(steps.keep, self._run, name, result)
+            kept = (self._run, name, result)
+            if not await until_answered(
+                functools.partial(steps.keeping, kept)
+            ):  # why not, it says by itself
+                await until_answered(functools.partial(outcome, steps.keep, *kept))
+            failpoint("worker.step_kept")
             self.results[name], self._loaded = result, True
 
     async def clock(self) -> float:
         """The database's clock. Raises Overloaded."""
-        return await hop(steps.clock)
+        return await until_answered(functools.partial(steps.telling, None))
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
-        """Call it in a thread of the agents' pool."""
-        return await in_thread(work)
+        """Call it in a thread for agents."""
+        return await self._workplace.in_thread(work)

@@ -7,6 +7,7 @@ written at once. Order is kept, memory is bounded: `room` makes a fast agent wai
 from __future__ import annotations
 
 import asyncio
+import functools
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,6 +20,7 @@ from a2a_tasks.protocol.soundness import check_json, check_parts
 from a2a_tasks.protocol.values import Artifact, ArtifactUpdate, Message, Part, Role, TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.append import appending
+from a2a_tasks.store.hop import until_answered
 from a2a_tasks.store.records import ArtifactRow, Assignment, Batch, NewEvent, RunEnd
 
 __all__ = ["Recorder"]
@@ -249,7 +251,7 @@ class Recorder:
             batch, self._batch = self._batch, self._new_batch()
             for artifact in self._artifacts.values():
                 artifact.bodies = None  # what comes now is in another batch
-            await appending(batch)
+            await until_answered(functools.partial(appending, batch))
 
     @property
     def full(self) -> bool:

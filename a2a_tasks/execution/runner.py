@@ -1,7 +1,6 @@
-"""The one runner: it claims runs, drives their agents, records what they say, and keeps their leases.
+"""The one runner: it claims runs, drives their agents, records what they say, and in the end gives the rest back.
 
-One a process, on one event loop: the web process's own (local runs) or that of a worker (`worker`). Heartbeats
-come from a thread of their own, so that a busy loop does not lose its leases.
+One a process, on one event loop: the web process's own (local runs) or that of a worker (`worker`).
 """
 
 from __future__ import annotations
@@ -11,55 +10,52 @@ import contextlib
 import logging
 import os
 import socket
-import threading
 import traceback
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
 from a2a_tasks import wakeups
-from a2a_tasks.agents import AgentError, Turn, registry
+from a2a_tasks.agents import Agent, AgentError, Turn, registry
 from a2a_tasks.agents.emission import Status, emission
 from a2a_tasks.conf import conf
+from a2a_tasks.execution.carried import Carried
 from a2a_tasks.execution.drive import drive
 from a2a_tasks.execution.journal import StoredJournal
+from a2a_tasks.execution.leases import Leases
+from a2a_tasks.execution.processes import ProcessDied, Processes
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.turns import turn_of
+from a2a_tasks.execution.workplace import Workplace
+from a2a_tasks.failpoints import failpoint
+from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL, IllegalTransition
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import runs
-from a2a_tasks.store.hop import hang_up, hop, in_thread
+from a2a_tasks.store.hop import hop
 from a2a_tasks.store.records import Assignment, Fenced, Hold, RunEnd
 
 __all__ = ["Runner"]
 
 logger = logging.getLogger(__name__)
+_blind = Outage(logger, "no look at due runs")
 
 #: Between so many words of one agent the others get the loop.
 BREATH = 50
 
+#: Seconds a claim under way gets beyond the drain.
+CLAIM_SECONDS = 0.5
 
 #: Characters of a trace that are kept, the last ones.
 LONGEST_TRACE = 20_000
 
 #: What a client reads of an agent with `after_crash = "fail"`.
-NOT_AGAIN = "The process carrying this task died, and the agent does not want to be run again: it may have acted already."
+NOT_AGAIN = "The process carrying this task died or was stopped, and the agent does not want to be run again: it may have acted already."
 
 
 def _sendable(text: str) -> str:
     """The text without what no database and no peer takes: half surrogates and NUL."""
     return text.encode(errors="backslashreplace").decode().replace("\x00", "\\x00")
-
-
-class _Carried:
-    """A run in this process's hands."""
-
-    def __init__(self, assignment: Assignment) -> None:
-        self.assignment = assignment
-        self.task: asyncio.Task[None]
-        self.turn: Turn | None = None
-        #: Its last words are being written, and with them it lets go of its lease.
-        self.ending = False
 
 
 class Runner:
@@ -70,20 +66,30 @@ class Runner:
         self.queues = sorted(queues or {agent.queue for agent in registry.agents()} | {"agents"})
         self._slots = int(conf.RUN_SLOTS) if slots is None else slots
         self._loop = asyncio.get_running_loop()
-        self._carried: dict[int, _Carried] = {}
+        self._carried: dict[int, Carried] = {}
         self._due = asyncio.Event()
-        self._beat_stop = threading.Event()
+        #: When the dead are seen to next, by the loop's clock, however often the bell rings.
+        self._rescues_at = 0.0
+        #: Set once the table was looked at: this process can work.
+        self.looked = asyncio.Event()
+        self._leases = Leases(self._carried, self._lost)
         self._stack = contextlib.ExitStack()
         self._elsewhere = wakeups.Subscriber(self._hear)
         self._claimer: asyncio.Task[None] | None = None
         self._draining = False
+        self._processes = Processes()
         self.worker = f"{socket.gethostname()}:{os.getpid()}"
+
+    @property
+    def carrying(self) -> int:
+        """How many runs are in this process's hands."""
+        return len(self._carried)
 
     def start(self) -> None:
         """Begin to listen, beat and claim."""
         self._stack.enter_context(wakeups.listen(self._heard))
         self._elsewhere.start()
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        self._leases.start()
         self._claimer = asyncio.create_task(self._claim_for_ever())
 
     # --- taking runs ------------------------------------------------------------------------
@@ -97,12 +103,14 @@ class Runner:
     def carry(self, assignment: Assignment) -> None:
         """Start a run this process holds."""
         self._stop(assignment.run)  # an attempt of it that this very process has lost
-        carried = self._carried[assignment.run] = _Carried(assignment)
+        carried = self._carried[assignment.run] = Carried(assignment, self._forget)
         carried.task = self._loop.create_task(self._carry(carried))
         carried.task.add_done_callback(lambda _: self._forget(carried))
 
-    def _forget(self, carried: _Carried) -> None:
+    def _forget(self, carried: Carried) -> None:
         if self._carried.get(carried.assignment.run) is carried:
+            if len(self._carried) >= self._slots:  # others may have been waiting for this slot
+                self._due.set()
             del self._carried[carried.assignment.run]
 
     def wake(self) -> None:
@@ -123,18 +131,22 @@ class Runner:
 
     def _stop(self, run: int) -> None:
         carried = self._carried.get(run)
-        if carried is None:
-            return
-        if carried.turn is not None:
-            carried.turn._stop()  # noqa: SLF001 - ours to say, the agent's to notice
-        carried.task.cancel()
+        if carried is not None:
+            failpoint("worker.stopping")
+            carried.stop()
+
+    def _lost(self, carried: Carried) -> None:
+        run = carried.assignment.run
+        if self._carried.get(run) is carried and not carried.ending:
+            self._stop(run)
 
     async def _claim_for_ever(self) -> None:
         while not self._draining:
             try:
                 await self._claim()
+                self.looked.set()
             except Overloaded as fault:  # the database is away: look again
-                logger.warning("no look at due runs: %s", fault.__cause__)
+                _blind.count(fault.__cause__ or fault)
             except Exception:
                 logger.exception("a look at due runs failed")
             with contextlib.suppress(TimeoutError):
@@ -142,8 +154,10 @@ class Runner:
                     await self._due.wait()
 
     async def _claim(self) -> None:
-        if not self._due.is_set():  # a quiet moment: see to the dead
+        now = self._loop.time()
+        if now >= self._rescues_at:
             await hop(runs.rescue, max_attempts=int(conf.MAX_ATTEMPTS))
+            self._rescues_at = now + float(conf.POLL_SECONDS)
         self._due.clear()
         while (room := self._slots - len(self._carried)) > 0 and not self._draining:
             taken = await hop(
@@ -154,6 +168,8 @@ class Runner:
                 limit=room,
                 lease_seconds=float(conf.LEASE_SECONDS),
             )
+            if taken:
+                failpoint("worker.claimed")
             for assignment in taken:
                 self.carry(assignment)
             if len(taken) < min(room, runs.BATCH):
@@ -161,12 +177,14 @@ class Runner:
 
     # --- carrying one ---------------------------------------------------------------------
 
-    async def _carry(self, carried: _Carried) -> None:
+    async def _carry(self, carried: Carried) -> None:
         run = carried.assignment
         recorder = Recorder(run)
-        turn = carried.turn = turn_of(run, StoredJournal(run, recorder))
+        journal = StoredJournal(run, recorder, carried.workplace, holds=carried.holds)
+        turn = carried.turn = turn_of(run, journal)
         try:
-            end = await self._listen_to(run, turn, recorder)
+            end = await self._listen_to(carried, turn, recorder)
+            failpoint("worker.agent_returned")
             carried.ending = True
             recorder.finish(end)
             await recorder.written()
@@ -176,6 +194,8 @@ class Runner:
             logger.warning("run %s could not write: %s", run.run, fault.__cause__)
         except asyncio.CancelledError:
             logger.info("run %s was stopped", run.run)
+        except ProcessDied as fault:
+            await self._surrender(run, recorder, str(fault))
         except (
             Exception
         ):  # what it said cannot be written: another attempt, and in the end a failed task
@@ -183,19 +203,19 @@ class Runner:
             await self._note(run, traceback.format_exc())
         finally:
             turn._stop()  # noqa: SLF001 - its threads wait for nothing any more
-            if len(self._carried) >= self._slots:  # others may have been waiting for this slot
-                self._due.set()
 
-    async def _listen_to(self, run: Assignment, turn: Turn, recorder: Recorder) -> RunEnd:
-        """Record what the agent says, to its end."""
+    async def _listen_to(self, carried: Carried, turn: Turn, recorder: Recorder) -> RunEnd:
+        """Record what the agent says, to its end. CancelledError if it was stopped, however it took that."""
+        run = carried.assignment
         agent = registry.hosted(run.scope.agent)
         try:
             if agent is None:
                 raise AgentError("The agent is no longer hosted here.")
             if run.attempt > 1 and agent.after_crash == "fail":
                 return await self._not_again(run, recorder)
-            async with contextlib.aclosing(drive(agent, turn)) as words:
-                await self._record(words, recorder, replies=agent.replies_directly)
+            async with contextlib.aclosing(self._words(agent, turn, carried.workplace)) as words:
+                await self._record(carried, words, recorder, replies=agent.replies_directly)
+            carried.workplace.check()
             recorder.remember(turn.memory)
         except (Fenced, Overloaded):
             raise
@@ -203,8 +223,25 @@ class Runner:
             task = asyncio.current_task()
             if isinstance(fault, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # it was we who stopped it
+            if carried.workplace.stopped:
+                logger.info("run %s raised when it was stopped", run.run, exc_info=fault)
+                raise asyncio.CancelledError from fault
+            if isinstance(fault, ProcessDied):
+                raise
             return self._failed(run, recorder, fault)
         return RunEnd()
+
+    def _words(self, agent: Agent, turn: Turn, workplace: Workplace) -> AsyncGenerator[Any, None]:
+        if agent.runs_in == "process":
+            return self._processes.words(agent, turn, workplace)
+        return drive(agent, turn, workplace)
+
+    async def _surrender(self, run: Assignment, recorder: Recorder, how: str) -> None:
+        """The agent's process died: what it had said stays, and the attempt counts."""
+        logger.warning("run %s of %s: %s", run.run, run.scope.agent, how)
+        with contextlib.suppress(Fenced, Overloaded):  # then it is rescued, or was cancelled
+            await recorder.written()
+            await hop(runs.surrender, run, how, max_attempts=int(conf.MAX_ATTEMPTS))
 
     async def _not_again(self, run: Assignment, recorder: Recorder) -> RunEnd:
         """Fail the task of an agent that must not act twice. (A run handed back at a deploy has no attempt more.)"""
@@ -217,12 +254,15 @@ class Runner:
             await hop(runs.note, run.token, _sendable(trace)[-LONGEST_TRACE:])
 
     async def _record(
-        self, words: AsyncIterator[Any], recorder: Recorder, *, replies: bool
+        self, carried: Carried, words: AsyncIterator[Any], recorder: Recorder, *, replies: bool
     ) -> None:
         count = 0
         if not replies and recorder.state is TaskState.SUBMITTED:
             recorder.say(Status(TaskState.WORKING))
         async for word in words:
+            carried.workplace.check()
+            if count == 0:
+                failpoint("worker.agent_started")
             recorder.say(emission(word, answer=recorder.answer, begun=recorder.answer_begun))
             count += 1
             if recorder.full or count % BREATH == 0:
@@ -239,33 +279,7 @@ class Runner:
         trace = "".join(traceback.format_exception(fault))
         return RunEnd("failed", _sendable(trace)[-LONGEST_TRACE:])
 
-    # --- keeping and giving back ------------------------------------------------------------
-
-    def _beat(self) -> None:
-        """The heartbeat thread: extend every lease; stop the agents of those that are gone."""
-        try:
-            while not self._beat_stop.wait(float(conf.BEAT_SECONDS)):
-                self._beat_once()
-        finally:
-            hang_up()
-
-    def _beat_once(self) -> None:
-        held = {c.assignment.token: run for run, c in list(self._carried.items())}
-        if not held:
-            return
-        try:
-            alive = in_thread(runs.heartbeat, list(held))
-        except Exception as fault:  # noqa: BLE001 - the thread must outlive whatever it is
-            logger.warning("no heartbeat: %r", fault.__cause__ or fault)
-            return
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            for token in held.keys() - alive:
-                self._loop.call_soon_threadsafe(self._lost, held[token])
-
-    def _lost(self, run: int) -> None:
-        carried = self._carried.get(run)
-        if carried is not None and not carried.ending:
-            self._stop(run)
+    # --- giving back ---------------------------------------------------------------------
 
     def stop_claiming(self) -> None:
         """Take no more runs. Thread-safe."""
@@ -275,21 +289,27 @@ class Runner:
     async def drain(self, seconds: float) -> None:
         """Stop claiming, let runs finish for that long, then hand the rest back for others to start."""
         self.stop_claiming()
+        end = self._loop.time() + seconds
+        if self._claimer:  # a claim under way brings runs that have to be handed back as well
+            await asyncio.wait([self._claimer], timeout=seconds + CLAIM_SECONDS)
+            self._claimer.cancel()
         tasks = [carried.task for carried in self._carried.values()]
         if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
-        if self._claimer:
-            self._claimer.cancel()
-        await self._hand_back()
-        self._beat_stop.set()
-        self._stack.close()
-        await self._elsewhere.close()
+            await asyncio.wait(tasks, timeout=max(0.0, end - self._loop.time()))
+        try:
+            await self._hand_back()
+        finally:
+            self._leases.stop()
+            self._stack.close()
+            await self._elsewhere.close()
 
     async def _hand_back(self) -> None:
         left = [carried for carried in self._carried.values() if not carried.task.done()]
         tokens = [carried.assignment.token for carried in left]
         for carried in left:
-            carried.task.cancel()
+            carried.stop()
         if left:
             await asyncio.wait([carried.task for carried in left], timeout=0.5)
-            await hop(runs.hand_back, tokens)
+        await self._processes.kill()
+        if left:
+            await hop(runs.hand_back, tokens, tried=[c.assignment.token for c in left if c.acted])

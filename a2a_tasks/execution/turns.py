@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import UNSET, Message, Task
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.hop import hop, until_answered
 from a2a_tasks.store.records import Assignment
 from a2a_tasks.store.tasks import find, references
 
@@ -57,12 +58,13 @@ def turn_of(run: Assignment, journal: Journal) -> Turn:
     loop = asyncio.get_running_loop()
 
     async def history() -> list[Message]:
-        found = await hop(find, run.scope, run.task_id)
+        found = await until_answered(functools.partial(hop, find, run.scope, run.task_id))
         stored = [] if found is None or found.view.history is UNSET else found.view.history
         return [_message(text) for text in stored] or [message]
 
     async def refers_to() -> list[Task]:
-        return await hop(references, run.scope, message.reference_task_ids)
+        asked = functools.partial(hop, references, run.scope, message.reference_task_ids)
+        return await until_answered(asked)
 
     return Turn(
         message=message,

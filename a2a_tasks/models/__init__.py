@@ -1,5 +1,6 @@
-"""The tables: columns, constraints, indexes; no behaviour. Only the store writes them."""
+"""The tables: columns, constraints, indexes; no behaviour. Only the store writes them, and `access` API keys."""
 
+from a2a_tasks.models.api_key import ApiKey
 from a2a_tasks.models.context import Context
 from a2a_tasks.models.event import Event
 from a2a_tasks.models.idempotency import Idempotency
@@ -8,6 +9,7 @@ from a2a_tasks.models.step import Step
 from a2a_tasks.models.task import Artifact, Message, Tally, Task
 
 __all__ = [
+    "ApiKey",
     "Artifact",
     "Context",
     "Event",

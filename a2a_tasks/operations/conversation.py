@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import mimetypes
 import uuid
@@ -11,6 +10,8 @@ from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
 from a2a_tasks.operations.call import Call
+from a2a_tasks.operations.line import backlog, place_in_line
+from a2a_tasks.operations.patience import at_most
 from a2a_tasks.operations.repeats import key_of, turnstile
 from a2a_tasks.protocol.errors import (
     ContentTypeNotSupported,
@@ -76,7 +77,8 @@ class Conversation:
         """
         if self._decided:
             return self.accepted.view
-        await self._hear(float(conf.FIRST_WORD_SECONDS))
+        async with at_most(float(conf.FIRST_WORD_SECONDS)):
+            await self._hear()
         self._decided = True
         if self.heard and self.heard[0].kind is EventKind.MESSAGE:
             return Raw(self.heard[0].body.encode())
@@ -103,17 +105,16 @@ class Conversation:
             self.heard += await self.follower.next()
 
     async def settled(self) -> Task:
-        """The task once it has ended or waits for the client, or as it is after the longest block."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + float(conf.MAX_BLOCK_SECONDS)
-        while not self.follower.done and (left := deadline - loop.time()) > 0:
-            await self._hear(left)
+        """The task once it has ended or waits for the client, or as it is when the client has waited too long."""
+        async with at_most(float(conf.MAX_BLOCK_SECONDS)):
+            while not self.follower.done:
+                await self._hear()
         return self.task
 
-    async def _hear(self, seconds: float) -> None:
+    async def _hear(self) -> None:
         """Take in what comes next; where events are gone already, the task as it is. Raises TaskNotFound."""
         try:
-            self.heard += await self.follower.next(seconds)
+            self.heard += await self.follower.next()
         except EventsRemoved:
             self._view, self.heard = (await self.follower.restart()).view, []
 
@@ -125,9 +126,16 @@ async def converse(
 
     One that was accepted before, under the same key, is joined. `pauses`: the states at which the turn ends although
     the task goes on. Raises what the request deserves: TaskNotFound, TaskEnded, InvalidParams, IdempotencyConflict,
-    ContentTypeNotSupported, PushNotificationNotSupported.
+    ContentTypeNotSupported, PushNotificationNotSupported; Overloaded when too much is waiting.
     """
     _check(request, call)
+    with place_in_line():
+        return await _conversation(request, call, pauses)
+
+
+async def _conversation(
+    request: SendMessageRequest, call: Call, pauses: frozenset[TaskState]
+) -> Conversation:
     key = key_of(request, call)
     if key is None:
         return await _begin(request, call, pauses=pauses)
@@ -208,6 +216,8 @@ def _makes_task(request: SendMessageRequest, call: Call) -> bool:
 
 
 async def _accept(request: SendMessageRequest, call: Call, key: Key | None) -> Accepted:
+    if dispatch.hold(call.agent.queue) is None:
+        await backlog.admit(call.agent.queue)
     asked = request.message
     if request.named:
         return await _accept_named(request, call, key)

@@ -8,7 +8,9 @@
         InvalidParams         -32602  400   names each bad field
           IdempotencyConflict -32602  422   another request under a key that was used
         Unauthenticated       -32000  401
+          WrongCredentials    -32000  401
         Forbidden             -32000  403
+          InsufficientScope   -32000  403
         MethodNotAllowed      -32600  405
         TooLarge              -32600  413
         Overloaded            -32000  503   with Retry-After
@@ -121,11 +123,34 @@ class Forbidden(RequestError):
     code, http_status, grpc_status, title = -32000, 403, "PERMISSION_DENIED", "Forbidden"
 
 
+class WrongCredentials(Unauthenticated):
+    """Credentials that are not valid, or not accepted here. What is wrong with them is told to the log, not the client."""
+
+
+class InsufficientScope(Forbidden):
+    """The caller lacks scopes; `metadata["scope"]` names them, with spaces between."""
+
+    @classmethod
+    def lacking(cls, scopes: Sequence[str]) -> InsufficientScope:
+        """The error for a caller without these."""
+        named = " ".join(scopes)
+        return cls(f"The caller lacks the scope: {named}", scope=named)
+
+
 class Overloaded(RequestError):
     """Try again later; `metadata["retry_after"]` is in seconds."""
 
     code, http_status, grpc_status = -32000, 503, "UNAVAILABLE"
     title = "The host cannot take this request now"
+    #: Is it certain that nothing was written? (Never told: a client repeats its request under the same key.)
+    undone = False
+
+    @classmethod
+    def away(cls, *, undone: bool) -> Overloaded:
+        """The database is away: come again in a second."""
+        fault = cls(retry_after="1")
+        fault.undone = undone
+        return fault
 
 
 class InvalidParams(RequestError):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["KEEP_ALIVE", "EventId", "error_frame", "frame", "read_event_id", "removed"]
+__all__ = ["FAREWELL", "KEEP_ALIVE", "EventId", "error_frame", "frame", "read_event_id", "removed"]
 
 _EVENT_ID = re.compile(r"(\d{1,9})(?:-([0-9a-f]{1,32}))?", re.ASCII)
 
 KEEP_ALIVE = b": keep-alive\n\n"
+#: The end of a stream whose process stops, while its task goes on. `retry:` is in milliseconds.
+FAREWELL = b": this process stops and the task goes on, subscribe again\nretry: 100\n\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,16 @@ import datetime
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
+from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store.group import Group
+from a2a_tasks.store.group import Group, one_by_one
+from a2a_tasks.store.hop import AWAY
 from a2a_tasks.store.records import Accepted, Assignment, NewTask, TaskExists, new_view
 from a2a_tasks.store.sql import fetch
 
@@ -75,16 +77,19 @@ def accept(new: NewTask) -> Accepted:
 
 def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
     """The same for many at once; one that cannot be written does not hinder the others."""
+    failpoint("accept.before")
     try:
         results = [_accepted(new, *keys) for new, keys in zip(news, _insert(news), strict=True)]
-    except (OperationalError, InterfaceError):
+    except AWAY:
         raise  # the database is away: that concerns everybody
     except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
         if len(news) == 1:
             return [TaskExists(str(fault)) if isinstance(fault, IntegrityError) else fault]
-        return [result for new in news for result in accept_many([new])]
+        return one_by_one(accept_many, news)
+    failpoint("accept.committed")
     for queue in {new.queue for new in news if new.hold is None}:
         wakeups.announce(wakeups.Due(queue))
+    failpoint("accept.announced")
     return list(results)
 
 
@@ -130,11 +135,12 @@ def _insert(news: Sequence[NewTask]) -> list[tuple[int, int]]:
         pairs = zip(news, keys, strict=True)
         for new, (task, _) in sorted(pairs, key=lambda pair: pair[0].lock):
             new.accompany(task)
+        failpoint("accept.accompanied")
     return keys
 
 
 def _insert_postgres(news: Sequence[NewTask]) -> list[tuple[int, int]]:
-    return [(task, run) for _, task, run in fetch(ACCEPT, _columns(news))]
+    return [(task, run) for _, task, run in fetch(ACCEPT, _columns(news), point="accept.inserted")]
 
 
 @transaction.atomic
@@ -199,6 +205,7 @@ def _assignment(new: NewTask, task: int, run: int) -> Assignment | None:
     return Assignment(
         run=run,
         token=new.hold.token,
+        asked=new.hold.asked,
         attempt=1,
         task=task,
         scope=new.scope,

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
+from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Artifact, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded, assemble
 from a2a_tasks.protocol.values import Role
-from a2a_tasks.store.group import Group
+from a2a_tasks.store.group import Group, one_by_one
+from a2a_tasks.store.hop import AWAY, outcome
 from a2a_tasks.store.records import Batch, Fenced
 from a2a_tasks.store.sql import fetch
 
@@ -85,19 +87,23 @@ def append(batch: Batch) -> int:
 
 def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
     """The same for the batches of many runs at once: each gets its last number, or Fenced."""
+    failpoint("worker.append_begins")
     try:
         written = _write(batches)
-    except (OperationalError, InterfaceError):
+    except AWAY:
         raise  # the database is away: that concerns everybody
     except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
         if len(batches) == 1:
             return [fault]
-        return [result for batch in batches for result in append_many([batch])]
-    return [_announced(batch, done) for batch, done in zip(batches, written, strict=True)]
+        return one_by_one(append_many, batches)
+    failpoint("worker.ended" if any(batch.end for batch in batches) else "worker.appended")
+    told = [_announced(batch, done) for batch, done in zip(batches, written, strict=True)]
+    failpoint("worker.announced")
+    return told
 
 
 #: `await appending(batch)`: append, together with whatever else is being appended.
-appending = Group(append_many)
+appending = Group(append_many, run=outcome)
 
 
 def _announced(batch: Batch, done: Written | None) -> int | Exception:
@@ -142,7 +148,9 @@ def _columns(batches: Sequence[Batch]) -> dict[str, list[Any]]:
 
 
 def _write_postgres(batches: Sequence[Batch]) -> list[Written | None]:
-    written = {n: (last, waiting) for n, last, waiting in fetch(APPEND, _columns(batches))}
+    point = "worker.ending" if any(batch.end for batch in batches) else "worker.appending"
+    rows = fetch(APPEND, _columns(batches), point=point)
+    written = {n: (last, waiting) for n, last, waiting in rows}
     return [written.get(n) for n in range(len(batches))]
 
 

@@ -5,11 +5,24 @@ This app knows nothing of them; each registers itself when it is loaded (`AppCon
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from a2a_tasks.protocol.requests import SendMessageRequest
 
-__all__ = ["Companion", "Make", "Move", "of", "on_succession", "register", "succeed"]
+__all__ = [
+    "Companion",
+    "Forget",
+    "Make",
+    "Move",
+    "Needed",
+    "forget",
+    "needed",
+    "of",
+    "on_purge",
+    "on_succession",
+    "register",
+    "succeed",
+]
 
 #: Writes beside the task with this primary key. What it raises undoes the message it came with.
 Companion = Callable[[int], None]
@@ -17,9 +30,14 @@ Companion = Callable[[int], None]
 Make = Callable[[SendMessageRequest, str, str], Companion | None]
 #: Takes what is kept beside one task, by its primary key, to the task that succeeds it.
 Move = Callable[[int, int], None]
+#: Those of these tasks, by their primary keys, that must not be removed yet, nor anything of their log.
+Needed = Callable[[Collection[int]], set[int]]
+#: Removes what is past its time, at most so many rows in one transaction, and returns how many.
+Forget = Callable[[int], int]
 
 _makes: list[Make] = []
 _moves: list[Move] = []
+_purges: list[tuple[Needed, Forget]] = []
 
 
 def register(make: Make) -> None:
@@ -44,3 +62,19 @@ def succeed(old: int, new: int) -> None:
     """Take to task `new` what is kept beside task `old`. Called inside the transaction that makes `new`."""
     for move in _moves:
         move(old, new)
+
+
+def on_purge(needed: Needed, forget: Forget) -> None:
+    """Have retention leave alone what is `needed`, and call `forget` until it finds nothing."""
+    if (needed, forget) not in _purges:
+        _purges.append((needed, forget))
+
+
+def needed(tasks: Collection[int]) -> set[int]:
+    """Those of these tasks that somebody still needs."""
+    return {task for ask, _ in _purges for task in ask(tasks)}
+
+
+def forget(most: int) -> int:
+    """Remove some of what others keep and is past its time; 0 = nothing is any more."""
+    return next((gone for _, remove in _purges if (gone := remove(most))), 0)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, TypeVar
 
-from a2a_tasks.store.hop import hop
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store.hop import hop, in_thread
 
-__all__ = ["Group"]
+__all__ = ["Group", "one_by_one"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+#: What takes work to the store's threads.
+Run = Callable[..., Awaitable[Any]]
 #: Most items of one flush.
 MOST = 64
 #: Flushes under way at a time.
@@ -26,8 +29,8 @@ LANES = 2
 class _Queue(Generic[T, R]):
     """What waits in one event loop."""
 
-    def __init__(self, work: Callable[[list[T]], list[R | Exception]]) -> None:
-        self._work = work
+    def __init__(self, work: Callable[[list[T]], list[R | Exception]], run: Run) -> None:
+        self._work, self._run = work, run
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
         self._lanes = 0
         self._flushes: set[asyncio.Task[None]] = set()
@@ -52,7 +55,7 @@ class _Queue(Generic[T, R]):
 
     async def _together(self, taken: list[tuple[T, asyncio.Future[R]]]) -> None:
         try:
-            results = await hop(self._work, [item for item, _ in taken])
+            results = await self._run(self._work, [item for item, _ in taken])
         except Exception as fault:  # noqa: BLE001 - it belongs to everybody who waits
             results = [fault] * len(taken)
         for (_, future), result in zip(taken, results, strict=True):
@@ -67,11 +70,12 @@ class _Queue(Generic[T, R]):
 class Group(Generic[T, R]):
     """A function of many, called with one: `await group(item)`.
 
-    `work` gets a list of items and returns for each its result or its exception; what it raises, all get.
+    `work` gets a list of items and returns for each its result or its exception; what it raises, all get. It is run
+    by `hop`, or by `outcome`.
     """
 
-    def __init__(self, work: Callable[[list[T]], list[R | Exception]]) -> None:
-        self._work = work
+    def __init__(self, work: Callable[[list[T]], list[R | Exception]], *, run: Run = hop) -> None:
+        self._work, self._run = work, run
         self._queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue[T, R]] = (
             weakref.WeakKeyDictionary()
         )
@@ -80,5 +84,23 @@ class Group(Generic[T, R]):
         loop = asyncio.get_running_loop()
         queue = self._queues.get(loop)
         if queue is None:
-            queue = self._queues[loop] = _Queue(self._work)
+            queue = self._queues[loop] = _Queue(self._work, self._run)
         return await queue.put(item)
+
+
+def one_by_one(
+    work: Callable[[list[T]], list[R | Exception]], items: Sequence[T]
+) -> list[R | Exception]:
+    """Do the work with each item alone, because one of them spoils it for all. For the thread that holds the transaction.
+
+    If the database goes away in the middle, what was written until then keeps its results: told that nothing was written,
+    whoever asked would write it again. What has not been tried yet gets an Overloaded of its own.
+    """
+    results: list[R | Exception] = []
+    for item in items:
+        try:
+            results += in_thread(work, [item])
+        except Overloaded as away:
+            results.append(away)
+            break
+    return results + [Overloaded.away(undone=True) for _ in items[len(results) :]]

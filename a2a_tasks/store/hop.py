@@ -2,28 +2,50 @@
 
 Never the thread-sensitive executor (one thread for a whole process) and never a hop a query; see
 docs/decisions/0001. SQLite has one writer, so it gets one thread, and nobody waits on a busy lock.
+
+A database that is away costs nobody more than A2A_DATABASE_SECONDS: see docs/decisions/0080.
 """
 
 from __future__ import annotations
 
 import asyncio
-import select
+import functools
+import logging
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, connection, connections
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connection,
+    connections,
+)
 
 from a2a_tasks.conf import conf
+from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store.deadline import await_no_longer_than_asked, drop_dead_connection, longest
 
-__all__ = ["close", "hang_up", "hop", "in_thread"]
+__all__ = ["AWAY", "close", "hang_up", "hop", "in_thread", "outcome", "until_answered"]
 
+logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
+#: The database is away, or takes no writes (read-only is an InternalError): that concerns everybody, whatever they ask.
+AWAY = (OperationalError, InterfaceError, InternalError)
+#: SQLSTATEs of transactions that lost against another one and were rolled back: a deadlock, a serialisation failure.
+LOST = {"40001", "40P01"}
+#: How often a transaction that lost is tried in all.
+TRIES = 4
+#: Seconds between two attempts of those who until_answered.
+AGAIN_SECONDS = 0.3
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
+_outage = Outage(logger, "the database is away")
 
 
 def _threads() -> int:
@@ -39,38 +61,92 @@ def _executor() -> ThreadPoolExecutor:
     return _pool
 
 
-def _drop_dead_connection() -> None:
-    """An idle connection has nothing to read, unless the server has hung up: then the work gets a new one."""
-    held = connection.connection
-    if held is None or connection.vendor != "postgresql" or connection.in_atomic_block:
-        return
-    if held.closed or _readable(held.fileno()):
-        connection.close()
+def _sqlstate(fault: BaseException) -> str | None:
+    return getattr(fault.__cause__, "sqlstate", None)
 
 
-def _readable(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
+def _tried(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do the work; again if its transaction lost against another one."""
+    for _ in range(TRIES - 1):
+        try:
+            return work(*args, **kwargs)
+        except DatabaseError as fault:
+            if _sqlstate(fault) not in LOST or connection.in_atomic_block:
+                raise
+    return work(*args, **kwargs)
+
+
+def _away(fault: BaseException, *, undone: bool) -> Overloaded:
+    _outage.count(fault)
+    return Overloaded.away(undone=undone)
 
 
 def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a transaction in this thread; a broken connection is dropped, so that the next one gets a new one.
 
-    Raises Overloaded when the database cannot be reached.
+    One that lost against another transaction is tried again. Raises Overloaded when the database cannot be reached,
+    does not answer, or takes no writes.
     """
-    _drop_dead_connection()
+    drop_dead_connection()
+    connected = False
     try:
-        return work(*args, **kwargs)
-    except (OperationalError, InterfaceError) as fault:
+        await_no_longer_than_asked()
+        connected = True
+        return _tried(work, *args, **kwargs)
+    except AWAY as fault:
         connection.close()
-        raise Overloaded(retry_after="1") from fault
+        raise _away(fault, undone=not connected or _sqlstate(fault) is not None) from fault
+
+
+def _begin(work: Callable[[], T]) -> Future[T]:
+    return _executor().submit(in_thread, work)
+
+
+async def _in_time(job: Future[T]) -> T:
+    """The job's result; Overloaded if there is none in time. It is dropped then, if it has not begun."""
+    late = asyncio.timeout(longest())
+    try:
+        async with late:
+            return await asyncio.wrap_future(job)
+    except TimeoutError as fault:
+        if not late.expired():
+            raise
+        if job.done() and not job.cancelled():  # it is this loop that is late
+            return job.result()
+        raise _away(fault, undone=job.cancel()) from fault
 
 
 async def hop(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a transaction in the store's threads and return its result. Raises what it raises, and Overloaded."""
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_executor(), lambda: in_thread(work, *args, **kwargs))
+    """Run a transaction in the store's threads and return its result. Raises what it raises, and Overloaded.
+
+    Overloaded also when it takes too long, with the wait for a thread; what has begun by then may still happen.
+    """
+    return await _in_time(_begin(functools.partial(work, *args, **kwargs)))
+
+
+async def outcome(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same for who has no client waiting, and has to know what became of it: once begun, its end is waited for."""
+    job = _begin(functools.partial(work, *args, **kwargs))
+    try:
+        return await _in_time(job)
+    except Overloaded as away:
+        if away.undone or job.done():
+            raise
+        return await asyncio.wrap_future(job)
+
+
+async def until_answered(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask until the database answers, as long as it is certain each time that it has written nothing.
+
+    Raises what `ask` raises, Overloaded only if it is not certain. Whoever may lose interest cancels.
+    """
+    while True:
+        try:
+            return await ask()
+        except Overloaded as away:
+            if not away.undone:
+                raise
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 def hang_up() -> None:

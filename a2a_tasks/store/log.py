@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from django.db import connection
 from django.db.models import OuterRef, Subquery
@@ -17,7 +18,16 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.append import fold_artifact
 from a2a_tasks.store.sql import fetch
 
-__all__ = ["beginning", "change_state", "last_numbers", "locked", "now", "read_after", "record"]
+__all__ = [
+    "beginning",
+    "change_state",
+    "last_numbers",
+    "locked",
+    "now",
+    "read_after",
+    "read_each",
+    "record",
+]
 
 #: Read at once; a follower further behind comes again.
 SLICE = 1000
@@ -36,6 +46,29 @@ def now() -> datetime.datetime:
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
+READ_EACH = """
+select i.n, e.number, e.kind, e.state, e.run, case when e.body = '' then m.body else e.body end
+from unnest(%(n)s::int[], %(task)s::bigint[], %(number)s::int[]) as i(n, task, number)
+cross join lateral (
+  select * from a2a_tasks_event e where e.task_id = i.task and e.number > i.number order by e.number limit %(limit)s
+) e
+left join a2a_tasks_message m on m.task_id = e.task_id and m.number = e.number and e.body = ''
+order by i.n, e.number
+"""
+
+
+def read_each(after: Sequence[tuple[int, int]], limit: int) -> list[list[Recorded]]:
+    """Of each task the events after its number, as `read_after` has them; one read for all."""
+    if connection.vendor != "postgresql":
+        return [read_after(task, number, limit) for task, number in after]
+    tasks, numbers = [task for task, _ in after], [number for _, number in after]
+    values = {"n": list(range(len(after))), "task": tasks, "number": numbers, "limit": limit}
+    found: list[list[Recorded]] = [[] for _ in after]
+    for n, *row in fetch(READ_EACH, values) if after else ():
+        found[n].append(_recorded(row))
+    return found
+
+
 def read_after(task: int, number: int, limit: int = SLICE) -> list[Recorded]:
     """Events of a task after a number, oldest first, at most `limit`.
 
@@ -47,16 +80,18 @@ def read_after(task: int, number: int, limit: int = SLICE) -> list[Recorded]:
         with connection.cursor() as cursor:
             cursor.execute(READ_AFTER, [task, number, limit])
             rows = cursor.fetchall()
-    return [
-        Recorded(
-            number=n,
-            kind=EventKind(kind),
-            state=TaskState(state) if state else None,
-            run=run,
-            body=body,
-        )
-        for n, kind, state, run, body in rows
-    ]
+    return [_recorded(row) for row in rows]
+
+
+def _recorded(row: Sequence[Any]) -> Recorded:
+    number, kind, state, run, body = row
+    return Recorded(
+        number=number,
+        kind=EventKind(kind),
+        state=TaskState(state) if state else None,
+        run=run,
+        body=body,
+    )
 
 
 def last_numbers(tasks: Collection[int]) -> dict[int, int]:
@@ -74,15 +109,16 @@ def beginning(task: int) -> int | None:
     return next((last + 1 if number is None else number for number, last in rows), None)
 
 
-def locked(**which: object) -> Task | None:
+def locked(*, skip: bool = False, **which: object) -> Task | None:
     """The task row, locked until the transaction ends (SQLite locks the whole store by itself).
 
     Looked for twice: while the first look waited for the row, its id may have gone to a successor.
+    `skip`: None also if somebody else has it locked at this moment.
     """
     tasks = Task.objects.filter(**which).select_related("context")
     if connection.vendor != "postgresql":
         return tasks.first()
-    tasks = tasks.select_for_update(of=("self",))
+    tasks = tasks.select_for_update(of=("self",), skip_locked=skip)
     return tasks.first() or tasks.first()
 
 

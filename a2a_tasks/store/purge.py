@@ -20,7 +20,7 @@ from django.utils import timezone
 from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import tally
+from a2a_tasks.store import companions, tally
 from a2a_tasks.store.idempotency import forget_idempotency
 
 __all__ = ["Limits", "Removed", "purge", "survey"]
@@ -56,10 +56,11 @@ class Limits(NamedTuple):
         return cls(_before(days), _before(event_days))
 
     @classmethod
-    def configured(cls) -> Limits:
-        """Those of the settings."""
-        limits = cls.of(float(conf.RETENTION_DAYS), float(conf.EVENT_RETENTION_DAYS))
-        return limits._replace(keys=_before(float(conf.IDEMPOTENCY_HOURS) / 24))
+    def configured(cls, days: float | None = None, event_days: float | None = None) -> Limits:
+        """Those of the settings, but for the days given."""
+        tasks = float(conf.RETENTION_DAYS) if days is None else days
+        events = float(conf.EVENT_RETENTION_DAYS) if event_days is None else event_days
+        return cls.of(tasks, events)._replace(keys=_before(float(conf.IDEMPOTENCY_HOURS) / 24))
 
 
 def _before(days: float) -> datetime.datetime | None:
@@ -96,7 +97,10 @@ def purge(limits: Limits) -> Iterator[Removed]:
     runs go together with it, so one that has more of them than a batch holds is a batch of its own.
     """
     yield from _sweep(limits, _remove_tasks, _remove_log)
-    while limits.keys and (gone := forget_idempotency(limits.keys, max(1, int(conf.PURGE_BATCH)))):
+    batch = max(1, int(conf.PURGE_BATCH))
+    while limits.keys and (gone := forget_idempotency(limits.keys, batch)):
+        yield Removed(rows=gone)
+    while gone := companions.forget(batch):
         yield Removed(rows=gone)
 
 
@@ -168,6 +172,7 @@ def _going(keys: list[int], limit: datetime.datetime) -> QuerySet[Task]:
     return (
         Task.objects.filter(pk__in=keys, state__in=sorted(TERMINAL), status_at__lt=limit)
         .exclude(Exists(busy))
+        .exclude(pk__in=companions.needed(keys))
         .annotate(first=Subquery(first))
         .only("pk", "tenant", "owner", "agent", "context_id", "is_task", "last_event")
         .order_by("pk")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -44,6 +45,8 @@ class Hold:
     token: str
     worker: str
     lease_seconds: float
+    #: When it was asked for, by the process's own clock: the lease is not older than that.
+    asked: float = field(default_factory=time.monotonic, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,6 +101,8 @@ class Assignment:
     memory: str
     #: Artifacts that exist: (id, position, is it still growing?).
     artifacts: tuple[tuple[str, int, bool], ...] = ()
+    #: When its lease was asked for, by this process's clock.
+    asked: float = field(default_factory=time.monotonic, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -93,6 +93,7 @@ def _assignment(task: Task, run: Run, new: NewTask) -> Assignment | None:
     return Assignment(
         run=run.pk,
         token=new.hold.token,
+        asked=new.hold.asked,
         attempt=1,
         task=task.pk,
         scope=new.scope,

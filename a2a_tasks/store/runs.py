@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import datetime
+import random
 import secrets
+import time
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -14,27 +18,40 @@ from django.db.models.functions import Concat, Now
 from a2a_tasks import wakeups
 from a2a_tasks.caller import Scope
 from a2a_tasks.conf import conf
+from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Message, Run, RunStatus, Task
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
-from a2a_tasks.store.records import Assignment
+from a2a_tasks.store.records import Assignment, Fenced
 from a2a_tasks.store.sql import fetch
 from a2a_tasks.store.tasks import open_artifacts
 
-__all__ = ["claim", "deaths", "hand_back", "heartbeat", "new_token", "note", "rescue"]
+__all__ = [
+    "claim",
+    "deaths",
+    "hand_back",
+    "heartbeat",
+    "holding",
+    "new_token",
+    "note",
+    "rescue",
+    "surrender",
+    "waiting",
+]
 
 #: Runs taken or rescued in one transaction.
 BATCH = 100
 
 # Task and run are locked together or not at all: whoever cancels holds the task and waits for its runs, so a
 # claim must not wait for a task while it holds a run. The token is made per row, for this one acquisition.
+# One queue at a time: of several at once PostgreSQL sorts all that are due, or looks for them among all runs there ever were.
 CLAIM = """
 with due as (
   select r.id, r.task_id, gen_random_uuid()::text as token, t.state = any(%(ended)s) as ended
   from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
-  where r.status = 'queued' and r.queue = any(%(queues)s) and r.due_at <= clock_timestamp()
+  where r.status = 'queued' and r.queue = %(queue)s and r.due_at <= clock_timestamp()
     and (t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s))
     and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
       and e.status in ('queued', 'running'))
@@ -70,6 +87,23 @@ from held where r.id = held.id returning token
 """
 
 
+# What somebody else holds at this moment is left out: who waits for one row while holding others meets another who does.
+HAND_BACK = """
+with held as (
+  select r.id, r.task_id, r.token, r.queue from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
+  where r.status = 'running' and r.token = any(%(tokens)s::text[]) and t.run_token = r.token
+  for update of r, t skip locked
+), task as (
+  update a2a_tasks_task t set run_token = '' from held h where t.id = h.task_id
+)
+update a2a_tasks_run r set status = 'queued', token = '', lease_until = null,
+  attempt = r.attempt - case when r.token = any(%(tried)s::text[]) then 0 else 1 end,
+  error = r.error || case when r.token = any(%(tried)s::text[]) then
+    'Attempt ' || r.attempt || ' on ' || r.worker || ' was stopped with its process.' || chr(10) else '' end
+from held h where r.id = h.id returning h.token, h.queue
+"""
+
+
 def new_token() -> str:
     """A token for one acquisition; never a worker's name, which would outlive it."""
     return secrets.token_urlsafe(18)
@@ -87,12 +121,14 @@ def claim(
     limit: int,
     lease_seconds: float,
 ) -> list[Assignment]:
-    """Take up to `limit` due runs of these agents for this process, oldest first, one of a task at a time.
+    """Take up to `limit` due runs of these agents for this process, of a queue the oldest first, one of a task at a time.
 
     Runs that nobody who hosts their agent took for A2A_ORPHAN_SECONDS are taken, too, to be failed.
     """
     take = _claim_postgres if connection.vendor == "postgresql" else _claim_portable
-    return take(queues, agents, worker, min(limit, BATCH), lease_seconds)
+    asked = time.monotonic()
+    taken = take(queues, agents, worker, min(limit, BATCH), lease_seconds)
+    return [dataclasses.replace(assignment, asked=asked) for assignment in taken]
 
 
 def _claim_postgres(
@@ -100,14 +136,18 @@ def _claim_postgres(
 ) -> list[Assignment]:
     values = {
         "ended": sorted(TERMINAL),
-        "queues": list(queues),
         "agents": list(agents),
         "orphan": float(conf.ORPHAN_SECONDS),
-        "limit": limit,
         "worker": worker,
         "lease": lease_seconds,
     }
-    return [_assignment(row) for row in fetch(CLAIM, values)]
+    rows: list[tuple[Any, ...]] = []
+    with transaction.atomic() if len(queues) > 1 else contextlib.nullcontext():
+        for queue in random.sample(queues, len(queues)):  # whichever comes first may take all room
+            if len(rows) < limit:
+                now = {**values, "queue": queue, "limit": limit - len(rows)}
+                rows += fetch(CLAIM, now, point="worker.claiming")
+    return [_assignment(row) for row in rows]
 
 
 def _assignment(row: tuple[Any, ...]) -> Assignment:
@@ -176,40 +216,63 @@ def _take(run: Run, worker: str, lease_seconds: float) -> Assignment | None:
     return _assignment((run.pk, token, run.attempt + 1, *about_task, *context, *said))
 
 
+def waiting(queue: str, most: int) -> int:
+    """How many runs wait in a queue; it is not counted beyond `most`."""
+    waiting = Run.objects.filter(status=RunStatus.QUEUED, queue=queue)
+    return len(waiting.order_by("pk").values_list("pk")[:most])
+
+
 def heartbeat(tokens: Collection[str]) -> set[str]:
     """Extend the leases of these tokens, each by its own row's length; returns those that still hold."""
     if connection.vendor == "postgresql":
-        return {token for (token,) in fetch(HEARTBEAT, [list(tokens)])}
+        return {token for (token,) in fetch(HEARTBEAT, [list(tokens)], point="worker.beating")}
     held = Run.objects.filter(status=RunStatus.RUNNING, token__in=tokens)
     for seconds in set(held.values_list("lease_seconds", flat=True)):
         held.filter(lease_seconds=seconds).update(lease_until=Now() + _lease(seconds))
     return set(held.values_list("token", flat=True))
 
 
-def hand_back(tokens: Collection[str]) -> None:
-    """Give runs back untried, because this process stops: somebody else starts them at once."""
-    for queue in _hand_back(tokens):
+def holding(runs: Collection[int]) -> set[str]:
+    """The tokens that still hold, of these runs: a look between two heartbeats."""
+    held = Run.objects.filter(pk__in=list(runs), status=RunStatus.RUNNING)
+    return set(held.values_list("token", flat=True))
+
+
+def hand_back(tokens: Collection[str], *, tried: Collection[str] = ()) -> None:
+    """Give runs back, because this process stops: somebody else starts them at once.
+
+    As if they had never begun, but for those `tried`: their attempt counts.
+    """
+    failpoint("worker.draining")
+    for queue in _hand_back(tokens, tried):
         wakeups.announce(wakeups.Due(queue))
 
 
-def _hand_back(tokens: Collection[str]) -> set[str]:
-    held = Run.objects.filter(token__in=tokens, status=RunStatus.RUNNING)
+def _hand_back(tokens: Collection[str], tried: Collection[str]) -> set[str]:
+    """Give back all that can be had at once, then the rest, one by one. Returns the queues of all of it."""
+    free: list[tuple[Any, ...]] = []
+    if connection.vendor == "postgresql":
+        free = fetch(HAND_BACK, {"tokens": list(tokens), "tried": list(tried)})
+    given = {token for token, _ in free}
+    held = Run.objects.filter(token__in=set(tokens) - given, status=RunStatus.RUNNING)
     runs = list(held.values_list("task_id", "token", "queue"))
     for task, token, _ in runs:
-        _hand_back_one(task, token)
-    return {queue for _, _, queue in runs}
+        _hand_back_one(task, token, tried=token in tried)
+    return {queue for _, queue in free} | {queue for _, _, queue in runs}
 
 
 @transaction.atomic
-def _hand_back_one(task: int, token: str) -> None:
+def _hand_back_one(task: int, token: str, *, tried: bool) -> None:
     """One task a transaction: who locks several meets another who locks them the other way round."""
-    if Task.objects.filter(pk=task, run_token=token).update(run_token=""):
-        Run.objects.filter(token=token, status=RunStatus.RUNNING).update(
-            status=RunStatus.QUEUED,
-            token="",
-            lease_until=None,
-            attempt=F("attempt") - 1,
-        )
+    if not Task.objects.filter(pk=task, run_token=token).update(run_token=""):
+        return
+    run = Run.objects.get(token=token, status=RunStatus.RUNNING)
+    if tried:
+        run.error += f"Attempt {run.attempt} on {run.worker} was stopped with its process.\n"
+    else:
+        run.attempt -= 1
+    run.status, run.token, run.lease_until = RunStatus.QUEUED, "", None
+    run.save(update_fields=["status", "token", "lease_until", "attempt", "error"])
 
 
 def rescue(*, max_attempts: int) -> int:
@@ -227,6 +290,7 @@ def _rescue(max_attempts: int) -> list[wakeups.Hint]:
     lost = Run.objects.filter(status=RunStatus.RUNNING, lease_until__lt=Now()).order_by("pk")
     hints: list[wakeups.Hint] = []
     for key, task in lost.values_list("pk", "task_id")[:BATCH]:
+        failpoint("rescue.found")
         hint = _rescue_one(key, task, max_attempts)
         if hint is not None:
             hints.append(hint)
@@ -235,27 +299,54 @@ def _rescue(max_attempts: int) -> list[wakeups.Hint]:
 
 @transaction.atomic
 def _rescue_one(key: int, task_key: int, max_attempts: int) -> wakeups.Hint | None:
-    task = log.locked(pk=task_key)  # every writer of the run waits for this row
-    lost = Run.objects.filter(pk=key, status=RunStatus.RUNNING, lease_until__lt=Now())
-    if connection.vendor == "postgresql":
-        lost = lost.select_for_update()  # its heartbeat waits now, or has been and is seen
-    run = lost.first()
+    # Whoever writes for the run waits for this row. One that has it now is alive, or frozen and will soon be cut off
+    # by the database; the other runs must not wait for that.
+    task = log.locked(pk=task_key, skip=True)
+    run = _held(skip=True, pk=key, lease_until__lt=Now())
     if task is None or run is None:
         return None  # it beat again, or somebody was quicker
+    ended = run.lease_until.isoformat(timespec="seconds") if run.lease_until else "never"
+    return _bury(task, run, f"its lease ended at {ended}", max_attempts, client="")
+
+
+def _held(*, skip: bool = False, **which: Any) -> Run | None:
+    held = Run.objects.filter(status=RunStatus.RUNNING, **which)
+    if connection.vendor == "postgresql":  # its heartbeat waits now, or has been and is seen
+        held = held.select_for_update(skip_locked=skip)
+    return held.first()
+
+
+def surrender(held: Assignment, how: str, *, max_attempts: int) -> None:
+    """Say that the process of this run's agent has died, and how: as if its lease had ended now.
+
+    Raises Fenced if the run has lost its task.
+    """
+    wakeups.announce(_surrender(held, how, max_attempts))
+
+
+@transaction.atomic
+def _surrender(held: Assignment, how: str, max_attempts: int) -> wakeups.Hint:
+    task = log.locked(pk=held.task)
+    run = _held(pk=held.run, token=held.token)
+    if task is None or run is None:
+        raise Fenced
+    return _bury(task, run, how, max_attempts, client=f": {how}")
+
+
+def _bury(task: Task, run: Run, how: str, max_attempts: int, *, client: str) -> wakeups.Hint:
+    """End an attempt that died: another one follows, or the task fails and tells its client."""
     task.run_token = ""
+    obituary = f"{run.error}Attempt {run.attempt} on {run.worker} died: {how}.\n"
     if run.attempt >= max_attempts:
-        return wakeups.Committed(task.pk, task.last_event + 1, [_give_up(task, run)])
+        return wakeups.Committed(
+            task.pk, task.last_event + 1, [_give_up(task, run, obituary, client)]
+        )
     task.save(update_fields=["run_token"])
-    Run.objects.filter(pk=key).update(
-        status=RunStatus.QUEUED, token="", lease_until=None, due_at=Now(), error=_obituary(run)
+    failpoint("rescue.fenced")
+    Run.objects.filter(pk=run.pk).update(
+        status=RunStatus.QUEUED, token="", lease_until=None, due_at=Now(), error=obituary
     )
     return wakeups.Due(run.queue)
-
-
-def _obituary(run: Run) -> str:
-    """What is known of the attempts that died, with the last one: kept in the run's row until it ends."""
-    ended = run.lease_until.isoformat(timespec="seconds") if run.lease_until else "never"
-    return f"{run.error}Attempt {run.attempt} on {run.worker} died: its lease ended at {ended}.\n"
 
 
 def deaths(run: int) -> str:
@@ -269,14 +360,14 @@ def note(token: str, text: str) -> None:
     held.update(error=Concat(F("error"), Value(f"{text.rstrip()}\n")))
 
 
-def _give_up(task: Task, run: Run) -> Recorded:
+def _give_up(task: Task, run: Run, obituary: str, client: str) -> Recorded:
     times = "once" if run.attempt == 1 else f"{run.attempt} times"
     Run.objects.filter(pk=run.pk).update(
         status=RunStatus.FAILED,
         token="",
         lease_until=None,
         ended_at=Now(),
-        error=f"The process running the agent died {times}, and the task was given up.\n{_obituary(run)}",
+        error=f"The process running the agent died {times}, and the task was given up.\n{obituary}",
     )
     said = write(
         {
@@ -284,7 +375,7 @@ def _give_up(task: Task, run: Run) -> Recorded:
             "taskId": task.public_id,
             "contextId": task.context.public_id,
             "role": "ROLE_AGENT",
-            "parts": [{"text": f"The agent was interrupted {times} and was given up."}],
+            "parts": [{"text": f"The agent was interrupted {times} and was given up{client}."}],
         }
     ).decode()
     return log.change_state(task, TaskState.FAILED, at=log.now(), message=said)

@@ -3,53 +3,105 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from django.db import connection, transaction
 
+from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Step, Task
+from a2a_tasks.store.group import Group
+from a2a_tasks.store.hop import AWAY, outcome
 from a2a_tasks.store.records import Assignment, Fenced
 from a2a_tasks.store.sql import fetch
 
-__all__ = ["clock", "keep", "kept"]
+__all__ = ["clock", "keep", "keeping", "kept", "loading", "telling"]
 
-# Whoever waited for the row reads it anew, so that a token taken away meanwhile is seen (decision 3).
+# Whoever waited for a row reads it anew, so that a token taken away meanwhile is seen (decision 3).
 KEEP = """
-with held as (
-  select id from a2a_tasks_task where id = %(task)s and run_token = %(token)s and run_token <> '' for update
+with input as (
+  select * from unnest(%(n)s::int[], %(task)s::bigint[], %(token)s::text[], %(input)s::int[], %(name)s::text[],
+    %(result)s::text[], %(run)s::bigint[]) as i(n, task, token, input, name, result, run)
+), held as (
+  select t.id, i.n from a2a_tasks_task t join input i on i.task = t.id
+  where t.run_token = i.token and i.token <> '' order by t.id for update of t
+), step as (
+  insert into a2a_tasks_step (task_id, input_number, name, result, run)
+  select h.id, i.input, i.name, i.result, i.run from held h join input i on i.n = h.n
 )
-insert into a2a_tasks_step (task_id, input_number, name, result, run)
-select id, %(input)s, %(name)s, %(result)s, %(run)s from held
-returning task_id
+select n from held
 """
+# Of many, those whose row somebody holds are left out, to be kept one by one: who waits for a row while holding others
+# may wait for ever for somebody who does the same in another order.
+KEEP_FREE = KEEP.replace("for update of t", "for update of t skip locked")
+
+#: What is kept: the run, the name of its step, the result as JSON.
+Kept = tuple[Assignment, str, str]
 
 
 def kept(task: int, input_number: int) -> dict[str, str]:
     """The results of a turn's steps so far, as JSON by name."""
-    steps = Step.objects.filter(task_id=task, input_number=input_number)
-    return dict(steps.values_list("name", "result"))
+    (found,) = kept_many([(task, input_number)])
+    return found
+
+
+def kept_many(turns: Sequence[tuple[int, int]]) -> list[dict[str, str]]:
+    """The same for many turns, each named by its task and the number of its message."""
+    found: dict[tuple[int, int], dict[str, str]] = {turn: {} for turn in turns}
+    steps = Step.objects.filter(task_id__in={task for task, _ in turns})
+    for task, number, name, result in steps.values_list(
+        "task_id", "input_number", "name", "result"
+    ):
+        if (task, number) in found:
+            found[task, number][name] = result
+    return [found[turn] for turn in turns]
 
 
 def keep(run: Assignment, name: str, result: str) -> None:
     """Write the result (JSON) of a step of this run's turn, once. Raises Fenced if the run has lost its task."""
-    write = _keep_postgres if connection.vendor == "postgresql" else _keep_portable
-    if not write(run, name, result):
+    if not _write([(run, name, result)]):
         raise Fenced
 
 
-def _keep_postgres(run: Assignment, name: str, result: str) -> bool:
+def keep_many(results: Sequence[Kept]) -> list[bool]:
+    """Write what can be written of many without waiting for anybody; `keep` tells why the others cannot.
+
+    All or nothing becomes of them if one of them must not be written.
+    """
+    try:
+        kept = _write(results)
+    except AWAY:
+        raise  # that concerns everybody
+    except Exception:  # noqa: BLE001 - each will meet its own
+        kept = set()
+    return [n in kept for n in range(len(results))]
+
+
+def _write(results: Sequence[Kept]) -> set[int]:
+    failpoint("worker.keep_begins")
+    write = _keep_postgres if connection.vendor == "postgresql" else _keep_portable
+    return write(results)
+
+
+def _keep_postgres(results: Sequence[Kept]) -> set[int]:
     values = {
-        "task": run.task,
-        "token": run.token,
-        "input": run.input_number,
-        "name": name,
-        "result": result,
-        "run": run.run,
+        "n": list(range(len(results))),
+        "task": [run.task for run, _, _ in results],
+        "token": [run.token for run, _, _ in results],
+        "input": [run.input_number for run, _, _ in results],
+        "name": [name for _, name, _ in results],
+        "result": [result for _, _, result in results],
+        "run": [run.run for run, _, _ in results],
     }
-    return bool(fetch(KEEP, values))
+    statement = KEEP if len(results) == 1 else KEEP_FREE
+    return {n for (n,) in fetch(statement, values, point="worker.step_inside")}
 
 
 @transaction.atomic
-def _keep_portable(run: Assignment, name: str, result: str) -> bool:
+def _keep_portable(results: Sequence[Kept]) -> set[int]:
+    return {n for n, result in enumerate(results) if _keep_one(*result)}
+
+
+def _keep_one(run: Assignment, name: str, result: str) -> bool:
     held = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")
     if not held.update(run_token=run.token):  # the write that makes the transaction a writer's
         return False
@@ -65,3 +117,10 @@ def clock() -> float:
         ((now,),) = fetch("select extract(epoch from clock_timestamp())::float8", [])
         return float(now)
     return time.time()  # SQLite's clock is that of its host
+
+
+#: `await keeping((run, name, result))`, `await loading((task, number))`, `await telling(None)`: the same, together with
+#: whatever else is being kept, read or asked.
+keeping: Group[Kept, bool] = Group(lambda results: list(keep_many(results)), run=outcome)
+loading: Group[tuple[int, int], dict[str, str]] = Group(lambda turns: list(kept_many(turns)))
+telling: Group[None, float] = Group(lambda asked: [clock()] * len(asked))

@@ -16,6 +16,7 @@ from a2a_tasks.models import Artifact, Message, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.fields import parse_rfc3339
+from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState, UnsetType
 from a2a_tasks.store import tally
@@ -26,6 +27,7 @@ from a2a_tasks.store.sql import fetch
 
 __all__ = [
     "Found",
+    "Standing",
     "find",
     "find_by_key",
     "finding",
@@ -35,6 +37,7 @@ __all__ = [
     "origin",
     "references",
     "reveal",
+    "standing",
     "view",
 ]
 
@@ -104,6 +107,22 @@ def key_of(scope: Scope, public_id: str, *, lock: bool = False) -> int | None:
     if lock:
         tasks = tasks.select_for_update(no_key=True)
     return tasks.values_list("pk", flat=True).first()
+
+
+class Standing(NamedTuple):
+    """Where a task stands, for apps that follow it."""
+
+    public_id: str
+    tenant: str
+    last_event: int
+    ended: bool
+
+
+def standing(task: int) -> Standing:
+    """Where the task with this primary key stands; the transaction holds it, or has made it."""
+    columns = ("public_id", "tenant", "last_event", "state")
+    public_id, tenant, last, state = Task.objects.values_list(*columns).get(pk=task)
+    return Standing(public_id, tenant, last, state in TERMINAL)
 
 
 def origin(scope: Scope, public_id: str) -> str:
@@ -307,12 +326,13 @@ def _trimmed(task: values.Task, request: ListTasksRequest) -> values.Task:
     return values.replace(task, **changes) if changes else task
 
 
-def _salt(scope: Scope) -> str:
-    return f"a2a.page/{scope.tenant}/{scope.owner}/{scope.agent}"
+def _signer(scope: Scope) -> signing.Signer:
+    """Without the time of day: the same page has the same token."""
+    return signing.Signer(salt=f"a2a.page/{scope.tenant}/{scope.owner}/{scope.agent}")
 
 
 def _token(scope: Scope, last: _Row) -> str:
-    return signing.dumps([last.status_at.isoformat(), last.pk], salt=_salt(scope), compress=False)
+    return _signer(scope).sign_object([last.status_at.isoformat(), last.pk])
 
 
 def _after(tasks: QuerySet[Task], scope: Scope, token: str) -> QuerySet[Task]:
@@ -320,7 +340,7 @@ def _after(tasks: QuerySet[Task], scope: Scope, token: str) -> QuerySet[Task]:
     if not token:
         return tasks
     try:
-        moment, key = signing.loads(token, salt=_salt(scope))
+        moment, key = _signer(scope).unsign_object(token)
         at = datetime.datetime.fromisoformat(moment)
     except (signing.BadSignature, ValueError, TypeError):
         raise InvalidParams.field("pageToken", "is not a token of this list") from None

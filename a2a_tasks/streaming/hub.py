@@ -17,6 +17,8 @@ from collections import deque
 
 from a2a_tasks import lifetime, wakeups
 from a2a_tasks.conf import conf
+from a2a_tasks.failpoints import failpoint
+from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.dialects import Dialect, Subject
 from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.store import log
@@ -25,6 +27,7 @@ from a2a_tasks.store.hop import hop
 __all__ = ["EventsRemoved", "Feed", "Hub", "hub"]
 
 logger = logging.getLogger(__name__)
+_blind = Outage(logger, "no look at followed tasks")
 
 
 class EventsRemoved(Exception):
@@ -102,6 +105,7 @@ class Feed:
                     self.push(events)
                     if len(events) < log.SLICE:
                         break
+            failpoint("stream.caught_up")
             if self.end < last:
                 await self._find_the_beginning()
 
@@ -205,7 +209,7 @@ class Hub:
             try:
                 numbers = await hop(log.last_numbers, [feed.task for feed in followed])
             except Exception as fault:  # noqa: BLE001 - whatever it is, the next look is taken
-                logger.warning("no look at followed tasks: %r", fault.__cause__ or fault)
+                _blind.count(fault.__cause__ or fault)
                 continue
             for feed in followed:
                 last = numbers.get(feed.task)

@@ -149,6 +149,7 @@ class Demo(Agent):
     default_input_modes = ("text/plain", "*/*")
     default_output_modes = ("text/plain", "application/json")
     replies_directly = True
+    push_notifications = True
     skills = [
         Skill(
             "echo",

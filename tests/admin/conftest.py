@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from tests.admin.people import sign_in
+
+__all__ = ["sign_in"]
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _static_root() -> None:

@@ -32,6 +32,11 @@ async def refused(peer: Peer, operation: str, params: Any = None, **headers: str
     return caught.value
 
 
+def without_webhooks(peer: Peer) -> Peer:
+    """The same client, of an agent that has none."""
+    return peer.at("/agents/tables")
+
+
 def texts(task: dict[str, Any]) -> list[str]:
     """The texts of a task's history."""
     return [said["parts"][0]["text"] for said in task.get("history", [])]
@@ -158,7 +163,9 @@ class TestSendMessage:
     async def test_refuses_a_push_config(self, peer: Peer, operation: str, name: str) -> None:
         """R-080."""
         configuration = {name: {"url": "https://example.com"}}
-        fault = await refused(peer, operation, {**message(), "configuration": configuration})
+        fault = await refused(
+            without_webhooks(peer), operation, {**message(), "configuration": configuration}
+        )
         assert fault.reason == "PUSH_NOTIFICATION_NOT_SUPPORTED"
 
     @pytest.mark.parametrize("name", ["taskPushNotificationConfig", "pushNotificationConfig"])
@@ -522,6 +529,7 @@ class TestPushOperations:
         self, peer: Peer, operation: str, params: dict[str, str]
     ) -> None:
         """R-080."""
+        peer = without_webhooks(peer)
         task = await peer.send("ask What?")
         for id_ in (task["id"], "unknown"):
             fault = await refused(peer, operation, {"taskId": id_, **params})

@@ -34,7 +34,6 @@ WRONG: list[tuple[str, str, dict[str, Any]]] = [
     ("INVALID_PARAMS", "SendMessage", message(parts=[])),
     ("INVALID_PARAMS", "ListTasks", {"pageSize": 0}),
     ("UNSUPPORTED_OPERATION", "GetExtendedAgentCard", {}),
-    ("PUSH_NOTIFICATION_NOT_SUPPORTED", "ListTaskPushNotificationConfigs", {"taskId": "t"}),
 ]
 
 
@@ -194,6 +193,18 @@ class TestBothBindings:
         self, peers: list[Peer], reason: str, operation: str, params: dict[str, Any]
     ) -> None:
         """R-160, R-180, R-181."""
+        await self.alike(peers, reason, operation, params)
+
+    async def test_err_alike_where_there_are_no_webhooks(self, client: Client) -> None:
+        """R-160."""
+        peers = [peer(Client(client.app, "/agents/tables")) for peer in PEERS]
+        operation = "ListTaskPushNotificationConfigs"
+        await self.alike(peers, "PUSH_NOTIFICATION_NOT_SUPPORTED", operation, {"taskId": "t"})
+
+    async def alike(
+        self, peers: list[Peer], reason: str, operation: str, params: dict[str, Any]
+    ) -> None:
+        """Ask in vain over each binding."""
         faults = []
         for peer in peers:
             with pytest.raises(Fault) as caught:

@@ -1,4 +1,4 @@
-"""A host in one event loop, as long as a block lasts: its runner, its hub, and what a client would send to it."""
+"""A host in one event loop, as long as a block lasts: its runner, its hub, what a client would send to it, and how tasks stand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent
-from a2a_tasks.caller import Caller
+from a2a_tasks.caller import Caller, Scope
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.models import Run, Task
@@ -24,10 +24,30 @@ from a2a_tasks.protocol.requests import (
     SubscribeToTaskRequest,
 )
 from a2a_tasks.protocol.values import Message, Part, Role
+from a2a_tasks.store import runs
+from a2a_tasks.store.accept import accept
+from a2a_tasks.store.hop import hop
 from a2a_tasks.streaming import hub
 from a2a_tasks.streaming.stream import EventStream
+from tests.store.world import expire, new
 
-__all__ = ["ALICE", "Client", "carried", "ended", "hosting", "listened", "rows", "runner"]
+__all__ = [
+    "ALICE",
+    "Client",
+    "carried",
+    "client_state",
+    "due",
+    "ended",
+    "hosting",
+    "listened",
+    "message_of",
+    "not_carried",
+    "rows",
+    "runner",
+    "status",
+    "status_is",
+    "take_away",
+]
 
 ALICE = Caller(principal="user:alice")
 
@@ -136,3 +156,44 @@ async def ended(made: Runner) -> None:
 def rows(task: str) -> Task:
     """The row of a task. For a thread with a connection."""
     return Task.objects.get(public_id=task)
+
+
+async def status(task: str = "task-1") -> str:
+    """How a task stands, whoever's it is."""
+    return str((await hop(Task.objects.get, public_id=task)).state).rpartition("_")[2].lower()
+
+
+async def due(slug: str, task: str = "task-1", **about: Any) -> Any:
+    """A task whose run waits for a runner."""
+    return await hop(accept, new(task, scope=Scope("", "user:alice", slug), **about))
+
+
+async def message_of(client: Client, task: str) -> str:
+    """The message in the status."""
+    stored = (await client.get(task)).status.message
+    return bytes(stored).decode() if stored else ""
+
+
+async def status_is(*expected: str, task: str = "task-1") -> bool:
+    """Does it stand like one of these?"""
+    return await status(task) in expected
+
+
+async def not_carried() -> bool:
+    """Do the runners of all loops have nothing in their hands?"""
+    return not any(made._carried for made in dispatch._runners.values())
+
+
+async def client_state(client: Client, task: str, word: str) -> bool:
+    """Does the client read this state?"""
+    return await client.states(task) == word
+
+
+def take_away() -> None:
+    """Let the lease of the only run end and be seen by a rescuer."""
+    run = Run.objects.get()
+    for _ in range(100):
+        expire(run.pk)
+        if runs.rescue(max_attempts=3):
+            return
+    raise AssertionError("the run could not be taken away")

@@ -6,14 +6,17 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from django.conf import settings as project
+from django.db import OperationalError
 
 from a2a_tasks.execution import dispatch, housekeeping, jobs
 from a2a_tasks.execution.housekeeping import purge_in_this_thread
 from a2a_tasks.models import Task
 from a2a_tasks.store.hop import hop
-from a2a_tasks.store.purge import Removed
+from a2a_tasks.store.purge import Limits, Removed
+from a2a_tasks.store.purge import purge as remove
 from tests.execution.host import hosting
 from tests.execution.waiting import until
 from tests.store.test_purge import many
@@ -57,6 +60,21 @@ class TestAWorker:
         assert purge_in_this_thread(stop).tasks == 1
         assert done == [1]
         assert purge_in_this_thread(stop) == Removed()
+
+    def test_goes_on_after_it_lost_against_another_transaction(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lost = [True]
+
+        def purge(limits: Limits) -> Iterator[Removed]:
+            if lost:
+                lost.clear()
+                raise OperationalError from psycopg.errors.DeadlockDetected()
+            yield from remove(limits)
+
+        monkeypatch.setattr(housekeeping, "purge", purge)
+        many(20)
+        assert purge_in_this_thread(threading.Event()).tasks == 20
 
     def test_is_called_by_beat_once_an_hour(self, monkeypatch: pytest.MonkeyPatch) -> None:
         entry = project.CELERY_BEAT_SCHEDULE["purge"]

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.content import text
 from a2a_tasks.agents.emission import Chunk
+from a2a_tasks.execution import workplace
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.recorder import Recorder
+from a2a_tasks.execution.threads import Threads
 from a2a_tasks.execution.turns import turn_of
 from a2a_tasks.models import Run, RunStatus, Step, Task
 from a2a_tasks.protocol.errors import Overloaded
@@ -25,9 +27,18 @@ from a2a_tasks.store import runs, steps
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.records import Assignment, Fenced, RunEnd
 from tests.agents_under_test import playing
-from tests.execution.host import Client, hosting, runner
+from tests.execution.host import (
+    Client,
+    due,
+    hosting,
+    message_of,
+    not_carried,
+    runner,
+    status,
+    status_is,
+    take_away,
+)
 from tests.execution.test_recorder import slow_database
-from tests.execution.test_runner import due, message_of, not_carried, status, status_is, take_away
 from tests.execution.waiting import until
 from tests.store.world import claim, everything, expire, held
 
@@ -146,9 +157,10 @@ async def lived(kinds: list[str], cuts: list[tuple[int, str]]) -> None:
 
 
 def taken_over(run: Assignment) -> Assignment:
-    """The next attempt."""
+    """The next attempt, as soon as the last words of the one before are written or refused."""
     expire(run.run)
-    runs.rescue(max_attempts=99)
+    while not runs.rescue(max_attempts=99):  # the row is the writer's at this moment
+        pass
     (taken,) = claim()
     return taken
 
@@ -194,13 +206,13 @@ class TestSteps:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run = await hop(held)
-        pen, logged, real = Recorder(run), list[str](), steps.keep
+        pen, logged, real = Recorder(run), list[str](), steps.keep_many
 
-        def watched(*args: Any) -> None:
+        def watched(results: Any) -> Any:
             logged.append(everything(run.task)[-1].body)
-            real(*args)
+            return real(results)
 
-        monkeypatch.setattr(steps, "keep", watched)
+        monkeypatch.setattr(steps, "keep_many", watched)
         turn = turn_of(run, StoredJournal(run, pen))
         with slow_database(monkeypatch) as (go, there):
             pen.say(Chunk(artifact_id="a", parts=(text("first"),)))
@@ -222,23 +234,35 @@ class TestSteps:
             await turn.step("two", lambda: 2)
         assert await hop(steps.kept, again.task, 1) == {"one": "1"}
 
+    async def test_who_cannot_know_that_it_holds_its_lease_takes_no_step(self) -> None:
+        run, held_still, calls = await hop(held), [True], list[str]()
+        journal = StoredJournal(run, Recorder(run), holds=lambda: held_still[0])
+        turn = turn_of(run, journal)
+        await turn.step("one", calls.append, "one")
+        held_still[0] = (
+            False  # the process was frozen: somebody may have taken the second step by now
+        )
+        with pytest.raises(Fenced):
+            await turn.step("two", calls.append, "two")
+        assert calls == ["one"]
+
     async def test_a_step_given_up_while_it_is_kept_is_found_when_tried_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run = await hop(held)
         turn, calls = turn_of(run, StoredJournal(run, Recorder(run))), list[str]()
-        there, go, real = threading.Event(), threading.Event(), steps.keep
+        there, go, real = threading.Event(), threading.Event(), steps.keep_many
 
-        def slow(*args: Any) -> None:
+        def slow(results: Any) -> Any:
             there.set()
             go.wait(10)
-            real(*args)
+            return real(results)
 
         def work(call: str) -> str:
             calls.append(call)
             return call
 
-        monkeypatch.setattr(steps, "keep", slow)
+        monkeypatch.setattr(steps, "keep_many", slow)
         step = asyncio.ensure_future(awaited(turn.step("one", work, "first")))
         await asyncio.to_thread(there.wait, 10)
         step.cancel()
@@ -252,14 +276,14 @@ class TestSteps:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run = await hop(held)
-        turn, real = turn_of(run, StoredJournal(run, Recorder(run))), steps.keep
+        turn, real = turn_of(run, StoredJournal(run, Recorder(run))), steps.keep_many
 
-        def unconfirmed(*args: Any) -> None:
-            monkeypatch.setattr(steps, "keep", real)
-            real(*args)
+        def unconfirmed(results: Any) -> Any:
+            monkeypatch.setattr(steps, "keep_many", real)
+            real(results)
             raise Overloaded
 
-        monkeypatch.setattr(steps, "keep", unconfirmed)
+        monkeypatch.setattr(steps, "keep_many", unconfirmed)
         with pytest.raises(Overloaded):
             await turn.step("one", lambda: 1)
         assert await turn.step("one", lambda: 2) == 1
@@ -386,14 +410,13 @@ class TestAfterCrash:
         events = await hop(everything, task.pk)
         assert any("acting" in event.body for event in events), "what it said stays"
 
-    async def test_a_hand_back_at_a_deploy_is_no_crash(self) -> None:
+    async def test_a_deploy_in_the_middle_of_a_run_fails_its_task_too(self) -> None:
         calls: list[int] = []
 
         async def agent(turn: Turn) -> AsyncIterator[Any]:
             calls.append(turn.attempt)
             yield turn.working()
-            if len(calls) == 1:
-                await asyncio.Event().wait()
+            await asyncio.Event().wait()
 
         with playing(agent, after_crash="fail") as played:
             await due(played.slug)
@@ -401,7 +424,38 @@ class TestAfterCrash:
                 await until(lambda: status_is("working"))
             async with runner():
                 await until(lambda: status_is("completed", "failed"))
-        assert (calls, await status()) == ([1, 1], "completed")
+        assert (calls, await status()) == ([1], "failed")
+        run = await hop(Run.objects.get)
+        assert run.attempt == 2
+        assert "Attempt 1 on " in run.error
+        assert "was stopped with its process" in run.error
+
+    async def test_a_run_that_a_deploy_finds_waiting_for_a_thread_is_no_attempt(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(workplace, "_threads", Threads(lambda: 1))
+        begun, go_on = threading.Event(), threading.Event()
+        calls: list[str] = []
+
+        def agent(turn: Turn) -> str:
+            calls.append(turn.text)
+            if turn.text == "first":
+                begun.set()
+                go_on.wait(20)
+            return "done"
+
+        with playing(agent, after_crash="fail") as played:
+            async with runner():
+                await due(played.slug, "task-1", text="first")
+                await until(lambda: asyncio.to_thread(begun.wait, 0))
+                await due(played.slug, "task-2", text="second")
+                await until(
+                    lambda: hop(Run.objects.filter(task__public_id="task-2", attempt=1).exists)
+                )
+            go_on.set()
+            async with runner():
+                await until(lambda: status_is("completed", task="task-2"))
+        assert calls == ["first", "second"]
 
     async def test_a_poison_task_says_how_often_and_how_its_processes_died(
         self, settings: Any, monkeypatch: pytest.MonkeyPatch

@@ -18,10 +18,13 @@ from a2a_tasks.models import Artifact, Task
 from a2a_tasks.protocol.lifecycle import EventKind, IllegalTransition, Recorded
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import cancel
+from a2a_tasks.store import hop as hops
 from a2a_tasks.store.append import appending
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.records import Assignment, Fenced, RunEnd
 from a2a_tasks.store.tasks import find
+from tests.execution.outage import locked
+from tests.execution.waiting import until
 from tests.store.world import ALICE, everything, found, held, replayed
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -354,3 +357,20 @@ class TestArtifacts:
         read = await hop(found)
         assert read.state is S.FAILED
         assert await hop(replayed, accepted, run.task) == read.view
+
+
+@pytest.mark.backend("stack")
+class TestWithoutADatabase:
+    async def test_what_was_certainly_not_written_is_written_when_the_database_is_back(
+        self, settings: Any, transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.1
+        refused: list[BaseException] = []
+        monkeypatch.setattr(hops._outage, "count", refused.append)
+        run = await taken()
+        async with locked("a2a_tasks_event"):
+            writing = asyncio.create_task(recorded([piece("a"), None, piece("b", last=True)], run))
+            await until(lambda: len(refused) > 1)
+        await asyncio.wait_for(writing, 10)
+        assert transactions.shown == [["working", "a"], ["b", "completed"]]
+        assert (await hop(Task.objects.get)).state == S.COMPLETED

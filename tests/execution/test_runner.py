@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -12,16 +13,29 @@ import pytest
 
 from a2a_tasks.agents import AgentError, Part, Turn, data
 from a2a_tasks.caller import Scope
-from a2a_tasks.execution import dispatch
-from a2a_tasks.models import Run, RunStatus, Task
+from a2a_tasks.execution.runner import Runner
+from a2a_tasks.models import Message, Run, RunStatus, Task
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import cancel, runs
-from a2a_tasks.store.accept import accept
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.tasks import find
-from tests.agents_under_test import playing
-from tests.execution.host import Client, ended, hosting, runner
+from tests.agents_under_test import playing, until_stopped
+from tests.execution.host import (
+    Client,
+    client_state,
+    due,
+    ended,
+    hosting,
+    message_of,
+    not_carried,
+    runner,
+    status,
+    status_is,
+    take_away,
+)
+from tests.execution.outage import locked
 from tests.execution.waiting import until
-from tests.store.world import everything, expire, new
+from tests.store.world import everything, expire
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,22 +47,6 @@ def local(settings: Any) -> None:
     settings.A2A_POLL_SECONDS = 0.1
     settings.A2A_BEAT_SECONDS = 0.1
     settings.A2A_LEASE_SECONDS = 2.0
-
-
-async def status(task: str = "task-1") -> str:
-    """How a task stands, whoever's it is."""
-    return str((await hop(Task.objects.get, public_id=task)).state).rpartition("_")[2].lower()
-
-
-async def due(slug: str, task: str = "task-1", **about: Any) -> Any:
-    """A task whose run waits for a runner."""
-    return await hop(accept, new(task, scope=Scope("", "user:alice", slug), **about))
-
-
-async def message_of(client: Client, task: str) -> str:
-    """The message in the status."""
-    stored = (await client.get(task)).status.message
-    return bytes(stored).decode() if stored else ""
 
 
 class TestRunning:
@@ -161,10 +159,6 @@ class TestRunning:
                 assert made.hold("other") is None
                 await until(lambda: status_is("completed"))
                 assert await status("task-2") == "submitted"
-
-
-async def status_is(*expected: str, task: str = "task-1") -> bool:
-    return await status(task) in expected
 
 
 def raising(fault: BaseException) -> Any:
@@ -319,15 +313,7 @@ class TestFailing:
 class TestStopping:
     async def test_an_async_agent_is_stopped_within_a_second(self) -> None:
         stopped = asyncio.Event()
-
-        async def run(turn: Turn) -> AsyncIterator[Any]:
-            try:
-                yield turn.working()
-                await asyncio.Event().wait()
-            finally:
-                stopped.set()
-
-        with playing(run) as agent:
+        with playing(until_stopped(stopped)) as agent:
             async with hosting():
                 client = Client(agent)
                 task = await client.begin()
@@ -401,14 +387,6 @@ class TestStopping:
                 await until(lambda: status_is("completed", task="task-2"), 5)
 
 
-async def not_carried() -> bool:
-    return not any(made._carried for made in dispatch._runners.values())
-
-
-async def client_state(client: Client, task: str, word: str) -> bool:
-    return await client.states(task) == word
-
-
 class TestLeases:
     async def test_heartbeats_keep_the_lease_while_the_loop_is_busy(self, settings: Any) -> None:
         settings.A2A_LEASE_SECONDS = 0.6
@@ -432,17 +410,24 @@ class TestLeases:
                 run_ = await hop(lambda: Run.objects.get(task__public_id=task.id))
         assert run_.attempt == 1
 
+    @pytest.mark.backend("stack")
+    async def test_an_agent_is_stopped_when_its_lease_ends_without_the_database(
+        self, settings: Any
+    ) -> None:
+        """Somebody else may have its task by then, though nobody can tell this process."""
+        settings.A2A_LEASE_SECONDS = 0.6
+        settings.A2A_DATABASE_SECONDS = 0.1
+        stopped = asyncio.Event()
+        with playing(until_stopped(stopped)) as agent:
+            await due(agent.slug)
+            async with runner():
+                await until(lambda: status_is("working"))
+                async with locked("a2a_tasks_run"):
+                    await asyncio.wait_for(stopped.wait(), 10)
+
     async def test_a_fenced_agent_is_stopped_though_it_says_nothing(self, settings: Any) -> None:
         stopped = asyncio.Event()
-
-        async def run(turn: Turn) -> AsyncIterator[Any]:
-            yield turn.working()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                stopped.set()
-
-        with playing(run, queue="elsewhere") as agent:
+        with playing(until_stopped(stopped), queue="elsewhere") as agent:
             await due(agent.slug, queue="elsewhere")
             async with runner("elsewhere") as made:
                 await until(lambda: status_is("working"))
@@ -463,7 +448,7 @@ class TestLeases:
             result = await due(agent.slug)
             async with runner() as dead:
                 await until(lambda: attempts == [1])
-                dead._beat_stop.set()
+                dead._leases.stop()
                 dead.queues = []
                 await hop(expire, result.run)
                 async with runner():
@@ -473,6 +458,65 @@ class TestLeases:
         assert [bytes(text) for text in (task.view.artifacts if task else ()) or ()] == [
             b'{"artifactId":"answer","parts":[{"text":"attempt 2"}]}'
         ], "the second attempt begins its answer anew"
+
+    @pytest.mark.backend("stack")
+    async def test_what_a_turn_reads_is_waited_for_while_the_database_is_away(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.2
+        ready, away = asyncio.Event(), asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            ready.set()
+            await away.wait()
+            return f"{len(await turn.history)} message, attempt {turn.attempt}"
+
+        with playing(run, after_crash="fail") as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin()
+                await asyncio.wait_for(ready.wait(), 10)
+                await until(lambda: client_state(client, task.id, "working"))
+                async with locked("a2a_tasks_message"):
+                    away.set()
+                    with pytest.raises(Overloaded):  # the reading has been refused meanwhile
+                        await hop(Message.objects.count)
+                await until(lambda: client_state(client, task.id, "completed"))
+
+    async def test_the_dead_are_seen_to_while_the_bell_never_rests(self) -> None:
+        async def run(turn: Turn) -> str:
+            return turn.text
+
+        with playing(run) as agent:
+            async with runner() as made:
+                await asyncio.wait_for(made.looked.wait(), 10)
+                bell = asyncio.create_task(ringing(made))
+                result = await due(agent.slug, held=True)
+                await hop(expire, result.run)
+                await until(lambda: status_is("completed"), 10)
+                bell.cancel()
+
+    async def test_a_lease_lost_before_says_nothing_about_the_attempt_after_it(self) -> None:
+        """The heartbeat asked for the old token, and the answer came when the process had the run again."""
+        at_work, go = asyncio.Event(), asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            at_work.set()
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            async with runner() as made:
+                await asyncio.wait_for(at_work.wait(), 10)
+                before = made._carried[result.run]
+                at_work.clear()
+                await hop(take_away)
+                await asyncio.wait_for(at_work.wait(), 10)
+                made._lost(before)
+                go.set()
+                await until(lambda: status_is("completed"))
+                assert (await hop(Run.objects.get)).attempt == 2
 
     async def test_a_run_that_comes_back_to_its_own_process_is_carried_once(self) -> None:
         """Its lease ended while the process was held up, and the process itself took it over."""
@@ -500,14 +544,11 @@ class TestLeases:
                 await until(lambda: status_is("completed"))
 
 
-def take_away() -> None:
-    """Let the lease of the only run end and be seen by a rescuer."""
-    run = Run.objects.get()
-    for _ in range(100):
-        expire(run.pk)
-        if runs.rescue(max_attempts=3):
-            return
-    raise AssertionError("the run could not be taken away")
+async def ringing(made: Runner) -> None:
+    """A host on which something is always due."""
+    while True:
+        made.wake()
+        await asyncio.sleep(0)
 
 
 class TestDraining:
@@ -529,6 +570,28 @@ class TestDraining:
                 await asyncio.wait_for(draining, 5)
                 assert await status() == "completed"
 
+    async def test_a_drain_may_be_longer_than_a_lease(self, settings: Any) -> None:
+        settings.A2A_LEASE_SECONDS = 0.6
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            await due(agent.slug)
+            async with runner() as made:
+                await until(lambda: status_is("working"))
+                draining = asyncio.ensure_future(made.drain(20))
+                held_until = (await hop(Run.objects.get)).lease_until
+                assert held_until is not None
+                later = held_until + datetime.timedelta(seconds=1)
+                await until(lambda: hop(Run.objects.filter(lease_until__gt=later).exists))
+                go.set()
+                await asyncio.wait_for(draining, 10)
+        assert await status() == "completed"
+        assert (await hop(Run.objects.get)).attempt == 1
+
     async def test_the_rest_is_handed_back_and_finished_by_another_runner(self) -> None:
         attempts: list[int] = []
 
@@ -549,6 +612,34 @@ class TestDraining:
             async with runner():
                 await until(lambda: status_is("completed"))
         assert attempts == [1, 1], "a run given back was not tried"
+
+    async def test_what_a_claim_under_way_brings_is_handed_back(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        claimed, go_on = threading.Event(), threading.Event()
+        claim = runs.claim
+
+        def slowly(*args: Any, **kwargs: Any) -> Any:
+            taken = claim(*args, **kwargs)
+            if taken:
+                claimed.set()
+                assert go_on.wait(10)
+            return taken
+
+        async def run(turn: Turn) -> None:
+            await asyncio.Event().wait()
+
+        with playing(run) as agent:
+            await due(agent.slug)
+            monkeypatch.setattr(runs, "claim", slowly)
+            async with runner() as made:
+                assert await asyncio.to_thread(claimed.wait, 10)
+                draining = asyncio.ensure_future(made.drain(0.3))
+                await asyncio.sleep(0)
+                go_on.set()
+                await draining
+                row = await hop(Run.objects.get)
+        assert (row.status, row.token, row.attempt) == (RunStatus.QUEUED, "", 0)
 
     async def test_a_drained_runner_claims_nothing_more(self) -> None:
         with playing(lambda turn: "x") as agent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,12 +48,12 @@ def reached(expected: TaskState, task: str = "task-1", seconds: float = 30) -> N
 
 
 @contextmanager
-def mortal(number: int = 2) -> Iterator[Child]:
+def mortal(number: int = 2, environ: Mapping[str, str] = SHORT) -> Iterator[Child]:
     """A worker of a test's own, on a queue of its own, with short leases."""
     _, *arguments = stack.workers(number)[-1].command
     arguments[arguments.index("-A") + 1] = "a2a_project"
     arguments[arguments.index("-Q") + 1] = QUEUE
-    with python(arguments, SHORT) as child:
+    with python(arguments, environ) as child:
         child.wait_for(f"carrying runs of {QUEUE}")
         yield child
 
@@ -94,8 +94,8 @@ class TestDeaths:
             result = asked("sleep 3", queue=QUEUE)
             reached(TaskState.WORKING)
             holder = Run.objects.get().worker
+            first.kill()
             with mortal(3):
-                first.kill()
                 reached(TaskState.COMPLETED)
         run = Run.objects.get()
         assert (run.attempt, run.status) == (2, RunStatus.ENDED)
@@ -118,3 +118,26 @@ class TestDeaths:
             reached(TaskState.WORKING)
             cancel.cancel(DEMO, "task-1")
             worker.wait_for(f"run {Run.objects.get().pk} was stopped", 1)
+
+
+class TestOtherLeases:
+    def test_workers_of_two_deploys_leave_each_others_runs_alone(self) -> None:
+        one = {**SHORT, "A2A_RUN_SLOTS": "1"}
+        other = {**one, "A2A_LEASE_SECONDS": "60", "A2A_BEAT_SECONDS": "20"}
+        with mortal(2, one), mortal(3, other):
+            for task in ("task-1", "task-2"):
+                asked("sleep 4", task, queue=QUEUE)  # more than two of the short leases
+            for task in ("task-1", "task-2"):
+                reached(TaskState.COMPLETED, task)
+        assert list(Run.objects.values_list("attempt", flat=True)) == [1, 1]
+        assert set(Run.objects.values_list("lease_seconds", flat=True)) == {1.5, 60.0}
+
+    def test_a_dead_workers_run_is_taken_over_when_its_own_lease_ends(self) -> None:
+        with mortal(2) as first:
+            asked("sleep 3", queue=QUEUE)
+            reached(TaskState.WORKING)
+            other = {**SHORT, "A2A_LEASE_SECONDS": "600", "A2A_BEAT_SECONDS": "200"}
+            first.kill()
+            with mortal(3, other):
+                reached(TaskState.COMPLETED)
+        assert Run.objects.get().attempt == 2

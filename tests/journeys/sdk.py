@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
+from a2a.client import (
+    A2ACardResolver,
+    AuthInterceptor,
+    Client,
+    ClientCallInterceptor,
+    ClientConfig,
+    ClientFactory,
+    CredentialService,
+)
 from a2a.types import (
     CancelTaskRequest,
     GetTaskRequest,
@@ -125,8 +133,11 @@ class Official:
 
 
 @asynccontextmanager
-async def official(url: str, binding: str) -> AsyncIterator[Official]:
-    """The client as its card tells it to talk, over one binding."""
+async def official(
+    url: str, binding: str, credentials: CredentialService | None = None
+) -> AsyncIterator[Official]:
+    """The client as its card tells it to talk, over one binding, with the credentials its card asks for."""
+    known: list[ClientCallInterceptor] = [AuthInterceptor(credentials)] if credentials else []
     async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
         card = await A2ACardResolver(http, url).get_agent_card()
         clients = [
@@ -136,7 +147,7 @@ async def official(url: str, binding: str) -> AsyncIterator[Official]:
                     httpx_client=http,
                     supported_protocol_bindings=[binding],
                 )
-            ).create(card)
+            ).create(card, interceptors=known)
             for streaming in (False, True)
         ]
         yield Official(*clients)

@@ -55,7 +55,7 @@ async def post(browser: httpx.AsyncClient, path: str, form: dict[str, str]) -> h
     return page
 
 
-@pytest.mark.parametrize("agent", ["witness", "thread-witness"])
+@pytest.mark.parametrize("agent", ["witness", "thread-witness", "process-witness"])
 class TestCancelling:
     async def test_by_the_api_stops_the_agent_at_once(
         self, running: Host, agent: str, tmp_path: Path

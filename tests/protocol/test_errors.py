@@ -53,6 +53,8 @@ HOSTS = {"IdempotencyConflict": (-32602, 422, "INVALID_ARGUMENT")}
 FINER = {
     "ContextMismatch": "InvalidParams",
     "ExtendedCardUndeclared": "UnsupportedOperation",
+    "InsufficientScope": "Forbidden",
+    "WrongCredentials": "Unauthenticated",
     "TaskEnded": "UnsupportedOperation",
 }
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"

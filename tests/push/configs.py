@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a_push import store
+from a2a_push.store import configs as stored
 from a2a_tasks.caller import Scope
 from a2a_tasks.protocol.requests import ListPushConfigsRequest
 from a2a_tasks.protocol.values import PushConfig, PushConfigPage
@@ -34,12 +34,12 @@ def config(id_: str = "c-1", **changes: Any) -> PushConfig:
 
 def registered(id_: str = "c-1", *, scope: Scope = ALICE, **changes: Any) -> PushConfig:
     """A webhook in the store."""
-    return store.create(scope, config(id_, **changes))
+    return stored.create(scope, config(id_, **changes))
 
 
 def page(task: str = "task-1", *, scope: Scope = ALICE, **asked: Any) -> PushConfigPage:
     """A page of a task's webhooks."""
-    return store.page(scope, ListPushConfigsRequest(task_id=task, **asked))
+    return stored.page(scope, ListPushConfigsRequest(task_id=task, **asked))
 
 
 def ids(task: str = "task-1", *, scope: Scope = ALICE) -> list[str]:

@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from a2a_push import store
 from a2a_push.models import PushConfig
 from a2a_push.operations.inline import inline
+from a2a_push.store import configs
 from a2a_tasks.models import Context, Task
 from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
 from a2a_tasks.protocol.requests import SendMessageRequest
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def beside(task: str = "task-1", name: str = "c-1") -> Callable[[int], None]:
     """A webhook to be written with a task."""
-    return partial(store.put, config=config(name, task_id=task))
+    return partial(configs.put, config=config(name, task_id=task))
 
 
 def fails(task: int) -> None:
@@ -88,8 +88,8 @@ class TestAMessageToATask:
     def test_replaces_a_webhook_of_the_same_id(self) -> None:
         accept(new(companions=(beside(),)))
         other = config(url="https://b.example")
-        reply(new(text="and?", companions=(partial(store.put, config=other),)))
-        assert store.get(ALICE, "task-1", "c-1").url == "https://b.example"
+        reply(new(text="and?", companions=(partial(configs.put, config=other),)))
+        assert configs.get(ALICE, "task-1", "c-1").url == "https://b.example"
 
     def test_is_not_written_if_one_of_them_is_refused(self) -> None:
         accepted()
@@ -120,12 +120,12 @@ class TestTheRegistry:
 
     def test_takes_webhooks_to_a_successor(self) -> None:
         old, fresh = accepted("old").task, accepted("new").task
-        store.create(ALICE, config(task_id="old"))
+        configs.create(ALICE, config(task_id="old"))
         companions.succeed(old, fresh)
         assert (ids("old"), ids("new")) == ([], ["c-1"])
 
     def test_takes_each_in_once(self) -> None:
         companions.register(inline)
-        companions.on_succession(store.move)
+        companions.on_succession(configs.move)
         made = companions.of(self.request(push_config=config()), "task-1", "v10")
         assert len(made) == 1

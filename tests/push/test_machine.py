@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from a2a_push import store
+from a2a_push.store import configs
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
 from a2a_tasks.protocol.values import PushConfig
@@ -50,16 +50,16 @@ class Webhooks(RuleBasedStateMachine):
         mine = self.model[task]
         if name not in mine and len(mine) >= MOST:
             with pytest.raises(InvalidParams):
-                store.create(ALICE, asked)
+                configs.create(ALICE, asked)
             return
-        tells_none(store.create(ALICE, asked))
+        tells_none(configs.create(ALICE, asked))
         self.count += 1
         mine[name] = asked
         self.made[task].setdefault(name, self.count)
 
     @rule(task=TASKS, name=NAMES)
     def a_client_deletes(self, task: str, name: str) -> None:
-        store.delete(ALICE, task, name)
+        configs.delete(ALICE, task, name)
         self.model[task].pop(name, None)
         self.made[task].pop(name, None)
 
@@ -67,7 +67,7 @@ class Webhooks(RuleBasedStateMachine):
     def a_task_succeeds_another(self, old: str, new: str) -> None:
         if old == new or len(self.model[old].keys() | self.model[new].keys()) > MOST:
             return
-        store.move(self.keys[old], self.keys[new])
+        configs.move(self.keys[old], self.keys[new])
         for name, moved in self.model[old].items():
             if name not in self.model[new]:
                 self.model[new][name] = config(
@@ -82,11 +82,11 @@ class Webhooks(RuleBasedStateMachine):
 
     @rule()
     def an_operator_reseals(self) -> None:
-        store.reseal()
+        configs.reseal()
 
     @rule(task=TASKS, name=NAMES)
     def bob_asks(self, task: str, name: str) -> None:
-        for ask in (store.get, store.delete):
+        for ask in (configs.get, configs.delete):
             with pytest.raises(TaskNotFound):
                 ask(BOB, task, name)
 
@@ -96,7 +96,7 @@ class Webhooks(RuleBasedStateMachine):
     @invariant()
     def what_is_kept_is_what_was_said(self) -> None:
         for task, key in self.keys.items():
-            kept = [found for _, found in store.with_secrets(key)]
+            kept = [found for _, found in configs.with_secrets(key)]
             assert kept == [self.model[task][name] for name in self.ordered(task)]
 
     @invariant()
@@ -114,9 +114,9 @@ class Webhooks(RuleBasedStateMachine):
     def each_is_found_by_its_id_and_one_without(self) -> None:
         for task in self.keys:
             names = self.ordered(task)
-            assert [store.get(ALICE, task, name).id for name in names] == names
+            assert [configs.get(ALICE, task, name).id for name in names] == names
             if names:
-                assert store.get(ALICE, task).id == (task if task in names else names[0])
+                assert configs.get(ALICE, task).id == (task if task in names else names[0])
 
 
 class TestWebhooks(TransactionTestCase):

@@ -10,8 +10,8 @@ import pytest
 from django.db import transaction
 from pytest_django import Settings
 
-from a2a_push import store
 from a2a_push.models import PushConfig
+from a2a_push.store import configs
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.values import TaskState
@@ -48,8 +48,8 @@ class TestRaces:
             task = accepted(f"task-{n}").task
             one = config(task_id=f"task-{n}", url="https://one.example", token="one")
             two = config(task_id=f"task-{n}", url="https://two.example", token="two")
-            race(*(partial(store.create, ALICE, each) for each in (one, two)))
-            ((_, kept),) = store.with_secrets(task)
+            race(*(partial(configs.create, ALICE, each) for each in (one, two)))
+            ((_, kept),) = configs.with_secrets(task)
             assert kept in (one, two)
 
     def test_creates_do_not_pass_the_most_together(self, settings: Settings) -> None:
@@ -57,7 +57,7 @@ class TestRaces:
         for n in range(ROUNDS):
             accepted(f"task-{n}")
             works = (
-                partial(store.create, ALICE, config(f"c-{c}", task_id=f"task-{n}"))
+                partial(configs.create, ALICE, config(f"c-{c}", task_id=f"task-{n}"))
                 for c in range(4)
             )
             results = race(*works, losers=(InvalidParams,))
@@ -67,9 +67,9 @@ class TestRaces:
     def test_create_and_delete_leave_one_or_none(self) -> None:
         for n in range(ROUNDS):
             accepted(f"task-{n}")
-            again = partial(store.create, ALICE, config(task_id=f"task-{n}"))
+            again = partial(configs.create, ALICE, config(task_id=f"task-{n}"))
             again()
-            race(again, partial(store.delete, ALICE, f"task-{n}", "c-1"))
+            race(again, partial(configs.delete, ALICE, f"task-{n}", "c-1"))
             assert ids(f"task-{n}") in (["c-1"], [])
 
     def test_create_and_an_agent_that_speaks_do_not_hinder_each_other(self) -> None:
@@ -77,7 +77,7 @@ class TestRaces:
             pen = Pen(held(f"task-{n}"))
             race(
                 partial(pen.state, TaskState.WORKING),
-                partial(store.create, ALICE, config(task_id=f"task-{n}")),
+                partial(configs.create, ALICE, config(task_id=f"task-{n}")),
             )
             assert found(f"task-{n}").last_event == 2
             assert ids(f"task-{n}") == ["c-1"]
@@ -86,22 +86,22 @@ class TestRaces:
         for n in range(ROUNDS):
             task = accepted(f"task-{n}").task
             whole = config(task_id=f"task-{n}")
-            beside = partial(store.put, config=whole)
+            beside = partial(configs.put, config=whole)
             race(
-                partial(store.create, ALICE, whole),
+                partial(configs.create, ALICE, whole),
                 partial(reply, new(f"task-{n}", text="and?", companions=(beside,))),
             )
-            assert [kept for _, kept in store.with_secrets(task)] == [whole]
+            assert [kept for _, kept in configs.with_secrets(task)] == [whole]
 
     @pytest.mark.parametrize("again", [False, True], ids=["create", "delete"])
     def test_create_or_delete_and_a_successor_that_takes_the_id(self, again: bool) -> None:
         for n in range(ROUNDS):
             old = accepted(f"task-{n}").task
             whole = config(task_id=f"task-{n}")
-            ask: Callable[[], object] = partial(store.create, ALICE, whole)
+            ask: Callable[[], object] = partial(configs.create, ALICE, whole)
             if again:
                 ask()
-                ask = partial(store.delete, ALICE, f"task-{n}", "c-1")
+                ask = partial(configs.delete, ALICE, f"task-{n}", "c-1")
             race(ask, partial(succeeded, old, f"task-{n}"))
             assert ids(f"task-{n}") == ([] if again else ["c-1"])
 
@@ -110,7 +110,7 @@ class TestRaces:
         for n in range(ROUNDS):
             Pen(held(f"task-{n}", dialect="v01")).end()
             creates = [
-                partial(store.create, ALICE, config(f"c-{c}", task_id=f"task-{n}"))
+                partial(configs.create, ALICE, config(f"c-{c}", task_id=f"task-{n}"))
                 for c in range(3)
             ]
             again = new(f"task-{n}", text="again", dialect="v01", reopens=frozenset({"v01"}))
@@ -120,15 +120,15 @@ class TestRaces:
     def test_reseal_and_a_replacement_leave_the_replacement(self) -> None:
         task = accepted().task
         for n in range(ROUNDS):
-            store.create(ALICE, config(token="old"))
+            configs.create(ALICE, config(token="old"))
             fresh = config(token=f"fresh-{n}")
-            race(store.reseal, partial(store.create, ALICE, fresh))
-            ((_, kept),) = store.with_secrets(task)
+            race(configs.reseal, partial(configs.create, ALICE, fresh))
+            ((_, kept),) = configs.with_secrets(task)
             assert kept == fresh
 
     def test_reseal_and_delete(self) -> None:
         accepted()
         for _ in range(ROUNDS):
-            store.create(ALICE, config())
-            race(store.reseal, partial(store.delete, ALICE, "task-1", "c-1"))
+            configs.create(ALICE, config())
+            race(configs.reseal, partial(configs.delete, ALICE, "task-1", "c-1"))
             assert not PushConfig.objects.exists()

@@ -9,9 +9,10 @@ from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from a2a_push import sealing, store
+from a2a_push import sealing
 from a2a_push.checks import check_secret_keys
 from a2a_push.models import PushConfig
+from a2a_push.store import configs
 from tests.push.configs import CREDENTIALS, config, registered
 from tests.store.world import ALICE, accepted
 
@@ -130,16 +131,16 @@ class TestRotation:
         call_command("reseal", stdout=said)
         assert said.getvalue() == "2 sealed with the newest key\n"
         settings.A2A_SECRET_KEYS = new
-        assert store.with_secrets(tasks[0])[0][1] == config()
-        assert [found.id for _, found in store.with_secrets(tasks[1])] == ["c-1", "c-2"]
+        assert configs.with_secrets(tasks[0])[0][1] == config()
+        assert [found.id for _, found in configs.with_secrets(tasks[1])] == ["c-1", "c-2"]
 
     def test_goes_on_past_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(store, "SLICE", 2)
+        monkeypatch.setattr(configs, "SLICE", 2)
         accepted()
         for number in range(5):
             registered(f"c-{number}")
         before = set(PushConfig.objects.values_list("secret", flat=True))
-        assert store.reseal() == (5, 0)
+        assert configs.reseal() == (5, 0)
         assert before.isdisjoint(PushConfig.objects.values_list("secret", flat=True))
 
     def test_leaves_what_no_key_opens_and_says_so(self, settings: Settings) -> None:
@@ -154,11 +155,11 @@ class TestRotation:
         assert said.getvalue() == "1 sealed with the newest key\n"
         assert PushConfig.objects.get(public_id="c-1").secret == lost
         with pytest.raises(sealing.Unreadable):
-            store.with_secrets(task)
+            configs.with_secrets(task)
 
     def test_is_not_needed_to_read_what_is_no_secret(self, settings: Settings) -> None:
         accepted()
         shown = registered()
         settings.SECRET_KEY = "another"
         PushConfig.objects.update(secret="broken")
-        assert store.get(ALICE, "task-1", "c-1") == shown
+        assert configs.get(ALICE, "task-1", "c-1") == shown

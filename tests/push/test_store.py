@@ -10,8 +10,8 @@ from django.core import signing
 from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
-from a2a_push import store
 from a2a_push.models import PushConfig
+from a2a_push.store import configs
 from a2a_tasks.caller import Scope
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.django_db
 
 #: Everything that can be asked of a task's webhooks, with the id of one.
 ASKED: dict[str, Callable[[Scope, str], object]] = {
-    "create": lambda scope, task: store.create(scope, config(task_id=task)),
-    "get": lambda scope, task: store.get(scope, task, "c-1"),
-    "get without an id": lambda scope, task: store.get(scope, task),
+    "create": lambda scope, task: configs.create(scope, config(task_id=task)),
+    "get": lambda scope, task: configs.get(scope, task, "c-1"),
+    "get without an id": lambda scope, task: configs.get(scope, task),
     "list": lambda scope, task: page(task, scope=scope),
-    "delete": lambda scope, task: store.delete(scope, task, "c-1"),
+    "delete": lambda scope, task: configs.delete(scope, task, "c-1"),
 }
 asked = pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 
@@ -67,14 +67,14 @@ class TestCreate:
     def test_keeps_everything(self) -> None:
         task = accepted().task
         registered()
-        ((key, kept),) = store.with_secrets(task)
+        ((key, kept),) = configs.with_secrets(task)
         assert kept == config()
         assert key == PushConfig.objects.get().pk
 
     def test_answers_with_what_a_read_gives(self) -> None:
         """R-062."""
         accepted()
-        assert registered() == store.get(ALICE, "task-1", "c-1") == page().configs[0]
+        assert registered() == configs.get(ALICE, "task-1", "c-1") == page().configs[0]
 
     def test_gives_no_secret_back(self) -> None:
         accepted()
@@ -87,8 +87,8 @@ class TestCreate:
         registered()
         key = PushConfig.objects.get().pk
         other = config(url="http://b.example", token="", headers={}, schemes=(), dialect="v03")
-        store.create(ALICE, other)
-        assert store.with_secrets(task) == [(key, other)]
+        configs.create(ALICE, other)
+        assert configs.with_secrets(task) == [(key, other)]
 
     def test_that_replaces_keeps_the_place(self) -> None:
         accepted()
@@ -102,8 +102,8 @@ class TestCreate:
         accepted("task-2")
         registered()
         registered(task_id="task-2", url="https://b.example")
-        assert store.get(ALICE, "task-1", "c-1").url == URL
-        assert store.get(ALICE, "task-2", "c-1").url == "https://b.example"
+        assert configs.get(ALICE, "task-1", "c-1").url == URL
+        assert configs.get(ALICE, "task-2", "c-1").url == "https://b.example"
 
     def test_is_allowed_on_a_task_that_has_ended(self) -> None:
         """The TCK does so (dialects §7.2)."""
@@ -123,7 +123,7 @@ class TestCreate:
         assert "at most 2 push notification configs" in text
         registered("c-2", url="https://b.example")
         assert ids() == ["c-1", "c-2"]
-        store.delete(ALICE, "task-1", "c-1")
+        configs.delete(ALICE, "task-1", "c-1")
         registered("c-3")
         assert ids() == ["c-2", "c-3"]
 
@@ -138,9 +138,9 @@ class TestCreate:
     def test_takes_any_text(self, text: str) -> None:
         task = accepted().task
         whole = config(text, token=text, credentials=text, schemes=(text,), headers={text: text})
-        store.create(ALICE, whole)
-        assert store.with_secrets(task)[0][1] == whole
-        assert store.get(ALICE, "task-1", text).schemes == (text,)
+        configs.create(ALICE, whole)
+        assert configs.with_secrets(task)[0][1] == whole
+        assert configs.get(ALICE, "task-1", text).schemes == (text,)
 
 
 class TestGet:
@@ -150,26 +150,26 @@ class TestGet:
         registered()
         for missing in ("c-2", "C-1", "c\x001", " c-1"):
             with pytest.raises(TaskNotFound):
-                store.get(ALICE, "task-1", missing)
+                configs.get(ALICE, "task-1", missing)
 
     def test_without_an_id_is_that_named_as_the_task(self) -> None:
         """Dialects §3.3: "the default/first config"."""
         accepted()
         registered("c-1")
         registered("task-1")
-        assert store.get(ALICE, "task-1").id == "task-1"
+        assert configs.get(ALICE, "task-1").id == "task-1"
 
     def test_without_an_id_is_else_the_oldest(self) -> None:
         accepted()
         for name in ("c-2", "c-1", "c-3"):
             registered(name)
         registered("c-2", url="https://b.example")
-        assert store.get(ALICE, "task-1").id == "c-2"
+        assert configs.get(ALICE, "task-1").id == "c-2"
 
     def test_without_an_id_of_a_task_that_has_none_is_not_found(self) -> None:
         accepted()
         with pytest.raises(TaskNotFound):
-            store.get(ALICE, "task-1")
+            configs.get(ALICE, "task-1")
 
 
 class TestPages:
@@ -204,7 +204,7 @@ class TestPages:
         for name in ("c-1", "c-2", "c-3"):
             registered(name)
         token = page(page_size=2).next_page_token
-        store.delete(ALICE, "task-1", "c-2")
+        configs.delete(ALICE, "task-1", "c-2")
         assert [config.id for config in page(page_token=token).configs] == ["c-3"]
 
     def test_refuse_a_token_that_is_not_theirs(self) -> None:
@@ -236,7 +236,7 @@ class TestDelete:
         accepted()
         registered("c-1")
         registered("c-2")
-        store.delete(ALICE, "task-1", "c-1")
+        configs.delete(ALICE, "task-1", "c-1")
         assert ids() == ["c-2"]
 
     @pytest.mark.parametrize("name", ["c-1", "never", "", "c\x001"])
@@ -246,8 +246,8 @@ class TestDelete:
         registered("c-1")
         registered("c-2")
         for _ in range(2):
-            store.delete(ALICE, "task-1", "c-1")
-            store.delete(ALICE, "task-1", name)
+            configs.delete(ALICE, "task-1", "c-1")
+            configs.delete(ALICE, "task-1", name)
         assert ids() == ["c-2"]
 
 
@@ -257,19 +257,19 @@ class TestSuccession:
         registered("c-1", task_id="old")
         registered("c-2", task_id="old")
         keys = list(PushConfig.objects.values_list("pk", flat=True))
-        store.move(old, new)
+        configs.move(old, new)
         assert ids("old") == []
         assert ids("new") == ["c-1", "c-2"]
         assert list(PushConfig.objects.values_list("pk", flat=True)) == keys
-        assert store.with_secrets(new)[0][1] == config(task_id="new")
+        assert configs.with_secrets(new)[0][1] == config(task_id="new")
 
     def test_what_the_successor_has_stays(self) -> None:
         old, new = accepted("old").task, accepted("new").task
         registered("c-1", task_id="old")
         registered("c-1", task_id="new", url="https://b.example")
-        store.move(old, new)
+        configs.move(old, new)
         assert ids("old") == []
-        assert store.get(ALICE, "new", "c-1").url == "https://b.example"
+        assert configs.get(ALICE, "new", "c-1").url == "https://b.example"
 
     def test_stops_at_the_most_if_the_successor_comes_with_its_own(
         self, settings: Settings
@@ -280,17 +280,17 @@ class TestSuccession:
         registered("c-2", task_id="old")
         registered("c-3", task_id="new")
         with pytest.raises(InvalidParams) as caught:
-            store.move(old, new)
-        assert caught.value.violations[0][0] == store.INLINE
+            configs.move(old, new)
+        assert caught.value.violations[0][0] == configs.INLINE
         assert (len(ids("old")), len(ids("new"))) == (2, 1)
         settings.A2A_MAX_PUSH_CONFIGS = 1
-        store.delete(ALICE, "new", "c-3")
-        store.move(old, new)
+        configs.delete(ALICE, "new", "c-3")
+        configs.move(old, new)
         assert len(ids("new")) == 2, "they were there already"
 
     def test_of_a_task_without_webhooks_is_nothing(self) -> None:
         old, new = accepted("old").task, accepted("new").task
-        store.move(old, new)
+        configs.move(old, new)
         assert ids("new") == []
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from a2a_project.lifecycle import listen
-from tests.server.client import asked, get, text
+from tests.server.client import PATIENCE, asked, get, text
 
 if TYPE_CHECKING:
     from tests.server.conftest import Start
@@ -93,6 +93,34 @@ def test_an_idle_connection_does_not_hold_the_drain(start: Start) -> None:
             answer += sock.recv(4096)
         app.signal(signal.SIGTERM)
         assert app.exit_code() == 0, app.transcript()
+
+
+def test_who_has_just_connected_is_answered_and_told_that_the_connection_closes(
+    start: Start,
+) -> None:
+    app = start("--drain", "60")
+    with (
+        socket.create_connection(("127.0.0.1", app.port), timeout=PATIENCE) as early,
+        get(app.port, "/stream") as stream,
+    ):
+        assert stream.read(4) == b"open"
+        app.signal(signal.SIGTERM)
+        app.line("told to end")
+        early.sendall(b"GET /hello HTTP/1.1\r\nHost: test\r\n\r\n")
+        answer = b"".join(iter(lambda: early.recv(4096), b"")).lower()
+    assert answer.startswith(b"http/1.1 200")
+    assert b"\r\nconnection: close\r\n" in answer
+    assert answer.endswith(b"hello")
+
+
+def test_a_request_that_outlasts_the_drain_is_told_to_come_back(start: Start) -> None:
+    app = start("--drain", str(DRAIN))
+    with asked(app.port, "/thread") as sock:
+        app.line("thread began")
+        app.signal(signal.SIGTERM)
+        answer = b"".join(iter(lambda: sock.recv(4096), b"")).lower()
+    assert answer.startswith(b"http/1.1 503")
+    assert b"\r\nretry-after: 1\r\n" in answer
 
 
 def test_a_half_sent_request_holds_it_no_longer_than_the_drain(start: Start) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,13 @@ from django.core.management.base import CommandError
 from a2a_tasks.agents import registry
 from a2a_tasks.management.commands import stack
 from a2a_tasks.management.commands.serve import Address
-from a2a_tasks.management.commands.stack import Program, Supervisor, stack_environ
+from a2a_tasks.management.commands.stack import stack_environ
+from a2a_tasks.management.supervisor import Program, Supervisor
+from a2a_tasks.process import address_of, listen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import socket
+    from collections.abc import Callable, Iterator
 
 REDIS = "redis://127.0.0.1:6379/0"
 #: Seconds until a test gives up on its supervisor.
@@ -43,9 +47,26 @@ class TestTheEnvironment:
 
 class TestThePrograms:
     def test_several_webs_serve_on_consecutive_ports(self) -> None:
-        programs = stack.web(Address("127.0.0.1", 8000), 3, "uvicorn")
+        with closing_all(stack.listening(Address("127.0.0.1", 0), 1, one_port=True)) as (first,):
+            port = address_of(first)[1]
+        with closing_all(stack.listening(Address("127.0.0.1", port), 2, one_port=False)) as sockets:
+            assert [address_of(sock)[1] for sock in sockets] == [port, port + 1]
+
+    def test_several_webs_share_one_port_if_asked(self) -> None:
+        with closing_all(stack.listening(Address("127.0.0.1", 0), 3, one_port=True)) as sockets:
+            assert len(sockets) == 1
+
+    def test_a_port_in_use_is_named_together_with_the_way_out(self) -> None:
+        with listen("127.0.0.1", 0) as taken:
+            address = Address(*address_of(taken))
+            with pytest.raises(CommandError, match=f"Port {address.port} .* is taken .* PORT="):
+                stack.listening(address, 1, one_port=False)
+
+    def test_webs_inherit_their_sockets(self) -> None:
+        programs = stack.web([7, 8, 9], "uvicorn")
         assert [p.name for p in programs] == ["web.1", "web.2", "web.3"]
-        assert [p.command[-1] for p in programs] == ["8000", "8001", "8002"]
+        assert [p.command[-2:] for p in programs] == [("--fd", "7"), ("--fd", "8"), ("--fd", "9")]
+        assert [p.descriptors for p in programs] == [(7,), (8,), (9,)]
         assert all("uvicorn" in p.command for p in programs)
 
     def test_workers_run_in_threads_and_have_names_of_their_own(self) -> None:
@@ -53,11 +74,20 @@ class TestThePrograms:
         line = " ".join(first.command)
         assert "-m celery -A " in line
         assert " worker -P threads -c 4 --without-gossip --without-mingle -Q agents " in line
-        assert first.command[-1] != second.command[-1]
+        names = [first.called(1)[-1], first.called(2)[-1], second.called(1)[-1]]
+        assert names == ["worker1@%h", "worker1.2@%h", "worker2@%h"]
+
+    def test_pushers_send_webhooks_and_nothing_else(self) -> None:
+        first, second = stack.pushers(2)
+        assert " -Q webhooks " in " ".join(first.command)
+        assert second.called(1)[-1] == "pusher2@%h"
 
     def test_beat_keeps_its_schedule_in_the_data_folder(self, settings: object) -> None:
         settings.VAR_DIR = Path("/srv/a2a")  # type: ignore[attr-defined]
         assert stack.beat().command[-1] == "/srv/a2a/celerybeat-schedule"
+
+    def test_there_are_never_two_beats(self) -> None:
+        assert stack.beat().alone
 
 
 class TestTheSupervisor:
@@ -93,6 +123,13 @@ class TestTheSupervisor:
         )
         said = supervised({"web": code}, until=lambda said: "web:up" in said)
         assert sum(line.count("x") for line in said) == 3_000_000
+
+
+@contextmanager
+def closing_all(sockets: list[socket.socket]) -> Iterator[list[socket.socket]]:
+    """Close the sockets at the end of the block."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(sock) for sock in sockets]
 
 
 def supervised(

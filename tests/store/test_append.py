@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import DataError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from a2a_tasks import wakeups
 from a2a_tasks.models import Artifact, Event, Message, Run, RunStatus, Task
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import append as appending
 from a2a_tasks.store import cancel
-from a2a_tasks.store.append import append
+from a2a_tasks.store.append import append, append_many
 from a2a_tasks.store.records import ArtifactRow, Assignment, Batch, Fenced, NewEvent, RunEnd
 from a2a_tasks.store.reply import reply
 from tests.store.world import (
@@ -281,6 +284,30 @@ class TestPrice:
         for _ in range(200):
             pen.add("a", "x")
         assert price() == first == [("a2a_tasks_event", 1, 0, 0), ("a2a_tasks_task", 0, 1, 0)]
+
+
+@pytest.mark.django_db(transaction=True)
+class TestTogether:
+    def test_of_batches_that_cannot_go_together_each_is_told_what_became_of_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A database that goes away between them must not have those tried again that are written."""
+        pens = [Pen(held(f"task-{n}")) for n in (1, 2, 3)]
+        good, bad, late = (pen.batch(chunk("a", "1")) for pen in pens)
+        real = appending._write
+        raised = {id(bad): DataError("nonsense"), id(late): OperationalError("away")}
+
+        def write(batches: Sequence[Batch]) -> Any:
+            for batch in batches[::-1]:
+                if id(batch) in raised and (len(batches) == 1 or batch is bad):
+                    raise raised[id(batch)]
+            return real(batches)
+
+        monkeypatch.setattr(appending, "_write", write)
+        number, spoilt, away = append_many([good, bad, late])
+        assert (number, spoilt) == (2, raised[id(bad)])
+        assert isinstance(away, Overloaded)
+        assert [len(everything(pen.run.task)) for pen in pens] == [2, 1, 1]
 
 
 @pytest.mark.django_db(transaction=True)

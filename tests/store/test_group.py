@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from a2a_tasks.models import Context, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.accept import accept_many, accepting
-from a2a_tasks.store.append import append_many
+from a2a_tasks.store.append import append_many, appending
 from a2a_tasks.store.group import Group
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.hop import hop, until_answered
 from a2a_tasks.store.records import Accepted, ArtifactRow, Fenced
 from tests.store.world import BOB, Pen, chunk, held, new, status
 
@@ -75,7 +80,61 @@ class TestManyAtOnce:
             assert task.runs.get().pk == result.run
         assert Context.objects.count() == 5
 
+    @pytest.mark.backend("stack")
+    async def test_what_was_written_beside_a_bad_one_is_not_written_again_after_an_outage(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.5
+        good, bad, late = [Pen(await hop(held, name)) for name in ("good", "bad", "late")]
+        event, row = status(TaskState.WORKING)
+        batches = [
+            good.batch(event, status=row),
+            bad.batch(chunk("a", "x"), artifacts=[ArtifactRow(0, "a\x00b", 0)]),
+            late.batch(event, status=row),
+        ]
+        async with row_locked(late.run.task) as let_go:
+            asked = [
+                asyncio.ensure_future(until_answered(functools.partial(appending, batch)))
+                for batch in batches
+            ]
+            done, _ = await asyncio.wait(asked, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+            assert done
+            let_go()
+            results = await asyncio.gather(*asked, return_exceptions=True)
+        assert (results[0], results[2]) == (2, 2)
+        assert await hop(
+            list, Task.objects.order_by("pk").values_list("last_event", flat=True)
+        ) == [
+            2,
+            1,
+            2,
+        ]
 
+
+@asynccontextmanager
+async def row_locked(task: int) -> AsyncIterator[Callable[[], None]]:
+    """Somebody else holds the row of a task until the block ends, or lets it go."""
+    held_now, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                Task.objects.select_for_update().get(pk=task)
+                held_now.set()
+                let_go.wait(60)
+        finally:
+            connection.close()
+
+    holder = asyncio.create_task(asyncio.to_thread(hold))
+    try:
+        assert await asyncio.to_thread(held_now.wait, 30)
+        yield let_go.set
+    finally:
+        let_go.set()
+        await holder
+
+
+@pytest.mark.django_db(transaction=True)
 class TestGroup:
     async def test_what_is_asked_while_one_is_under_way_goes_together_in_order(self) -> None:
         gate, begun, taken = threading.Event(), threading.Event(), []
@@ -125,7 +184,6 @@ class TestGroup:
         with pytest.raises(asyncio.CancelledError):
             await leaving
 
-    @pytest.mark.django_db(transaction=True)
     async def test_accepting_many_at_once_writes_them_all(self) -> None:
         results = await asyncio.gather(*(accepting(new(f"task-{n}")) for n in range(100)))
         assert len({result.task for result in results}) == 100

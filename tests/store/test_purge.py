@@ -14,6 +14,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from a2a_push.models import PushConfig
+from a2a_push.store.receivers import receiver_of
 from a2a_tasks.models import (
     Artifact,
     Context,
@@ -120,7 +121,9 @@ def many(count: int, *, days: float = 40, owner: str = ALICE.owner, live: int = 
 class TestWhatGoes:
     def test_is_an_old_task_with_everything_that_is_its_own(self) -> None:
         key = ended()
-        PushConfig.objects.create(task_id=key, public_id="c", dialect="v10", url="https://x.test/")
+        webhook = {"task_id": key, "public_id": "c", "dialect": "v10", "url": "https://x.test/"}
+        told = receiver_of("", "https://x.test/")
+        PushConfig.objects.create(receiver_id=told, active=False, **webhook)
         before = sum(rows().values())
         assert all_of(MONTH) == Removed(tasks=1, contexts=1, rows=before)
         assert sum(rows().values()) == 0
@@ -248,7 +251,10 @@ class TestTheLog:
             1,
         ]
 
-    def test_is_not_looked_for_where_it_is_gone(self, django_assert_max_num_queries: Any) -> None:
+    def test_is_not_looked_for_where_it_is_gone(
+        self, django_assert_max_num_queries: Any, settings: Any
+    ) -> None:
+        settings.A2A_WEBHOOK_RETENTION_DAYS = 0
         many(300)
         all_of(LOGS)
         with django_assert_max_num_queries(1):
@@ -316,8 +322,9 @@ class TestBatches:
         assert Event.objects.count() == 0
 
     def test_stop_looking_at_the_first_young_task(
-        self, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
+        self, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any, settings: Any
     ) -> None:
+        settings.A2A_WEBHOOK_RETENTION_DAYS = 0
         monkeypatch.setattr(purge, "SLICE", 10)
         many(5, live=1)
         many(100, days=1, owner="user:bob")

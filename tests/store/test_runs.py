@@ -142,6 +142,17 @@ class TestHandBack:
         runs.hand_back([old.token])
         assert Run.objects.get().token == taken.token
 
+    @pytest.mark.backend("stack")
+    def test_all_that_nobody_else_holds_is_one_statement(
+        self, django_assert_max_num_queries: Any
+    ) -> None:
+        tokens = [held(f"task-{n}").token for n in range(20)]
+        with django_assert_max_num_queries(2):
+            runs.hand_back(tokens)
+        given = Run.objects.filter(status=RunStatus.QUEUED, attempt=0, token="")
+        assert given.count() == 20
+        assert not Task.objects.exclude(run_token="").exists()
+
     def test_it_rings_so_that_somebody_else_starts_it_at_once(self) -> None:
         run = held(queue="slow")
         hints: list[wakeups.Hint] = []
@@ -232,6 +243,52 @@ class TestRescue:
         runs.rescue(max_attempts=1)
         claim()
         assert Run.objects.get(pk=waiting.run).status == RunStatus.DROPPED
+
+
+@pytest.mark.django_db
+class TestSurrender:
+    """The holder itself says that the process of its agent has died."""
+
+    def test_the_next_attempt_is_due_at_once(self) -> None:
+        run = held(queue="slow")
+        hints: list[wakeups.Hint] = []
+        with wakeups.listen(hints.append):
+            runs.surrender(run, "it died with signal 9", max_attempts=3)
+        assert hints == [wakeups.Due("slow")]
+        assert "Attempt 1 on" in runs.deaths(run.run)
+        assert "died: it died with signal 9." in runs.deaths(run.run)
+        (taken,) = claim(queues=["slow"])
+        assert taken.attempt == 2
+        with pytest.raises(Fenced):
+            Pen(run).end()
+
+    def test_after_the_last_attempt_the_task_fails_and_says_how(self) -> None:
+        run = held()
+        runs.surrender(run, "it died with signal 9", max_attempts=1)
+        task = found()
+        assert task.state is TaskState.FAILED
+        said = b"was interrupted once and was given up: it died with signal 9."
+        assert said in bytes(task.view.status.message or b"")
+        assert Run.objects.get().status == RunStatus.FAILED
+
+    def test_who_has_lost_the_task_is_fenced(self) -> None:
+        run = held()
+        expire(run.run)
+        runs.rescue(max_attempts=3)
+        (taken,) = claim()
+        with pytest.raises(Fenced):
+            runs.surrender(run, "it died", max_attempts=3)
+        assert Run.objects.get().token == taken.token
+
+
+@pytest.mark.django_db
+def test_a_look_between_heartbeats_tells_which_runs_are_held_and_extends_none() -> None:
+    run, lost = held("task-1"), held("task-2")
+    expire(lost.run)
+    runs.rescue(max_attempts=3)
+    before = Run.objects.get(pk=run.run).lease_until
+    assert runs.holding([run.run, lost.run]) == {run.token}
+    assert Run.objects.get(pk=run.run).lease_until == before
 
 
 @pytest.mark.django_db(transaction=True)

@@ -7,7 +7,7 @@ import time
 import pytest
 from django.db import IntegrityError, transaction
 
-from a2a_tasks.models import Run, Step
+from a2a_tasks.models import Run, Step, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel, runs, steps
 from a2a_tasks.store.records import Assignment, Fenced, RunEnd
@@ -83,6 +83,47 @@ class TestKeep:
             steps.keep(run, "two", "2")
         (again,) = claim()
         assert (again.attempt, kept(again)) == (1, {"one": "1"})
+
+
+@pytest.mark.django_db
+class TestMany:
+    def test_each_is_kept_or_refused_by_itself(self) -> None:
+        mine, lost, twice = held("task-1"), held("task-2"), held("task-3")
+        again = taken_over(lost)
+        steps.keep(twice, "pay", "1")
+        outcome = steps.keep_many([(run, "pay", "2") for run in (lost, mine, again)])
+        assert outcome == [False, True, True]
+        assert steps.kept_many([(run.task, 1) for run in (twice, mine, lost)]) == [
+            {"pay": "1"},
+            {"pay": "2"},
+            {"pay": "2"},
+        ]
+
+    def test_the_steps_of_another_turn_are_not_this_ones(self) -> None:
+        run = held()
+        steps.keep(run, "pay", "1")
+        assert steps.kept_many([(run.task, 1), (run.task, 2)]) == [{"pay": "1"}, {}]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_if_one_is_kept_already_none_is_written_and_each_is_told_to_try_alone() -> None:
+    first, second = held("task-1"), held("task-2")
+    steps.keep(first, "pay", "1")
+    assert steps.keep_many([(first, "pay", "2"), (second, "pay", "2")]) == [False, False]
+    assert (kept(first), kept(second)) == ({"pay": "1"}, {})
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.backend("stack")
+def test_who_keeps_many_leaves_a_row_that_somebody_holds_and_waits_for_nobody() -> None:
+    first, second = held("task-1"), held("task-2")
+    both = [(first, "pay", "1"), (second, "pay", "1")]
+    with transaction.atomic():
+        Task.objects.select_for_update().get(pk=second.task)
+        (outcome,) = at_once(lambda: steps.keep_many(both))
+    assert outcome == [True, False]
+    steps.keep(second, "pay", "1")
+    assert (kept(first), kept(second)) == ({"pay": "1"}, {"pay": "1"})
 
 
 @pytest.mark.django_db

@@ -50,7 +50,7 @@ class Command(BaseCommand):
             raise CommandError(
                 "Everything is kept: set A2A_RETENTION_DAYS or A2A_EVENT_RETENTION_DAYS, or give --older-than DAYS."
             )
-        limits = Limits.of(*days)
+        limits = Limits.configured(*days)
         if options["dry_run"]:
             found = survey(limits)
             self.stdout.write(f"Would go: {found.tasks} tasks, {found.rows} rows")

@@ -56,6 +56,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """HOST, PORT and SERVER of the environment are the defaults."""
         add_serving_arguments(parser)
+        parser.add_argument(
+            "--fd",
+            type=int,
+            help="accept on this inherited listening socket instead of opening HOST:PORT",
+        )
 
     def handle(self, **options: Any) -> None:
         """Serve. The process ends with code 0 when the drain is over."""
@@ -100,6 +105,7 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
         access_log=options["verbosity"] > 1,
         trusted_proxies=tuple(filter(None, map(str.strip, options["trusted_proxies"].split(",")))),
         on_listening=lambda host, port: on_listening(Address(host, port)),
+        descriptor=options.get("fd"),
     )
     with suppress(OSError):  # without it, whitenoise warns
         Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
@@ -109,10 +115,11 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
     try:
         import_string(f"{launcher}.serve")(application, address.host, address.port, serving)
     except OSError as error:
-        raise CommandError(_refusal(error, address)) from error
+        raise CommandError(refusal(error, address)) from error
 
 
-def _refusal(error: OSError, address: Address) -> str:
+def refusal(error: OSError, address: Address) -> str:
+    """Why an address cannot be had, and what to do about it."""
     text = REFUSALS.get(error.errno or 0, "Cannot serve on {host}:{port}: {error}.")
     other = address.port + 1 if address.port < 65_535 else 8000  # noqa: PLR2004 - the largest port there is
     return text.format(host=address.host, port=address.port, other=other, error=error)

@@ -121,6 +121,11 @@ def banner(address: Address) -> str:
             "ANYBODY who can reach this address may use the agents: A2A_ANONYMOUS=0 asks for credentials.",
             "",
         ]
+    else:
+        lines += [
+            "Callers need credentials: python manage.py api_keys create NAME makes a key for one.",
+            "",
+        ]
     return "\n".join(lines)
 
 

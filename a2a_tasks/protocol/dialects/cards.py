@@ -294,16 +294,19 @@ def _requirements(of: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _http_schemes(card: Card) -> list[str]:
-    """What stands before the credentials in Authorization, of the schemes that are required."""
+    """What stands before the credentials in Authorization, of the schemes that are required.
+
+    If none of them uses that header, the names of their types: an empty list would say that nothing is required.
+    """
     schemes = _object(card, "securitySchemes")
     names = [name for one in _requirements(card) for name in one["schemes"]]
-    told = (_typed(schemes.get(name, {}), FINAL_FLOWS) for name in names)
-    found = (
+    told = [said for name in names if (said := _typed(schemes.get(name, {}), FINAL_FLOWS))]
+    found = [
         said["scheme"] if said["type"] == "http" else "Bearer"
         for said in told
-        if said.get("type") in {"http", "oauth2", "openIdConnect"}
-    )
-    return list(dict.fromkeys(found))
+        if said["type"] in {"http", "oauth2", "openIdConnect"}
+    ]
+    return list(dict.fromkeys(found or [said["type"] for said in told]))
 
 
 def _kept(of: Mapping[str, Any], *names: str) -> dict[str, Any]:

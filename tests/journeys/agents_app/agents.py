@@ -6,6 +6,8 @@ They have a queue of their own: a worker of the session that knows nothing of th
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -67,6 +69,91 @@ class ThreadWitness(Journey):
         yield "nobody hears this"
 
 
+class ThreadSleeper(Journey):
+    """Sleeps an hour in a thread, and looks at nothing."""
+
+    slug = "thread-sleeper"
+    name = "Sleeper in a thread"
+
+    def run(self, turn: Turn) -> Iterator[Any]:
+        """Sleep."""
+        yield turn.working("Good night.")
+        time.sleep(3600)
+
+
+class ProcessWitness(Journey):
+    """The same in a process of its own, and it keeps a core busy."""
+
+    slug = "process-witness"
+    name = "Witness in a process"
+    runs_in = "process"
+
+    def run(self, turn: Turn) -> Iterator[Any]:
+        """Count until the end."""
+        yield turn.working("I count.")
+        note(turn.text, "began")
+        while not turn.cancelled:
+            sum(range(1000))
+        note(turn.text, "ended")
+        yield "nobody hears this"
+
+
+class Mortal(Journey):
+    """`PATH`: says in the file which process carries it, and in the first attempt waits there for its death."""
+
+    name = "Mortal"
+    runs_in = "process"
+
+    def run(self, turn: Turn) -> Iterator[Any]:
+        """Wait for death, once."""
+        yield turn.working("Here.")
+        note(turn.text, f"pid-{os.getpid()}")
+        while turn.attempt == 1:
+            sum(range(1000))
+        yield f"attempt {turn.attempt}"
+
+
+class Locked(Mortal):
+    """The same, but it sits in C code and holds its interpreter: nothing in its process hears anything."""
+
+    name = "Locked"
+
+    def run(self, turn: Turn) -> Iterator[Any]:
+        """Hold the interpreter, once."""
+        yield turn.working("Here.")
+        note(turn.text, f"pid-{os.getpid()}")
+        if turn.attempt == 1:
+            ctypes.PyDLL(None).sleep(3600)
+        yield f"attempt {turn.attempt}"
+
+
+class Hog(Journey):
+    """`WHAT PATH`: in the first attempt lets nothing else happen for HELD seconds: in its process, or on its event loop."""
+
+    name = "Hog"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Say something, hold on to it, and say something again."""
+        what, path = turn.text.split()
+        yield turn.artifact(f"before {turn.attempt}", name=f"before {turn.attempt}")
+        await asyncio.sleep(0.5)  # the word is written
+        note(path, f"began-{turn.attempt}")
+        try:
+            if turn.attempt == 1:
+                hold(what)
+            yield turn.artifact(f"after {turn.attempt}", name=f"after {turn.attempt}")
+        finally:
+            note(path, f"closed-{turn.attempt}")
+
+
+class ProcessHog(Hog):
+    """The same in a process of its own."""
+
+    slug = "process-hog"
+    name = "Hog in a process"
+    runs_in = "process"
+
+
 class Stepper(Journey):
     """`PATH`: takes two steps, each of which leaves a trace in the file; the first attempt stays between them."""
 
@@ -125,6 +212,18 @@ class Careful(Journey):
         note(turn.text, "acted")
         yield turn.working("I have acted.")
         await asyncio.Event().wait()
+
+
+#: Seconds for which a hog holds what it holds; longer than the leases of journeys.
+HELD = 8
+
+
+def hold(what: str) -> None:
+    """Hold the interpreter, in C code as some libraries do, or the event loop."""
+    if what == "interpreter":
+        ctypes.PyDLL(None).sleep(HELD)
+    else:
+        time.sleep(HELD)
 
 
 def note(path: str, word: str) -> None:

@@ -11,9 +11,12 @@ import msgspec
 from django.core import signing
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from a2a_push import sealing
-from a2a_push.models import PushConfig
+from a2a_push.models import Delivery, PushConfig, Status
+from a2a_push.store.following import freeze_rest
+from a2a_push.store.receivers import receiver_of
 from a2a_tasks.caller import Scope
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import values
@@ -21,13 +24,30 @@ from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import ListPushConfigsRequest
 from a2a_tasks.protocol.values import PushConfigPage
+from a2a_tasks.store import tasks
 from a2a_tasks.store.tasks import key_of
 
-__all__ = ["INLINE", "create", "delete", "get", "move", "page", "put", "reseal", "with_secrets"]
+__all__ = [
+    "INLINE",
+    "create",
+    "delete",
+    "get",
+    "move",
+    "opened",
+    "page",
+    "put",
+    "reseal",
+    "shown",
+    "with_secrets",
+]
 
 #: Where a message has its webhook.
 INLINE = "configuration.taskPushNotificationConfig"
 
+#: What a client says of a webhook.
+REGISTERED = ("dialect", "url", "receiver_id", "schemes", "secret")
+#: Why what was pending is cancelled.
+TAKEN_AWAY = "the webhook was taken away"
 #: Rows resealed in one go.
 SLICE = 500
 
@@ -59,14 +79,29 @@ def create(scope: Scope, config: values.PushConfig) -> values.PushConfig:
 
 
 def put(task: int, config: values.PushConfig) -> None:
-    """The same beside a task whose row the transaction holds, or has made."""
+    """The same beside a task whose row the transaction holds, or has made.
+
+    A new webhook is told of what comes after this moment: at an ended task, nothing.
+    """
     mine = PushConfig.objects.filter(task_id=task)
-    columns = _columns(config)
-    if mine.filter(public_id=config.id).update(**columns):
+    now = tasks.standing(task)
+    columns = _columns(config) | {"receiver_id": receiver_of(now.tenant, config.url)}
+    if _replaced(mine.filter(public_id=config.id), columns):
         return
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
         raise _too_many(config.path)
+    columns |= {"cursor": now.last_event, "looked": now.last_event, "active": not now.ended}
     PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
+
+
+def _replaced(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:
+    """Replace a webhook, if there is one: what it has not been told of yet goes where the new one leads.
+
+    If that is another receiver, whoever is sending to the old one is cut off, and what it was sending is sent again.
+    """
+    elsewhere = old.exclude(receiver_id=columns["receiver_id"])
+    elsewhere.update(token="", lease_until=None, due_at=Now())
+    return bool(old.update(disabled_reason="", **columns))
 
 
 def _too_many(path: str) -> InvalidParams:
@@ -94,18 +129,18 @@ def get(scope: Scope, task_id: str, config_id: str = "") -> values.PushConfig:
         row = mine.first()
     if row is None:
         raise ConfigNotFound("The task has no such push notification config", taskId=task_id)
-    return _shown(row, task_id)
+    return shown(row, task_id)
 
 
 def page(scope: Scope, request: ListPushConfigsRequest) -> PushConfigPage:
     """One page of a task's webhooks, oldest first. Raises TaskNotFound, and InvalidParams for a foreign token."""
     mine = _after(_of(scope, request.task_id), scope, request)
     rows = list(mine[: request.page_size + 1])
-    shown = rows[: request.page_size]
-    more = len(rows) > len(shown)
+    here = rows[: request.page_size]
+    more = len(rows) > len(here)
     return PushConfigPage(
-        configs=[_shown(row, request.task_id) for row in shown],
-        next_page_token=signing.dumps(shown[-1].pk, salt=_salt(scope, request)) if more else "",
+        configs=[shown(row, request.task_id) for row in here],
+        next_page_token=_signer(scope, request).sign_object(here[-1].pk) if more else "",
     )
 
 
@@ -114,26 +149,54 @@ def delete(scope: Scope, task_id: str, config_id: str) -> None:
     """Take a webhook away; one that is not there is away already. Raises TaskNotFound for the task."""
     mine = PushConfig.objects.filter(task_id=_held(scope, task_id))
     if "\x00" not in config_id:
-        mine.filter(public_id=config_id).delete()
+        _remove(mine.filter(public_id=config_id))
+
+
+def _remove(which: QuerySet[PushConfig]) -> None:
+    """Take webhooks away; what was still to be sent is cancelled, what is being sent may arrive."""
+    keys = list(which.order_by("pk").select_for_update().values_list("pk", flat=True))
+    pending = Delivery.objects.filter(config__in=keys, status=Status.PENDING)
+    pending.update(status=Status.CANCELLED, next_at=None, settled_at=Now(), reason=TAKEN_AWAY)
+    PushConfig.objects.filter(pk__in=keys).delete()
 
 
 @transaction.atomic
 def move(old: int, new: int) -> None:
     """Take the webhooks of a task to its successor, whose own go first. The transaction holds both tasks.
 
-    Raises InvalidParams if with its own, which came with a message, there are too many.
+    What they have not been told of the old one yet comes before what is new. Raises InvalidParams if with its own,
+    which came with a message, there are too many.
     """
-    mine = PushConfig.objects.filter(task_id=old)
-    own = list(PushConfig.objects.filter(task_id=new).values_list("public_id", flat=True))
-    mine.filter(public_id__in=own).delete()
-    if mine.update(task_id=new) + len(own) > conf.MAX_PUSH_CONFIGS and own:
+    mine = PushConfig.objects.filter(task_id=old).select_related("receiver", "task__context")
+    going = list(mine.order_by("pk").select_for_update(of=("self",)))
+    if not going:
+        return
+    own = {config.public_id: config for config in PushConfig.objects.filter(task_id=new)}
+    successor = tasks.standing(new)
+    for config in going:
+        freeze_rest(config, successor.public_id)
+        _begin_anew(config, new, own.pop(config.public_id, None))
+    if len(own) + len(going) > conf.MAX_PUSH_CONFIGS and own:
         raise _too_many(INLINE)
+
+
+def _begin_anew(config: PushConfig, task: int, replacement: PushConfig | None) -> None:
+    """Follow another task from its beginning, as what replaces the webhook there, if anything does."""
+    columns: dict[str, Any] = {"task_id": task, "cursor": 0, "looked": 0, "active": True}
+    columns["due_at"] = Now()
+    if replacement is not None:
+        elsewhere = replacement.receiver_id != config.receiver_id
+        columns |= {"token": "", "lease_until": None} if elsewhere else {}
+        columns |= {name: getattr(replacement, name) for name in REGISTERED}
+        columns["disabled_reason"] = ""
+        replacement.delete()
+    PushConfig.objects.filter(pk=config.pk).update(**columns)
 
 
 def with_secrets(task: int) -> list[tuple[int, values.PushConfig]]:
     """The webhooks of a task with their keys, oldest first, ready to be sent to. Raises sealing.Unreadable."""
     rows = PushConfig.objects.filter(task_id=task).select_related("task")
-    return [(row.pk, _opened(row)) for row in rows]
+    return [(row.pk, opened(shown(row, row.task.public_id), row.secret)) for row in rows]
 
 
 def reseal() -> tuple[int, int]:
@@ -172,7 +235,8 @@ def _named(mine: QuerySet[PushConfig], config_id: str) -> PushConfig | None:
     return None if "\x00" in config_id else mine.filter(public_id=config_id).first()
 
 
-def _shown(row: PushConfig, task_id: str) -> values.PushConfig:
+def shown(row: PushConfig, task_id: str) -> values.PushConfig:
+    """A webhook as clients see it: without its secrets."""
     return values.PushConfig(
         url=row.url,
         id=row.public_id,
@@ -182,18 +246,20 @@ def _shown(row: PushConfig, task_id: str) -> values.PushConfig:
     )
 
 
-def _opened(row: PushConfig) -> values.PushConfig:
-    secret = _secret(sealing.opened(row.secret) or "{}")
+def opened(config: values.PushConfig, sealed: str) -> values.PushConfig:
+    """The same with its secrets, to be sent to. Raises sealing.Unreadable."""
+    secret = _secret(sealing.opened(sealed) or "{}")
     return values.replace(
-        _shown(row, row.task.public_id),
+        config,
         token=secret.token,
         credentials=secret.credentials,
         headers=secret.headers,
     )
 
 
-def _salt(scope: Scope, request: ListPushConfigsRequest) -> str:
-    return f"a2a.push-page/{scope.tenant}/{scope.owner}/{scope.agent}/{request.task_id}"
+def _signer(scope: Scope, request: ListPushConfigsRequest) -> signing.Signer:
+    salt = f"a2a.push-page/{scope.tenant}/{scope.owner}/{scope.agent}/{request.task_id}"
+    return signing.Signer(salt=salt)
 
 
 def _after(
@@ -202,7 +268,7 @@ def _after(
     if not request.page_token:
         return mine
     try:
-        last = int(signing.loads(request.page_token, salt=_salt(scope, request)))
+        last = int(_signer(scope, request).unsign_object(request.page_token))
     except (signing.BadSignature, ValueError, TypeError):
         raise InvalidParams.field("pageToken", "is not a token of this list") from None
     return mine.filter(pk__gt=last)

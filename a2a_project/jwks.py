@@ -1,0 +1,42 @@
+"""The public keys of the host at `/.well-known/jwks.json`: receivers of webhooks and readers of cards verify with them."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_cache_control
+from django.views.decorators.http import condition, require_safe
+
+from a2a_push import bearer, keys
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.signatures import ring
+
+__all__ = ["jwks"]
+
+#: Seconds readers may go on with what they know; a new key signs no earlier if it was put second first.
+FRESH_SECONDS = 300
+
+
+def _keys() -> list[dict[str, Any]]:
+    """Those of cards, then those of tokens, each newest first."""
+    of_cards = [key.as_dict(private=False) for key in ring.published()]
+    return [*of_cards, *bearer.jwks(keys.ring().token_keys())["keys"]]
+
+
+def _body() -> bytes:
+    return write({"keys": _keys()})
+
+
+def _etag(request: HttpRequest) -> str:
+    return f'"{hashlib.sha256(_body()).hexdigest()[:32]}"'
+
+
+@require_safe
+@condition(etag_func=_etag)
+def jwks(request: HttpRequest) -> HttpResponse:
+    """Show them."""
+    response = HttpResponse(_body(), content_type="application/jwk-set+json")
+    patch_cache_control(response, public=True, max_age=FRESH_SECONDS)
+    return response

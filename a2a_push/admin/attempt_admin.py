@@ -1,0 +1,77 @@
+"""Attempts: one request each, and what became of it."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+
+from a2a_push.admin import cells
+from a2a_push.admin.filters import AnswerFilter
+from a2a_push.models import Attempt, Delivery
+from a2a_tasks.admin.read_only import ReadOnlyAdmin
+from a2a_tasks.admin.shown import moment
+
+__all__ = ["AttemptAdmin"]
+
+
+@admin.register(Attempt)
+class AttemptAdmin(ReadOnlyAdmin[Attempt]):
+    """The list and the page of attempts."""
+
+    list_display = ("started", "delivery_cell", "number", "answer", "took", "trigger", "worker")
+    list_filter = (AnswerFilter,)
+    search_fields = ("delivery__webhook_id",)
+    search_help_text = "A webhook-id, complete."
+    fields = (
+        *("answer", "number", "started", "took", "trigger", "worker"),
+        *("delivery_cell", "receiver_cell", "detail", "excerpt_cell"),
+    )
+    change_form_template = "admin/a2a_tasks/page.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
+        """Leave the bodies where they are."""
+        rows = super().get_queryset(request).select_related("delivery", "delivery__receiver")
+        return rows.defer("delivery__body")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Attempt], search_term: str
+    ) -> tuple[QuerySet[Attempt], bool]:
+        """Find by the exact id of the delivery, which comes first in a query of its own."""
+        wanted = search_term.strip()
+        if not wanted:
+            return queryset, False
+        found = Delivery.objects.filter(webhook_id=wanted).values_list("pk", flat=True)
+        return queryset.filter(delivery_id__in=list(found)), False
+
+    @admin.display(description="started")
+    def started(self, row: Attempt) -> str:
+        """Show the moment to the second."""
+        return moment(row.started_at)
+
+    @admin.display(description="delivery")
+    def delivery_cell(self, row: Attempt) -> str:
+        """Link to the delivery."""
+        return cells.delivery_link(row.delivery)
+
+    @admin.display(description="receiver")
+    def receiver_cell(self, row: Attempt) -> str:
+        """Link to the receiver."""
+        return cells.receiver_link(row.delivery.receiver)
+
+    @admin.display(description="answer")
+    def answer(self, row: Attempt) -> str:
+        """Show the status, or what kept an answer from coming."""
+        return render_to_string("admin/a2a_push/answer.html", {"attempt": row})
+
+    @admin.display(description="took")
+    def took(self, row: Attempt) -> str:
+        """Say how long it took."""
+        return cells.took(row)
+
+    @admin.display(description="what it answered")
+    def excerpt_cell(self, row: Attempt) -> str:
+        """Show the beginning of the answer as it came."""
+        return format_html('<span class="a2a-text" dir="auto">{}</span>', row.excerpt or "–")

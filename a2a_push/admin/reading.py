@@ -1,0 +1,65 @@
+"""Deliveries as lists show them: with their company, and without what is long or secret."""
+
+from __future__ import annotations
+
+from django.db.models import Case, Exists, OuterRef, Prefetch, QuerySet, When
+from django.utils import timezone
+
+from a2a_push.admin.waiting import Situation, why
+from a2a_push.models import Attempt, Delivery, Status
+from a2a_push.retry_schedule import DELAYS
+from a2a_push.store.receivers import read
+
+__all__ = ["last_attempt", "reason_of", "with_company"]
+
+#: Long, or secret, and on no list.
+UNREAD = (
+    *("body", "config__secret", "config__token"),
+    *(f"task__{name}" for name in ("status_message", "metadata", "memory", "run_token")),
+)
+
+
+def with_company(rows: QuerySet[Delivery]) -> QuerySet[Delivery]:
+    """Each with its task, webhook, receiver and last attempt, and whether another one goes first."""
+    earlier = Delivery.objects.filter(
+        config=OuterRef("config"), status=Status.PENDING, pk__lt=OuterRef("pk")
+    )
+    last = Attempt.objects.defer("excerpt", "detail", "worker").order_by("-pk")[:1]
+    return (
+        rows.select_related("task", "receiver", "config")
+        .defer(*UNREAD)
+        # Asked of pending ones only: a list that is paged through asks it of all it passes.
+        .annotate(behind=Case(When(status=Status.PENDING, then=Exists(earlier)), default=False))
+        .prefetch_related(Prefetch("tries", queryset=last, to_attr="last_tries"))
+    )
+
+
+def last_attempt(row: Delivery) -> Attempt | None:
+    """The newest attempt at a delivery read `with_company`."""
+    tries: list[Attempt] = getattr(row, "last_tries", [])
+    return tries[0] if tries else None
+
+
+def reason_of(delivery: Delivery) -> str:
+    """Why it waits, or died, in a sentence; empty if it was delivered. Of one read `with_company`."""
+    if delivery.status != Status.PENDING:
+        return delivery.reason
+    config, receiver = delivery.config, delivery.receiver
+    breaker = read(receiver)
+    situation = Situation(
+        attempts=delivery.attempts,
+        of=len(DELAYS),
+        reason=delivery.reason,
+        next_at=delivery.next_at,
+        behind=getattr(delivery, "behind", False),
+        webhook_disabled=config.disabled_reason if config else "it was taken away",
+        worker=config.worker if config else "",
+        lease_until=config.lease_until if config else None,
+        receiver_disabled=receiver.disabled_at is not None,
+        disabled_reason=receiver.disabled_reason,
+        paused_until=receiver.paused_until,
+        phase=breaker.phase,
+        breaker_reason=breaker.reason,
+        probe_at=receiver.probe_at,
+    )
+    return why(situation, timezone.now())

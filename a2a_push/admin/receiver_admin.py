@@ -1,0 +1,269 @@
+"""Receivers: how each stands and why, switched off and on; what was made for one in a span, sent again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.views.decorators.http import require_POST
+
+from a2a_push.admin.confirming import Question, ask, is_confirmed
+from a2a_push.admin.filters import StandingFilter
+from a2a_push.admin.span import SpanForm
+from a2a_push.admin.standing import standing
+from a2a_push.admin.told import newest_deliveries
+from a2a_push.models import Delivery, Receiver, Status
+from a2a_push.store.chosen import Chosen
+from a2a_push.store.receivers import read
+from a2a_push.store.replays import replay
+from a2a_push.store.switches import disable, enable
+from a2a_tasks.admin.paging import bounded_count, newest
+from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
+from a2a_tasks.admin.shown import moment
+
+__all__ = ["ReceiverAdmin"]
+
+#: Characters of a reason that an operator gives.
+REASON = 200
+
+
+@admin.register(Receiver)
+class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
+    """The list and the page of receivers."""
+
+    list_display = (
+        *("short_address", "standing_badge", "why", "delivered", "failed"),
+        *("success", "failure", "latency", "tenant"),
+    )
+    list_filter = (StandingFilter,)
+    search_fields = ("address",)
+    search_help_text = "A URL or a piece of one, looked for among the newest 100,000."
+    fields = (
+        *("standing_badge", "why", "until", "in_a_row", "openings", "pause"),
+        *("delivered", "failed", "success", "failure", "latency", "pending", "dead"),
+        *("tenant", "created"),
+    )
+    change_form_template = "admin/a2a_push/receiver/page.html"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Receiver], search_term: str
+    ) -> tuple[QuerySet[Receiver], bool]:
+        """Find by a piece of the address."""
+        wanted = search_term.strip().partition("?")[0]
+        return (newest(queryset).filter(address__contains=wanted) if wanted else queryset), False
+
+    # -- columns and fields
+
+    @admin.display(description="receiver")
+    def short_address(self, row: Receiver) -> str:
+        """Show the address, cut: it is the client's own word."""
+        return format_html('<span title="{}">{}</span>', row.address[:500], row.address[:80])
+
+    @admin.display(description="breaker")
+    def standing_badge(self, row: Receiver) -> str:
+        """Show how it stands as a word."""
+        return badge(standing(row, timezone.now()).word)
+
+    @admin.display(description="why")
+    def why(self, row: Receiver) -> str:
+        """Say why it is not sent to."""
+        return standing(row, timezone.now()).why
+
+    @admin.display(description="until")
+    def until(self, row: Receiver) -> str:
+        """Say until when it is left alone."""
+        return moment(standing(row, timezone.now()).until)
+
+    @admin.display(description="asked to be left alone until")
+    def pause(self, row: Receiver) -> str:
+        """Say what it asked for, if that is not over."""
+        ahead = row.paused_until is not None and row.paused_until > timezone.now()
+        return moment(row.paused_until) if ahead else ""
+
+    @admin.display(description="failures since the last success")
+    def in_a_row(self, row: Receiver) -> str:
+        """Count them."""
+        return str(read(row).in_a_row)
+
+    @admin.display(description="times the breaker opened")
+    def openings(self, row: Receiver) -> str:
+        """Count them since it was closed."""
+        return str(read(row).openings)
+
+    @admin.display(description="last success")
+    def success(self, row: Receiver) -> str:
+        """Show the moment to the second."""
+        return moment(row.last_success_at) or "never"
+
+    @admin.display(description="last failure")
+    def failure(self, row: Receiver) -> str:
+        """Show the moment to the second."""
+        return moment(row.last_failure_at) or "never"
+
+    @admin.display(description="last attempt took")
+    def latency(self, row: Receiver) -> str:
+        """Say how long."""
+        if row.last_seconds is None:
+            return ""
+        return f"{row.last_seconds:.2f} s"
+
+    @admin.display(description="pending")
+    def pending(self, row: Receiver) -> str:
+        """Count what waits."""
+        return self._count(row, Status.PENDING)
+
+    @admin.display(description="dead")
+    def dead(self, row: Receiver) -> str:
+        """Count what was given up."""
+        return self._count(row, Status.DEAD)
+
+    def _count(self, row: Receiver, status: Status) -> str:
+        mine = Delivery.objects.filter(receiver=row, status=status)
+        return str(bounded_count(mine.order_by("-pk")))
+
+    @admin.display(description="created")
+    def created(self, row: Receiver) -> str:
+        """Show the moment to the second."""
+        return moment(row.created_at)
+
+    # -- the page
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the newest deliveries and the form for sending again below the fields."""
+        row: Receiver = context["original"]
+        may, off = self.has_switch_permission(request), row.disabled_at is not None
+        well = row.probe_at is None and row.paused_until is None
+        context.update(
+            told=newest_deliveries(request, receiver=row.pk),
+            may_disable=may and not off,
+            may_enable=may and (off or not well),
+            span=SpanForm() if _may_replay(request) else None,
+            zone=timezone.get_current_timezone_name(),
+        )
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    # -- switching
+
+    def has_switch_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may switch: those who were given `change receiver`, which means nothing else here."""
+        return request.user.has_perm("a2a_push.change_receiver")
+
+    @method_decorator(require_POST)
+    def disable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask, then disable the receiver, with a reason that whoever looks later understands."""
+        row, back = self._asked(request, object_id, may=self.has_switch_permission(request))
+        if not is_confirmed(request):
+            return ask(self, request, _disable_question(row, back))
+        said = " ".join(request.POST.get("reason", "").split())[:REASON]
+        reason = f"{said or 'switched off'} ({request.user.get_username()})"
+        if disable(row.pk, reason):
+            self.log_change(request, row, f"Disabled: {reason}.")
+            self.message_user(request, "The receiver is disabled.", messages.SUCCESS)
+        else:
+            self.message_user(request, "It was disabled already.", messages.WARNING)
+        return HttpResponseRedirect(back)
+
+    @method_decorator(require_POST)
+    def enable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask, then enable the receiver."""
+        row, back = self._asked(request, object_id, may=self.has_switch_permission(request))
+        if not is_confirmed(request):
+            return ask(self, request, _enable_question(row, back))
+        if enable(row.pk):
+            self.log_change(request, row, "Enabled.")
+            self.message_user(request, "The receiver is enabled.", messages.SUCCESS)
+        else:
+            self.message_user(request, "Nothing kept it from being sent to.", messages.WARNING)
+        return HttpResponseRedirect(back)
+
+    @method_decorator(require_POST)
+    def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask, then send again what was made for the receiver in a span."""
+        row, back = self._asked(request, object_id, may=_may_replay(request))
+        form = SpanForm(request.POST)
+        if not form.is_valid():
+            for text in form.wrong():
+                self.message_user(request, text, messages.ERROR)
+            return HttpResponseRedirect(back)
+        chosen = form.chosen(receiver=row.pk)
+        if not is_confirmed(request):
+            return ask(self, request, _replay_question(row, form, chosen, back))
+        done = replay(chosen.keys())
+        self.log_change(request, row, f"Sent again, {form.words()}: {done}.")
+        level = messages.SUCCESS if done else messages.WARNING
+        self.message_user(request, f"Will be sent again: {done}.", level)
+        return HttpResponseRedirect(back)
+
+    def _asked(self, request: HttpRequest, object_id: str, *, may: bool) -> tuple[Receiver, str]:
+        if not may:
+            raise PermissionDenied
+        row = self.get_object(request, object_id)
+        if row is None:
+            raise Http404
+        return row, reverse("admin:a2a_push_receiver_change", args=[row.pk])
+
+    def get_urls(self) -> list[URLPattern]:
+        """Put the buttons' addresses before the stock ones, whose last one takes every path."""
+        views = {
+            "disable": self.disable_view,
+            "enable": self.enable_view,
+            "replay": self.replay_view,
+        }
+        own = [
+            path(
+                f"<int:object_id>/{name}/",
+                self.admin_site.admin_view(view),
+                name=f"a2a_push_receiver_{name}",
+            )
+            for name, view in views.items()
+        ]
+        return [*own, *super().get_urls()]
+
+
+def _may_replay(request: HttpRequest) -> bool:
+    return request.user.has_perm("a2a_push.change_delivery")
+
+
+def _disable_question(row: Receiver, back: str) -> Question:
+    return Question(
+        title="Disable the receiver?",
+        text=f"Nothing is sent to {row.address} until somebody enables it. What comes up for it meanwhile is dead at once, "
+        "with your reason, and can be sent again.",
+        verb="Yes, disable it",
+        back=back,
+    )
+
+
+def _enable_question(row: Receiver, back: str) -> Question:
+    return Question(
+        title="Enable the receiver?",
+        text=f"{row.address} is sent to as one nobody has met: its breaker is closed, and a pause it asked for is over. "
+        "What is dead stays so until it is sent again.",
+        verb="Yes, enable it",
+        back=back,
+    )
+
+
+def _replay_question(row: Receiver, form: SpanForm, chosen: Chosen, back: str) -> Question:
+    count = bounded_count(chosen.rows())
+    warnings = []
+    if row.disabled_at is not None:
+        warnings.append("The receiver is disabled, so they will die at once. Enable it first.")
+    if not chosen.only_dead:
+        warnings.append("What was delivered before will come twice.")
+    return Question(
+        title="Send again?",
+        text=f"{form.words()}: {count}. They are sent again under the same webhook-id, from the beginning of the schedule.",
+        warnings=warnings,
+        verb="Yes, send again",
+        back=back,
+    )

@@ -1,0 +1,95 @@
+"""Why a delivery waits, in a sentence. Pure.
+
+A delivery waits for the first of these that holds. How a sentence begins is the same for ever: docs/webhooks.md tells
+operators by it what to do.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from a2a_push.breaker import Phase
+from a2a_tasks.admin.shown import duration, moment
+
+__all__ = ["Situation", "Why", "why"]
+
+
+class Why(enum.StrEnum):
+    """What a delivery may wait for: how the sentence begins."""
+
+    WEBHOOK_DISABLED = "The webhook is disabled"
+    RECEIVER_DISABLED = "The receiver is disabled"
+    TURN = "An earlier notification of the webhook goes first"
+    UNDER_WAY = "It is being sent"
+    PAUSED = "The receiver asked to be left alone"
+    BREAKER = "The breaker is open"
+    PROBING = "The receiver is being tried"
+    SCHEDULE = "The next attempt"
+    PLACE = "It is due"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """What is known of a pending delivery, its webhook and its receiver."""
+
+    #: Attempts made, of those the schedule has.
+    attempts: int = 0
+    of: int = 10
+    #: What the last attempt failed by; empty = there was none.
+    reason: str = ""
+    next_at: datetime | None = None
+    #: The webhook has another delivery that goes first.
+    behind: bool = False
+    webhook_disabled: str = ""
+    #: Who sends for the webhook, and until when its lease holds.
+    worker: str = ""
+    lease_until: datetime | None = None
+    receiver_disabled: bool = False
+    disabled_reason: str = ""
+    paused_until: datetime | None = None
+    phase: Phase = Phase.CLOSED
+    breaker_reason: str = ""
+    probe_at: datetime | None = None
+
+
+def why(at: Situation, now: datetime) -> str:
+    """What a delivery waits for."""
+    return next(_reasons(at, now))
+
+
+def _reasons(at: Situation, now: datetime) -> Iterator[str]:
+    if at.webhook_disabled:
+        yield f"{Why.WEBHOOK_DISABLED}: {at.webhook_disabled}."
+    if at.receiver_disabled:
+        yield f"{Why.RECEIVER_DISABLED}: {at.disabled_reason or 'nobody said why'}."
+    if at.behind:
+        yield f"{Why.TURN}."
+    if at.lease_until and at.lease_until > now:
+        yield f"{Why.UNDER_WAY} by {at.worker or 'a worker'}."
+    yield from _of_the_receiver(at, now)
+    if at.next_at and at.next_at > now:
+        number = f"{at.attempts + 1} of {at.of}"
+        until = _until(at.next_at, now)
+        yield f"{Why.SCHEDULE}, {number}, comes at {until}{_because(at.reason)}."
+    yield f"{Why.PLACE}, and goes as soon as there is a place for it."
+
+
+def _of_the_receiver(at: Situation, now: datetime) -> Iterator[str]:
+    if at.paused_until and at.paused_until > now:
+        yield f"{Why.PAUSED} until {_until(at.paused_until, now)}."
+    because = _because(at.breaker_reason)
+    if at.phase is Phase.OPEN and at.probe_at and at.probe_at > now:
+        yield f"{Why.BREAKER} until {_until(at.probe_at, now)}{because}."
+    if at.phase in {Phase.OPEN, Phase.HALF_OPEN}:
+        yield f"{Why.PROBING}, one notification at a time{because}."
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _until(end: datetime, now: datetime) -> str:
+    return f"{moment(end)} (in {duration(end - now)})"

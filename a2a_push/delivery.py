@@ -1,0 +1,458 @@
+"""Sending webhooks: due ones are taken by a lease, sent, and what became of them is written down before anything else is.
+
+One `Deliverer` a process, on one event loop: a worker's own, or the web process's on the embedded host. Hints tell it which
+tasks have new events; without any, the sweep finds them (law 1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import functools
+import logging
+import os
+import random
+import socket
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+
+from django.utils import timezone
+
+from a2a_push import counters, keys
+from a2a_push.envelope import Prepared, prepared
+from a2a_push.retry_schedule import Again, Disable, GiveUp, decide
+from a2a_push.sealing import Unreadable
+from a2a_push.sender import Delivered, Outcome, Refused, Sender
+from a2a_push.store import taking
+from a2a_push.store.configs import opened
+from a2a_push.store.records import Candidate, Fenced, Held, Result
+from a2a_push.store.settling import SLOW_SECONDS, Settling, settling
+from a2a_tasks import failpoints, lifetime, wakeups
+from a2a_tasks.conf import conf
+from a2a_tasks.failpoints import failpoint
+from a2a_tasks.outages import Outage
+from a2a_tasks.outbound import Kind
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store.hop import hop
+
+__all__ = ["Deliverer", "begin", "wake"]
+
+logger = logging.getLogger(__name__)
+_blind = Outage(logger, "no look at due webhooks")
+
+#: Seconds in which hints are gathered before they lead to a look.
+GATHER_SECONDS = 0.005
+#: Webhooks taken in one transaction.
+BATCH = 64
+#: Webhooks remembered as due of a receiver that is well, and of one in doubt, which has one slot: the others are found
+#: by the sweep when these are done. Each receiver has its own, so that none fills up what others need.
+MOST_WELL, MOST_DOUBTFUL = 2000, 4
+#: Hints that wait for a look; the oldest give way.
+MOST_NAMED = 100_000
+#: What part of the slots receivers may have that are slow, refuse, or are new.
+DOUBTFUL_SHARE = 0.5
+#: Seconds after which a webhook with more to be told of gives its slot to one that waits.
+TURN_SECONDS = 10.0
+#: Seconds beyond two attempts for which a webhook is held: for the database to take the outcome.
+LEASE_MARGIN = 5.0
+#: Seconds between two attempts to write down an outcome.
+AGAIN_SECONDS = 0.3
+#: Seconds that what is being taken gets beyond the drain.
+TAKE_SECONDS = 0.5
+
+
+class _Waiting:
+    """Webhooks known to be due, in the order of their receivers' turns. Only hints: whoever takes them looks again."""
+
+    def __init__(self) -> None:
+        self._by_receiver: dict[int, dict[int, Candidate]] = {}
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    def __contains__(self, receiver: int) -> bool:
+        return receiver in self._by_receiver
+
+    def put(self, candidate: Candidate, most: int) -> bool:
+        """Remember a webhook, once. False if its receiver has as many as it may."""
+        mine = self._by_receiver.setdefault(candidate.receiver, {})
+        if candidate.config in mine:
+            return True
+        if len(mine) >= most:
+            return False
+        self._count += 1
+        mine[candidate.config] = candidate
+        return True
+
+    def receivers(self) -> list[int]:
+        """Who waits, longest first."""
+        return list(self._by_receiver)
+
+    def pop(self, receiver: int, most: int) -> Iterator[int]:
+        """Take up to `most` of a receiver's webhooks; it is the last in line then."""
+        mine = self._by_receiver.pop(receiver)
+        for config in list(mine)[:most]:
+            del mine[config]
+            self._count -= 1
+            yield config
+        if mine:
+            self._by_receiver[receiver] = mine
+
+
+class Deliverer:
+    """Sends up to `slots` notifications at a time. Make it in the loop it is to run on, then `start`."""
+
+    def __init__(self, *, slots: int | None = None, sender: Sender | None = None) -> None:
+        self._slots = int(conf.WEBHOOK_SLOTS) if slots is None else slots
+        self._sender = sender or Sender()
+        self._loop = asyncio.get_running_loop()
+        self._look = asyncio.Event()
+        #: Tasks a hint has named.
+        self._named: deque[int] = deque(maxlen=MOST_NAMED)
+        #: The loop was told of them.
+        self._roused = False
+        self._waiting = _Waiting()
+        #: What is under way, by the keys of the webhooks.
+        self._sends: dict[int, asyncio.Task[None]] = {}
+        self._holds: dict[int, Held] = {}
+        #: How many are under way to each receiver.
+        self._busy: Counter[int] = Counter()
+        #: Receivers that were well when last heard of, as long as anything waits for them or is under way.
+        self._well: dict[int, bool] = {}
+        #: Receivers with more that is due than is remembered.
+        self._crowded: set[int] = set()
+        #: When the sweep goes on, by the loop's clock, and after which webhook.
+        self._sweeps_at, self._swept = 0.0, 0
+        #: Set once the table was looked at: this process can work.
+        self.looked = asyncio.Event()
+        self._stack = contextlib.ExitStack()
+        self._elsewhere = wakeups.Subscriber(self._hear, everything=True)
+        self._main: asyncio.Task[None] | None = None
+        self._draining = False
+        self.worker = f"{socket.gethostname()}:{os.getpid()}"
+
+    @property
+    def sending(self) -> int:
+        """How many webhooks are in this process's hands."""
+        return len(self._sends)
+
+    def start(self) -> None:
+        """Begin to listen, look and send."""
+        self._stack.enter_context(wakeups.listen(self._heard))
+        self._elsewhere.start()
+        self._main = asyncio.create_task(self._for_ever())
+
+    # --- knowing what is due ----------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Anything may be due: sweep now. Thread-safe."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._sweep_now)
+
+    def _sweep_now(self) -> None:
+        self._sweeps_at = 0.0
+        self._look.set()
+
+    def _heard(self, hint: wakeups.Hint) -> None:
+        """A hint of this process, in any thread."""
+        if isinstance(hint, wakeups.Committed):
+            self._named.append(hint.task)
+            if not self._roused:  # once for many: whoever writes is not to be slowed down
+                self._roused = True
+                with contextlib.suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(self._look.set)
+
+    def _hear(self, hint: wakeups.Hint) -> None:
+        if isinstance(hint, wakeups.Committed):
+            self._named.append(hint.task)
+            self._look.set()
+
+    async def _for_ever(self) -> None:
+        while not self._draining:
+            try:
+                await self._round()
+                self.looked.set()
+            except Overloaded as fault:  # the database is away: look again
+                _blind.count(fault.__cause__ or fault)
+                self._sweeps_at = self._loop.time() + float(conf.POLL_SECONDS)
+            except Exception:
+                logger.exception("a look at due webhooks failed")
+                self._sweeps_at = self._loop.time() + float(conf.POLL_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(self._sweeps_at):
+                    await self._look.wait()
+                    await asyncio.sleep(GATHER_SECONDS)
+
+    async def _round(self) -> None:
+        self._look.clear()
+        self._roused = False
+        if named := {self._named.popleft() for _ in range(len(self._named))}:
+            self._note(await hop(taking.due_of, named))
+        if self._loop.time() >= self._sweeps_at:
+            await self._sweep()
+        await self._take()
+
+    async def _sweep(self) -> None:
+        """One slice of all active webhooks. Then a rest as long as it took, or until the next time."""
+        begun = self._loop.time()
+        found, self._swept = await hop(taking.sweep, self._swept)
+        self._note(found)
+        now = self._loop.time()
+        self._sweeps_at = now + (now - begun if self._swept else float(conf.POLL_SECONDS))
+        if not self._swept:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget how those are of whom nothing is known to be due."""
+        busy = self._waiting.receivers() + list(self._busy)
+        self._well = {receiver: self._well.get(receiver, False) for receiver in busy}
+
+    def _note(self, candidates: Iterable[Candidate]) -> None:
+        for candidate in candidates:
+            if candidate.wait > 0:
+                self._loop.call_later(candidate.wait, self._note_due, candidate)
+            else:
+                self._put(candidate)
+
+    def _note_due(self, candidate: Candidate) -> None:
+        self._put(candidate)
+        self._look.set()
+
+    def _put(self, candidate: Candidate) -> None:
+        if candidate.config in self._sends:
+            return
+        well = self._well.setdefault(candidate.receiver, candidate.well)
+        if not self._waiting.put(candidate, MOST_WELL if well else MOST_DOUBTFUL):
+            self._crowded.add(candidate.receiver)
+
+    # --- taking -----------------------------------------------------------------------------
+
+    async def _take(self) -> None:
+        while not self._draining and (chosen := self._chosen()):
+            until = self._loop.time() + lease_seconds()
+            taken = await hop(
+                taking.take, chosen, worker=self.worker, lease_seconds=lease_seconds()
+            )
+            if taken:
+                failpoint("webhook.claimed")
+            for held in taken:
+                self._carry(held, until)
+
+    def _chosen(self) -> list[int]:
+        """Webhooks there is room for, the receivers' in turn; none is sent more than it can bear."""
+        chosen: list[int] = []
+        room = self._slots - len(self._sends)
+        doubtful_room = max(1, int(self._slots * DOUBTFUL_SHARE)) - self._doubtful()
+        for receiver in self._waiting.receivers() if self._waiting else ():
+            well = self._well.get(receiver, False)
+            most = min(self._cap(receiver) - self._busy[receiver], room, BATCH - len(chosen))
+            most = most if well else min(most, doubtful_room)
+            if most <= 0:
+                continue
+            taken = list(self._waiting.pop(receiver, most))
+            chosen += taken
+            room -= len(taken)
+            doubtful_room -= 0 if well else len(taken)
+        return chosen
+
+    def _doubtful(self) -> int:
+        """How many are under way to receivers that are not well."""
+        return sum(count for receiver, count in self._busy.items() if not self._well.get(receiver))
+
+    def _cap(self, receiver: int) -> int:
+        return int(conf.WEBHOOK_RECEIVER_SLOTS) if self._well.get(receiver) else 1
+
+    # --- sending ----------------------------------------------------------------------------
+
+    def _carry(self, held: Held, until: float) -> None:
+        self._well[held.receiver] = held.well
+        self._busy[held.receiver] += 1
+        self._holds[held.config] = held
+        task = self._sends[held.config] = self._loop.create_task(self._send_all(held, until))
+        task.add_done_callback(functools.partial(self._done, held))
+
+    def _done(self, held: Held, task: asyncio.Task[None]) -> None:
+        if self._sends.get(held.config) is task:
+            del self._sends[held.config], self._holds[held.config]
+        self._busy[held.receiver] -= 1
+        if not self._busy[held.receiver]:
+            del self._busy[held.receiver]
+        if held.receiver not in self._waiting and not self._busy[held.receiver]:
+            self._well.pop(held.receiver, None)
+        if held.receiver in self._crowded and held.receiver not in self._waiting:
+            self._crowded.discard(held.receiver)
+            self._sweep_now()
+        if self._waiting:
+            self._look.set()
+
+    async def _send_all(self, held: Held, until: float) -> None:
+        """Send to one webhook what is due to it, one after the other, each settled before the next.
+
+        It is held until that moment of the loop's clock, and with each that is settled as long again.
+        """
+        following: Held | None = held
+        begun = self._loop.time()
+        try:
+            while following is not None:
+                self._holds[held.config] = held = following
+                result = await self._attempt(held, until)
+                following, until = await self._settled(held, result, begun)
+        except Fenced:
+            logger.info(
+                "webhook %s is another's now; what it answered is not recorded", held.config
+            )
+        except Overloaded as fault:  # nothing is lost: the lease ends, and it is sent again
+            logger.warning(
+                "what webhook %s answered is not recorded: %s", held.config, fault.__cause__
+            )
+        except Exception:
+            logger.exception("webhook %s could not be settled", held.config)
+
+    async def _attempt(self, held: Held, until: float) -> Result:
+        """Send once. Raises Fenced, and nothing else, whatever the receiver does, or the config holds."""
+        started_at = timezone.now()
+        counters.under_way += 1
+        try:
+            outcome: Outcome = await self._sent(_request(held), until)
+        except _Unsendable as fault:
+            outcome = Refused(Kind.REQUEST, None, 0.0, "", None, str(fault))
+        finally:
+            counters.under_way -= 1
+        failpoint("webhook.answered")
+        delivered = isinstance(outcome, Delivered)
+        self._well[held.receiver] = delivered and outcome.seconds < SLOW_SECONDS
+        return self._result(held, outcome, started_at)
+
+    async def _sent(self, request: Prepared, until: float) -> Outcome:
+        failpoint("webhook.row_written")
+        if self._loop.time() + float(conf.WEBHOOK_SECONDS) > until:
+            raise Fenced  # this process was frozen: others may send it, or have
+        if not failpoints.ON:
+            return await self._sender.send(request)
+        sending = asyncio.create_task(self._sender.send(request))
+        await asyncio.wait({sending}, timeout=failpoints.STRIKING)
+        failpoint("webhook.sent")
+        return await sending
+
+    def _result(self, held: Held, outcome: Outcome, started_at: datetime.datetime) -> Result:
+        refused = outcome if isinstance(outcome, Refused) else None
+        counters.attempts[refused.kind if refused else "delivered"] += 1
+        return Result(
+            started_at=started_at,
+            seconds=outcome.seconds,
+            status=outcome.status,
+            fault=refused.kind if refused else "",
+            excerpt=outcome.excerpt,
+            detail=refused.detail if refused else "",
+            verdict=_verdict(held, refused) if refused else None,
+            worker=self.worker,
+        )
+
+    async def _settled(self, held: Held, result: Result, begun: float) -> tuple[Held | None, float]:
+        """Write down what became of it, while the database is away as long as the webhook is held. Raises Fenced, Overloaded.
+
+        Returns what comes next, and until when that is held.
+        """
+        give_up_at = self._loop.time() + lease_seconds() - result.seconds
+        while True:
+            asked = self._loop.time()
+            seconds = None if self._has_to_end(begun) else lease_seconds()
+            try:
+                return await settling(Settling(held, result, seconds)), asked + lease_seconds()
+            except Overloaded:
+                if self._loop.time() >= give_up_at:
+                    raise
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    def _has_to_end(self, begun: float) -> bool:
+        """Is whoever has sent to one webhook since `begun` to let go of it, though there may be more to send?"""
+        return self._draining or (bool(self._waiting) and self._loop.time() - begun >= TURN_SECONDS)
+
+    # --- ending -----------------------------------------------------------------------------
+
+    def stop_claiming(self) -> None:
+        """Take no more. Thread-safe."""
+        self._draining = True
+        self.wake()
+
+    async def drain(self, seconds: float) -> None:
+        """Stop taking, let requests on their way end for that long, then give the rest back for others to send."""
+        self.stop_claiming()
+        end = self._loop.time() + seconds
+        if self._main:  # what it is taking has to be given back as well
+            await asyncio.wait([self._main], timeout=seconds + TAKE_SECONDS)
+            self._main.cancel()
+        if self._sends:
+            await asyncio.wait(self._sends.values(), timeout=max(0.0, end - self._loop.time()))
+        try:
+            await self._give_back()
+        finally:
+            self._stack.close()
+            await self._elsewhere.close()
+            await self._sender.close()
+
+    async def _give_back(self) -> None:
+        left, holds = list(self._sends.values()), list(self._holds.values())
+        for task in left:
+            task.cancel()
+        if holds:
+            await asyncio.wait(left, timeout=TAKE_SECONDS)
+            await hop(taking.give_back, holds)
+
+
+class _Unsendable(Exception):
+    """There is no request to be made of it; says why."""
+
+
+def _request(held: Held) -> Prepared:
+    try:
+        target = opened(held.target, held.secret)
+        return prepared(held.told, target, keys.ring(), issuer=keys.issuer(), now=time.time())
+    except Unreadable:
+        raise _Unsendable("no key of this host opens the webhook's secrets") from None
+    except Exception as fault:
+        logger.exception("no request for webhook %s", held.config)
+        raise _Unsendable(f"there is no request to be made of it: {type(fault).__name__}") from None
+
+
+def _verdict(held: Held, refused: Refused) -> Again | GiveUp | Disable:
+    scale = float(conf.WEBHOOK_TIME_SCALE)
+    return decide(held.attempt, refused, time.time(), random.random(), scale=scale)  # noqa: S311 - spreads load
+
+
+def lease_seconds() -> float:
+    """How long a webhook is held: for an attempt, and as long again for its outcome to be written."""
+    return 2 * float(conf.WEBHOOK_SECONDS) + LEASE_MARGIN
+
+
+# --- the process's own ----------------------------------------------------------------------------
+
+_deliverers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Deliverer] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+async def begin() -> asyncio.Event:
+    """Start this process's deliverer, once a loop. What is returned is set once it can work."""
+    loop = asyncio.get_running_loop()
+    found = _deliverers.get(loop)
+    if found is None:
+        found = _deliverers[loop] = Deliverer()
+        found.start()
+        lifetime.on_drain(found.stop_claiming)
+        lifetime.on_stop(functools.partial(_drain, found))
+    return found.looked
+
+
+async def _drain(deliverer: Deliverer) -> None:
+    await deliverer.drain(lifetime.drain_left())
+
+
+def wake() -> None:
+    """Have this process's deliverer sweep now, if there is one. Thread-safe."""
+    for deliverer in list(_deliverers.values()):
+        deliverer.wake()

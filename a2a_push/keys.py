@@ -1,0 +1,45 @@
+"""The keys of webhooks that the settings say (docs/decisions/0093).
+
+`A2A_WEBHOOK_SECRETS` holds master secrets, newest first; without any, they are made from `SECRET_KEY` and its fallbacks.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from django.conf import settings
+from django.utils.encoding import force_bytes
+
+from a2a_push.keyring import Ring
+from a2a_tasks.conf import conf
+
+__all__ = ["check_keys", "issuer", "ring"]
+
+#: Who the host says it is, if nobody told it.
+UNNAMED = "urn:a2a-host"
+
+
+def ring() -> Ring:
+    """The keys of now: settings may change, in tests at least. Raises ValueError, which tells no key."""
+    return _ring(conf.WEBHOOK_SECRETS, settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS))
+
+
+def issuer() -> str:
+    """Who the host is in tokens: its public URL; the keys are at `/.well-known/jwks.json` below it."""
+    return str(conf.PUBLIC_URL).rstrip("/") or UNNAMED
+
+
+def check_keys() -> None:
+    """Raise ValueError, which tells no key, unless the settings hold master secrets."""
+    ring()
+
+
+@lru_cache(maxsize=4)
+def _ring(own: str, django: str | bytes, fallbacks: tuple[str | bytes, ...]) -> Ring:
+    named = [text.strip() for text in own.split(",") if text.strip()]
+    if not named:
+        return Ring.made_from(force_bytes(key) for key in (django, *fallbacks))
+    try:
+        return Ring.of(named)
+    except ValueError as flaw:
+        raise ValueError(f"A2A_WEBHOOK_SECRETS: {flaw}") from None

@@ -1,0 +1,135 @@
+"""`manage.py webhooks`: list what receivers did not take, and send it again."""
+
+from __future__ import annotations
+
+import datetime
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+
+from a2a_push.models import Delivery
+from a2a_push.store.chosen import Chosen
+from a2a_push.store.replays import SLICE, replay
+
+__all__ = ["Command"]
+
+#: Lines that `list` writes unless told otherwise.
+LINES = 100
+NARROWING = ("ids", "task", "agent", "receiver", "since", "until")
+
+
+class Command(BaseCommand):
+    """Lists dead deliveries, and replays them."""
+
+    help = (
+        "List the deliveries that are dead, or send them again under the same webhook-id, from the beginning of the "
+        "schedule. What is still pending is left alone, and what belongs to a webhook that was taken away. Safe beside "
+        "a host at work; end it at any time."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Two words, which narrow alike."""
+        words = parser.add_subparsers(dest="word", required=True)
+        listing = words.add_parser("list", help="list them, the oldest first")
+        _add_narrowing(listing)
+        listing.add_argument(
+            "--lines", type=int, default=LINES, help=f"list so many (default {LINES})"
+        )
+        again = words.add_parser("replay", help="send them again")
+        again.add_argument("ids", nargs="*", metavar="ID", help="webhook-ids; delivered ones, too")
+        _add_narrowing(again)
+        again.add_argument("--all", action="store_true", help="all of them, without narrowing")
+        again.add_argument(
+            "--also-delivered", action="store_true", help="delivered ones too, which come twice"
+        )
+        again.add_argument(
+            "--dry-run", action="store_true", help="count what would be sent, send nothing"
+        )
+
+    def handle(self, *, word: str, **options: Any) -> None:
+        """Do what the word says."""
+        if word == "list":
+            self._list(_chosen(options), max(0, options["lines"]))
+        else:
+            self._replay(options)
+
+    def _list(self, chosen: Chosen, lines: int) -> None:
+        rows = chosen.rows().select_related("task", "receiver").defer("body")
+        for row in rows[:lines]:
+            self.stdout.write(_line(row))
+        total = chosen.rows().count()
+        self.stdout.write(f"Dead: {total}" + (f", shown: {lines}" if total > lines else ""))
+
+    def _replay(self, options: dict[str, Any]) -> None:
+        if not options["all"] and not any(options[name] for name in NARROWING):
+            raise CommandError(
+                "Say which: ids, --task, --agent, --receiver, --since, --until or --all."
+            )
+        chosen = _chosen(options)
+        if options["dry_run"]:
+            self.stdout.write(f"Would be sent again: {chosen.rows().count()}")
+            return
+        keys = chosen.keys()
+        done = self._send(keys)
+        self.stdout.write(f"Will be sent again: {done}")
+        left = len(set(options["ids"])) - done if options["ids"] else len(keys) - done
+        if left:
+            self.stdout.write(f"Left alone, being pending, without a webhook, or unknown: {left}")
+
+    def _send(self, keys: list[int]) -> int:
+        done, shown = 0, self.stdout.isatty()
+        for start in range(0, len(keys), SLICE):
+            done += replay(keys[start : start + SLICE])
+            if shown:
+                self.stdout.write(f"\r{done} of {len(keys)} deliveries", ending="")
+                self.stdout.flush()
+        if shown:
+            self.stdout.write("\r\x1b[K", ending="")
+        return done
+
+
+def _add_narrowing(parser: ArgumentParser) -> None:
+    parser.add_argument("--task", default="", metavar="ID", help="of the task of this id")
+    parser.add_argument("--agent", default="", metavar="SLUG", help="of tasks of this agent")
+    parser.add_argument(
+        "--receiver", default="", metavar="URL", help="to this URL; its query does not count"
+    )
+    parser.add_argument("--since", type=_moment, metavar="TIME", help="made from then on")
+    parser.add_argument("--until", type=_moment, metavar="TIME", help="made before then")
+
+
+def _moment(text: str) -> datetime.datetime:
+    """A moment as ISO 8601 has it, in the time zone of the settings if it names none; a date is its beginning."""
+    try:
+        day = parse_date(text)
+        moment = datetime.datetime.combine(day, datetime.time()) if day else parse_datetime(text)
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise ArgumentTypeError(f"{text!r} is no time like 2026-11-21 or 2026-11-21T08:30")
+    return timezone.make_aware(moment) if timezone.is_naive(moment) else moment
+
+
+def _chosen(options: dict[str, Any]) -> Chosen:
+    """Whoever names ids means these, whatever became of them."""
+    ids = options.get("ids") or None
+    return Chosen(
+        only_dead=not (options.get("also_delivered") or ids),
+        ids=ids,
+        task=options["task"],
+        agent=options["agent"],
+        address=options["receiver"].partition("?")[0],
+        since=options["since"],
+        until=options["until"],
+    )
+
+
+def _line(row: Delivery) -> str:
+    made = timezone.localtime(row.created_at).strftime("%Y-%m-%d %H:%M:%S")
+    told = [row.webhook_id, made, row.task.agent, row.task.public_id, row.receiver.address]
+    line = "  ".join([*told, f"attempts: {row.attempts}", row.reason])
+    # Strangers wrote some of it; a terminal obeys what cannot be seen.
+    return "".join(char if char.isprintable() else "\ufffd" for char in line)

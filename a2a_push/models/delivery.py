@@ -1,0 +1,115 @@
+"""Deliveries: what a webhook is told of, once each, and every attempt at it."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from a2a_push.models.push_config import PushConfig
+from a2a_push.models.receiver import Receiver
+
+
+class Status(models.TextChoices):
+    """Where a delivery stands."""
+
+    PENDING = "pending"  #: is being tried
+    DELIVERED = "delivered"  #: was answered by 2xx
+    DEAD = "dead"  #: is tried no more, until somebody replays it
+    CANCELLED = "cancelled"  #: its webhook was taken away first
+
+
+class Trigger(models.TextChoices):
+    """Whose wish an attempt was."""
+
+    SCHEDULE = "schedule"  #: the host's own
+    OPERATOR = "operator"  #: somebody had it replayed, or tried at once
+
+
+class Delivery(models.Model):
+    """One notification: of one event, or of several joined. What is sent is frozen before the first attempt."""
+
+    #: Empty once the webhook is taken away; what was sent is kept.
+    config = models.ForeignKey(
+        PushConfig,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="deliveries",
+        db_index=False,
+    )
+    # No constraint in the database: its check would lock the task's row, and make its agent wait.
+    task = models.ForeignKey(
+        "a2a_tasks.Task", on_delete=models.CASCADE, related_name="deliveries", db_constraint=False
+    )
+    receiver = models.ForeignKey(
+        Receiver, on_delete=models.PROTECT, related_name="deliveries", db_index=False
+    )
+    #: Numbers of the first and the last event told of.
+    number = models.IntegerField()
+    through = models.IntegerField()
+    webhook_id = models.CharField("webhook id", max_length=40, unique=True)
+    dialect = models.CharField(max_length=8)
+    content_type = models.CharField(max_length=64)
+    body = models.TextField()
+    status = models.CharField(max_length=16, choices=Status.choices)
+    #: Attempts since it was made or last replayed; the schedule goes by it.
+    attempts = models.IntegerField(default=0)
+    #: When the next attempt is due; empty = at once, or never again.
+    next_at = models.DateTimeField("next attempt", null=True, blank=True)
+    #: Why it waits, or is dead.
+    reason = models.TextField(blank=True, default="")
+    #: Whose wish the next attempt is.
+    trigger = models.CharField(max_length=16, choices=Trigger.choices, default=Trigger.SCHEDULE)
+    replays = models.IntegerField(default=0)
+    created_at = models.DateTimeField(db_default=Now())
+    settled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status="pending", settled_at__isnull=True)
+                | ~Q(status="pending") & Q(settled_at__isnull=False),
+                name="a_delivery_is_pending_or_settled",
+            ),
+        ]
+        indexes = [
+            models.Index("config", "id", name="delivery_of_config"),
+            models.Index("receiver", models.F("id").desc(), name="delivery_of_receiver"),
+            models.Index("config", "id", name="delivery_pending", condition=Q(status="pending")),
+            models.Index("created_at", name="delivery_dead", condition=Q(status="dead")),
+            models.Index(  # retention
+                "settled_at", name="delivery_settled", condition=Q(settled_at__isnull=False)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.webhook_id
+
+
+class Attempt(models.Model):
+    """One request and what became of it."""
+
+    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="tries")
+    #: Counted from 1 since the delivery was made or last replayed.
+    number = models.IntegerField()
+    trigger = models.CharField(max_length=16, choices=Trigger.choices)
+    started_at = models.DateTimeField()
+    #: Until the end of the answer.
+    seconds = models.FloatField()
+    #: Of the answer; empty = there was none.
+    status = models.SmallIntegerField("HTTP status", null=True, blank=True)
+    #: What went wrong, one of `a2a_tasks.outbound.Kind`; empty = nothing.
+    fault = models.CharField(max_length=16, blank=True, default="")
+    #: The beginning of the answer.
+    excerpt = models.TextField(blank=True, default="")
+    #: What happened, in words.
+    detail = models.TextField(blank=True, default="")
+    worker = models.CharField(max_length=128, blank=True, default="")
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.status or self.fault}"

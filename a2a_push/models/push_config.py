@@ -1,0 +1,62 @@
+"""Push configs: followers of the event log, whose number is a row."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from a2a_push.models.receiver import Receiver
+
+
+class PushConfig(models.Model):
+    """Where to tell of one task's events. Its key is kept when it is replaced: what was sent belongs to it.
+
+    Whoever holds `token` until `lease_until` (database clock) may send for it.
+    """
+
+    task = models.ForeignKey(
+        "a2a_tasks.Task", on_delete=models.CASCADE, related_name="push_configs", db_index=False
+    )
+    public_id = models.CharField("config id", max_length=256)
+    #: Code of the dialect that registered it; its notifications are written in it.
+    dialect = models.CharField(max_length=8)
+    url = models.TextField("URL")
+    receiver = models.ForeignKey(Receiver, on_delete=models.PROTECT, related_name="configs")
+    #: Authentication schemes, a list as JSON.
+    schemes = models.TextField(blank=True, default="[]")
+    #: Token, credentials and headers, as JSON, sealed (a2a_push/sealing.py); empty = there are none.
+    secret = models.TextField(blank=True, default="", editable=False)
+    #: Number of the last event that is settled: all up to it was delivered, or is dead with its attempts.
+    cursor = models.IntegerField(default=0)
+    #: Number of the newest event when it was last looked at; nothing is to be done before there is another one.
+    looked = models.IntegerField(default=0)
+    #: False once its task has ended and all is settled: then nobody looks at it.
+    active = models.BooleanField(default=True)
+    #: When to look at it again, whatever the log has; empty = when there are events.
+    due_at = models.DateTimeField(null=True, blank=True)
+    token = models.CharField(max_length=40, blank=True, default="", editable=False)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    worker = models.CharField(max_length=128, blank=True, default="")
+    #: Why nothing is sent to it any more; empty = it is.
+    disabled_reason = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "public_id"], name="push_config_id_is_unique_per_task"
+            ),
+            models.CheckConstraint(
+                condition=Q(token="", lease_until__isnull=True)
+                | ~Q(token="") & Q(lease_until__isnull=False),
+                name="a_held_push_config_has_token_and_lease",
+            ),
+        ]
+        indexes = [
+            models.Index("id", name="push_config_active", condition=Q(active=True)),  # the sweep
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id

@@ -1,0 +1,57 @@
+"""Retention: what is kept of webhooks, and for how long."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from a2a_push.models import Delivery, PushConfig, Receiver, Status
+from a2a_tasks.conf import conf
+
+__all__ = ["forget", "untold"]
+
+
+def untold(tasks: Collection[int]) -> set[int]:
+    """Those of these tasks of which somebody is still to be told."""
+    following = PushConfig.objects.filter(task__in=list(tasks), active=True)
+    pending = Delivery.objects.filter(task__in=list(tasks), status=Status.PENDING)
+    return {*following.values_list("task", flat=True), *pending.values_list("task", flat=True)}
+
+
+def forget(most: int) -> int:
+    """Remove deliveries settled A2A_WEBHOOK_RETENTION_DAYS ago, with their attempts, at most so many at a time.
+
+    Then receivers at which nobody has a webhook any more, nor a delivery. Returns how many rows went.
+    """
+    days = float(conf.WEBHOOK_RETENTION_DAYS)
+    if not days:
+        return 0
+    try:
+        limit = timezone.now() - datetime.timedelta(days=days)
+    except OverflowError:  # longer than there have been days
+        return 0
+    return _forget(limit, most)
+
+
+@transaction.atomic
+def _forget(limit: datetime.datetime, most: int) -> int:
+    old = Delivery.objects.filter(settled_at__lt=limit).order_by("settled_at")
+    keys = list(old.select_for_update(skip_locked=True).values_list("pk", flat=True)[:most])
+    if keys:
+        return Delivery.objects.filter(pk__in=keys).delete()[0]
+    return _forget_receivers(limit, most)
+
+
+def _forget_receivers(limit: datetime.datetime, most: int) -> int:
+    """A disabled one is kept: it would be met as a new one."""
+    webhooks = PushConfig.objects.filter(receiver=OuterRef("pk"))
+    deliveries = Delivery.objects.filter(receiver=OuterRef("pk"))
+    unused = Receiver.objects.filter(created_at__lt=limit, disabled_at=None)
+    unused = unused.exclude(Exists(webhooks)).exclude(Exists(deliveries))
+    locked = unused.order_by("pk").select_for_update(skip_locked=True)
+    keys = list(locked.values_list("pk", flat=True)[:most])
+    return Receiver.objects.filter(pk__in=keys).delete()[0]

@@ -1,0 +1,50 @@
+"""Receivers: made when the first webhook leads there; what their breakers say, as columns."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from a2a_push import breaker
+from a2a_push.breaker import Breaker, Phase, Policy
+from a2a_push.models import Receiver
+from a2a_tasks.conf import conf
+from a2a_tasks.protocol.jsontext import write
+
+__all__ = ["policy", "read", "receiver_of", "written"]
+
+_breaker = msgspec.json.Decoder(Breaker).decode
+
+
+def receiver_of(tenant: str, url: str) -> int:
+    """The receiver that a tenant's webhook at this URL leads to, made if nobody has met it."""
+    address = urlsplit(url)._replace(query="", fragment="").geturl()
+    digest = hashlib.sha256(f"{tenant}\n{address}".encode()).hexdigest()
+    known = Receiver.objects.filter(digest=digest).values_list("pk", flat=True)
+    found = known.first()
+    if found is None:  # two may come at once
+        row = Receiver(tenant=tenant, address=address, digest=digest)
+        Receiver.objects.bulk_create([row], ignore_conflicts=True)
+        found = known.get()
+    return found
+
+
+def policy() -> Policy:
+    """The numbers of breakers."""
+    return breaker.DEFAULT.scaled(float(conf.WEBHOOK_TIME_SCALE))
+
+
+def read(receiver: Receiver) -> Breaker:
+    """The state of its breaker."""
+    return _breaker(receiver.breaker)
+
+
+def written(state: Breaker) -> dict[str, Any]:
+    """The columns of a breaker's state."""
+    closed = state.phase in (Phase.CLOSED, Phase.DISABLED)
+    until = None if closed else datetime.datetime.fromtimestamp(state.until, datetime.UTC)
+    return {"breaker": write(state).decode(), "probe_at": until}

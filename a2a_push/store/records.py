@@ -1,0 +1,66 @@
+"""What goes between the tables and who sends."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from a2a_push.envelope import Notification
+from a2a_push.retry_schedule import Again, Disable, GiveUp
+from a2a_tasks.protocol.values import PushConfig
+
+__all__ = ["Candidate", "Fenced", "Held", "Result"]
+
+
+class Fenced(Exception):
+    """The webhook is held by somebody else, or gone: nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A webhook at which something may be due, held by nobody."""
+
+    config: int
+    receiver: int
+    #: May its receiver be sent several notifications at a time?
+    well: bool
+    #: Seconds until it is due.
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One delivery to be attempted now, by whoever holds its webhook."""
+
+    config: int
+    token: str
+    receiver: int
+    #: Of the receiver's breaker.
+    permit: int
+    well: bool
+    delivery: int
+    told: Notification
+    #: The attempt to be made, counted from 1 since it was made or last replayed.
+    attempt: int
+    trigger: str
+    #: Where it goes, without its secrets.
+    target: PushConfig
+    #: Those, sealed.
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of an attempt, and what follows."""
+
+    started_at: datetime.datetime
+    seconds: float
+    #: HTTP status; None = there was no answer.
+    status: int | None
+    #: Kind of the fault; empty = there was none.
+    fault: str
+    excerpt: str
+    detail: str
+    #: None = it was delivered.
+    verdict: Again | GiveUp | Disable | None
+    worker: str

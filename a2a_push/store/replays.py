@@ -1,0 +1,112 @@
+"""What an operator has sent once more, or at once."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+
+from a2a_push.models import Delivery, PushConfig, Status, Trigger
+from a2a_push.store.chosen import Chosen
+from a2a_tasks import wakeups
+
+__all__ = ["replay", "replay_between", "retry_now"]
+
+#: Deliveries replayed in one transaction.
+SLICE = 500
+
+
+def replay(ids: Collection[int]) -> int:
+    """Send these deliveries again, under the same id, and from the beginning of the schedule. Returns how many will be.
+
+    Those still pending are left alone, and those whose webhook was taken away: nobody knows its secrets any more.
+    A webhook that is disabled has them die again: enable it first.
+    """
+    return sum(_again(piece) for piece in _slices(sorted(ids)))
+
+
+def replay_between(
+    since: datetime.datetime,
+    until: datetime.datetime,
+    *,
+    receiver: int | None = None,
+    config: int | None = None,
+    agent: str = "",
+    only_dead: bool = True,
+) -> int:
+    """The same for what was made from `since` until before `until`, narrowed to a receiver, a webhook, an agent.
+
+    Returns how many will be sent. Unless `only_dead`, delivered ones are, too.
+    """
+    found = Chosen(
+        only_dead=only_dead, receiver=receiver, config=config, agent=agent, since=since, until=until
+    )
+    return replay(found.keys())
+
+
+def retry_now(delivery: int) -> bool:
+    """Try a pending delivery at once instead of when its time comes. False if it is not pending.
+
+    The schedule goes on after it. A receiver whose breaker is open is still left alone.
+    """
+    hints = _now(delivery)
+    _announce(hints)
+    return bool(hints)
+
+
+def _slices(ids: list[int]) -> list[list[int]]:
+    return [ids[n : n + SLICE] for n in range(0, len(ids), SLICE)]
+
+
+def _again(ids: list[int]) -> int:
+    count, hints = _replayed(ids)
+    _announce(hints)
+    return count
+
+
+@transaction.atomic
+def _replayed(ids: list[int]) -> tuple[int, list[wakeups.Hint]]:
+    settled = Delivery.objects.filter(pk__in=ids).exclude(status=Status.PENDING)
+    configs = _held(settled)
+    count = settled.filter(config__in=configs).update(
+        status=Status.PENDING,
+        attempts=0,
+        next_at=None,
+        reason="",
+        settled_at=None,
+        trigger=Trigger.OPERATOR,
+        replays=F("replays") + 1,
+    )
+    return count, _due(configs)
+
+
+@transaction.atomic
+def _now(delivery: int) -> list[wakeups.Hint]:
+    pending = Delivery.objects.filter(pk=delivery, status=Status.PENDING)
+    configs = _held(pending)
+    if not pending.filter(config__in=configs).update(next_at=None, trigger=Trigger.OPERATOR):
+        return []
+    return _due(configs)
+
+
+def _held(deliveries: QuerySet[Delivery]) -> list[int]:
+    """The webhooks of deliveries, locked."""
+    keys = list(deliveries.filter(config__isnull=False).values_list("config", flat=True))
+    configs = PushConfig.objects.filter(pk__in=keys).order_by("pk").select_for_update()
+    return list(configs.values_list("pk", flat=True))
+
+
+def _due(configs: list[int]) -> list[wakeups.Hint]:
+    """Have somebody look at these webhooks now."""
+    due = PushConfig.objects.filter(pk__in=configs)
+    due.update(active=True, due_at=Now())
+    tasks = due.values_list("task", "task__last_event").order_by("task").distinct()
+    return [wakeups.Committed(task, last) for task, last in tasks]
+
+
+def _announce(hints: list[wakeups.Hint]) -> None:
+    for hint in hints:
+        wakeups.announce(hint)

@@ -1,0 +1,230 @@
+"""What became of attempts, many in one transaction: the attempt, its delivery, the receiver, the cursor, and what comes next.
+
+Whoever names a token that does not hold any more, or a delivery somebody else has settled, is fenced: nothing is written.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+
+from django.db import transaction
+from django.utils import timezone
+
+from a2a_push import breaker
+from a2a_push.breaker import Phase
+from a2a_push.models import Attempt, Delivery, PushConfig, Receiver, Status, Trigger
+from a2a_push.retry_schedule import Again, Disable
+from a2a_push.store import taking
+from a2a_push.store.receivers import policy, read, written
+from a2a_push.store.records import Fenced, Held, Result
+from a2a_push.store.rows import update_each
+from a2a_tasks.failpoints import failpoint
+from a2a_tasks.store.group import Group, one_by_one
+from a2a_tasks.store.hop import AWAY, outcome
+
+__all__ = ["SLOW_SECONDS", "Settling", "settle", "settling"]
+
+logger = logging.getLogger(__name__)
+#: A receiver that takes longer is sent one notification at a time.
+SLOW_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """One attempt that was made."""
+
+    held: Held
+    result: Result
+    #: Seconds for which the webhook is held further, if there is more to send; None = it is let go of.
+    lease_seconds: float | None
+
+
+@dataclass(slots=True)
+class _Item:
+    """An attempt with the rows it changes."""
+
+    asked: Settling
+    config: PushConfig
+    delivery: Delivery
+
+
+def settle(asked: list[Settling]) -> list[Held | Exception | None]:
+    """Write down what became of these attempts. Returns for each what its holder is to send next, or Fenced.
+
+    None = it holds the webhook no more. One that cannot be written does not hinder the others.
+    """
+    try:
+        results = _settled(asked)
+    except AWAY:
+        raise
+    except Exception as fault:
+        if len(asked) > 1:
+            return one_by_one(settle, asked)
+        if asked[0].lease_seconds is None:
+            return [fault]
+        logger.exception("webhook %s is let go of", asked[0].held.config)
+        # What was answered is written though nothing can be made of what comes next, or it would be sent for ever.
+        return settle([replace(asked[0], lease_seconds=None)])
+    failpoint("webhook.settled")
+    return results
+
+
+#: `await settling(asked)`: settle, together with whatever else is being settled.
+settling = Group(settle, run=outcome)
+
+
+@transaction.atomic
+def _settled(asked: list[Settling]) -> list[Held | Exception | None]:
+    items = _held(asked)
+    receivers = _locked_receivers(items.values())
+    _judge(items.values(), receivers)
+    for item in items.values():
+        _settle(item)
+    _keep(list(items.values()))
+    if any(
+        item.config.disabled_reason or item.config.receiver.disabled_at for item in items.values()
+    ):
+        failpoint("webhook.disabling")
+    going = _going(list(items.values()))
+    return [_following(each, items, going) for each in asked]
+
+
+def _following(
+    asked: Settling, items: dict[int, _Item], going: dict[int, Held]
+) -> Held | Fenced | None:
+    """What this holder sends next; another one may have asked about the same webhook in vain."""
+    item = items.get(asked.held.config)
+    return going.get(item.config.pk) if item is not None and item.asked is asked else Fenced()
+
+
+def _held(asked: Sequence[Settling]) -> dict[int, _Item]:
+    """The attempts whose holders still hold, by the keys of their webhooks, which are locked."""
+    configs = PushConfig.objects.filter(pk__in={each.held.config for each in asked})
+    configs = configs.select_related("receiver", "task__context").order_by("pk")
+    locked = {config.pk: config for config in configs.select_for_update(of=("self",), no_key=True)}
+    deliveries = Delivery.objects.defer("body").in_bulk([each.held.delivery for each in asked])
+    items = (
+        _item(each, locked.get(each.held.config), deliveries.get(each.held.delivery))
+        for each in asked
+    )
+    return {item.config.pk: item for item in items if item is not None}
+
+
+def _item(asked: Settling, config: PushConfig | None, delivery: Delivery | None) -> _Item | None:
+    held = asked.held
+    if config is None or delivery is None or config.token != held.token:
+        return None
+    if delivery.status != Status.PENDING or delivery.attempts + 1 != held.attempt:
+        return None
+    return _Item(asked, config, delivery)
+
+
+# --- the receivers ------------------------------------------------------------------------------
+
+
+def _locked_receivers(items: Iterable[_Item]) -> dict[int, Receiver]:
+    rows = Receiver.objects.filter(pk__in={item.config.receiver_id for item in items})
+    return {row.pk: row for row in rows.order_by("pk").select_for_update(no_key=True)}
+
+
+def _judge(items: Iterable[_Item], receivers: dict[int, Receiver]) -> None:
+    """Tell the receivers' breakers how it went, and keep what they say."""
+    for item in items:
+        _tell(receivers[item.config.receiver_id], item.asked)
+    columns = ["breaker", "probe_at", "paused_until", "disabled_at", "disabled_reason", "well"]
+    columns += ["delivered", "failed", "last_success_at", "last_failure_at", "last_seconds"]
+    update_each(list(receivers.values()), columns)
+    for item in items:
+        item.config.receiver = receivers[item.config.receiver_id]
+
+
+def _tell(receiver: Receiver, asked: Settling) -> None:
+    result, now = asked.result, timezone.now()
+    receiver.last_seconds = result.seconds
+    # Who says that a webhook is gone is there itself.
+    answered = result.verdict is None or result.status == HTTPStatus.GONE
+    receiver.well = answered and result.seconds < SLOW_SECONDS
+    told = read(receiver), now.timestamp(), asked.held.permit
+    if answered:
+        state = breaker.succeeded(*told, policy())
+        receiver.last_success_at = now
+    else:
+        state = breaker.failed(*told, result.detail, policy())
+        receiver.last_failure_at = now
+    receiver.delivered += result.verdict is None
+    receiver.failed += result.verdict is not None
+    if isinstance(result.verdict, Again) and result.verdict.pause_until is not None:
+        until = _moment(result.verdict.pause_until)
+        receiver.paused_until = max(until, receiver.paused_until or until)
+    if state.phase is Phase.DISABLED and receiver.disabled_at is None:
+        receiver.disabled_at, receiver.disabled_reason = now, state.reason
+    for name, value in written(state).items():
+        setattr(receiver, name, value)
+
+
+# --- the deliveries -----------------------------------------------------------------------------
+
+
+def _settle(item: _Item) -> None:
+    """Note in delivery and webhook what became of one attempt."""
+    delivery, verdict = item.delivery, item.asked.result.verdict
+    delivery.attempts += 1
+    delivery.trigger = Trigger.SCHEDULE
+    delivery.receiver_id = item.config.receiver_id
+    delivery.next_at, delivery.reason = None, "" if verdict is None else item.asked.result.detail
+    if isinstance(verdict, Again):
+        delivery.next_at = _moment(verdict.at)
+        return
+    if verdict is not None:
+        delivery.reason = f"{verdict.reason}; last: {delivery.reason}"
+    delivery.status = Status.DELIVERED if verdict is None else Status.DEAD
+    delivery.settled_at = timezone.now()
+    if delivery.task_id == item.config.task_id:  # not one of a task whose id was taken over
+        item.config.cursor = max(item.config.cursor, delivery.through)
+    if isinstance(verdict, Disable):
+        item.config.disabled_reason = verdict.reason
+
+
+def _keep(items: Sequence[_Item]) -> None:
+    Attempt.objects.bulk_create([_attempt(item) for item in items])
+    columns = ["attempts", "trigger", "receiver", "next_at", "reason", "status", "settled_at"]
+    update_each([item.delivery for item in items], columns)
+
+
+def _attempt(item: _Item) -> Attempt:
+    held, result = item.asked.held, item.asked.result
+    return Attempt(
+        delivery=item.delivery,
+        number=held.attempt,
+        trigger=held.trigger,
+        started_at=result.started_at,
+        seconds=result.seconds,
+        status=result.status,
+        fault=result.fault,
+        excerpt=result.excerpt,
+        detail=result.detail,
+        worker=result.worker,
+    )
+
+
+# --- what comes next ----------------------------------------------------------------------------
+
+
+def _going(items: Sequence[_Item]) -> dict[int, Held]:
+    """What the holders of these webhooks send next, by their keys; the other webhooks are let go of."""
+    taking.let_go([item.config for item in items if item.asked.lease_seconds is None])
+    staying = [item for item in items if item.asked.lease_seconds is not None]
+    if not staying:
+        return {}
+    asked = staying[0].asked
+    configs = [item.config for item in staying]
+    worker, seconds = asked.result.worker, asked.lease_seconds or 0.0
+    return {held.config: held for held in taking.hold(configs, worker, seconds)}
+
+
+def _moment(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)

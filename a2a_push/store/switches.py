@@ -1,0 +1,60 @@
+"""Receivers and webhooks switched off and on again: by an operator, by their own answers, by their breaker."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from a2a_push import breaker
+from a2a_push.breaker import Breaker
+from a2a_push.models import PushConfig, Receiver
+from a2a_tasks import wakeups
+from a2a_tasks.protocol.jsontext import write
+
+__all__ = ["disable", "enable", "enable_config"]
+
+
+@transaction.atomic
+def disable(receiver: int, reason: str) -> bool:
+    """Send nothing there until it is enabled: what comes up meanwhile is dead, with this reason. False if it was so already."""
+    row = Receiver.objects.select_for_update().get(pk=receiver)
+    if row.disabled_at is not None:
+        return False
+    switched_off = breaker.disable(Breaker(), reason)
+    Receiver.objects.filter(pk=receiver).update(
+        breaker=write(switched_off).decode(),
+        probe_at=None,
+        disabled_at=Now(),
+        disabled_reason=reason,
+        well=False,
+    )
+    return True
+
+
+def enable(receiver: int) -> bool:
+    """Send there again, as to one nobody has met. False if it was not disabled, nor its breaker open, nor paused.
+
+    What is dead stays so until it is replayed.
+    """
+    known = Receiver.objects.filter(pk=receiver)
+    blocked = known.exclude(disabled_at=None, probe_at=None, paused_until=None)
+    return bool(
+        blocked.update(
+            breaker="{}",
+            probe_at=None,
+            paused_until=None,
+            disabled_at=None,
+            disabled_reason="",
+            well=False,
+        )
+    )
+
+
+def enable_config(config: int) -> bool:
+    """Tell a webhook that had been disabled of what comes from now on. False if it was not."""
+    disabled = PushConfig.objects.filter(pk=config).exclude(disabled_reason="")
+    if not disabled.update(disabled_reason="", active=True, due_at=Now()):
+        return False
+    for task, last in PushConfig.objects.filter(pk=config).values_list("task", "task__last_event"):
+        wakeups.announce(wakeups.Committed(task, last))
+    return True

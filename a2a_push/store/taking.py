@@ -1,0 +1,205 @@
+"""Due webhooks: found without a lock, then taken by a lease, with what is to be sent. All time is the database's."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from a2a_push import breaker
+from a2a_push.envelope import Notification
+from a2a_push.models import Delivery, PushConfig, Receiver
+from a2a_push.store.configs import shown
+from a2a_push.store.following import next_deliveries
+from a2a_push.store.receivers import policy, read, written
+from a2a_push.store.records import Candidate, Held
+from a2a_push.store.rows import update_each
+from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.store.hop import AWAY
+
+__all__ = ["SLICE", "due_of", "give_back", "hold", "let_go", "sweep", "take"]
+
+logger = logging.getLogger(__name__)
+#: Webhooks looked at by one read of the sweep.
+SLICE = 2000
+#: Seconds for which a look looks ahead.
+SOON = 1.0
+#: Seconds for which a webhook is left alone of which nothing can be made.
+REST = 60.0
+#: What is saved of a webhook that was looked at.
+STANDING = ["cursor", "looked", "active", "due_at", "disabled_reason"]
+
+_DISABLED = ~Q(disabled_reason="") | Q(receiver__disabled_at__isnull=False)
+_REACHABLE = (Q(receiver__probe_at=None) | Q(receiver__probe_at__lte=Now())) & (
+    Q(receiver__paused_until=None) | Q(receiver__paused_until__lte=Now())
+)
+_MORE = Q(due_at=None, task__last_event__gt=F("looked")) & (
+    Q(task__is_task=True) | Q(task__state__in=sorted(TERMINAL))
+)
+_FREE = Q(token="") | Q(lease_until__lt=Now())
+
+
+def _due(seconds: float = 0.0) -> Q:
+    """Webhooks at which there is something to do now, or within so many seconds, and nobody is at it."""
+    soon = (
+        Q(due_at__lte=Now() + datetime.timedelta(seconds=seconds))
+        if seconds
+        else Q(due_at__lte=Now())
+    )
+    return Q(active=True) & _FREE & (soon | _MORE) & (_DISABLED | _REACHABLE)
+
+
+def due_of(tasks: Collection[int]) -> list[Candidate]:
+    """The webhooks of these tasks that are due, or will be soon: a hint has told of new events."""
+    return _candidates(PushConfig.objects.filter(task__in=list(tasks)))
+
+
+def sweep(after: int) -> tuple[list[Candidate], int]:
+    """Those among the next SLICE active webhooks after a key, and the key to go on after; 0 = that was all."""
+    active = PushConfig.objects.filter(active=True, pk__gt=after).order_by("pk")
+    keys = list(active.values_list("pk", flat=True)[:SLICE])
+    if not keys:
+        return [], 0
+    found = PushConfig.objects.filter(pk__gt=after, pk__lte=keys[-1])
+    return _candidates(found), keys[-1] if len(keys) == SLICE else 0
+
+
+def _candidates(among: QuerySet[PushConfig]) -> list[Candidate]:
+    found = among.filter(_due(SOON)).order_by("pk")
+    now = timezone.now()
+    return [
+        Candidate(key, receiver, well, (at - now).total_seconds() if at else 0.0)
+        for key, receiver, well, at in found.values_list(
+            "pk", "receiver", "receiver__well", "due_at"
+        )
+    ]
+
+
+def take(keys: Sequence[int], *, worker: str, lease_seconds: float) -> list[Held]:
+    """Hold those of these webhooks that are still due, one delivery each, which is written before it is sent.
+
+    What has nothing to be sent, after all, is noted to be looked at again. One of which nothing can be made does not
+    hinder the others: it is left alone for a while.
+    """
+    try:
+        return _taken(keys, worker, lease_seconds)
+    except AWAY:
+        raise
+    except Exception:
+        if len(keys) > 1:
+            return [
+                held
+                for key in keys
+                for held in take([key], worker=worker, lease_seconds=lease_seconds)
+            ]
+        logger.exception("nothing can be made of what webhook %s is to be told", keys[0])
+        later = Now() + datetime.timedelta(seconds=REST)
+        PushConfig.objects.filter(pk__in=keys).update(due_at=later)
+        return []
+
+
+@transaction.atomic
+def _taken(keys: Collection[int], worker: str, lease_seconds: float) -> list[Held]:
+    found = PushConfig.objects.filter(_due(), pk__in=list(keys)).order_by("pk")
+    found = found.select_related("receiver", "task__context")
+    configs = list(found.select_for_update(of=("self",), skip_locked=True, no_key=True))
+    return hold(configs, worker, lease_seconds)
+
+
+def hold(configs: Sequence[PushConfig], worker: str, lease_seconds: float) -> list[Held]:
+    """Hold those of these locked webhooks that have something to be sent now; the others are let go of."""
+    deliveries = next_deliveries(configs)
+    permitted = _permits(config.receiver for config in configs if config.pk in deliveries)
+    token, taken = secrets.token_urlsafe(18), []
+    for config in configs:
+        delivery = deliveries.get(config.pk)
+        if delivery is None:
+            continue
+        permit = permitted.get(config.receiver_id)
+        if permit is None:  # not now; it is due as soon as the receiver lets it through
+            config.due_at = timezone.now()
+            continue
+        if permit != breaker.ORDINARY:
+            del permitted[config.receiver_id]  # one probe at a time
+        config.due_at = None
+        taken.append(_held(config, token, delivery, permit))
+    update_each(configs, STANDING)
+    held = {held.config for held in taken}
+    until = Now() + datetime.timedelta(seconds=lease_seconds)
+    # Due again as soon as the lease is over: the log does not tell of what was replayed.
+    PushConfig.objects.filter(pk__in=held).update(
+        token=token, lease_until=until, worker=worker, due_at=Now()
+    )
+    _free({config.pk for config in configs} - held)
+    return taken
+
+
+def let_go(configs: Sequence[PushConfig]) -> None:
+    """Have somebody else look at these locked webhooks, at once."""
+    for config in configs:
+        config.due_at = timezone.now()
+    update_each(configs, STANDING)
+    _free({config.pk for config in configs})
+
+
+def _free(keys: Collection[int]) -> None:
+    if keys:
+        PushConfig.objects.filter(pk__in=keys).update(token="", lease_until=None)
+
+
+def _permits(receivers: Iterable[Receiver]) -> dict[int, int]:
+    """What the breakers of these receivers let through, by their keys; those that are closed are not asked."""
+    met = {receiver.pk: receiver for receiver in receivers}
+    found = {key: breaker.ORDINARY for key, receiver in met.items() if _open_to_all(receiver)}
+    doubtful = Receiver.objects.filter(pk__in=met.keys() - found.keys()).order_by("pk")
+    for receiver in doubtful.select_for_update(no_key=True):
+        permit = _permit(receiver)
+        if permit is not None:
+            found[receiver.pk] = permit
+    return found
+
+
+def _open_to_all(receiver: Receiver) -> bool:
+    return (receiver.probe_at, receiver.paused_until, receiver.disabled_at) == (None, None, None)
+
+
+def _permit(receiver: Receiver) -> int | None:
+    """Ask the breaker of a locked receiver, and keep what it says."""
+    now = timezone.now()
+    if receiver.paused_until is not None and receiver.paused_until > now:
+        return None
+    state, permit = breaker.ask(read(receiver), now.timestamp(), policy())
+    columns = written(state) | {"paused_until": None}
+    Receiver.objects.filter(pk=receiver.pk).update(**columns)
+    return permit
+
+
+def _held(config: PushConfig, token: str, delivery: Delivery, permit: int) -> Held:
+    """What its holder needs to know."""
+    return Held(
+        config=config.pk,
+        token=token,
+        receiver=config.receiver_id,
+        permit=permit,
+        well=config.receiver.well,
+        delivery=delivery.pk,
+        told=Notification(delivery.webhook_id, delivery.content_type, delivery.body.encode()),
+        attempt=delivery.attempts + 1,
+        trigger=delivery.trigger,
+        target=shown(config, config.task.public_id),
+        secret=config.secret,
+    )
+
+
+def give_back(holds: Collection[Held]) -> None:
+    """Let go of webhooks without an outcome, because this process stops: somebody else sends at once."""
+    for token in {held.token for held in holds}:
+        keys = [held.config for held in holds if held.token == token]
+        mine = PushConfig.objects.filter(pk__in=keys, token=token)
+        mine.update(token="", lease_until=None, due_at=Now())

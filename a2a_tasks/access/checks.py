@@ -1,0 +1,78 @@
+"""System checks of how callers show who they are: mistakes in the environment, and what an operator should know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
+
+from a2a_tasks.access import credentials, issuer, tokens
+from a2a_tasks.agents.security import accepted, anonymous_allowed, is_scope
+from a2a_tasks.conf import conf
+from a2a_tasks.outbound import Unanswered, trusting
+
+__all__ = ["check_callers"]
+
+SWITCHES = "A2A_API_KEYS=1, A2A_JWT_ISSUER, A2A_BASIC=1 and A2A_MTLS_PEERS let callers in."
+
+
+@register()
+def check_callers(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """Look at the schemes that are on."""
+    try:
+        return [*_openness(), *_tokens(), *_certificates()]
+    except ValueError:  # an unreadable setting, which has a check of its own
+        return []
+
+
+def _openness() -> Iterable[CheckMessage]:
+    if anonymous_allowed() and not settings.EMBEDDED:
+        yield Warning(
+            "A2A_ANONYMOUS is on: anybody who can reach this host may use its agents",
+            hint="Unset it where callers should be known.",
+            id="a2a_tasks.W021",
+        )
+    if not anonymous_allowed() and not accepted(None):
+        yield Warning("nobody can use this host", hint=SWITCHES, id="a2a_tasks.W022")
+
+
+def _tokens() -> Iterable[CheckMessage]:
+    if not conf.JWT_ISSUER:
+        return
+    try:
+        tokens.algorithms()
+    except ValueError as fault:
+        yield Error(f"A2A_JWT_ALGORITHMS: {fault}", id="a2a_tasks.E024")
+    if not (conf.JWT_AUDIENCE or conf.PUBLIC_URL):
+        yield Error(
+            "A2A_JWT_ISSUER is set, but not what its tokens must be made out to",
+            hint="Set A2A_JWT_AUDIENCE, or A2A_PUBLIC_URL: a token for somebody else must not open this host.",
+            id="a2a_tasks.E025",
+        )
+    try:
+        issuer.guard(conf.JWT_ISSUER, conf.JWT_JWKS_URL)
+    except (Unanswered, ValueError) as fault:
+        yield Error(
+            f"the issuer of tokens cannot be asked for its keys: {fault}",
+            hint="A2A_JWT_ISSUER and A2A_JWT_JWKS_URL are https URLs; A2A_JWT_PROXY is http://host:port.",
+            id="a2a_tasks.E026",
+        )
+    try:
+        trusting(conf.JWT_CA_BUNDLE)
+    except OSError as fault:
+        yield Error(f"A2A_JWT_CA_BUNDLE cannot be read: {fault}", id="a2a_tasks.E027")
+
+
+def _certificates() -> Iterable[CheckMessage]:
+    try:
+        credentials.networks(conf.MTLS_PEERS)
+    except ValueError as fault:
+        yield Error(f"A2A_MTLS_PEERS: {fault}", id="a2a_tasks.E028")
+    wrong = [scope for scope in str(conf.MTLS_SCOPES).split() if not is_scope(scope)]
+    if wrong:
+        yield Error(f"A2A_MTLS_SCOPES: {wrong[0]!r} cannot be a scope", id="a2a_tasks.E029")

@@ -1,0 +1,76 @@
+"""HTTP Basic (RFC 7617) with the users of Django, as its authentication backends know them.
+
+A password is made slow to try on purpose, so this happens in threads of its own, few of them, and no more requests
+wait for them than they can see to soon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from concurrent.futures import ThreadPoolExecutor
+
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import Group
+from django.db import connections
+
+from a2a_tasks.access.refusals import refused
+from a2a_tasks.access.vouched import Vouched
+from a2a_tasks.agents.security import BASIC, is_scope
+from a2a_tasks.caller import Caller
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store.hop import in_thread
+
+__all__ = ["verify"]
+
+#: Passwords that are tried at once, and requests that may wait for their turn.
+THREADS, MOST_WAITING = 2, 32
+#: Characters of name and password together.
+LONGEST = 1024
+
+_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="passwords")
+_waiting = 0
+
+
+async def verify(text: str) -> Vouched:
+    """Who shows this name and password. Raises WrongCredentials, Overloaded."""
+    global _waiting  # noqa: PLW0603 - one line a process
+    name, password = _read(text)
+    if _waiting >= MOST_WAITING:
+        raise Overloaded("Too many passwords are waiting to be looked at", retry_after="1")
+    _waiting += 1
+    try:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_threads, _look_up, name, password)
+    finally:
+        _waiting -= 1
+
+
+def _read(text: str) -> tuple[str, str]:
+    try:
+        name, colon, password = base64.b64decode(text, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        raise refused("Basic credentials that cannot be read") from None
+    if not colon or not name.isprintable() or len(name) + len(password) > LONGEST:
+        raise refused("Basic credentials that cannot be a user's")
+    if "\0" in password:
+        raise refused("Basic credentials that cannot be a user's")
+    return name, password
+
+
+def _look_up(name: str, password: str) -> Vouched:
+    try:
+        return in_thread(_vouched, name, password)
+    finally:
+        connections.close_all()
+
+
+def _vouched(name: str, password: str) -> Vouched:
+    user = authenticate(username=name, password=password)
+    if user is None:
+        raise refused("a user's name or password is wrong")
+    scopes = frozenset(
+        filter(is_scope, Group.objects.filter(user=user).values_list("name", flat=True))
+    )
+    return Vouched(Caller(principal=f"user:{user.pk}", scopes=scopes), BASIC)

@@ -1,0 +1,141 @@
+"""API keys: made, rotated and revoked here. A key is shown once, in the answer that makes it, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.cache import add_never_cache_headers
+
+from a2a_tasks.access.api_keys import Issued, is_tenant, issue, revoke, rotate
+from a2a_tasks.agents.security import is_scope
+from a2a_tasks.models import ApiKey
+
+if TYPE_CHECKING:
+    _Admin = admin.ModelAdmin[ApiKey]
+    _Form = forms.ModelForm[ApiKey]
+else:
+    _Admin, _Form = admin.ModelAdmin, forms.ModelForm
+
+__all__ = ["ApiKeyAdmin"]
+
+#: For which a secret goes on that was rotated here; the command lets one choose.
+OVERLAP = timedelta(hours=24)
+
+
+class ApiKeyForm(_Form):
+    """What may be said of a key, and changed."""
+
+    class Meta:
+        model = ApiKey
+        fields = ("name", "tenant", "scopes", "expires_at")
+        help_texts = {
+            "scopes": "Separated by spaces.",
+            "expires_at": "Empty: never.",
+            "tenant": "Empty: the host's only one. It cannot be changed later.",
+        }
+
+    def clean_scopes(self) -> str:
+        """Scopes, each once."""
+        scopes = sorted(set(self.cleaned_data["scopes"].split()))
+        if not all(map(is_scope, scopes)):
+            raise ValidationError("Scopes are letters, digits and signs of ASCII, without quotes.")
+        return " ".join(scopes)
+
+    def clean_tenant(self) -> str:
+        """A name without slashes."""
+        tenant: str = self.cleaned_data["tenant"]
+        if not is_tenant(tenant):
+            raise ValidationError("A tenant has no slashes.")
+        return tenant
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(_Admin):
+    """The list and the page of keys. Nothing of a secret is on either."""
+
+    form = ApiKeyForm
+    list_display = ("prefix", "name", "tenant", "scopes", "state", "last_used_at")
+    search_fields = ("prefix", "name")
+    ordering = ("-pk",)
+    actions = ("rotate_selected", "revoke_selected")
+    shown = (
+        *("prefix", "state", "created_at", "rotated_at", "previous_until", "previous_used_at"),
+        *("revoked_at", "last_used_at"),
+    )
+
+    def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
+        """A new key has no past."""
+        return (*ApiKeyForm.Meta.fields, *(self.shown if obj else ()))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
+        """The tenant stays: its tasks would be left behind."""
+        return (*self.shown, "tenant") if obj else ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        """Refuse: tasks name the key as their owner. It is revoked instead."""
+        return False
+
+    @admin.display(description="state")
+    def state(self, row: ApiKey) -> str:
+        """Say whether it opens."""
+        if row.revoked_at:
+            return "revoked"
+        return "expired" if row.expires_at and row.expires_at <= timezone.now() else "live"
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        """Make a key, or write what was changed."""
+        if change:
+            obj.save(update_fields=["name", "scopes", "expires_at"])
+            return
+        issued = issue(
+            obj.name, tenant=obj.tenant, scopes=obj.scopes.split(), expires_at=obj.expires_at
+        )
+        obj.pk, obj.prefix = issued.row.pk, issued.row.prefix
+        request.issued = [issued]  # type: ignore[attr-defined]
+
+    def response_add(
+        self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the key in this very answer: a message for the next page would be kept in a cookie."""
+        return self._shown_once(request, request.issued)  # type: ignore[attr-defined]
+
+    @admin.action(description="Rotate selected keys", permissions=["change"])
+    def rotate_selected(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse:
+        """Give them new secrets, and show these."""
+        issued = []
+        for row in queryset:
+            try:
+                issued.append(rotate(row.prefix, OVERLAP))
+            except ValueError:
+                self.message_user(request, f"{row} has ended.", messages.WARNING)
+            else:
+                self.log_change(request, row, "Rotated.")
+        return self._shown_once(request, issued)
+
+    @admin.action(description="Revoke selected keys", permissions=["change"])
+    def revoke_selected(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+        """End them for good."""
+        ended = [row for row in queryset if revoke(row.prefix)]
+        for row in ended:
+            self.log_change(request, row, "Revoked.")
+        self.message_user(request, f"Revoked: {len(ended)}.", messages.SUCCESS)
+
+    def _shown_once(self, request: HttpRequest, issued: Iterable[Issued]) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "API keys, shown once",
+            "opts": self.opts,
+            "issued": issued,
+        }
+        response = TemplateResponse(request, "admin/a2a_tasks/apikey/issued.html", context)
+        add_never_cache_headers(response)
+        return response

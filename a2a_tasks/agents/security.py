@@ -1,0 +1,153 @@
+"""Who may use an agent, and how callers show who they are.
+
+One place says it: `access` enforces what is accepted here, and cards declare it, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 - Django's own name
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from a2a_tasks.agents.agent import Agent
+from a2a_tasks.conf import conf
+
+__all__ = [
+    "API_KEY",
+    "BASIC",
+    "BEARER",
+    "DISCOVERY",
+    "MUTUAL_TLS",
+    "SCHEMES",
+    "accepted",
+    "anonymous_allowed",
+    "check",
+    "is_scope",
+    "open_to_anybody",
+    "requirements",
+    "security_of",
+]
+
+BEARER, API_KEY, BASIC, MUTUAL_TLS = "bearer", "apiKey", "basic", "mutualTLS"
+#: All schemes the host knows by the names they have in cards, in the order clients should prefer.
+SCHEMES = (BEARER, API_KEY, BASIC, MUTUAL_TLS)
+#: Where OpenID providers describe themselves, below their issuer (OIDC Discovery §4).
+DISCOVERY = "/.well-known/openid-configuration"
+#: RFC 6749 §3.3.
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,128}")
+
+
+def is_scope(text: str) -> bool:
+    """May a scope be called this?"""
+    return bool(_SCOPE.fullmatch(text))
+
+
+@functools.cache
+def anonymous_allowed() -> bool:
+    """May callers without credentials in? By default only on the embedded host."""
+    if conf.ANONYMOUS == "auto":
+        return bool(settings.EMBEDDED)
+    return bool(conf.ANONYMOUS.strip().lower() in {"1", "true", "yes", "on"})
+
+
+@functools.cache
+def _on() -> tuple[str, ...]:
+    switches = {
+        BEARER: conf.JWT_ISSUER,
+        API_KEY: conf.API_KEYS,
+        BASIC: conf.BASIC,
+        MUTUAL_TLS: conf.MTLS_PEERS,
+    }
+    return tuple(name for name in SCHEMES if switches[name])
+
+
+@receiver(setting_changed)
+def _forget(**_: Any) -> None:
+    anonymous_allowed.cache_clear()
+    _on.cache_clear()
+
+
+def accepted(agent: Agent | None) -> tuple[str, ...]:
+    """The names of the schemes an agent accepts (None: the host's own surfaces), the preferred one first."""
+    if agent is None or not agent.schemes:
+        return _on()
+    return tuple(name for name in _on() if name in agent.schemes)
+
+
+def open_to_anybody(agent: Agent | None) -> bool:
+    """May callers without credentials use the agent? Not if it asks for scopes, or for a scheme."""
+    narrowed = agent is None or agent.scopes or agent.schemes
+    return anonymous_allowed() and not narrowed
+
+
+def requirements(agent: Agent, scopes: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The ways to satisfy the agent, one of which will do (A2A 1.0 §4.5): each scheme, with all scopes."""
+    needed = sorted({*agent.scopes, *scopes})
+    return [{"schemes": {name: {"list": needed}}} for name in accepted(agent)]
+
+
+def security_of(agent: Agent) -> dict[str, Any]:
+    """The members of a card about security. None where nothing is asked for: an open agent promises no door."""
+    is_open = open_to_anybody(agent)
+    if is_open and not (agent.has_extended_card or any(skill.scopes for skill in agent.skills)):
+        return {}
+    schemes = {name: _declared(name) for name in accepted(agent)}
+    members: dict[str, Any] = {"securitySchemes": schemes}
+    return members if is_open else {**members, "securityRequirements": requirements(agent)}
+
+
+def _declared(name: str) -> Mapping[str, Any]:
+    """A scheme as A2A 1.0 §4.5 has it."""
+    if name == API_KEY:
+        return {"apiKeySecurityScheme": {"location": "header", "name": str(conf.API_KEY_HEADER)}}
+    if name == BASIC:
+        return {"httpAuthSecurityScheme": {"scheme": "Basic"}}
+    if name == MUTUAL_TLS:
+        return {"mtlsSecurityScheme": {}}
+    if conf.JWT_JWKS_URL:
+        return {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}}
+    url = conf.JWT_ISSUER.rstrip("/") + DISCOVERY
+    return {"openIdConnectSecurityScheme": {"openIdConnectUrl": url}}
+
+
+def check(agent: Agent) -> Iterable[CheckMessage]:
+    """Mistakes in what an agent says of its callers."""
+    where = f"{type(agent).__module__}.{type(agent).__qualname__}"
+    if any(isinstance(said, str) for said in (agent.scopes, agent.schemes)):
+        yield Error(
+            "scopes and schemes are lists",
+            hint='scopes = ["invoices"], not "invoices".',
+            obj=where,
+            id="a2a_tasks.E023",
+        )
+        return
+    unknown = [name for name in agent.schemes if name not in SCHEMES]
+    if unknown:
+        yield Error(
+            f"schemes has {unknown[0]!r}",
+            hint=f"Each is one of {', '.join(map(repr, SCHEMES))}.",
+            obj=where,
+            id="a2a_tasks.E021",
+        )
+    named = [*agent.scopes, *(scope for skill in agent.skills for scope in skill.scopes)]
+    for scope in named:
+        if not is_scope(scope):
+            yield Error(
+                f"{scope!r} cannot be a scope",
+                hint="Letters, digits and signs of ASCII, without spaces, quotes and backslashes.",
+                obj=where,
+                id="a2a_tasks.E022",
+            )
+    if not unknown and not accepted(agent) and not open_to_anybody(agent):
+        yield Warning(
+            "nobody can use the agent: the host accepts none of the schemes it does",
+            hint="A2A_API_KEYS=1, A2A_JWT_ISSUER, A2A_BASIC=1 and A2A_MTLS_PEERS switch them on.",
+            obj=where,
+            id="a2a_tasks.W020",
+        )

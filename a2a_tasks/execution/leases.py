@@ -1,0 +1,99 @@
+"""Keeping the leases of the runs in this process's hands, and noticing which are gone.
+
+The heartbeats come from a thread of their own, so that a busy loop does not lose its leases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from a2a_tasks.conf import conf
+from a2a_tasks.execution.carried import Carried
+from a2a_tasks.outages import Outage
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store import runs
+from a2a_tasks.store.hop import hang_up, in_thread
+
+__all__ = ["Leases"]
+
+_silence = Outage(logging.getLogger(__name__), "no heartbeat")
+
+
+class Leases:
+    """Extends the leases of the carried runs (by their numbers), and calls `lost`, in the loop, with those that are gone.
+
+    Make it in the loop of the runs, then `start`. `lost` may be told of one more than once, and too late.
+    """
+
+    def __init__(self, carried: Mapping[int, Carried], lost: Callable[[Carried], None]) -> None:
+        self._carried, self._lost = carried, lost
+        self._loop = asyncio.get_running_loop()
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """Begin to beat and to watch."""
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        self._watch()
+
+    def stop(self) -> None:
+        """Extend none any more."""
+        self._stopped.set()
+
+    def _beat(self) -> None:
+        """The heartbeat thread: extend every lease; tell of those that are gone.
+
+        It also looks between two beats, so that a cancel nobody has hinted at is seen within A2A_POLL_SECONDS. A look
+        that takes long, because the database is far away, does not put off the beat.
+        """
+        try:
+            self._connect()
+            beats_at = time.monotonic() + float(conf.BEAT_SECONDS)
+            while not self._stopped.wait(self._pause(beats_at)):
+                beats = time.monotonic() >= beats_at
+                if beats:
+                    beats_at = time.monotonic() + float(conf.BEAT_SECONDS)
+                self._look(beats=beats)
+        finally:
+            hang_up()
+
+    @staticmethod
+    def _connect() -> None:
+        """Have a connection before there are leases to keep: it may take longer than they last."""
+        with contextlib.suppress(Overloaded):
+            in_thread(lambda: None)
+
+    @staticmethod
+    def _pause(beats_at: float) -> float:
+        return max(0.0, min(beats_at - time.monotonic(), float(conf.POLL_SECONDS)))
+
+    def _look(self, *, beats: bool) -> None:
+        held = {c.assignment.token: c for c in list(self._carried.values())}
+        if not held:
+            return
+        asked = time.monotonic()
+        try:
+            if beats:
+                alive = in_thread(runs.heartbeat, list(held))
+            else:
+                alive = in_thread(runs.holding, [c.assignment.run for c in held.values()])
+        except Exception as fault:  # noqa: BLE001 - the thread must outlive whatever it is
+            _silence.count(fault.__cause__ or fault)
+            return
+        for token in (alive & held.keys()) if beats else ():
+            held[token].extended = asked
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            for token in held.keys() - alive:
+                self._loop.call_soon_threadsafe(self._lost, held[token])
+
+    def _watch(self) -> None:
+        """Tell of those whose leases ended without an answer from the database: others may have their tasks."""
+        for carried in list(self._carried.values()):
+            if not carried.holds():
+                self._lost(carried)
+        if not self._stopped.is_set():
+            self._loop.call_later(float(conf.BEAT_SECONDS) / 2, self._watch)

@@ -1,0 +1,131 @@
+"""`manage.py card_keys`: the keys that sign agent cards; make a file of them, rotate them, revoke one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from a2a_tasks.signatures import key_file, ring
+from a2a_tasks.signatures.keys import ALGORITHMS, CardKey
+
+__all__ = ["Command"]
+
+DAY = 86_400
+#: Days for which a former key goes on.
+OVERLAP_DAYS = 30.0
+AFTERWARDS = "Every process has to be restarted with it: make restart"
+
+
+class Command(BaseCommand):
+    """Keys of cards. No subcommand shows a private half."""
+
+    help = (
+        "The keys that sign agent cards. Without a subcommand: which there are. make, rotate and revoke write a file, "
+        "which A2A_CARD_KEYS names; nothing is kept in the database."
+    )
+    #: It is what mends a host whose checks tell of its keys.
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """One subcommand for each thing that is done to a file."""
+        what = parser.add_subparsers(dest="what", metavar="make|rotate|revoke")
+        make = what.add_parser("make", help="a new file with one key, readable by its owner only")
+        rotate = what.add_parser(
+            "rotate", help="a new key in front; those before it sign on for a while"
+        )
+        revoke = what.add_parser(
+            "revoke", help="take a key away: what it signed is verified no more"
+        )
+        for one in (make, rotate, revoke):
+            one.add_argument("file", type=Path, metavar="FILE")
+        for one in (make, rotate):
+            one.add_argument("--algorithm", choices=sorted(ALGORITHMS.values()), default="ES256")
+        rotate.add_argument(
+            "--days",
+            type=float,
+            default=OVERLAP_DAYS,
+            help="for which former keys sign and are published on (default 30)",
+        )
+        revoke.add_argument("kid", metavar="KID")
+
+    def handle(self, *args: Any, what: str | None = None, **options: Any) -> None:
+        """Do it, and show what is in the file then."""
+        try:
+            if what is None:
+                self._show(ring.ring() or self._none())
+                return
+            keys = self._changed(what, options)
+            _write(options["file"], key_file.written(keys), new=what == "make")
+        except FileExistsError:
+            raise CommandError(f"{options['file']} exists: rotate it instead") from None
+        except OSError as fault:
+            raise CommandError(f"{options['file']}: {fault.strerror}") from None
+        except ValueError as flaw:
+            raise CommandError(str(flaw)) from None
+        self._show(keys)
+        self.stdout.write(AFTERWARDS)
+
+    def _none(self) -> tuple[CardKey, ...]:
+        raise CommandError(
+            "cards are not signed: A2A_PUBLIC_URL is empty, or A2A_SIGN_CARDS is off"
+        )
+
+    @staticmethod
+    def _changed(what: str, options: Mapping[str, Any]) -> tuple[CardKey, ...]:
+        if what == "make":
+            return (CardKey.new(options["algorithm"]),)
+        text = options["file"].read_text(encoding="utf-8")
+        if not text.lstrip().startswith("{"):
+            raise ValueError(
+                "it is not a JWK Set: what is PEM is rotated by naming a new file in front"
+            )
+        if what == "revoke":
+            return key_file.revoked(text, options["kid"])
+        if not 0 <= options["days"] < float("inf"):
+            raise ValueError("days must not be negative, and finite")
+        now, new = time.time(), CardKey.new(options["algorithm"])
+        until = float(int(now + options["days"] * DAY))
+        return key_file.rotated(text, new, until=until, now=now)
+
+    def _show(self, keys: Iterable[CardKey]) -> None:
+        now = time.time()
+        for key in keys:
+            self.stdout.write(f"{key.kid} {key.algorithm} {_state(key, now)}")
+
+
+def _state(key: CardKey, now: float) -> str:
+    if not key.current(now):
+        return "has expired"
+    until = f", until {_date(key.times['exp'])}" if "exp" in key.times else ""
+    if key.signs(now):
+        return f"signs{until}"
+    waits = key.jwk.is_private
+    return f"will sign from {_date(key.times['nbf'])}{until}" if waits else f"verifies only{until}"
+
+
+def _date(seconds: float) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _write(path: Path, text: str, *, new: bool) -> None:
+    """Put it there whole or not at all, for its owner alone. Raises FileExistsError if it is to be new."""
+    if new and path.exists():
+        raise FileExistsError
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,74 @@
+"""From names to addresses: what the machine's own resolver says, in time or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from a2a_tasks.outbound.faults import NameNotResolved
+
+__all__ = ["Resolve", "SystemResolver"]
+
+#: From a name to its addresses, best first. Raises NameNotResolved.
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+
+
+class SystemResolver:
+    """getaddrinfo(3), so that /etc/hosts and the like count, on threads of its own. Thread-safe, for any loop.
+
+    It cannot be interrupted: one that hangs keeps its thread until the C library gives up. So a name is asked for once
+    at a time, however many want it, and nobody waits longer than `seconds`.
+    """
+
+    def __init__(self, *, seconds: float = 5.0, threads: int = 16) -> None:
+        self._seconds = seconds
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._asked: dict[str, Future[list[str]]] = {}
+
+    async def __call__(self, name: str) -> Sequence[str]:
+        """The addresses of a name. Raises NameNotResolved."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await asyncio.wrap_future(self._shared(name))
+        except TimeoutError:
+            raise NameNotResolved(f"{name}: not resolved within {self._seconds:g} s") from None
+        except (OSError, UnicodeError) as fault:
+            raise NameNotResolved(f"{name}: {fault}") from None
+
+    def _shared(self, name: str) -> Future[list[str]]:
+        """A future of one's own, which may be cancelled, for an answer that others wait for too."""
+        mine: Future[list[str]] = Future()
+        with self._lock:
+            job = self._asked.get(name)
+            if job is None:
+                job = self._asked[name] = self._executor().submit(self._look_up, name)
+        job.add_done_callback(lambda done: _pass_on(done, mine))
+        return mine
+
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="resolver")
+        return self._pool
+
+    def _look_up(self, name: str) -> list[str]:
+        try:
+            found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        finally:
+            with self._lock:
+                self._asked.pop(name, None)
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _pass_on(done: Future[list[str]], mine: Future[list[str]]) -> None:
+    if not mine.set_running_or_notify_cancel():
+        return
+    fault = done.exception()
+    if fault is not None:
+        mine.set_exception(fault)
+    else:
+        mine.set_result(done.result())

@@ -1,0 +1,64 @@
+"""Leases are extended in time, however long the database takes to answer."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, cast
+
+import pytest
+
+from a2a_tasks.execution import leases
+from a2a_tasks.execution.carried import Carried
+from a2a_tasks.execution.leases import Leases
+from a2a_tasks.store import runs
+from a2a_tasks.store.records import Assignment
+from tests.execution.waiting import until
+
+
+class _Held:
+    """A run in hand, as far as its lease goes."""
+
+    def __init__(self) -> None:
+        self.assignment = cast("Assignment", self)
+        self.token, self.run, self.extended = "token", 1, 0.0
+
+    def holds(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the heartbeat thread asks of the store, whose first answer takes longer than a beat."""
+    found: list[str] = []
+    never = threading.Event()
+
+    def holding(_: Any) -> set[str]:
+        found.append("look")
+        never.wait(0.4)
+        return {"token"}
+
+    def heartbeat(_: Any) -> set[str]:
+        found.append("beat")
+        return {"token"}
+
+    monkeypatch.setattr(runs, "holding", holding)
+    monkeypatch.setattr(runs, "heartbeat", heartbeat)
+    monkeypatch.setattr(leases, "in_thread", lambda work, *args: work(*args))
+    return found
+
+
+async def _enough(asked: list[str]) -> bool:
+    return len(asked) > 1
+
+
+async def test_a_look_that_takes_long_does_not_put_off_the_beat(
+    settings: Any, asked: list[str]
+) -> None:
+    settings.A2A_BEAT_SECONDS, settings.A2A_POLL_SECONDS = 0.3, 0.02
+    kept = Leases({1: cast("Carried", _Held())}, lambda _: None)
+    kept.start()
+    try:
+        await until(lambda: _enough(asked))
+    finally:
+        kept.stop()
+    assert asked[:2] == ["look", "beat"]

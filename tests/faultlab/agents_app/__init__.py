@@ -1,0 +1,1 @@
+"""Agents of the fault lab, as a Django app."""

@@ -1,0 +1,779 @@
+"""Webhooks that arrive: from the log to real receivers, whatever these answer, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import functools
+from collections.abc import AsyncIterator
+
+import pytest
+from django.db.models.functions import Now
+from django.utils import timezone
+from pytest_django import Settings
+
+from a2a_project import asgi
+from a2a_push import delivery, jobs
+from a2a_push.delivery import Deliverer
+from a2a_push.models import Delivery, PushConfig
+from a2a_push.store import configs, replays, switches, taking
+from a2a_tasks import wakeups
+from a2a_tasks.models import Event, Task
+from a2a_tasks.protocol.lifecycle import EventKind
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import tasks
+from a2a_tasks.store.hop import hop
+from tests.execution.waiting import until
+from tests.push.configs import config as whole
+from tests.push.inbox import OK, Inbox, delivering, inbox, pen, register, row, settled, told
+from tests.push.receivers import Seen, answer
+from tests.store.world import ALICE, Pen
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WORKING, COMPLETED = TaskState.WORKING, TaskState.COMPLETED
+INPUT_REQUIRED = TaskState.INPUT_REQUIRED
+
+
+@pytest.fixture(autouse=True)
+def quick(settings: Settings) -> None:
+    """Receivers are on this machine, and a second is a millisecond."""
+    settings.A2A_WEBHOOK_ALLOW_HTTP = True
+    settings.A2A_WEBHOOK_ALLOW_PRIVATE = True
+    settings.A2A_WEBHOOK_TIME_SCALE = 0.001
+    settings.A2A_POLL_SECONDS = 0.05
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Inbox]:
+    """Somebody who is told."""
+    async with inbox() as made:
+        yield made
+
+
+async def story(writer: Pen) -> None:
+    """A task from its beginning to its end."""
+    await hop(writer.state, WORKING)
+    await hop(writer.begin, "a", "one ")
+    await hop(writer.close, "a", "two")
+    await hop(writer.end)
+
+
+class TestATask:
+    """What is told of one task."""
+
+    async def test_is_told_from_its_beginning_to_its_end(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            await settled(3)
+        assert receiver.said == ["working", "one two", "completed"]
+
+    async def test_is_told_with_the_credentials_of_the_webhook(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url(), schemes=("Basic",), credentials="abc", token="mine")
+        async with delivering():
+            await hop(writer.end)
+            await receiver.has(1)
+        (seen,) = receiver.seen
+        assert seen.header("authorization") == ["Basic abc"]
+        assert seen.header("x-a2a-notification-token") == ["mine"]
+        assert seen.header("content-type") == ["application/a2a+json"]
+
+    async def test_that_was_written_while_nobody_sent_is_told_later(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        await story(writer)
+        async with delivering():
+            await settled(3)
+        assert receiver.said == ["working", "one two", "completed"]
+
+    async def test_ends_with_a_webhook_nobody_looks_at(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            await until(lambda: idle())
+        config = await row()
+        assert (config.cursor, config.token, config.due_at) == (config.task.last_event, "", None)
+        assert config.receiver.delivered == 3
+
+
+async def swept(deliverer: Deliverer) -> None:
+    """Wait until it has looked at everything once more."""
+    for _ in range(2):
+        deliverer.looked.clear()
+        deliverer.wake()
+        await deliverer.looked.wait()
+
+
+async def paused() -> bool:
+    return (await row()).receiver.paused_until is not None
+
+
+async def waiting() -> list[Delivery]:
+    """Deliveries that were refused and wait for their time."""
+    return await told(next_at__isnull=False)
+
+
+async def idle(id_: str = "c-1") -> bool:
+    return not (await row(id_)).active
+
+
+class TestOrder:
+    """One after the other, whatever becomes of each."""
+
+    async def test_a_refused_one_holds_up_those_after_it(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("500 X")] * 3
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+        assert receiver.said == ["working"] * 4 + ["one two", "completed"]
+        assert [row.attempts for row in rows] == [4, 1, 1]
+        assert len({*receiver.ids}) == 3
+
+    async def test_many_deliverers_share_the_work_and_keep_it(self, receiver: Inbox) -> None:
+        writers = [await pen(f"task-{n}") for n in range(20)]
+        for n in range(20):
+            await register(receiver.url(f"/{n}"), f"task-{n}", f"c-{n}")
+        async with delivering(), delivering(), delivering():
+            for writer in writers:
+                await story(writer)
+            await settled(60)
+        assert len(receiver.seen) == len({*receiver.ids}) == 60
+        for n in range(20):
+            mine = [seen for seen in receiver.seen if seen.path == f"/{n}"]
+            assert Inbox.words(mine) == ["working", "one two", "completed"]
+
+    async def test_each_attempt_of_one_has_the_same_body(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("503 X"), b""]
+        writer = await pen()
+        await register(receiver.url(), dialect="v03")
+        await hop(writer.end)
+        async with delivering():
+            await settled(1)
+        assert len({seen.body for seen in receiver.seen}) == 1
+        assert len(receiver.seen) == 3
+
+
+class TestARefusal:
+    """What follows from what a receiver says."""
+
+    async def test_is_kept_with_what_was_said(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("500 X", "Connection: close", body=b"broken"), b""]
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering():
+            (row,) = await settled(1)
+        tries = await hop(lambda: list(row.tries.all()))
+        assert [(each.number, each.status, each.fault) for each in tries] == [
+            (1, 500, "status"),
+            (2, None, "closed"),
+            (3, 200, ""),
+        ]
+        assert tries[0].excerpt == "broken"
+
+    async def test_is_final_after_the_last_attempt_and_the_next_goes_on(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.00001
+        receiver.answers = [answer("404 X")] * 10
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+        assert [row.status for row in rows] == ["dead", "delivered", "delivered"]
+        assert rows[0].attempts == 10
+        assert rows[0].reason == "10 attempts; last: answered 404"
+
+    async def test_with_a_time_is_not_tried_before(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 1.0
+        receiver.answers = [answer("503 X", "Retry-After: 3600")]
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await hop(writer.state, WORKING)
+            await until(lambda: paused())
+        (waits,) = await told()
+        assert waits.next_at is not None
+        assert 3500 < (waits.next_at - timezone.now()).total_seconds() <= 3600
+
+    async def test_that_it_has_too_much_to_do_spares_the_whole_receiver(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 1.0
+        receiver.answers = [answer("429 X", "Retry-After: 3600")]
+        writer, other = await pen(), await pen("task-2")
+        await register(receiver.url("/hook?for=1"))
+        await register(receiver.url("/hook?for=2"), "task-2", "c-2")
+        async with delivering() as deliverer:
+            await hop(writer.state, WORKING)
+            await until(lambda: paused())
+            await hop(other.state, WORKING)
+            await swept(deliverer)
+        assert len(receiver.seen) == 1
+
+    async def test_of_410_ends_the_webhook_and_buries_the_rest(self, receiver: Inbox) -> None:
+        receiver.answers = [OK, answer("410 Gone")]
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+        assert [row.status for row in rows] == ["delivered", "dead", "dead"]
+        assert [row.attempts for row in rows] == [1, 1, 0]
+        assert rows[2].reason == "the receiver is gone (410)"
+        assert receiver.said == ["working", "one two"]
+        assert (await row()).disabled_reason == "the receiver is gone (410)"
+
+    async def test_of_410_ends_no_other_webhook_there(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("410 Gone")]
+        writer, other = await pen(), await pen("task-2")
+        await register(receiver.url("/hook?for=1"))
+        await register(receiver.url("/hook?for=2"), "task-2", "c-2")
+        async with delivering():
+            await hop(writer.state, WORKING)
+            await settled(1)
+            await hop(other.state, WORKING)
+            rows = await settled(2)
+        assert [row.status for row in rows] == ["dead", "delivered"]
+
+
+class TestReplays:
+    """What an operator has sent again."""
+
+    async def test_send_the_same_again_under_the_same_id(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+            await until(lambda: idle())
+            assert await hop(replays.replay, [rows[1].pk]) == 1
+            await receiver.has(4)
+            again = await settled(3)
+        assert receiver.said[3] == "one two"
+        assert receiver.ids[3] == receiver.ids[1]
+        assert receiver.seen[3].body == receiver.seen[1].body
+        assert [row.replays for row in again] == [0, 1, 0]
+        tries = await hop(lambda: list(again[1].tries.values_list("number", "trigger")))
+        assert tries == [(1, "schedule"), (1, "operator")]
+        config = await row()
+        assert config.cursor == config.task.last_event
+
+    async def test_begin_with_the_oldest(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+            assert await hop(replays.replay, [row.pk for row in reversed(rows)]) == 3
+            await receiver.has(6)
+            await settled(3)
+        assert receiver.ids[3:] == receiver.ids[:3]
+
+    async def test_of_a_time_are_of_the_dead_only(self, receiver: Inbox) -> None:
+        receiver.answers = [OK, answer("410 Gone")]
+        begun = timezone.now()
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            await settled(3)
+            key = (await row()).pk
+            between = functools.partial(replays.replay_between, begun, timezone.now())
+            assert await hop(between, agent="other") == 0
+            assert await hop(switches.enable_config, key)
+            assert await hop(between, config=key) == 2
+            await receiver.has(4)
+            rows = await settled(3)
+        assert [row.status for row in rows] == ["delivered"] * 3
+        assert receiver.said == ["working", "one two", "one two", "completed"]
+        assert await hop(between, config=key) == 0
+        assert await hop(replays.replay_between, begun, begun, only_dead=False) == 0
+
+    async def test_that_cannot_wait_are_tried_at_once(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 1.0
+        receiver.answers = [answer("500 X")]
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await hop(writer.state, WORKING)
+            (waits,) = await until(lambda: waiting())
+            assert await hop(replays.retry_now, waits.pk)
+            (done,) = await settled(1)
+        assert (done.status, done.attempts) == ("delivered", 2)
+        assert not await hop(replays.retry_now, done.pk)
+
+    async def test_of_a_webhook_that_was_taken_away_are_none(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering():
+            (done,) = await settled(1)
+        await hop(configs.delete, ALICE, "task-1", "c-1")
+        assert await hop(replays.replay, [done.pk]) == 0
+
+
+class TestASwitchedOffReceiver:
+    """Nothing is sent there; all of it is accounted for."""
+
+    async def test_gets_nothing_and_what_comes_up_is_dead(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        key = (await row()).receiver_id
+        assert await hop(switches.disable, key, "they asked for it")
+        assert not await hop(switches.disable, key, "again")
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+            assert [(row.status, row.reason, row.attempts) for row in rows] == [
+                ("dead", "they asked for it", 0)
+            ] * 3
+            assert receiver.seen == []
+            assert await hop(switches.enable, key)
+            assert await hop(replays.replay, [row.pk for row in rows]) == 3
+            await settled(3, status="delivered")
+        assert receiver.said == ["working", "one two", "completed"]
+        assert not await hop(switches.enable, key)
+
+    async def test_is_one_that_failed_for_days(self, receiver: Inbox, settings: Settings) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.000001  # five days are half a second
+
+        async def late(seen: Seen) -> bytes:
+            if len(receiver.seen) > 12:
+                await asyncio.sleep(0.5)
+            return answer("500 X")
+
+        receiver.answers = [late] * 1000
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            for n in range(10):
+                await hop(writer.state, WORKING, str(n))
+            await hop(writer.end)
+            await settled(11)
+        found = (await row()).receiver
+        assert found.disabled_at is not None
+        assert "no success for" in found.disabled_reason
+        rows = await told()
+        assert [row.reason for row in rows if row.attempts == 0] != []
+
+
+class TestABreaker:
+    """A receiver that is down is asked now and then by one attempt, and then has all its due."""
+
+    async def test_opens_probes_and_closes(self, receiver: Inbox, settings: Settings) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.002
+        receiver.answers = [answer("500 X")] * 14
+        for n in range(30):
+            await register_new(receiver, n)
+        async with delivering():
+            rows = await settled(30)
+        assert {row.status for row in rows} == {"delivered"}
+        assert receiver.most <= 16
+
+
+async def register_new(receiver: Inbox, n: int, path: str = "/hook") -> None:
+    """A task that has ended, of which a receiver has not been told."""
+    writer = await pen(f"task-{n}")
+    await register(receiver.url(path), f"task-{n}", f"c-{n}")
+    await hop(writer.end)
+
+
+class TestALease:
+    """Whoever lost it writes nothing."""
+
+    async def test_that_was_lost_is_fenced(self, receiver: Inbox) -> None:
+        answering = asyncio.Event()
+
+        async def late(seen: Seen) -> bytes:
+            await answering.wait()
+            return answer("500 X")
+
+        receiver.answers = [late]
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering():
+            await receiver.has(1)
+            await hop(expire)
+            async with delivering():
+                (done,) = await settled(1)
+                answering.set()
+                await until(lambda: receiver.open == 0)
+            assert (done.status, done.attempts) == ("delivered", 1)
+        (row,) = await told()
+        assert (row.status, row.attempts) == ("delivered", 1)
+        assert len({*receiver.ids}) == 1
+        assert await hop(row.tries.count) == 1
+
+    async def test_that_ended_while_the_process_was_frozen_is_not_used(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(delivery, "LEASE_MARGIN", -100.0)
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering() as deliverer:
+            await swept(deliverer)
+            await until(lambda: deliverer.sending == 0)
+        assert receiver.seen == []
+        assert [row.attempts for row in await told()] == [0]
+
+
+def expire() -> None:
+    """Let all leases end."""
+    PushConfig.objects.exclude(token="").update(lease_until=Now() - datetime.timedelta(seconds=1))
+
+
+class TestWithoutHints:
+    """Law 1: only slower."""
+
+    async def test_all_arrives(self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            await settled(3)
+        assert receiver.said == ["working", "one two", "completed"]
+
+    async def test_more_webhooks_than_one_look_reads(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
+        monkeypatch.setattr(taking, "SLICE", 3)
+        for n in range(10):
+            await register_new(receiver, n)
+        async with delivering():
+            await settled(10)
+        assert len(receiver.seen) == 10
+
+
+class TestAChangedWebhook:
+    """What becomes of what is pending."""
+
+    async def test_that_is_taken_away_while_it_is_told_ends_quietly(self, receiver: Inbox) -> None:
+        answering = asyncio.Event()
+
+        async def late(seen: Seen) -> bytes:
+            await answering.wait()
+            return OK
+
+        receiver.answers = [late]
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering() as deliverer:
+            await receiver.has(1)
+            await hop(configs.delete, ALICE, "task-1", "c-1")
+            answering.set()
+            await until(lambda: deliverer.sending == 0)
+        (row,) = await told()
+        assert (row.status, row.config_id, row.reason) == (
+            "cancelled",
+            None,
+            "the webhook was taken away",
+        )
+
+    async def test_that_is_replaced_has_what_is_pending_sent_there(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("500 X")] * 1000
+        writer = await pen()
+        await register(receiver.url("/old"), token="old")
+        async with inbox() as other, delivering():
+            await hop(writer.state, WORKING)
+            await receiver.has(1)
+            await register(other.url("/new"), token="new")
+            (done,) = await settled(1)
+            assert done.status == "delivered"
+            assert other.ids[-1] == receiver.ids[0]
+            assert other.seen[-1].header("x-a2a-notification-token") == ["new"]
+            assert done.receiver_id == (await row()).receiver_id
+
+    async def test_that_is_registered_again_is_no_longer_disabled(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("410 Gone")]
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await hop(writer.state, WORKING)
+            await settled(1)
+            await register(receiver.url())
+            await hop(writer.end)
+            rows = await settled(2)
+        assert [row.status for row in rows] == ["dead", "delivered"]
+
+    async def test_whose_secrets_nobody_can_open_waits(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 1.0
+        writer = await pen()
+        await register(receiver.url(), token="t")
+        await hop(writer.state, WORKING)
+        key, settings.SECRET_KEY = settings.SECRET_KEY, "another" * 10
+        async with delivering():
+            (waits,) = await until(lambda: waiting())
+            assert waits.reason == "no key of this host opens the webhook's secrets"
+            settings.SECRET_KEY = key
+            await hop(replays.retry_now, waits.pk)
+            await settled(1, status="delivered")
+
+
+class TestTheBeginning:
+    """From where a webhook is told."""
+
+    async def test_is_when_it_was_registered(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await hop(writer.state, WORKING)
+        await register(receiver.url())
+        async with delivering():
+            await hop(writer.end)
+            await settled(1)
+        assert receiver.said == ["completed"]
+
+    async def test_at_an_ended_task_is_never(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await hop(writer.end)
+        await register(receiver.url())
+        assert await idle()
+        async with delivering() as deliverer:
+            await swept(deliverer)
+        assert await told() == []
+
+    async def test_of_a_direct_message_is_never(self, receiver: Inbox) -> None:
+        writer = await pen(is_task=False)
+        inline = functools.partial(configs.put, config=whole(url=receiver.url()))
+        await hop(inline, writer.run.task)
+        await hop(writer.end)
+        await hop(lambda: Task.objects.update(is_task=False))
+        async with delivering():
+            await until(lambda: idle())
+        assert await told() == []
+
+    async def test_waits_until_it_is_known_to_be_a_task(self, receiver: Inbox) -> None:
+        writer = await pen(is_task=False)
+        inline = functools.partial(configs.put, config=whole(url=receiver.url()))
+        await hop(inline, writer.run.task)
+        async with delivering() as deliverer:
+            await hop(writer.state, WORKING)
+            await swept(deliverer)
+            assert await told() == []
+            await hop(tasks.reveal, writer.run.task)
+            await settled(1)
+        assert receiver.said == ["working"]
+
+
+class TestSuccession:
+    """A task that begins anew under the id of an ended one."""
+
+    async def test_what_was_not_told_of_the_old_one_comes_first(self, receiver: Inbox) -> None:
+        old = await pen()
+        await register(receiver.url())
+        await story(old)
+        new = await pen("task-2")
+        await hop(configs.move, old.run.task, new.run.task)
+        await hop(new.state, WORKING)
+        async with delivering():
+            await settled(4)
+        assert receiver.said == ["working", "one two", "completed", "working"]
+
+    async def test_what_is_being_sent_is_not_sent_again(self, receiver: Inbox) -> None:
+        going = asyncio.Event()
+
+        async def late(seen: Seen) -> bytes:
+            await going.wait()
+            return OK
+
+        receiver.answers = [late]
+        old = await pen()
+        await register(receiver.url())
+        await story(old)
+        async with delivering():
+            await receiver.has(1)
+            new = await pen("task-2")
+            await hop(configs.move, old.run.task, new.run.task)
+            going.set()
+            await hop(new.state, WORKING)
+            await settled(4)
+        assert receiver.said == ["working", "one two", "completed", "working"]
+
+    async def test_its_own_webhook_takes_over_what_is_pending(self, receiver: Inbox) -> None:
+        old = await pen()
+        await register(receiver.url("/old"))
+        await hop(old.end)
+        new = await pen("task-2")
+        await register(receiver.url("/new"), "task-2")
+        await hop(configs.move, old.run.task, new.run.task)
+        async with delivering():
+            await settled(1)
+        assert [seen.path for seen in receiver.seen] == ["/new"]
+
+
+class TestWhatCannotBeTold:
+    """An event of which nothing can be made, by a mistake of ours or in the database."""
+
+    async def test_hinders_no_other_and_what_came_before_is_recorded(self, receiver: Inbox) -> None:
+        bad, good = await pen(), await pen("task-2")
+        await register(receiver.url("/bad"))
+        await register(receiver.url("/good"), "task-2", "c-2")
+        for writer in (bad, good):
+            await story(writer)
+        spoilt = Event.objects.filter(task=bad.run.task, kind=EventKind.ARTIFACT)
+        await hop(spoilt.update, body="{no JSON")
+        async with delivering():
+            rows = await settled(4)
+        assert [seen.path for seen in receiver.seen].count("/bad") == 1
+        assert [row.status for row in rows] == ["delivered"] * 4
+        assert not await hop(held_ones)
+
+
+class TestADrain:
+    """A process that ends."""
+
+    async def test_lets_a_request_on_its_way_end_and_takes_no_more(self, receiver: Inbox) -> None:
+        going = asyncio.Event()
+
+        async def late(seen: Seen) -> bytes:
+            await going.wait()
+            return OK
+
+        receiver.answers = [late]
+        writer = await pen()
+        await register(receiver.url())
+        await story(writer)
+        async with delivering() as deliverer:
+            await receiver.has(1)
+            draining = asyncio.create_task(deliverer.drain(20))
+            await asyncio.sleep(0)
+            going.set()
+            await draining
+        assert receiver.said == ["working"]
+        (row,) = await told()
+        assert row.status == "delivered"
+        assert not await hop(held_ones)
+
+    async def test_gives_back_what_does_not_end_for_others_to_send(self, receiver: Inbox) -> None:
+        receiver.answers = [receiver.never]
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering():
+            await receiver.has(1)
+        assert not await hop(held_ones)
+        async with delivering():
+            await settled(1)
+        assert receiver.ids[0] == receiver.ids[1]
+
+
+def held_ones() -> list[PushConfig]:
+    return list(PushConfig.objects.exclude(token=""))
+
+
+class TestSlots:
+    """Nobody takes what belongs to others."""
+
+    async def test_a_receiver_that_hangs_has_one_and_others_go_on(self, receiver: Inbox) -> None:
+        receiver.answers = [receiver.never] * 100
+        for n in range(10):
+            await register_new(receiver, n)
+        async with inbox() as other, delivering(slots=4):
+            await receiver.has(1)
+            for n in range(10, 30):
+                await register_new(other, n)
+            await other.has(20)
+            assert len(receiver.seen) == 1
+
+    async def test_a_receiver_with_more_that_is_due_than_is_remembered_gets_all_of_it(
+        self, receiver: Inbox, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(delivery, "MOST_WELL", 3)
+        monkeypatch.setattr(delivery, "MOST_DOUBTFUL", 1)
+        settings.A2A_POLL_SECONDS = 1000
+        for n in range(12):
+            await register_new(receiver, n)
+        async with delivering():
+            await settled(12)
+        assert len(receiver.seen) == 12
+
+    async def test_doubtful_receivers_leave_room_for_the_others(self, receiver: Inbox) -> None:
+        async with inbox() as other:
+            receiver.answers = [receiver.never] * 100
+            async with delivering(slots=4):
+                await register_new(other, 100)
+                await settled(1)
+                for n in range(10):
+                    await register_new(receiver, n, f"/{n}")
+                await receiver.has(2)
+                for n in range(200, 210):
+                    await register_new(other, n)
+                await other.has(11)
+                assert receiver.open == 2
+
+
+class TestTheEmbeddedHost:
+    """The web process sends, if it runs the agents."""
+
+    async def test_sends_by_itself(self, receiver: Inbox, settings: Settings) -> None:
+        settings.A2A_RUNS = "local"
+        writer = await pen()
+        await register(receiver.url())
+        await asgi.deliver()
+        try:
+            await story(writer)
+            await settled(3)
+        finally:
+            await delivery._deliverers.pop(asyncio.get_running_loop()).drain(0)
+
+    async def test_leaves_it_to_workers_where_there_are_any(self, settings: Settings) -> None:
+        settings.A2A_RUNS = "celery"
+        await asgi.deliver()
+        assert asyncio.get_running_loop() not in delivery._deliverers
+
+
+class TestTheJob:
+    """Beat has what hints missed looked for."""
+
+    async def test_makes_the_deliverer_look(
+        self, receiver: Inbox, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
+        settings.A2A_POLL_SECONDS = 1000
+        writer = await pen()
+        await register(receiver.url())
+        looked = await delivery.begin()
+        try:
+            await looked.wait()
+            await hop(writer.end)
+            jobs.sweep_webhooks()
+            await settled(1)
+        finally:
+            await delivery._deliverers.pop(asyncio.get_running_loop()).drain(0)
+
+
+class TestASlot:
+    """What is scarce goes round."""
+
+    async def test_is_given_up_to_others_by_who_has_much_to_say(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A thousand notifications for one receiver are not before the first for another."""
+        monkeypatch.setattr(delivery, "TURN_SECONDS", 0.0)
+        for name in ("much", "little"):
+            writer = await pen(name)
+            await register(receiver.url(f"/{name}"), name, name)
+            await story(writer)
+        async with delivering(slots=1):
+            await settled(6)
+        paths = [seen.path for seen in receiver.seen]
+        assert set(paths[:2]) == {"/much", "/little"}
+        for name in ("/much", "/little"):
+            mine = [seen for seen in receiver.seen if seen.path == name]
+            assert Inbox.words(mine) == ["working", "one two", "completed"]
