@@ -53,7 +53,7 @@ def test_the_stack_answers_replaces_a_killed_worker_and_ends_together() -> None:
         stack.signal(signal.SIGINT)
         assert stack.exit_code(LONG) == 0, stack.transcript()
         ended = {line.split()[0] for line in stack.said if line.endswith("ended with code 0")}
-        assert ended == {"web.1", "worker.1", "beat"}
+        assert ended == {"web.1", "worker.1", "pusher.1", "beat"}
 
 
 def line_with(stack: Process, name: str, text: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,10 +48,17 @@ class TestTheEnvironment:
 
 class TestThePrograms:
     def test_several_webs_serve_on_consecutive_ports(self) -> None:
-        with closing_all(stack.listening(Address("127.0.0.1", 0), 1, one_port=True)) as (first,):
-            port = address_of(first)[1]
-        with closing_all(stack.listening(Address("127.0.0.1", port), 2, one_port=False)) as sockets:
-            assert [address_of(sock)[1] for sock in sockets] == [port, port + 1]
+        address = Address("127.0.0.1", two_free_ports())
+        with closing_all(stack.listening(address, 2, one_port=False)) as sockets:
+            assert [address_of(sock)[1] for sock in sockets] == [address.port, address.port + 1]
+
+    @pytest.mark.filterwarnings("error::ResourceWarning")
+    def test_none_is_left_open_when_one_of_them_is_taken(self) -> None:
+        port = two_free_ports()
+        with listen("127.0.0.1", port + 1):
+            with pytest.raises(CommandError, match=f"Port {port + 1} .* is taken"):
+                stack.listening(Address("127.0.0.1", port), 2, one_port=False)
+            listen("127.0.0.1", port).close()
 
     def test_several_webs_share_one_port_if_asked(self) -> None:
         with closing_all(stack.listening(Address("127.0.0.1", 0), 3, one_port=True)) as sockets:
@@ -123,6 +131,14 @@ class TestTheSupervisor:
         )
         said = supervised({"web": code}, until=lambda said: "web:up" in said)
         assert sum(line.count("x") for line in said) == 3_000_000
+
+
+def two_free_ports() -> int:
+    """The lower of two neighbouring ports nobody listens on, below those the kernel hands to anybody who asks."""
+    for port in random.sample(range(10_000, 30_000, 2), 100):
+        with suppress(OSError), listen("127.0.0.1", port), listen("127.0.0.1", port + 1):
+            return port
+    raise AssertionError("no two neighbouring ports are free")
 
 
 @contextmanager

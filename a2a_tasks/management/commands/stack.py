@@ -159,7 +159,10 @@ def listening(address: Address, count: int, *, one_port: bool) -> list[socket.so
     """
     number = 1 if one_port else count
     ports = range(address.port, address.port + number) if address.port else [0] * number
-    return [_listen(Address(address.host, port)) for port in ports]
+    with contextlib.ExitStack() as unless_all:
+        sockets = [unless_all.enter_context(_listen(Address(address.host, port))) for port in ports]
+        unless_all.pop_all()
+    return sockets
 
 
 def _listen(address: Address) -> socket.socket:
