@@ -29,7 +29,7 @@ LAST_KEY = 2**63 - 1
 STATES = ["active", "settled", "disabled"]
 
 
-class ConfigRow(serializers.ModelSerializer[PushConfig]):
+class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
     """A webhook of a task."""
 
     key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
@@ -94,28 +94,28 @@ COLUMNS = {"task_key": "task", "receiver_key": "receiver", "agent": "task__agent
 class ConfigList(View):
     """Webhooks."""
 
-    @action("list_webhook_configs", TO_VIEW, page_of(ConfigRow), query=ConfigQuery)
+    @action("list_webhook_configs", TO_VIEW, page_of(ConfigLineSerializer), query=ConfigQuery)
     def get(self, request: Request, asked: Asked) -> Response:
         """List webhooks, newest first."""
         wanted = {column: asked[name] for name, column in COLUMNS.items() if name in asked}
         rows = _in_state(_rows(request).filter(**wanted), asked.get("state"))
         indexed = bool({"task_key", "receiver_key"} & asked.keys())
-        return Response(page_of(ConfigRow)(page(rows, asked, indexed=indexed)).data)
+        return Response(page_of(ConfigLineSerializer)(page(rows, asked, indexed=indexed)).data)
 
 
 class ConfigOne(View):
     """One webhook."""
 
-    @action("get_webhook_config", TO_VIEW, ConfigRow, problems=(404,))
+    @action("get_webhook_config", TO_VIEW, ConfigLineSerializer, problems=(404,))
     def get(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Show a webhook; its secrets never."""
-        return Response(ConfigRow(_find(request, key)).data)
+        return Response(ConfigLineSerializer(_find(request, key)).data)
 
 
 class ConfigEnable(View):
     """Enabling one."""
 
-    @action("enable_webhook_config", TO_SWITCH, ConfigRow, problems=(404, 409))
+    @action("enable_webhook_config", TO_SWITCH, ConfigLineSerializer, problems=(404, 409))
     def post(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Tell a webhook that was disabled of what comes from now on; what is dead stays so until it is replayed.
 
@@ -123,7 +123,7 @@ class ConfigEnable(View):
         """
         if not enable_config(_find(request, key).pk):
             raise Conflict("The webhook was not disabled")
-        return Response(ConfigRow(_find(request, key)).data)
+        return Response(ConfigLineSerializer(_find(request, key)).data)
 
 
 def _rows(request: Request) -> QuerySet[Any]:

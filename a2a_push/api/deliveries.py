@@ -32,7 +32,7 @@ ATTEMPTS = 100
 BATCH = 1_000
 
 
-class AttemptLine(serializers.ModelSerializer[Attempt]):
+class AttemptLineSerializer(serializers.ModelSerializer[Attempt]):
     """An attempt, in a line."""
 
     status = serializers.IntegerField(allow_null=True, help_text="Of the answer; null: none came.")
@@ -43,7 +43,7 @@ class AttemptLine(serializers.ModelSerializer[Attempt]):
         fields: tuple[str, ...] = ("number", "started_at", "seconds", "status", "fault")
 
 
-class AttemptShape(AttemptLine):
+class AttemptSerializer(AttemptLineSerializer):
     """An attempt, and what was answered."""
 
     trigger = serializers.CharField(help_text="`schedule`, or `operator`: somebody wanted it.")
@@ -51,11 +51,11 @@ class AttemptShape(AttemptLine):
     excerpt = serializers.CharField(help_text="The beginning of the answer.")
     worker = serializers.CharField()
 
-    class Meta(AttemptLine.Meta):
-        fields = (*AttemptLine.Meta.fields, "trigger", "detail", "excerpt", "worker")
+    class Meta(AttemptLineSerializer.Meta):
+        fields = (*AttemptLineSerializer.Meta.fields, "trigger", "detail", "excerpt", "worker")
 
 
-class DeliveryRow(serializers.ModelSerializer[Delivery]):
+class DeliveryLineSerializer(serializers.ModelSerializer[Delivery]):
     """A delivery, in a line."""
 
     key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
@@ -93,24 +93,24 @@ class DeliveryRow(serializers.ModelSerializer[Delivery]):
         """Why it waits, or died, in a sentence; empty if it was delivered."""
         return reason_of(row)
 
-    @extend_schema_field(AttemptLine(allow_null=True))
+    @extend_schema_field(AttemptLineSerializer(allow_null=True))
     def get_last_attempt(self, row: Delivery) -> Any:
         """The newest attempt; null before the first."""
         attempt = last_attempt(row)
-        return None if attempt is None else AttemptLine(attempt).data
+        return None if attempt is None else AttemptLineSerializer(attempt).data
 
 
-class DeliveryShape(DeliveryRow):
+class DeliverySerializer(DeliveryLineSerializer):
     """A delivery with what is sent, and every attempt."""
 
     size = serializers.IntegerField(help_text="Of the body, in characters.")
     body = serializers.JSONField(
         allow_null=True, help_text=f"What is sent; null if longer than {LIMIT} characters."
     )
-    tries = AttemptShape(many=True, help_text=f"The newest {ATTEMPTS} attempts, oldest first.")
+    tries = AttemptSerializer(many=True, help_text=f"The newest {ATTEMPTS} attempts, oldest first.")
 
-    class Meta(DeliveryRow.Meta):
-        fields = (*DeliveryRow.Meta.fields, "size", "body", "tries")
+    class Meta(DeliveryLineSerializer.Meta):
+        fields = (*DeliveryLineSerializer.Meta.fields, "size", "body", "tries")
 
 
 class DeliveryQuery(CreatedQuery):
@@ -144,32 +144,32 @@ INDEXED = {"id", "task_key", "config_key", "receiver_key"}
 class DeliveryList(View):
     """Deliveries."""
 
-    @action("list_deliveries", TO_VIEW, page_of(DeliveryRow), query=DeliveryQuery)
+    @action("list_deliveries", TO_VIEW, page_of(DeliveryLineSerializer), query=DeliveryQuery)
     def get(self, request: Request, asked: Asked) -> Response:
         """List deliveries, newest first, with why each waits or died."""
         wanted = {column: asked[name] for name, column in COLUMNS.items() if name in asked}
         found = page(_rows(request).filter(**wanted), asked, indexed=bool(INDEXED & asked.keys()))
-        return Response(page_of(DeliveryRow)(found).data)
+        return Response(page_of(DeliveryLineSerializer)(found).data)
 
 
 class DeliveryOne(View):
     """One delivery."""
 
-    @action("get_delivery", TO_VIEW, DeliveryShape, problems=(404,))
+    @action("get_delivery", TO_VIEW, DeliverySerializer, problems=(404,))
     def get(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Show a delivery with its attempts."""
         row = _find(request, key)
         sized = Delivery.objects.filter(pk=key).annotate(length=size("body"))
         length, text = sized.values_list("length", unless_long("body", "length")).get()
-        tries = AttemptShape(row.tries.order_by("-pk")[:ATTEMPTS], many=True).data
+        tries = AttemptSerializer(row.tries.order_by("-pk")[:ATTEMPTS], many=True).data
         whole = {"size": length, "body": document(text), "tries": tries[::-1]}
-        return Response({**DeliveryRow(row).data, **whole})
+        return Response({**DeliveryLineSerializer(row).data, **whole})
 
 
 class DeliveryTryNow(View):
     """Trying one at once."""
 
-    @action("try_delivery_now", TO_SEND, DeliveryRow, problems=(404, 409))
+    @action("try_delivery_now", TO_SEND, DeliveryLineSerializer, problems=(404, 409))
     def post(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Try a pending delivery at once; it counts as an attempt, and the schedule goes on after it.
 
@@ -177,13 +177,13 @@ class DeliveryTryNow(View):
         """
         if not retry_now(_find(request, key).pk):
             raise Conflict("The delivery is not pending")
-        return Response(DeliveryRow(_find(request, key)).data)
+        return Response(DeliveryLineSerializer(_find(request, key)).data)
 
 
 class DeliveryReplay(View):
     """Sending one again."""
 
-    @action("replay_delivery", TO_SEND, DeliveryRow, problems=(404, 409))
+    @action("replay_delivery", TO_SEND, DeliveryLineSerializer, problems=(404, 409))
     def post(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Send a settled delivery again, under the same `webhook-id`, from the beginning of the schedule.
 
@@ -191,10 +191,10 @@ class DeliveryReplay(View):
         """
         if not replay([_find(request, key).pk]):
             raise Conflict("The delivery is pending, or its webhook was taken away")
-        return Response(DeliveryRow(_find(request, key)).data)
+        return Response(DeliveryLineSerializer(_find(request, key)).data)
 
 
-class Choice(serializers.Serializer[Any]):
+class ReplayChoice(serializers.Serializer[Any]):
     """Which deliveries are sent again; everything said narrows."""
 
     ids = serializers.ListField(
@@ -226,7 +226,7 @@ class Choice(serializers.Serializer[Any]):
 NARROWING = {"ids", "task_key", "agent", "receiver_key", "since", "until"}
 
 
-class ReplayShape(serializers.Serializer[Any]):
+class ReplaySerializer(serializers.Serializer[Any]):
     """What became of them."""
 
     found = serializers.IntegerField(help_text="Deliveries that this request was about.")
@@ -242,7 +242,7 @@ class ReplayShape(serializers.Serializer[Any]):
 class Replay(View):
     """Sending many again."""
 
-    @action("replay_deliveries", TO_SEND, ReplayShape, body=Choice)
+    @action("replay_deliveries", TO_SEND, ReplaySerializer, body=ReplayChoice)
     def post(self, request: Request, asked: Asked) -> Response:
         """Send many deliveries again, oldest first, at most a thousand a request.
 
@@ -256,7 +256,7 @@ class Replay(View):
         named = len(set(asked["ids"])) if "ids" in asked else len(mine)
         more = _signer().sign_object(mine[-1]) if len(keys) > BATCH else None
         told = {"found": len(mine), "replayed": done, "left_alone": named - done, "next": more}
-        return Response(ReplayShape(told).data)
+        return Response(ReplaySerializer(told).data)
 
 
 def _chosen(request: Request, asked: Asked) -> list[int]:

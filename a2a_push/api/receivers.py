@@ -29,7 +29,7 @@ TO_SWITCH = Right.to_change("a2a_push.receiver")
 REASON = 200
 
 
-class ReceiverRow(serializers.ModelSerializer[Receiver]):
+class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
     """A receiver, in a line."""
 
     key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
@@ -74,14 +74,14 @@ class ReceiverRow(serializers.ModelSerializer[Receiver]):
         return read(row).openings
 
 
-class ReceiverShape(ReceiverRow):
+class ReceiverSerializer(ReceiverLineSerializer):
     """A receiver with what there is for it."""
 
     pending = serializers.IntegerField(help_text=f"Deliveries; {COUNTED} stands for more, too.")
     dead = serializers.IntegerField(help_text=f"Deliveries; {COUNTED} stands for more, too.")
 
-    class Meta(ReceiverRow.Meta):
-        fields = (*ReceiverRow.Meta.fields, "pending", "dead")
+    class Meta(ReceiverLineSerializer.Meta):
+        fields = (*ReceiverLineSerializer.Meta.fields, "pending", "dead")
 
 
 class ReceiverQuery(CreatedQuery):
@@ -108,20 +108,20 @@ class Reason(serializers.Serializer[Any]):
 class ReceiverList(View):
     """Receivers."""
 
-    @action("list_receivers", TO_VIEW, page_of(ReceiverRow), query=ReceiverQuery)
+    @action("list_receivers", TO_VIEW, page_of(ReceiverLineSerializer), query=ReceiverQuery)
     def get(self, request: Request, asked: Asked) -> Response:
         """List receivers, newest first."""
         rows = _rows(request)
         if address := asked.get("address"):
             rows = rows.filter(address__contains=address.partition("?")[0])
         found = page(_standing(rows, asked.get("standing")), asked)
-        return Response(page_of(ReceiverRow)(found).data)
+        return Response(page_of(ReceiverLineSerializer)(found).data)
 
 
 class ReceiverOne(View):
     """One receiver."""
 
-    @action("get_receiver", TO_VIEW, ReceiverShape, problems=(404,))
+    @action("get_receiver", TO_VIEW, ReceiverSerializer, problems=(404,))
     def get(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Show a receiver, how it stands, and how much there is for it."""
         row = _find(request, key)
@@ -129,13 +129,13 @@ class ReceiverOne(View):
             "pending": int(_count(row, Status.PENDING)),
             "dead": int(_count(row, Status.DEAD)),
         }
-        return Response({**ReceiverRow(row).data, **counts})
+        return Response({**ReceiverLineSerializer(row).data, **counts})
 
 
 class ReceiverEnable(View):
     """Enabling one."""
 
-    @action("enable_receiver", TO_SWITCH, ReceiverRow, problems=(404, 409))
+    @action("enable_receiver", TO_SWITCH, ReceiverLineSerializer, problems=(404, 409))
     def post(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Send there again, as to one nobody has met: breaker and pause are over as well.
 
@@ -143,13 +143,13 @@ class ReceiverEnable(View):
         """
         if not enable(_find(request, key).pk):
             raise Conflict("Nothing kept the receiver from being sent to")
-        return Response(ReceiverRow(_find(request, key)).data)
+        return Response(ReceiverLineSerializer(_find(request, key)).data)
 
 
 class ReceiverDisable(View):
     """Disabling one."""
 
-    @action("disable_receiver", TO_SWITCH, ReceiverRow, body=Reason, problems=(404, 409))
+    @action("disable_receiver", TO_SWITCH, ReceiverLineSerializer, body=Reason, problems=(404, 409))
     def post(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Send nothing there until somebody enables it; what comes up meanwhile is dead, with the reason.
 
@@ -158,7 +158,7 @@ class ReceiverDisable(View):
         reason = f"{' '.join(asked['reason'].split())} ({operator_of(request).principal})"
         if not disable(_find(request, key).pk, reason):
             raise Conflict("The receiver was disabled already")
-        return Response(ReceiverRow(_find(request, key)).data)
+        return Response(ReceiverLineSerializer(_find(request, key)).data)
 
 
 def _rows(request: Request) -> QuerySet[Receiver]:

@@ -26,7 +26,7 @@ __all__ = ["AgentList", "AgentOne"]
 TO_VIEW = Right.to_view("a2a_tasks.task")
 
 
-class SkillShape(serializers.Serializer[Any]):
+class SkillSerializer(serializers.Serializer[Any]):
     """A skill, as the agent declares it."""
 
     id = serializers.CharField()
@@ -36,14 +36,14 @@ class SkillShape(serializers.Serializer[Any]):
     scopes = serializers.ListField(child=serializers.CharField())
 
 
-class ExtensionShape(serializers.Serializer[Any]):
+class ExtensionSerializer(serializers.Serializer[Any]):
     """An extension of the protocol that the agent speaks."""
 
     uri = serializers.CharField()
     required = serializers.BooleanField()  # type: ignore[assignment] # DRF takes fields off the class
 
 
-class CountsShape(serializers.Serializer[Any]):
+class CountsSerializer(serializers.Serializer[Any]):
     """How many tasks there are of an agent, by state."""
 
     by_state = serializers.DictField(
@@ -55,7 +55,7 @@ class CountsShape(serializers.Serializer[Any]):
     )
 
 
-class AgentShape(serializers.Serializer[Any]):
+class AgentSerializer(serializers.Serializer[Any]):
     """An agent of this host."""
 
     slug = serializers.CharField()
@@ -70,8 +70,8 @@ class AgentShape(serializers.Serializer[Any]):
     scopes = serializers.ListField(child=serializers.CharField())
     default_input_modes = serializers.ListField(child=serializers.CharField())
     default_output_modes = serializers.ListField(child=serializers.CharField())
-    skills = SkillShape(many=True)
-    extensions = ExtensionShape(many=True)
+    skills = SkillSerializer(many=True)
+    extensions = ExtensionSerializer(many=True)
     streaming = serializers.BooleanField()
     push_notifications = serializers.BooleanField()
     push_events = serializers.CharField()
@@ -80,7 +80,7 @@ class AgentShape(serializers.Serializer[Any]):
     queue = serializers.CharField(help_text="The queue whose workers run it.")
     runs_in = serializers.CharField(help_text="`process`, or empty.")
     after_crash = serializers.CharField()
-    tasks = CountsShape()
+    tasks = CountsSerializer()
 
 
 #: What is shown as the agent's class says it.
@@ -91,34 +91,34 @@ DECLARED = (
 )
 
 
-class AgentsShape(serializers.Serializer[Any]):
+class AgentsSerializer(serializers.Serializer[Any]):
     """All agents of this host, by slug."""
 
-    items = AgentShape(many=True)
+    items = AgentSerializer(many=True)
 
 
 class AgentList(View):
     """All agents."""
 
-    @action("list_agents", TO_VIEW, AgentsShape)
+    @action("list_agents", TO_VIEW, AgentsSerializer)
     def get(self, request: Request, asked: Asked) -> Response:
         """List the agents of this host, those that are off as well."""
         counts = _counts(operator_of(request))
         agents = [agent for slug in registry.slugs() if (agent := registry.hosted(slug))]
         shown = [_shown(agent, counts) for agent in agents]
-        return Response(AgentsShape({"items": shown}).data)
+        return Response(AgentsSerializer({"items": shown}).data)
 
 
 class AgentOne(View):
     """One agent."""
 
-    @action("get_agent", TO_VIEW, AgentShape, problems=(404,))
+    @action("get_agent", TO_VIEW, AgentSerializer, problems=(404,))
     def get(self, request: Request, asked: Asked, *, slug: str) -> Response:
         """Show an agent."""
         agent = registry.hosted(slug)
         if agent is None:
             raise NotFound
-        return Response(AgentShape(_shown(agent, _counts(operator_of(request)))).data)
+        return Response(AgentSerializer(_shown(agent, _counts(operator_of(request)))).data)
 
 
 @dataclass(frozen=True)

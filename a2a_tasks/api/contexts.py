@@ -11,7 +11,7 @@ from a2a_tasks.api.action import Asked, View, action
 from a2a_tasks.api.door import Right, of_tenant, operator_of
 from a2a_tasks.api.paging import CreatedQuery, page, page_of
 from a2a_tasks.api.problems import NotFound
-from a2a_tasks.api.tasks import TaskRow, task_rows
+from a2a_tasks.api.tasks import TaskLineSerializer, task_rows
 from a2a_tasks.models import Context
 
 __all__ = ["ContextList", "ContextOne"]
@@ -21,7 +21,7 @@ TO_VIEW = Right.to_view("a2a_tasks.context")
 TASKS = 50
 
 
-class ContextRow(serializers.ModelSerializer[Context]):
+class ContextLineSerializer(serializers.ModelSerializer[Context]):
     """A context, in a line."""
 
     key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
@@ -44,15 +44,15 @@ class ContextRow(serializers.ModelSerializer[Context]):
         )
 
 
-class ContextShape(ContextRow):
+class ContextSerializer(ContextLineSerializer):
     """A context with its tasks."""
 
-    tasks = TaskRow(
+    tasks = TaskLineSerializer(
         many=True, help_text=f"The {TASKS} of which the status changed last, that one first."
     )
 
-    class Meta(ContextRow.Meta):
-        fields = (*ContextRow.Meta.fields, "tasks")
+    class Meta(ContextLineSerializer.Meta):
+        fields = (*ContextLineSerializer.Meta.fields, "tasks")
 
 
 class ContextQuery(CreatedQuery):
@@ -74,18 +74,18 @@ COLUMNS = {"id": "public_id", "agent": "agent", "tenant": "tenant", "owner": "ow
 class ContextList(View):
     """Contexts."""
 
-    @action("list_contexts", TO_VIEW, page_of(ContextRow), query=ContextQuery)
+    @action("list_contexts", TO_VIEW, page_of(ContextLineSerializer), query=ContextQuery)
     def get(self, request: Request, asked: Asked) -> Response:
         """List contexts, newest first."""
         wanted = {column: asked[name] for name, column in COLUMNS.items() if name in asked}
         found = page(_rows(request).filter(**wanted), asked, indexed="id" in asked)
-        return Response(page_of(ContextRow)(found).data)
+        return Response(page_of(ContextLineSerializer)(found).data)
 
 
 class ContextOne(View):
     """One context."""
 
-    @action("get_context", TO_VIEW, ContextShape, problems=(404,))
+    @action("get_context", TO_VIEW, ContextSerializer, problems=(404,))
     def get(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Show a context with its tasks."""
         context = _rows(request).filter(pk=key).first()
@@ -93,7 +93,12 @@ class ContextOne(View):
             raise NotFound
         # The index `task_list_by_context` has this order.
         tasks = task_rows(request).filter(context=key).order_by("-status_at", "-pk")[:TASKS]
-        return Response({**ContextRow(context).data, "tasks": TaskRow(tasks, many=True).data})
+        return Response(
+            {
+                **ContextLineSerializer(context).data,
+                "tasks": TaskLineSerializer(tasks, many=True).data,
+            }
+        )
 
 
 def _rows(request: Request) -> QuerySet[Context]:

@@ -24,7 +24,7 @@ __all__ = ["TaskEvents"]
 LAST_NUMBER = 2**31 - 1
 
 
-class EventShape(serializers.Serializer[Any]):
+class EventSerializer(serializers.Serializer[Any]):
     """An event of a task."""
 
     number = serializers.IntegerField(help_text="From 1, without gaps.")
@@ -36,10 +36,10 @@ class EventShape(serializers.Serializer[Any]):
     body = serializers.JSONField(allow_null=True, help_text=SAID)
 
 
-class EventsShape(serializers.Serializer[Any]):
+class EventsSerializer(serializers.Serializer[Any]):
     """Events, oldest first."""
 
-    items = EventShape(many=True)
+    items = EventSerializer(many=True)
     next = serializers.IntegerField(
         allow_null=True, help_text="`after` of the next page; null if there are no more now."
     )
@@ -66,7 +66,7 @@ class TaskEvents(View):
     @action(
         "list_task_events",
         Right.to_view("a2a_tasks.task"),
-        EventsShape,
+        EventsSerializer,
         query=EventsQuery,
         problems=(404,),
     )
@@ -80,7 +80,7 @@ class TaskEvents(View):
         items = [_shown(event) for event in found[: asked["size"]]]
         more = len(found) > asked["size"]
         return Response(
-            EventsShape({"items": items, "next": items[-1]["number"] if more else None}).data
+            EventsSerializer({"items": items, "next": items[-1]["number"] if more else None}).data
         )
 
 

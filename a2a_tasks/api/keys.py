@@ -36,7 +36,7 @@ OVERLAP_HOURS, MOST_HOURS = 24.0, 24.0 * 366
 MOST_SCOPES = 2_000
 
 
-class KeyRow(serializers.ModelSerializer[ApiKey]):
+class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
     """What is known of a key; nothing of its secret."""
 
     prefix = serializers.CharField(help_text="Names it; its principal is `key:` and the prefix.")
@@ -75,13 +75,13 @@ class KeyRow(serializers.ModelSerializer[ApiKey]):
         return "expired" if row.expires_at and row.expires_at <= timezone.now() else "live"
 
 
-class IssuedShape(KeyRow):
+class IssuedSerializer(KeyLineSerializer):
     """A key, this once."""
 
     key = serializers.CharField(help_text="The key. It is shown this once.")
 
-    class Meta(KeyRow.Meta):
-        fields = (*KeyRow.Meta.fields, "key")
+    class Meta(KeyLineSerializer.Meta):
+        fields = (*KeyLineSerializer.Meta.fields, "key")
 
 
 def _can_be_scope(text: str) -> None:
@@ -137,12 +137,12 @@ class Rotation(serializers.Serializer[Any]):
 class KeyList(View):
     """Keys."""
 
-    @action("list_keys", TO_VIEW, page_of(KeyRow), query=PageQuery)
+    @action("list_keys", TO_VIEW, page_of(KeyLineSerializer), query=PageQuery)
     def get(self, request: Request, asked: Asked) -> Response:
         """List the keys there ever were, newest first."""
-        return Response(page_of(KeyRow)(page(_rows(request), asked)).data)
+        return Response(page_of(KeyLineSerializer)(page(_rows(request), asked)).data)
 
-    @action("create_key", TO_MAKE, IssuedShape, body=NewKey, status=201)
+    @action("create_key", TO_MAKE, IssuedSerializer, body=NewKey, status=201)
     def post(self, request: Request, asked: Asked) -> Response:
         """Make a key, and show it, this once."""
         operator = operator_of(request)
@@ -162,16 +162,16 @@ class KeyList(View):
 class KeyOne(View):
     """One key."""
 
-    @action("get_key", TO_VIEW, KeyRow, problems=(404,))
+    @action("get_key", TO_VIEW, KeyLineSerializer, problems=(404,))
     def get(self, request: Request, asked: Asked, *, prefix: str) -> Response:
         """Show what is known of a key."""
-        return Response(KeyRow(_find(request, prefix)).data)
+        return Response(KeyLineSerializer(_find(request, prefix)).data)
 
 
 class KeyRotate(View):
     """Rotating one."""
 
-    @action("rotate_key", TO_CHANGE, IssuedShape, body=Rotation, problems=(404, 409))
+    @action("rotate_key", TO_CHANGE, IssuedSerializer, body=Rotation, problems=(404, 409))
     def post(self, request: Request, asked: Asked, *, prefix: str) -> Response:
         """Give a key a new secret, and show it, this once; the old one goes on for the overlap.
 
@@ -190,7 +190,7 @@ class KeyRotate(View):
 class KeyRevoke(View):
     """Revoking one."""
 
-    @action("revoke_key", TO_CHANGE, KeyRow, problems=(404, 409))
+    @action("revoke_key", TO_CHANGE, KeyLineSerializer, problems=(404, 409))
     def post(self, request: Request, asked: Asked, *, prefix: str) -> Response:
         """End a key for good. It may open for `A2A_CREDENTIAL_SECONDS` yet.
 
@@ -199,7 +199,7 @@ class KeyRevoke(View):
         row = _find(request, prefix)
         if not api_keys.revoke(row.prefix):
             raise Conflict("The key was revoked before")
-        return Response(KeyRow(_find(request, prefix)).data)
+        return Response(KeyLineSerializer(_find(request, prefix)).data)
 
 
 def _rows(request: Request) -> QuerySet[ApiKey]:
@@ -222,4 +222,4 @@ def _tenant(operator: Operator, asked: Asked) -> str:
 
 
 def _shown_once(issued: api_keys.Issued) -> dict[str, Any]:
-    return {**KeyRow(issued.row).data, "key": issued.key}
+    return {**KeyLineSerializer(issued.row).data, "key": issued.key}

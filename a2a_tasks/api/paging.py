@@ -86,7 +86,8 @@ def page_of(shape: type[serializers.BaseSerializer[Any]]) -> type[serializers.Se
             "still have one.",
         ),
     }
-    return type(f"{shape.__name__}Page", (serializers.Serializer,), members)
+    name = shape.__name__.removesuffix("LineSerializer")
+    return type(f"{name}PageSerializer", (serializers.Serializer,), members)
 
 
 def page(rows: QuerySet[_M], asked: Mapping[str, Any], *, indexed: bool = False) -> Page[_M]:

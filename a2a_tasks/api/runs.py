@@ -16,12 +16,12 @@ from a2a_tasks.api.paging import CreatedQuery, PageQuery, page, page_of
 from a2a_tasks.api.problems import NotFound
 from a2a_tasks.models import Run, RunStatus, Task
 
-__all__ = ["RunList", "RunOne", "RunRow", "TaskRuns", "of_task"]
+__all__ = ["RunList", "RunOne", "RunLineSerializer", "TaskRuns", "of_task"]
 
 TO_VIEW = Right.to_view("a2a_tasks.run")
 
 
-class RunRow(serializers.ModelSerializer[Run]):
+class RunLineSerializer(serializers.ModelSerializer[Run]):
     """A run, in a line."""
 
     key = serializers.IntegerField(source="pk")
@@ -50,7 +50,7 @@ class RunRow(serializers.ModelSerializer[Run]):
         )
 
 
-class RunShape(RunRow):
+class RunSerializer(RunLineSerializer):
     """A run with its trace."""
 
     error = serializers.CharField(
@@ -59,8 +59,8 @@ class RunShape(RunRow):
         "since it tells of the host's inside.",
     )
 
-    class Meta(RunRow.Meta):
-        fields = (*RunRow.Meta.fields, "error")
+    class Meta(RunLineSerializer.Meta):
+        fields = (*RunLineSerializer.Meta.fields, "error")
 
 
 class RunQuery(CreatedQuery):
@@ -83,35 +83,35 @@ COLUMNS = {"status": "status__in", "agent": "task__agent", "queue": "queue", "wo
 class RunList(View):
     """Runs."""
 
-    @action("list_runs", TO_VIEW, page_of(RunRow), query=RunQuery)
+    @action("list_runs", TO_VIEW, page_of(RunLineSerializer), query=RunQuery)
     def get(self, request: Request, asked: Asked) -> Response:
         """List runs, newest first."""
         wanted = {column: asked[name] for name, column in COLUMNS.items() if name in asked}
         rows = _rows(request).filter(**wanted)
-        return Response(page_of(RunRow)(page(rows, asked)).data)
+        return Response(page_of(RunLineSerializer)(page(rows, asked)).data)
 
 
 class RunOne(View):
     """One run."""
 
-    @action("get_run", TO_VIEW, RunShape, problems=(404,))
+    @action("get_run", TO_VIEW, RunSerializer, problems=(404,))
     def get(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Show a run, with the trace if it failed."""
         run = _rows(request).filter(pk=key).first()
         if run is None:
             raise NotFound
-        return Response({**RunRow(run).data, "error": _trace(request, run)})
+        return Response({**RunLineSerializer(run).data, "error": _trace(request, run)})
 
 
 class TaskRuns(View):
     """The runs of a task."""
 
-    @action("list_task_runs", TO_VIEW, page_of(RunRow), query=PageQuery, problems=(404,))
+    @action("list_task_runs", TO_VIEW, page_of(RunLineSerializer), query=PageQuery, problems=(404,))
     def get(self, request: Request, asked: Asked, *, key: int) -> Response:
         """List the runs of a task, newest first."""
         if not of_tenant(Task.objects.filter(pk=key), operator_of(request)).exists():
             raise NotFound
-        return Response(page_of(RunRow)(page(of_task(key), asked, indexed=True)).data)
+        return Response(page_of(RunLineSerializer)(page(of_task(key), asked, indexed=True)).data)
 
 
 def of_task(task: int) -> QuerySet[Run]:

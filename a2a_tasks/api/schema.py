@@ -22,8 +22,8 @@ class DoorScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-cal
 
     target_class = "a2a_tasks.api.door.Door"
 
-    @property  # type: ignore[override]
-    def name(self) -> list[str]:
+    @property
+    def name(self) -> list[str]:  # type: ignore[override]
         """Each scheme by the name that it has in cards."""
         return [*accepted(None), SESSION]
 

@@ -16,7 +16,7 @@ from a2a_tasks.api.action import Asked, View, action
 from a2a_tasks.api.door import Right, of_tenant, operator_of
 from a2a_tasks.api.paging import CreatedQuery, moment_field, page, page_of
 from a2a_tasks.api.problems import NotFound
-from a2a_tasks.api.runs import RunRow, of_task
+from a2a_tasks.api.runs import RunLineSerializer, of_task
 from a2a_tasks.api.stored import SAID, document, size, unless_long
 from a2a_tasks.models import Artifact, Message, Task
 from a2a_tasks.operations import cancel_task
@@ -25,7 +25,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
 
-__all__ = ["TaskCancel", "TaskList", "TaskOne", "TaskRow", "find_task", "task_rows"]
+__all__ = ["TaskCancel", "TaskList", "TaskOne", "TaskLineSerializer", "find_task", "task_rows"]
 
 TO_VIEW = Right.to_view("a2a_tasks.task")
 TO_CANCEL = Right.to_change("a2a_tasks.task")
@@ -35,7 +35,7 @@ STATES = {state.word: state for state in TaskState}
 UNFINISHED = "unfinished"
 
 
-class TaskRow(serializers.ModelSerializer[Task]):
+class TaskLineSerializer(serializers.ModelSerializer[Task]):
     """A task, in a line."""
 
     key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
@@ -64,7 +64,7 @@ class TaskRow(serializers.ModelSerializer[Task]):
         return TaskState(task.state).word
 
 
-class MessageShape(serializers.Serializer[Any]):
+class MessageSerializer(serializers.Serializer[Any]):
     """A message of the task's history."""
 
     number = serializers.IntegerField(help_text="Of the event that recorded it.")
@@ -74,7 +74,7 @@ class MessageShape(serializers.Serializer[Any]):
     body = serializers.JSONField(allow_null=True, help_text=SAID)
 
 
-class ArtifactShape(serializers.Serializer[Any]):
+class ArtifactSerializer(serializers.Serializer[Any]):
     """An artifact of the task."""
 
     id = serializers.CharField()
@@ -85,26 +85,26 @@ class ArtifactShape(serializers.Serializer[Any]):
     body = serializers.JSONField(allow_null=True, help_text=SAID)
 
 
-class LogShape(serializers.Serializer[Any]):
+class LogSerializer(serializers.Serializer[Any]):
     """Which events there are."""
 
     first = serializers.IntegerField(help_text="Those before it were removed by retention.")
     last = serializers.IntegerField()
 
 
-class TaskShape(TaskRow):
+class TaskSerializer(TaskLineSerializer):
     """A task with what belongs to it."""
 
     status_message = serializers.JSONField(allow_null=True, help_text="The Message in its status.")
     metadata = serializers.JSONField(allow_null=True)
-    messages = MessageShape(many=True, help_text=f"The newest {MESSAGES}, oldest first.")
-    artifacts = ArtifactShape(many=True, help_text=f"The first {ARTIFACTS}.")
-    runs = RunRow(many=True, help_text=f"The newest {RUNS}, newest first.")
-    events = LogShape()
+    messages = MessageSerializer(many=True, help_text=f"The newest {MESSAGES}, oldest first.")
+    artifacts = ArtifactSerializer(many=True, help_text=f"The first {ARTIFACTS}.")
+    runs = RunLineSerializer(many=True, help_text=f"The newest {RUNS}, newest first.")
+    events = LogSerializer()
 
-    class Meta(TaskRow.Meta):
+    class Meta(TaskLineSerializer.Meta):
         fields = (
-            *TaskRow.Meta.fields,
+            *TaskLineSerializer.Meta.fields,
             *("status_message", "metadata", "messages", "artifacts", "runs", "events"),
         )
 
@@ -158,29 +158,29 @@ INDEXED = {"id", "context"}
 class TaskList(View):
     """Tasks."""
 
-    @action("list_tasks", TO_VIEW, page_of(TaskRow), query=TaskQuery)
+    @action("list_tasks", TO_VIEW, page_of(TaskLineSerializer), query=TaskQuery)
     def get(self, request: Request, asked: Asked) -> Response:
         """List tasks, newest first."""
         rows = _chosen(task_rows(request), asked)
         indexed = bool(INDEXED & asked.keys()) or _by_one_index(asked, request)
-        return Response(page_of(TaskRow)(page(rows, asked, indexed=indexed)).data)
+        return Response(page_of(TaskLineSerializer)(page(rows, asked, indexed=indexed)).data)
 
 
 class TaskOne(View):
     """One task."""
 
-    @action("get_task", TO_VIEW, TaskShape, problems=(404,))
+    @action("get_task", TO_VIEW, TaskSerializer, problems=(404,))
     def get(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Show a task with its messages, artifacts and runs."""
         task = find_task(request, key)
-        whole = TaskRow(task).data | _belongings(task)
+        whole = TaskLineSerializer(task).data | _belongings(task)
         return Response(whole)
 
 
 class TaskCancel(View):
     """Cancelling one."""
 
-    @action("cancel_task", TO_CANCEL, TaskRow, problems=(404, 409))
+    @action("cancel_task", TO_CANCEL, TaskLineSerializer, problems=(404, 409))
     def post(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Cancel a task: it is final at once, then its agent is stopped.
 
@@ -189,7 +189,7 @@ class TaskCancel(View):
         task = find_task(request, key)
         by = operator_of(request).principal
         async_to_sync(cancel_task.cancel_by_key)(task.pk, by=by)
-        return Response(TaskRow(find_task(request, key)).data)
+        return Response(TaskLineSerializer(find_task(request, key)).data)
 
 
 def task_rows(request: Request) -> QuerySet[Task]:
@@ -241,7 +241,7 @@ def _belongings(task: Task) -> dict[str, Any]:
         "metadata": document(metadata),
         "messages": _messages(task.pk),
         "artifacts": _artifacts(task.pk),
-        "runs": RunRow(of_task(task.pk)[:RUNS], many=True).data,
+        "runs": RunLineSerializer(of_task(task.pk)[:RUNS], many=True).data,
         "events": {"first": log.beginning(task.pk) or 1, "last": task.last_event},
     }
 
@@ -254,7 +254,7 @@ def _messages(task: int) -> Any:
         .values("number", "role", "created_at", "length", "text")[:MESSAGES]
     )
     shown = [{**row, "size": row["length"], "body": document(row["text"])} for row in rows]
-    return MessageShape(shown[::-1], many=True).data
+    return MessageSerializer(shown[::-1], many=True).data
 
 
 def _artifacts(task: int) -> Any:
@@ -274,4 +274,4 @@ def _artifacts(task: int) -> Any:
         }
         for row in rows
     ]
-    return ArtifactShape(shown, many=True).data
+    return ArtifactSerializer(shown, many=True).data
