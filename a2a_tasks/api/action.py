@@ -75,7 +75,7 @@ def action(
         @functools.wraps(method)
         def checked(view: View, request: Request, **path: Any) -> Response:
             asked = _query(request, query)
-            if body is not None:
+            if request.method == "POST":
                 asked |= _body(request, body)
             return method(view, request, asked, **path)
 
@@ -97,7 +97,7 @@ def _described(
     problems: tuple[int, ...],
 ) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
     """What OpenAPI says of it; the text is the method's own."""
-    also = (*problems, *((413, 415) if body else ()))
+    also = (*problems, *((413, 415) if method.__name__ == "post" else ()))
     texts = {**ALWAYS, **{status: SOMETIMES[status] for status in also}}
     faults = {
         (status, MEDIA_TYPE): OpenApiResponse(Problem, text) for status, text in texts.items()
@@ -133,12 +133,13 @@ def _query(request: Request, shape: type[serializers.Serializer[Any]] | None) ->
     return _checked(shape, said, "query")
 
 
-def _body(request: Request, shape: type[serializers.Serializer[Any]]) -> Asked:
+def _body(request: Request, shape: type[serializers.Serializer[Any]] | None) -> Asked:
     """The members of the body. Raises Invalid, also for one that is not known."""
     said = request.data
     if not isinstance(said, dict):
         raise Invalid([("body", "", "must be an object")])
-    unknown = [name for name in said if name not in shape().fields]
+    fields = shape().fields if shape else {}
+    unknown = [name for name in said if name not in fields]
     if unknown:
         raise Invalid([("body", unknown[0][:100], "There is no such member.")])
     return _checked(shape, said, "body")
