@@ -20,7 +20,7 @@ from a2a_tasks.api.action import Asked, View, action
 from a2a_tasks.api.door import Right, of_tenant, operator_of
 from a2a_tasks.api.paging import CreatedQuery, moment_field, page, page_of
 from a2a_tasks.api.problems import Conflict, NotFound, wrong
-from a2a_tasks.api.stored import LIMIT, document, size, unless_long
+from a2a_tasks.api.stored import LIMIT, StoredField, document, size, unless_long
 
 __all__ = ["DeliveryList", "DeliveryOne", "DeliveryReplay", "DeliveryTryNow", "Replay"]
 
@@ -104,9 +104,7 @@ class DeliverySerializer(DeliveryLineSerializer):
     """A delivery with what is sent, and every attempt."""
 
     size = serializers.IntegerField(help_text="Of the body, in characters.")
-    body = serializers.JSONField(
-        allow_null=True, help_text=f"What is sent; null if longer than {LIMIT} characters."
-    )
+    body = StoredField(help_text=f"What is sent; null if longer than {LIMIT} characters.")
     tries = AttemptSerializer(many=True, help_text=f"The newest {ATTEMPTS} attempts, oldest first.")
 
     class Meta(DeliveryLineSerializer.Meta):

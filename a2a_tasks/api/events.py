@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from a2a_tasks.api.action import Asked, View, action
 from a2a_tasks.api.door import Right
 from a2a_tasks.api.paging import MOST, SIZE
-from a2a_tasks.api.stored import SAID, document, size, unless_long
+from a2a_tasks.api.stored import SAID, StoredField, document, size, unless_long
 from a2a_tasks.api.tasks import find_task
 from a2a_tasks.models import Event, Message
 from a2a_tasks.protocol.lifecycle import EventKind
@@ -33,7 +33,7 @@ class EventSerializer(serializers.Serializer[Any]):
     run = serializers.IntegerField(allow_null=True, help_text="The run that wrote it.")
     created_at = serializers.DateTimeField()
     size = serializers.IntegerField(help_text="In characters.")
-    body = serializers.JSONField(allow_null=True, help_text=SAID)
+    body = StoredField(help_text=SAID)
 
 
 class EventsSerializer(serializers.Serializer[Any]):

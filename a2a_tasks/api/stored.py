@@ -8,12 +8,19 @@ from typing import Any
 from django.db.models import Case, F, TextField, Value, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Length
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
 
-__all__ = ["LIMIT", "SAID", "document", "size", "unless_long"]
+__all__ = ["LIMIT", "SAID", "StoredField", "document", "size", "unless_long"]
 
 #: Characters of a body that an answer holds; of longer ones it tells the size.
 LIMIT = 32_768
 SAID = f"As A2A 1.0 has it; null if it is longer than {LIMIT} characters."
+
+
+@extend_schema_field({"type": ["object", "null"]})
+class StoredField(serializers.JSONField):
+    """A stored object, or null."""
 
 
 def size(field: str) -> Combinable:

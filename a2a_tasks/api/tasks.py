@@ -17,7 +17,7 @@ from a2a_tasks.api.door import Right, of_tenant, operator_of
 from a2a_tasks.api.paging import CreatedQuery, moment_field, page, page_of
 from a2a_tasks.api.problems import NotFound
 from a2a_tasks.api.runs import RunLineSerializer, of_task
-from a2a_tasks.api.stored import SAID, document, size, unless_long
+from a2a_tasks.api.stored import SAID, StoredField, document, size, unless_long
 from a2a_tasks.models import Artifact, Message, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.dialects import DIALECTS
@@ -71,7 +71,7 @@ class MessageSerializer(serializers.Serializer[Any]):
     role = serializers.CharField()
     created_at = serializers.DateTimeField()
     size = serializers.IntegerField(help_text="In characters.")
-    body = serializers.JSONField(allow_null=True, help_text=SAID)
+    body = StoredField(help_text=SAID)
 
 
 class ArtifactSerializer(serializers.Serializer[Any]):
@@ -82,7 +82,7 @@ class ArtifactSerializer(serializers.Serializer[Any]):
     first_event = serializers.IntegerField(help_text="With which it begins, as it is now.")
     is_complete = serializers.BooleanField(help_text="False while it grows: see the events.")
     size = serializers.IntegerField(help_text="In characters.")
-    body = serializers.JSONField(allow_null=True, help_text=SAID)
+    body = StoredField(help_text=SAID)
 
 
 class LogSerializer(serializers.Serializer[Any]):
@@ -95,8 +95,8 @@ class LogSerializer(serializers.Serializer[Any]):
 class TaskSerializer(TaskLineSerializer):
     """A task with what belongs to it."""
 
-    status_message = serializers.JSONField(allow_null=True, help_text="The Message in its status.")
-    metadata = serializers.JSONField(allow_null=True)
+    status_message = StoredField(help_text="The Message in its status.")
+    metadata = StoredField()
     messages = MessageSerializer(many=True, help_text=f"The newest {MESSAGES}, oldest first.")
     artifacts = ArtifactSerializer(many=True, help_text=f"The first {ARTIFACTS}.")
     runs = RunLineSerializer(many=True, help_text=f"The newest {RUNS}, newest first.")
