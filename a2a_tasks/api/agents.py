@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -135,9 +134,8 @@ def _counts(operator: Operator) -> _Counts:
         # Of what has ended there may be any number of another tenant's: no further than the newest.
         rows = Task.objects.filter(state=state)
         rows = newest(rows) if state in TERMINAL and operator.tenant else rows
-        some = of_tenant(rows, operator).order_by("-pk").values("pk")[:COUNTED]
-        counted = Task.objects.filter(pk__in=some).values_list("agent").annotate(Count("pk"))
-        totals = Counter(dict(counted.order_by("agent")))
+        some = of_tenant(rows, operator).order_by("-pk")[:COUNTED]
+        totals = Counter(some.values_list("agent", flat=True))
         for agent, number in totals.items():
             found[agent][state.word] = number
         if totals.total() == COUNTED:

@@ -159,7 +159,8 @@ class TestAList:
         rows = Task.objects.filter(owner="a").select_related("context")
         expected = list(rows.order_by("-pk").values_list("public_id", flat=True))
         for indexed in (False, True):
-            found, told = [], {"size": size}
+            found: list[str] = []
+            told: dict[str, Any] = {"size": size}
             while True:
                 page = paging.page(rows, told, indexed=indexed)
                 found += [task.public_id for task in page.items]
