@@ -18,6 +18,7 @@ from rest_framework.request import Request
 
 from a2a_tasks.access.callers import identify
 from a2a_tasks.access.credentials import PEER, Credentials, shown
+from a2a_tasks.agents.security import MUTUAL_TLS
 from a2a_tasks.protocol.errors import Forbidden, InsufficientScope, Unauthenticated
 
 __all__ = [
@@ -63,7 +64,7 @@ class MissingPermission(Forbidden):
 
 
 class Forgery(Forbidden):
-    """A change by a session without its CSRF token: another site may have sent it."""
+    """A change that another site may have a browser send: by a session, without its CSRF token, or as the browser says."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,13 +97,27 @@ class Door(BaseAuthentication):
     """DRF's authentication: the operator is `request.auth`."""
 
     def authenticate(self, request: Request) -> tuple[Any, Operator] | None:
-        """Credentials count first, then the session. Raises what `identify` raises, and Forgery."""
+        """What a request says itself counts first, then its session, last the certificate of its connection.
+
+        Raises what `identify` raises, and Forgery.
+        """
         credentials = _credentials(request._request)  # noqa: SLF001 - DRF's name for Django's request
-        if shown(credentials) is None:
-            return _by_session(request)
+        credential = shown(credentials)
+        said = credential is not None and credential.scheme != MUTUAL_TLS
+        by_session = None if said else _by_session(request)
+        if by_session is not None or credential is None:
+            return by_session
+        _refuse_other_sites(request)
         caller = async_to_sync(identify)(credentials)
         operator = Operator(principal=caller.principal, tenant=caller.tenant, scopes=caller.scopes)
         return AnonymousUser(), operator
+
+
+def _refuse_other_sites(request: Request) -> None:
+    """Browsers send passwords and certificates along by themselves, but say for whom (Fetch Metadata). Raises Forgery."""
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    if request.method == "POST" and site not in {"none", "same-origin"}:
+        raise Forgery("Another site has a browser send this")
 
 
 def _credentials(request: HttpRequest) -> Credentials:

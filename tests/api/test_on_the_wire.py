@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
 from django.contrib.auth.models import Group, User
 
 from a2a_tasks.access.api_keys import issue
@@ -19,6 +20,7 @@ from tests.access.issuer import Issuer
 from tests.access.test_on_the_wire import challenges
 from tests.access.test_users_and_certificates import PASSWORD, basic
 from tests.admin.rows import make_task
+from tests.api.world import person
 from tests.bindings.client import Client, Response
 from tests.execution.waiting import until
 
@@ -73,6 +75,29 @@ class TestTheWaysIn:
         assert await listed(client, shown) == 200
         settings.A2A_MTLS_PEERS = "10.0.0.1"
         assert await listed(client, shown) == 401
+
+    async def test_is_a_session_before_the_certificate_of_the_connection(
+        self, client: Client, settings: Any
+    ) -> None:
+        settings.A2A_MTLS_PEERS = "127.0.0.1"
+        bob = await hop(person, "a2a_tasks.view_task")
+        cookie = f"{django_settings.SESSION_COOKIE_NAME}={bob.cookies['sessionid'].value}"
+        shown = {"client-cert": as_in_rfc_9440(certificate("alice"))}
+        assert await listed(client, shown) == 403  # a certificate without scopes
+        assert await listed(client, {**shown, "cookie": cookie}) == 200
+        assert await listed(client, {"x-api-key": "x", "cookie": cookie}) == 401
+
+    @pytest.mark.parametrize("site", ["cross-site", "same-site", "nonsense"])
+    async def test_is_closed_to_what_other_sites_have_a_browser_send(
+        self, client: Client, site: str
+    ) -> None:
+        key = (await hop(issue, "test", scopes=["admin:write"])).key
+        task = await hop(make_task)
+        url, headers = f"{TASKS}/{task.pk}/cancel", {"x-api-key": key, "sec-fetch-site": site}
+        refused = await client.ask("POST", url, headers=headers)
+        assert (refused.status, refused.json["code"]) == (403, "csrf")
+        headers["sec-fetch-site"] = "same-origin"
+        assert (await client.ask("POST", url, headers=headers)).status == 200
 
     async def test_is_not_open_where_the_agents_are(self, client: Client, settings: Any) -> None:
         settings.A2A_ANONYMOUS = "1"
