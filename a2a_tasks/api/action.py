@@ -156,13 +156,10 @@ def _checked(shape: type[serializers.Serializer[Any]] | None, said: Asked, where
 
 def _mistakes(found: Any, path: str = "") -> list[tuple[str, str]]:
     """DRF's tree of errors as a list of (path, text)."""
-    if isinstance(found, Mapping):
-        named = [(name, below) for name, below in found.items()]
-        return [
-            pair
-            for name, below in named
-            for pair in _mistakes(
-                below, f"{path}.{name}".strip(".") if name != "non_field_errors" else path
-            )
-        ]
-    return [(path, str(text)) for text in found]
+    if not isinstance(found, Mapping):
+        return [(path, str(text)) for text in found]
+    mistakes = []
+    for name, below in found.items():
+        inner = path if name == "non_field_errors" else f"{path}.{name}".strip(".")
+        mistakes += _mistakes(below, inner)
+    return mistakes

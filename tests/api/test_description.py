@@ -114,7 +114,6 @@ def names_of_rows(operation: Any, world: World) -> dict[str, Any]:
     return {said.strip("{}"): name for said, name in pairs if said.startswith("{")}
 
 
-@hypothesis.seed(7)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     "operation", list(operations()), ids=lambda found: found.definition.raw["operationId"]
