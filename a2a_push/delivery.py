@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from a2a_push import counters, keys
 from a2a_push.envelope import Prepared, prepared
-from a2a_push.retry_schedule import Again, Disable, GiveUp, decide
+from a2a_push.retry_schedule import Again, Disable, GiveUp, Uncounted, decide, spared
 from a2a_push.sealing import Unreadable
 from a2a_push.sender import Delivered, Outcome, Refused, Sender
 from a2a_push.store import taking
@@ -34,7 +34,7 @@ from a2a_tasks import failpoints, lifetime, wakeups
 from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import Outage
-from a2a_tasks.outbound import Kind
+from a2a_tasks.outbound import Kind, Unanswered
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.hop import hop
 
@@ -42,6 +42,7 @@ __all__ = ["Deliverer", "begin", "wake"]
 
 logger = logging.getLogger(__name__)
 _blind = Outage(logger, "no look at due webhooks")
+_own = Outage(logger, "webhooks wait, by no fault of their receivers")
 
 #: Seconds in which hints are gathered before they lead to a look.
 GATHER_SECONDS = 0.005
@@ -317,15 +318,30 @@ class Deliverer:
         started_at = timezone.now()
         counters.under_way += 1
         try:
-            outcome: Outcome = await self._sent(_request(held), until)
-        except _Unsendable as fault:
-            outcome = Refused(Kind.REQUEST, None, 0.0, "", None, str(fault))
+            outcome = await self._outcome(held, until)
         finally:
             counters.under_way -= 1
         failpoint("webhook.answered")
-        delivered = isinstance(outcome, Delivered)
-        self._well[held.receiver] = delivered and outcome.seconds < SLOW_SECONDS
+        if isinstance(outcome, Delivered):
+            self._well[held.receiver] = outcome.seconds < SLOW_SECONDS
+        elif outcome.kind is Kind.HOST:
+            _own.count(Unanswered(outcome.kind, outcome.detail))
+        else:
+            self._well[held.receiver] = False
         return self._result(held, outcome, started_at)
+
+    async def _outcome(self, held: Held, until: float) -> Outcome:
+        """What became of it; what goes wrong on this side is the host's own fault. Raises Fenced."""
+        try:
+            return await self._sent(_request(held), until)
+        except Fenced:
+            raise
+        except Unreadable:
+            detail = "no key of this host opens the webhook's secrets"
+        except Exception as fault:
+            logger.exception("webhook %s could not be sent", held.config)
+            detail = f"it could not be sent: {type(fault).__name__}"
+        return Refused(Kind.HOST, None, 0.0, "", None, detail)
 
     async def _sent(self, request: Prepared, until: float) -> Outcome:
         failpoint("webhook.row_written")
@@ -404,24 +420,18 @@ class Deliverer:
             await hop(taking.give_back, holds)
 
 
-class _Unsendable(Exception):
-    """There is no request to be made of it; says why."""
-
-
 def _request(held: Held) -> Prepared:
-    try:
-        target = opened(held.target, held.secret)
-        return prepared(held.told, target, keys.ring(), issuer=keys.issuer(), now=time.time())
-    except Unreadable:
-        raise _Unsendable("no key of this host opens the webhook's secrets") from None
-    except Exception as fault:
-        logger.exception("no request for webhook %s", held.config)
-        raise _Unsendable(f"there is no request to be made of it: {type(fault).__name__}") from None
+    """The request of this attempt. Raises Unreadable."""
+    target = opened(held.target, held.secret)
+    return prepared(held.told, target, keys.ring(), issuer=keys.issuer(), now=time.time())
 
 
-def _verdict(held: Held, refused: Refused) -> Again | GiveUp | Disable:
-    scale = float(conf.WEBHOOK_TIME_SCALE)
-    return decide(held.attempt, refused, time.time(), random.random(), scale=scale)  # noqa: S311 - spreads load
+def _verdict(held: Held, refused: Refused) -> Again | GiveUp | Disable | Uncounted:
+    scale, now = float(conf.WEBHOOK_TIME_SCALE), time.time()
+    own = refused.kind is Kind.HOST
+    if own and (later := spared(held.made_at.timestamp(), now, scale=scale)):
+        return later
+    return decide(held.attempt, refused, now, random.random(), scale=scale)  # noqa: S311 - spreads load
 
 
 def lease_seconds() -> float:

@@ -190,6 +190,7 @@ def _held(config: PushConfig, token: str, delivery: Delivery, permit: int) -> He
         well=config.receiver.well,
         delivery=delivery.pk,
         told=Notification(delivery.webhook_id, delivery.content_type, delivery.body.encode()),
+        made_at=delivery.created_at,
         attempt=delivery.attempts + 1,
         trigger=delivery.trigger,
         target=shown(config, config.task.public_id),

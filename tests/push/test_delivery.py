@@ -26,7 +26,7 @@ from a2a_tasks.store.hop import hop
 from tests.execution.waiting import until
 from tests.push.configs import config as whole
 from tests.push.inbox import OK, Inbox, delivering, inbox, pen, register, row, settled, told
-from tests.push.receivers import Seen, answer
+from tests.push.receivers import Seen, answer, nobody
 from tests.store.world import ALICE, Pen
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -522,9 +522,48 @@ class TestAChangedWebhook:
         async with delivering():
             (waits,) = await until(lambda: waiting())
             assert waits.reason == "no key of this host opens the webhook's secrets"
+            assert waits.attempts == (await row()).receiver.failed == 0
             settings.SECRET_KEY = key
             await hop(replays.retry_now, waits.pk)
             await settled(1, status="delivered")
+
+
+class TestTheHostItself:
+    """What goes wrong on this side is not held against anybody."""
+
+    async def test_with_a_mistake_uses_no_attempt_and_sends_once_it_is_mended(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def mistaken(*_: object, **__: object) -> None:
+            raise ZeroDivisionError
+
+        writer = await pen()
+        await register(receiver.url())
+        with monkeypatch.context() as patch:
+            patch.setattr(delivery, "prepared", mistaken)
+            await hop(writer.state, WORKING)
+            async with delivering():
+                (waits,) = await until(lambda: waiting())
+        assert (waits.attempts, waits.reason) == (0, "it could not be sent: ZeroDivisionError")
+        async with delivering():
+            (done,) = await settled(1)
+        assert (done.status, done.attempts) == ("delivered", 1)
+        assert (await row()).receiver.failed == 0
+
+    async def test_with_a_proxy_that_is_away_opens_no_breaker(self, settings: Settings) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.0001  # it is tried each 6 ms
+        writer = await pen()
+        with nobody() as port:
+            settings.A2A_WEBHOOK_PROXY = f"http://127.0.0.1:{port}"
+            await register("https://hooks.example.com/a2a")
+            await hop(writer.state, WORKING)
+            async with delivering() as deliverer:
+                await until(lambda: waiting())
+                for _ in range(12):
+                    await swept(deliverer)
+        config = await row()
+        (waits,) = await told()
+        assert (waits.attempts, config.receiver.probe_at, config.receiver.breaker) == (0, None, "{}")
 
 
 class TestTheBeginning:

@@ -10,8 +10,8 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver
-from a2a_push.retry_schedule import Again, GiveUp
-from a2a_push.store import receivers, replays, switches, taking
+from a2a_push.retry_schedule import Again, Disable, GiveUp, Uncounted
+from a2a_push.store import configs, receivers, replays, switches, taking
 from a2a_push.store.records import Fenced, Held, Result
 from a2a_push.store.rows import update_each
 from a2a_push.store.settling import Settling, settle
@@ -54,9 +54,9 @@ def result(verdict: Any = None, **changes: Any) -> Result:
     return Result(**{**about, **changes})
 
 
-def settled(one: Held, verdict: Any = None, *, stops: bool = False) -> Any:
+def settled(one: Held, verdict: Any = None, *, stops: bool = False, **about: Any) -> Any:
     """What follows from one attempt."""
-    (following,) = settle([Settling(one, result(verdict), None if stops else 30.0)])
+    (following,) = settle([Settling(one, result(verdict, **about), None if stops else 30.0)])
     return following
 
 
@@ -257,6 +257,69 @@ class TestSettling:
         following = settled(one, GiveUp("10 attempts"))
         assert isinstance(following, Held)
         assert Delivery.objects.get(pk=one.delivery).status == "dead"
+
+    def test_of_what_the_host_could_not_send_is_no_attempt_and_says_nothing_of_the_receiver(
+        self,
+    ) -> None:
+        task()
+        (one,) = take()
+        at = timezone.now().timestamp() + 60
+        assert settled(one, Uncounted(at), fault="host", detail="the proxy: refused") is None
+        row, receiver = Delivery.objects.get(), Receiver.objects.get()
+        assert (row.status, row.attempts, row.reason) == ("pending", 0, "the proxy: refused")
+        assert row.next_at is not None
+        assert row.next_at.timestamp() == pytest.approx(at)
+        assert (receiver.failed, receiver.breaker) == (0, "{}")
+        assert not Attempt.objects.exists()
+
+    def test_of_what_the_host_could_not_send_for_days_counts_but_not_against_the_receiver(
+        self,
+    ) -> None:
+        task()
+        (one,) = take()
+        settled(one, Again(timezone.now().timestamp() + 60), fault="host")
+        assert Delivery.objects.get().attempts == 1
+        assert (Receiver.objects.get().failed, Receiver.objects.get().breaker) == (0, "{}")
+
+    @pytest.mark.parametrize("verdict", [Again(0.0), GiveUp("10 attempts"), Disable("gone")])
+    def test_of_what_was_refused_under_old_keys_does_not_count_for_new_ones(
+        self, verdict: Any
+    ) -> None:
+        task()
+        (one,) = take()
+        registered(task_id="task-1", token="new")
+        again = settled(one, verdict)
+        assert isinstance(again, Held)
+        assert (again.delivery, again.attempt) == (one.delivery, one.attempt)
+        assert configs.opened(again.target, again.secret).token == "new"
+        assert not Attempt.objects.exists()
+        assert Receiver.objects.get().failed == 0
+        assert PushConfig.objects.get().disabled_reason == ""
+
+    def test_of_what_was_taken_under_old_keys_is_delivered(self) -> None:
+        """The receiver has it; to send it again would be a duplicate."""
+        task()
+        (one,) = take()
+        registered(task_id="task-1", token="new")
+        settled(one)
+        assert Delivery.objects.get(pk=one.delivery).status == "delivered"
+
+    def test_of_what_was_refused_counts_if_the_same_was_registered_again(self) -> None:
+        """Clients do so with every message."""
+        task()
+        (one,) = take()
+        registered(task_id="task-1")
+        settled(one, Again(timezone.now().timestamp() + 60))
+        assert Delivery.objects.get().attempts == 1
+
+    def test_of_what_was_refused_counts_if_the_same_came_with_the_successor(self) -> None:
+        pen = task()
+        (one,) = take()
+        successor = held("task-2")
+        registered(task_id="task-2")
+        configs.move(pen.run.task, successor.task)
+        settled(one, Again(timezone.now().timestamp() + 60))
+        assert Delivery.objects.get(pk=one.delivery).attempts == 1
 
     def test_at_a_receiver_switched_off_meanwhile_buries_what_waits(self) -> None:
         task()
