@@ -191,7 +191,7 @@ class Deliverer:
     async def _round(self) -> None:
         self._look.clear()
         self._roused = False
-        if named := {self._named.popleft() for _ in range(len(self._named))}:
+        while named := {self._named.popleft() for _ in range(min(len(self._named), taking.SLICE))}:
             self._note(await hop(taking.due_of, named))
         if self._loop.time() >= self._sweeps_at:
             await self._sweep()

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 
+from django.db import transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
 from a2a_push.envelope import notification, webhook_id
 from a2a_push.models import Delivery, PushConfig, Status
 from a2a_push.selection import SENT_EVENTS, Detail, Step, next_step
+from a2a_tasks import wakeups
 from a2a_tasks.agents import registry
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
@@ -25,6 +29,8 @@ __all__ = ["freeze_rest", "next_deliveries"]
 
 #: Seconds for which a webhook that waits for the rest of an artifact is left alone, if there was a new piece.
 PATIENCE = 0.25
+#: Rows written in one go, so that no transaction and no list grows with the log.
+BATCH = 200
 #: Events read at first.
 GLANCE = 32
 
@@ -41,7 +47,7 @@ def next_deliveries(configs: Sequence[PushConfig]) -> dict[int, Delivery]:
     made: list[Delivery] = []
     for config in configs:
         if refusal := config.disabled_reason or config.receiver.disabled_reason:
-            made += _buried(config, refusal)
+            _bury(config, refusal)
         elif (old := waiting.get(config.pk)) is not None:
             if _due(config, old):
                 found[config.pk] = old
@@ -55,7 +61,9 @@ def next_deliveries(configs: Sequence[PushConfig]) -> dict[int, Delivery]:
 def freeze_rest(config: PushConfig, name: str) -> None:
     """Freeze all that an ended task has not told a webhook yet, under the id it had, since a successor takes that over."""
     _pass_frozen(config)
-    Delivery.objects.bulk_create([_frozen(config, step, name) for step in _steps(config)])
+    steps = _steps(config)
+    while rows := [_frozen(config, step, name) for step in islice(steps, BATCH)]:
+        Delivery.objects.bulk_create(rows)
 
 
 def _oldest_pending(configs: Iterable[PushConfig]) -> dict[int, Delivery]:
@@ -71,16 +79,22 @@ def _due(config: PushConfig, pending: Delivery) -> bool:
     return config.due_at is None or config.due_at <= timezone.now()
 
 
-def _buried(config: PushConfig, reason: str) -> list[Delivery]:
-    """What a disabled webhook is not told of, as rows that can be replayed."""
+def _bury(config: PushConfig, reason: str) -> None:
+    """Keep what a disabled webhook is not told of as rows that can be replayed: BATCH of them, and the rest at once after."""
     now = timezone.now()
     dead = {"status": Status.DEAD, "reason": reason, "settled_at": now, "next_at": None}
     _pass_frozen(config)
-    Delivery.objects.filter(config=config, status=Status.PENDING).update(**dead)
-    rows = [_frozen(config, step) for step in _steps(config)]
+    pending = Delivery.objects.filter(config=config, status=Status.PENDING).order_by("pk")
+    keys = list(pending.values_list("pk", flat=True)[:BATCH])
+    Delivery.objects.filter(pk__in=keys).update(**dead)
+    rows = [_frozen(config, step) for step in islice(_steps(config), BATCH - len(keys))]
     for row in rows:
         row.status, row.reason, row.settled_at = Status.DEAD, reason, now
-    return rows
+    Delivery.objects.bulk_create(rows)
+    if len(keys) + len(rows) == BATCH:
+        config.active, config.due_at = True, now
+        hint = wakeups.Committed(config.task_id, config.task.last_event)
+        transaction.on_commit(partial(wakeups.announce, hint))
 
 
 def _pass_frozen(config: PushConfig) -> None:

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from a2a_project import asgi
 from a2a_push import delivery, jobs
 from a2a_push.delivery import Deliverer
-from a2a_push.models import Delivery, PushConfig
+from a2a_push.models import Delivery, PushConfig, Receiver
 from a2a_push.store import configs, replays, switches, taking
 from a2a_tasks import wakeups
 from a2a_tasks.models import Event, Task
@@ -526,6 +526,47 @@ class TestAChangedWebhook:
             settings.SECRET_KEY = key
             await hop(replays.retry_now, waits.pk)
             await settled(1, status="delivered")
+
+
+class TestHints:
+    """Without waiting for the sweep."""
+
+    @pytest.fixture(autouse=True)
+    def nobody_sweeps(self, settings: Settings) -> None:
+        """But at the start."""
+        settings.A2A_POLL_SECONDS = 1000
+
+    async def test_tell_that_a_receiver_was_enabled(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        receivers = Receiver.objects.all()
+        await hop(receivers.update, paused_until=Now() + datetime.timedelta(hours=1))
+        async with delivering() as deliverer:
+            await hop(writer.state, WORKING)
+            await deliverer.looked.wait()
+            assert await hop(switches.enable, (await row()).receiver_id)
+            await settled(1)
+
+    async def test_tell_that_a_webhook_was_replaced(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register("http://127.0.0.1:9/away")
+        await hop(Receiver.objects.update, paused_until=Now() + datetime.timedelta(hours=1))
+        async with delivering() as deliverer:
+            await hop(writer.state, WORKING)
+            await deliverer.looked.wait()
+            await register(receiver.url())
+            await settled(1)
+        assert receiver.said == ["working"]
+
+    async def test_may_be_more_than_a_statement_has_room_for(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering() as deliverer:
+            await deliverer.looked.wait()
+            for n in range(40_000):
+                deliverer._heard(wakeups.Committed(10_000_000 + n, 1))
+            await hop(writer.state, WORKING)
+            await settled(1)
 
 
 class TestTheHostItself:

@@ -11,10 +11,11 @@ from django.utils import timezone
 
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver
 from a2a_push.retry_schedule import Again, Disable, GiveUp, Uncounted
-from a2a_push.store import configs, receivers, replays, switches, taking
+from a2a_push.store import configs, following, receivers, replays, switches, taking
 from a2a_push.store.records import Fenced, Held, Result
 from a2a_push.store.rows import update_each
 from a2a_push.store.settling import Settling, settle
+from a2a_tasks import wakeups
 from a2a_tasks.protocol.values import TaskState
 from tests.push.configs import registered
 from tests.store.world import Pen, held
@@ -152,6 +153,60 @@ class TestTaking:
         assert 0 < soon.wait <= 0.5
         assert taking.take([soon.config], worker="w", lease_seconds=30) == []
         assert taking.due_of([PushConfig.objects.get().task_id])[0].config == soon.config
+
+
+class TestBurying:
+    """A disabled webhook's events become rows, never more than so many in a transaction."""
+
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Three."""
+        monkeypatch.setattr(following, "BATCH", 3)
+
+    def counts(self, rounds: int) -> list[int]:
+        """How many are dead after each look."""
+        found = []
+        for _ in range(rounds):
+            assert take() == []
+            found.append(Delivery.objects.filter(status="dead").count())
+        return found
+
+    def test_goes_on_until_all_of_the_log_is_accounted_for(self) -> None:
+        pen = Pen(held())
+        registered()
+        for n in range(7):
+            pen.state(TaskState.WORKING, str(n))
+        PushConfig.objects.update(disabled_reason="gone")
+        assert self.counts(4) == [3, 6, 7, 7]
+        assert PushConfig.objects.get().cursor == 8
+        assert [row.number for row in Delivery.objects.order_by("pk")] == [2, 3, 4, 5, 6, 7, 8]
+
+    def test_goes_on_until_all_that_waited_is_accounted_for(self) -> None:
+        pen = Pen(held())
+        registered()
+        for n in range(4):
+            pen.state(TaskState.WORKING, str(n))
+        pen.end()
+        (one,) = take()
+        while one is not None:
+            one = settled(one)
+        assert replays.replay(list(Delivery.objects.values_list("pk", flat=True))) == 5
+        PushConfig.objects.update(disabled_reason="gone")
+        assert self.counts(2) == [3, 5]
+        assert not PushConfig.objects.get().active
+
+    def test_tells_who_looks_that_there_is_more(self) -> None:
+        pen = Pen(held())
+        registered()
+        for n in range(4):
+            pen.state(TaskState.WORKING, str(n))
+        PushConfig.objects.update(disabled_reason="gone")
+        told: list[wakeups.Hint] = []
+        with wakeups.listen(told.append):
+            self.counts(1)
+            assert told == [wakeups.Committed(pen.run.task, 5)]
+            self.counts(1)
+            assert len(told) == 1
 
 
 class TestSettling:
