@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from a2a_push.envelope import notification, webhook_id
 from a2a_push.models import Delivery, PushConfig, Status
-from a2a_push.selection import SENT_EVENTS, Detail, Step, next_step
+from a2a_push.selection import LONGEST_JOINED, SENT_EVENTS, Detail, Step, next_step
 from a2a_tasks import wakeups
 from a2a_tasks.agents import registry
 from a2a_tasks.protocol.fields import rfc3339
@@ -31,8 +31,10 @@ __all__ = ["freeze_rest", "next_deliveries"]
 PATIENCE = 0.25
 #: Rows written in one go, so that no transaction and no list grows with the log.
 BATCH = 200
-#: Events read at first.
-GLANCE = 32
+#: Events of one task read at first, and their bytes: 64 webhooks are looked at together.
+GLANCE, GLANCE_BYTES = 32, LONGEST_JOINED
+#: The same where that is not enough to know what is to be joined.
+PAGE, PAGE_BYTES = 1000, 4 * LONGEST_JOINED
 
 
 def next_deliveries(configs: Sequence[PushConfig]) -> dict[int, Delivery]:
@@ -148,19 +150,25 @@ def _wait_for_more(config: PushConfig, last: int) -> None:
 def _glances(configs: Sequence[PushConfig]) -> dict[int, list[Recorded]]:
     """The first events after the cursors of those that have any."""
     behind = [config for config in configs if config.cursor < config.task.last_event]
-    read = log.read_each([(config.task_id, config.cursor) for config in behind], GLANCE)
+    after = [(config.task_id, config.cursor) for config in behind]
+    read = log.read_each(after, GLANCE, GLANCE_BYTES)
     return {config.pk: events for config, events in zip(behind, read, strict=True)}
 
 
 def _read(config: PushConfig, glance: list[Recorded] | None) -> tuple[list[Recorded], Step | None]:
     """Events after the cursor, and the step they make: a few, and more only if these may be the beginning of more."""
-    detail = _detail(config.task.agent)
-    events = glance or log.read_after(config.task_id, config.cursor, GLANCE)
+    detail, after = _detail(config.task.agent), [(config.task_id, config.cursor)]
+    events = glance or log.read_each(after, GLANCE, GLANCE_BYTES)[0]
     step = next_step(events, config.dialect, detail)
-    if step is None and len(events) >= GLANCE:
-        events = log.read_after(config.task_id, config.cursor)
-        step = next_step(events, config.dialect, detail, patient=len(events) < log.SLICE)
+    if step is None and _is_cut(events, config):
+        events = log.read_each(after, PAGE, PAGE_BYTES)[0]
+        step = next_step(events, config.dialect, detail, patient=not _is_cut(events, config))
     return events, step
+
+
+def _is_cut(events: Sequence[Recorded], config: PushConfig) -> bool:
+    """Has the log more than was read of it?"""
+    return bool(events) and events[-1].number < config.task.last_event
 
 
 def _detail(agent: str) -> str:

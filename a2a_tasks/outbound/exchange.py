@@ -84,7 +84,9 @@ async def tunnel(wire: Wire, authority: str, authorization: str, *, deadline: fl
     head = await _head(spoken, wire, deadline)
     if head.status_code not in SUCCESS:
         own = head.status_code == PROXY_AUTHENTICATION
-        raise Unanswered(Kind.HOST if own else Kind.CONNECT, f"the proxy answered {head.status_code}")
+        raise Unanswered(
+            Kind.HOST if own else Kind.CONNECT, f"the proxy answered {head.status_code}"
+        )
     if spoken.trailing_data[0]:
         raise Unanswered(Kind.CONNECT, "the proxy said more than that it is connected")
 

@@ -337,7 +337,6 @@ class TestTheSystemsResolver:
         assert await asyncio.gather(*waiting[1:]) == [["8.8.8.8"]] * 2
         assert asked == ["a", "b"]
 
-
     async def test_is_away_itself_if_nobody_answers_for_three_names_in_a_row(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 import pytest
 from django.db.models.functions import Now
@@ -17,6 +17,7 @@ from a2a_push import delivery, jobs
 from a2a_push.delivery import Deliverer
 from a2a_push.models import Delivery, PushConfig, Receiver
 from a2a_push.store import configs, replays, switches, taking
+from a2a_push.store.records import Candidate
 from a2a_tasks import wakeups
 from a2a_tasks.models import Event, Task
 from a2a_tasks.protocol.lifecycle import EventKind
@@ -558,15 +559,27 @@ class TestHints:
             await settled(1)
         assert receiver.said == ["working"]
 
-    async def test_may_be_more_than_a_statement_has_room_for(self, receiver: Inbox) -> None:
+    async def test_may_be_more_than_a_statement_has_room_for(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[int] = []
+        real = taking.due_of
+
+        def noted(tasks: Collection[int]) -> list[Candidate]:
+            asked.append(len(tasks))
+            return real(tasks)
+
+        monkeypatch.setattr(taking, "due_of", noted)
         writer = await pen()
         await register(receiver.url())
         async with delivering() as deliverer:
             await deliverer.looked.wait()
-            for n in range(40_000):
+            for n in range(5_000):
                 deliverer._heard(wakeups.Committed(10_000_000 + n, 1))
             await hop(writer.state, WORKING)
             await settled(1)
+        assert max(asked) == taking.SLICE
+        assert sum(asked) > 5_000
 
 
 class TestTheHostItself:
@@ -604,7 +617,11 @@ class TestTheHostItself:
                     await swept(deliverer)
         config = await row()
         (waits,) = await told()
-        assert (waits.attempts, config.receiver.probe_at, config.receiver.breaker) == (0, None, "{}")
+        assert (waits.attempts, config.receiver.probe_at, config.receiver.breaker) == (
+            0,
+            None,
+            "{}",
+        )
 
 
 class TestTheBeginning:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any
 
 import pytest
@@ -153,6 +154,60 @@ class TestTaking:
         assert 0 < soon.wait <= 0.5
         assert taking.take([soon.config], worker="w", lease_seconds=30) == []
         assert taking.due_of([PushConfig.objects.get().task_id])[0].config == soon.config
+
+
+class TestLargeEvents:
+    """What is read at once has bounds in bytes; what is told is the same."""
+
+    @staticmethod
+    def told() -> list[list[str]]:
+        """The texts of each notification, as they are delivered."""
+        (one,) = take()
+        found = []
+        while one is not None:
+            body = json.loads(one.told.body)
+            update = body.get("artifactUpdate")
+            parts = update["artifact"]["parts"] if update else []
+            found.append([part["text"] for part in parts])
+            one = settled(one)
+        return found
+
+    def written(self) -> None:
+        """A task whose artifact grows in three pieces."""
+        pen = Pen(held())
+        registered()
+        pen.begin("a", "one ")
+        pen.add("a", "two ")
+        pen.close("a", "three")
+        pen.end()
+
+    def test_are_joined_though_a_glance_has_room_for_one(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(following, "GLANCE_BYTES", 1)
+        self.written()
+        assert self.told() == [["one ", "two ", "three"], []]
+
+    def test_are_told_one_by_one_if_there_is_room_for_no_more(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(following, "GLANCE_BYTES", 1)
+        monkeypatch.setattr(following, "PAGE_BYTES", 1)
+        self.written()
+        assert self.told() == [["one "], ["two "], ["three"], []]
+
+    def test_that_are_not_told_do_not_hide_those_behind_them(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(following, "GLANCE_BYTES", 1)
+        monkeypatch.setattr(following, "PAGE_BYTES", 1)
+        pen = Pen(held())
+        registered(dialect="v03")
+        pen.begin("a", "one ")
+        pen.close("a", "two")
+        pen.end()
+        assert self.told() == [[]]
+        assert not PushConfig.objects.get().active
 
 
 class TestBurying:
