@@ -26,7 +26,7 @@ protocol = Application(TABLE)
 async def deliver() -> None:
     """Send webhooks from this process, if it also runs the agents; otherwise workers do."""
     if not dispatch.by_workers():
-        await delivery.begin()
+        await delivery.begin(alone=True)
 
 
 lifetime.on_start(dispatch.ensure_started)

@@ -28,6 +28,7 @@ from a2a_push.sealing import Unreadable
 from a2a_push.sender import Delivered, Outcome, Refused, Sender
 from a2a_push.store import taking
 from a2a_push.store.configs import opened
+from a2a_push.store.presence import Presence, anybody
 from a2a_push.store.records import Candidate, Fenced, Held, Result
 from a2a_push.store.settling import SLOW_SECONDS, Settling, settling
 from a2a_tasks import failpoints, lifetime, wakeups
@@ -107,7 +108,10 @@ class _Waiting:
 class Deliverer:
     """Sends up to `slots` notifications at a time. Make it in the loop it is to run on, then `start`."""
 
-    def __init__(self, *, slots: int | None = None, sender: Sender | None = None) -> None:
+    def __init__(
+        self, *, slots: int | None = None, sender: Sender | None = None, alone: bool = False
+    ) -> None:
+        """`alone`: webhooks are registered by this process. Then it asks about no event while there are none."""
         self._slots = int(conf.WEBHOOK_SLOTS) if slots is None else slots
         self._sender = sender or Sender()
         self._loop = asyncio.get_running_loop()
@@ -128,6 +132,9 @@ class Deliverer:
         self._crowded: set[int] = set()
         #: When the sweep goes on, by the loop's clock, and after which webhook.
         self._sweeps_at, self._swept = 0.0, 0
+        self._alone = alone
+        #: What `Presence` said when there was no active webhook.
+        self._nobody: int | None = None
         #: Set once the table was looked at: this process can work.
         self.looked = asyncio.Event()
         self._stack = contextlib.ExitStack()
@@ -160,7 +167,7 @@ class Deliverer:
 
     def _heard(self, hint: wakeups.Hint) -> None:
         """A hint of this process, in any thread."""
-        if isinstance(hint, wakeups.Committed):
+        if isinstance(hint, wakeups.Committed) and self._nobody != Presence.count:
             self._named.append(hint.task)
             if not self._roused:  # once for many: whoever writes is not to be slowed down
                 self._roused = True
@@ -168,7 +175,7 @@ class Deliverer:
                     self._loop.call_soon_threadsafe(self._look.set)
 
     def _hear(self, hint: wakeups.Hint) -> None:
-        if isinstance(hint, wakeups.Committed):
+        if isinstance(hint, wakeups.Committed) and self._nobody != Presence.count:
             self._named.append(hint.task)
             self._look.set()
 
@@ -199,13 +206,14 @@ class Deliverer:
 
     async def _sweep(self) -> None:
         """One slice of all active webhooks. Then a rest as long as it took, or until the next time."""
-        begun = self._loop.time()
+        begun, known = self._loop.time(), Presence.count
         found, self._swept = await hop(taking.sweep, self._swept)
         self._note(found)
         now = self._loop.time()
         self._sweeps_at = now + (now - begun if self._swept else float(conf.POLL_SECONDS))
         if not self._swept:
             self._forget()
+            self._nobody = known if self._alone and not await hop(anybody) else None
 
     def _forget(self) -> None:
         """Forget how those are of whom nothing is known to be due."""
@@ -446,12 +454,12 @@ _deliverers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Deliverer] = (
 )
 
 
-async def begin() -> asyncio.Event:
-    """Start this process's deliverer, once a loop. What is returned is set once it can work."""
+async def begin(*, alone: bool = False) -> asyncio.Event:
+    """Start this process's deliverer, once a loop. What is returned is set once it can work. `alone`: see Deliverer."""
     loop = asyncio.get_running_loop()
     found = _deliverers.get(loop)
     if found is None:
-        found = _deliverers[loop] = Deliverer()
+        found = _deliverers[loop] = Deliverer(alone=alone)
         found.start()
         lifetime.on_drain(found.stop_claiming)
         lifetime.on_stop(functools.partial(_drain, found))

@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 from a2a_push import sealing
 from a2a_push.models import Delivery, PushConfig, Status
 from a2a_push.store.following import freeze_rest
+from a2a_push.store.presence import note_one_more
 from a2a_push.store.receivers import receiver_of
 from a2a_tasks import wakeups
 from a2a_tasks.caller import Scope
@@ -96,6 +97,7 @@ def put(task: int, config: values.PushConfig) -> None:
         raise _too_many(config.path)
     columns |= {"cursor": now.last_event, "looked": now.last_event, "active": not now.ended}
     PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
+    note_one_more()
 
 
 def _replaced(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:
@@ -193,6 +195,7 @@ def move(old: int, new: int) -> None:
     for config in going:
         freeze_rest(config, successor.public_id)
         _begin_anew(config, new, own.pop(config.public_id, None))
+    note_one_more()
     if len(own) + len(going) > conf.MAX_PUSH_CONFIGS and own:
         raise _too_many(INLINE)
 

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from a2a_push import breaker
 from a2a_push.breaker import Breaker
 from a2a_push.models import PushConfig, Receiver
+from a2a_push.store.presence import note_one_more
 from a2a_tasks import wakeups
 from a2a_tasks.protocol.jsontext import write
 
@@ -60,6 +61,7 @@ def enable_config(config: int) -> bool:
     disabled = PushConfig.objects.filter(pk=config).exclude(disabled_reason="")
     if not disabled.update(disabled_reason="", active=True, due_at=Now()):
         return False
+    note_one_more()
     _announce(PushConfig.objects.filter(pk=config))
     return True
 

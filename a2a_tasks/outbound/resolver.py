@@ -49,7 +49,7 @@ class SystemResolver:
             raise NameNotResolved(late, self._without_answer(name)) from None
         except socket.gaierror as fault:
             unanswered = fault.errno == socket.EAI_AGAIN
-            kind = self._without_answer(name) if unanswered else OWN_FAULTS.get(fault.errno)
+            kind = self._without_answer(name) if unanswered else OWN_FAULTS.get(fault.errno or 0)
             raise NameNotResolved(f"{name}: {fault}", kind or Kind.DNS) from None
         except (OSError, UnicodeError) as fault:
             raise NameNotResolved(f"{name}: {fault}") from None

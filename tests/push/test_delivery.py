@@ -829,6 +829,35 @@ class TestTheEmbeddedHost:
         finally:
             await delivery._deliverers.pop(asyncio.get_running_loop()).drain(0)
 
+    async def test_asks_nothing_while_there_are_no_webhooks(
+        self, receiver: Inbox, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And is told of the first one at once, without a sweep."""
+        settings.A2A_POLL_SECONDS = 1000
+        asked: list[Collection[int]] = []
+        real = taking.due_of
+
+        def noted(tasks: Collection[int]) -> list[Candidate]:
+            asked.append(tasks)
+            return real(tasks)
+
+        monkeypatch.setattr(taking, "due_of", noted)
+        writer, other = await pen(), await pen("task-2")
+        async with delivering(alone=True) as deliverer:
+            await deliverer.looked.wait()
+            await hop(other.state, WORKING)
+            await swept(deliverer)
+            assert asked == []
+            await register(receiver.url())
+            await hop(writer.end)
+            (done,) = await settled(1)
+            await until(lambda: idle())
+            await swept(deliverer)
+            await hop(replays.replay, [done.pk])
+            await receiver.has(2)
+            await settled(1)
+        assert asked != []
+
     async def test_leaves_it_to_workers_where_there_are_any(self, settings: Settings) -> None:
         settings.A2A_RUNS = "celery"
         await asgi.deliver()
