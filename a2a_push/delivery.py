@@ -324,11 +324,8 @@ class Deliverer:
     async def _attempt(self, held: Held, until: float) -> Result:
         """Send once. Raises Fenced, and nothing else, whatever the receiver does, or the config holds."""
         started_at = timezone.now()
-        counters.under_way += 1
-        try:
+        with counters.under_way.track_inprogress():
             outcome = await self._outcome(held, until)
-        finally:
-            counters.under_way -= 1
         failpoint("webhook.answered")
         if isinstance(outcome, Delivered):
             self._well[held.receiver] = outcome.seconds < SLOW_SECONDS
@@ -364,7 +361,8 @@ class Deliverer:
 
     def _result(self, held: Held, outcome: Outcome, started_at: datetime.datetime) -> Result:
         refused = outcome if isinstance(outcome, Refused) else None
-        counters.attempts[refused.kind if refused else "delivered"] += 1
+        ended = str(refused.kind) if refused else counters.DELIVERED
+        counters.attempts.labels(ended).observe(outcome.seconds)
         return Result(
             started_at=started_at,
             seconds=outcome.seconds,
