@@ -19,6 +19,7 @@ from a2a_push.models import Delivery, Receiver
 from a2a_push.retry_schedule import Again
 from a2a_tasks.access import api_keys
 from a2a_tasks.access.credentials import PEER
+from a2a_tasks.bindings.http import Receive, Scope, Send
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.hop import hop
@@ -71,7 +72,7 @@ class TestWhoMayRead:
         """A trusted proxy sends on what its clients say; the scope then has both."""
         settings.A2A_METRICS_PEERS = "10.0.0.0/8"
 
-        async def behind(scope: dict[str, object], receive: object, send: object) -> None:
+        async def behind(scope: Scope, receive: Receive, send: Send) -> None:
             await application({**scope, PEER: ("192.0.2.1", 1)}, receive, send)
 
         transport = httpx.ASGITransport(app=behind, client=("10.0.0.7", 1))
