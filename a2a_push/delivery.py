@@ -128,6 +128,8 @@ class Deliverer:
         self._busy: Counter[int] = Counter()
         #: Receivers that were well when last heard of, as long as anything waits for them or is under way.
         self._well: dict[int, bool] = {}
+        #: Whose they are.
+        self._tenant: dict[int, str] = {}
         #: Receivers with more that is due than is remembered.
         self._crowded: set[int] = set()
         #: When the sweep goes on, by the loop's clock, and after which webhook.
@@ -219,6 +221,7 @@ class Deliverer:
         """Forget how those are of whom nothing is known to be due."""
         busy = self._waiting.receivers() + list(self._busy)
         self._well = {receiver: self._well.get(receiver, False) for receiver in busy}
+        self._tenant = {receiver: self._tenant.get(receiver, "") for receiver in busy}
 
     def _note(self, candidates: Iterable[Candidate]) -> None:
         for candidate in candidates:
@@ -235,6 +238,7 @@ class Deliverer:
         if candidate.config in self._sends:
             return
         well = self._well.setdefault(candidate.receiver, candidate.well)
+        self._tenant[candidate.receiver] = candidate.tenant
         if not self._waiting.put(candidate, MOST_WELL if well else MOST_DOUBTFUL):
             self._crowded.add(candidate.receiver)
 
@@ -256,7 +260,7 @@ class Deliverer:
         chosen: list[int] = []
         room = self._slots - len(self._sends)
         doubtful_room = max(1, int(self._slots * DOUBTFUL_SHARE)) - self._doubtful()
-        for receiver in self._waiting.receivers() if self._waiting else ():
+        for receiver in self._in_turn(doubtful_room):
             well = self._well.get(receiver, False)
             most = min(self._cap(receiver) - self._busy[receiver], room, BATCH - len(chosen))
             most = most if well else min(most, doubtful_room)
@@ -268,9 +272,34 @@ class Deliverer:
             doubtful_room -= 0 if well else len(taken)
         return chosen
 
+    def _in_turn(self, doubtful_room: int) -> list[int]:
+        """Whose turn it is: who waits longest, but of those in doubt the ones of tenants that have fewest of such slots.
+
+        Or whoever has a thousand addresses that hang would keep out those nobody has met.
+        """
+        waiting = self._waiting.receivers()
+        doubtful = [receiver for receiver in waiting if not self._well.get(receiver)]
+        if doubtful_room <= 0:
+            return [receiver for receiver in waiting if self._well.get(receiver)]
+        held, ranks = self._held_in_doubt(), {}
+        for receiver in doubtful:
+            tenant = self._tenant.get(receiver, "")
+            ranks[receiver] = held[tenant]
+            held[tenant] += 1
+        turns = iter(sorted(doubtful, key=ranks.__getitem__))
+        return [receiver if self._well.get(receiver) else next(turns) for receiver in waiting]
+
+    def _held_in_doubt(self) -> Counter[str]:
+        """How many are under way to receivers that are not well, by tenant."""
+        held: Counter[str] = Counter()
+        for receiver, count in self._busy.items():
+            if not self._well.get(receiver):
+                held[self._tenant.get(receiver, "")] += count
+        return held
+
     def _doubtful(self) -> int:
         """How many are under way to receivers that are not well."""
-        return sum(count for receiver, count in self._busy.items() if not self._well.get(receiver))
+        return self._held_in_doubt().total()
 
     def _cap(self, receiver: int) -> int:
         return int(conf.WEBHOOK_RECEIVER_SLOTS) if self._well.get(receiver) else 1
@@ -292,6 +321,7 @@ class Deliverer:
             del self._busy[held.receiver]
         if held.receiver not in self._waiting and not self._busy[held.receiver]:
             self._well.pop(held.receiver, None)
+            self._tenant.pop(held.receiver, None)
         if held.receiver in self._crowded and held.receiver not in self._waiting:
             self._crowded.discard(held.receiver)
             self._sweep_now()

@@ -26,6 +26,8 @@ class Candidate:
     well: bool
     #: Seconds until it is due.
     wait: float
+    #: Whose it is.
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,9 +74,9 @@ def _candidates(among: QuerySet[PushConfig]) -> list[Candidate]:
     found = among.filter(due(SOON)).order_by("pk")
     now = timezone.now()
     return [
-        Candidate(key, receiver, well, (at - now).total_seconds() if at else 0.0)
-        for key, receiver, well, at in found.values_list(
-            "pk", "receiver", "receiver__well", "due_at"
+        Candidate(key, receiver, well, (at - now).total_seconds() if at else 0.0, tenant)
+        for key, receiver, well, at, tenant in found.values_list(
+            "pk", "receiver", "receiver__well", "due_at", "receiver__tenant"
         )
     ]
 

@@ -815,6 +815,39 @@ class TestSlots:
                 assert receiver.open == 2
 
 
+class TestTenants:
+    """Whoever has many receivers that nobody knows to be well leaves the others theirs."""
+
+    @staticmethod
+    def chosen(*about: tuple[int, str, bool], slots: int = 8) -> list[int]:
+        """Who is sent to first of these receivers: number, tenant, well?"""
+        deliverer = Deliverer(slots=slots)
+        for receiver, tenant, well in about:
+            deliverer._put(Candidate(receiver, receiver, well, 0.0, tenant))
+        return deliverer._chosen()
+
+    async def test_take_turns(self) -> None:
+        many = [(n, "many", False) for n in range(10)]
+        assert self.chosen(*many, (100, "few", False), (101, "few", False)) == [0, 100, 1, 101]
+
+    async def test_do_not_keep_slots_that_nobody_else_wants(self) -> None:
+        assert self.chosen(*[(n, "many", False) for n in range(10)]) == [0, 1, 2, 3]
+
+    async def test_with_slots_already_come_after_those_without(self) -> None:
+        deliverer = Deliverer(slots=8)
+        for n in range(10):
+            deliverer._put(Candidate(n, n, False, 0.0, "many"))
+        for receiver in deliverer._chosen()[:3]:
+            deliverer._busy[receiver] += 1
+        deliverer._put(Candidate(100, 100, False, 0.0, "few"))
+        assert deliverer._chosen() == [100]
+
+    async def test_do_not_push_in_front_of_receivers_that_are_well(self) -> None:
+        many = [(n, "many", False) for n in range(3)]
+        well = [(50, "other", True), (51, "many", True)]
+        assert self.chosen(*many, *well, (100, "few", False), slots=6) == [0, 100, 1, 50, 51]
+
+
 class TestTheEmbeddedHost:
     """The web process sends, if it runs the agents."""
 
