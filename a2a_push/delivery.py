@@ -200,8 +200,9 @@ class Deliverer:
     async def _round(self) -> None:
         self._look.clear()
         self._roused = False
-        while named := {self._named.popleft() for _ in range(min(len(self._named), taking.SLICE))}:
-            self._note(await hop(taking.due_of, named))
+        for first in range(0, known := len(self._named), taking.SLICE):
+            some = range(min(known - first, taking.SLICE))
+            self._note(await hop(taking.due_of, {self._named.popleft() for _ in some}))
         if self._loop.time() >= self._sweeps_at:
             await self._sweep()
         await self._take()
