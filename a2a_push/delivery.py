@@ -259,6 +259,8 @@ class Deliverer:
     def _chosen(self) -> list[int]:
         """Webhooks there is room for, the receivers' in turn; none is sent more than it can bear."""
         chosen: list[int] = []
+        if not self._waiting:
+            return []
         room = self._slots - len(self._sends)
         doubtful_room = max(1, int(self._slots * DOUBTFUL_SHARE)) - self._doubtful()
         for receiver in self._in_turn(doubtful_room):
@@ -280,6 +282,8 @@ class Deliverer:
         """
         waiting = self._waiting.receivers()
         doubtful = [receiver for receiver in waiting if not self._well.get(receiver)]
+        if not doubtful:
+            return waiting
         if doubtful_room <= 0:
             return [receiver for receiver in waiting if self._well.get(receiver)]
         held, ranks = self._held_in_doubt(), {}

@@ -129,12 +129,15 @@ def _item(asked: Settling, config: PushConfig | None, delivery: Delivery | None)
 def _of_what_is_registered(asked: Settling, config: PushConfig) -> Settling:
     """What a receiver refused under keys that were replaced meanwhile says nothing of the new ones: it is sent with those."""
     held, result = asked.held, asked.result
-    same = (shown(config, held.target.task_id), config.secret) == (held.target, held.secret)
-    if same or result.verdict is None:
+    if result.verdict is None or _is_registered(held, config):
         return asked
     detail = f"the webhook was replaced meanwhile; before: {result.detail}"
     now = Uncounted(timezone.now().timestamp())
     return replace(asked, result=replace(result, verdict=now, detail=detail))
+
+
+def _is_registered(held: Held, config: PushConfig) -> bool:
+    return (shown(config, held.target.task_id), config.secret) == (held.target, held.secret)
 
 
 # --- the receivers ------------------------------------------------------------------------------
