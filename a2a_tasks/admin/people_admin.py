@@ -1,0 +1,49 @@
+"""Users and groups: who changes them can give himself everything, so they are for superusers alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest
+
+__all__ = ["GroupsOfSuperusers", "UsersOfSuperusers"]
+
+
+class _OfSuperusers:
+    """What permissions may say beside is not asked."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return _is_superuser(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_superuser(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return _is_superuser(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_superuser(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_superuser(request)
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    user = request.user
+    return user.is_active and user.is_superuser
+
+
+admin.site.unregister([User, Group])
+
+
+@admin.register(User)
+class UsersOfSuperusers(_OfSuperusers, UserAdmin):
+    """Django's pages of users."""
+
+
+@admin.register(Group)
+class GroupsOfSuperusers(_OfSuperusers, GroupAdmin):
+    """Django's pages of groups; `tenant:acme` lets members see that tenant (`staff.py`)."""
