@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
+
+if TYPE_CHECKING:
+    _UserAdmin = UserAdmin[User]
+else:
+    _UserAdmin = UserAdmin
 
 __all__ = ["GroupsOfSuperusers", "UsersOfSuperusers"]
 
@@ -40,7 +45,7 @@ admin.site.unregister([User, Group])
 
 
 @admin.register(User)
-class UsersOfSuperusers(_OfSuperusers, UserAdmin):
+class UsersOfSuperusers(_OfSuperusers, _UserAdmin):
     """Django's pages of users."""
 
 
