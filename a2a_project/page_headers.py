@@ -18,7 +18,7 @@ UNUSED = (
         "encrypted-media",
     ),
     *("fullscreen", "geolocation", "gyroscope", "magnetometer", "microphone", "midi", "payment"),
-    *("picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "usb", "web-share"),
+    *("picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "usb"),
 )
 HEADERS = {
     "Permissions-Policy": ", ".join(f"{feature}=()" for feature in UNUSED),

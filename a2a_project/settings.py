@@ -165,6 +165,7 @@ AXES_CLIENT_IP_CALLABLE = "a2a_tasks.access.lockout.address"
 AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
+AXES_ENABLE_ADMIN = False  # `a2a_tasks.admin` has a page of its own
 AXES_LOCKOUT_TEMPLATE = "locked.html"
 
 AUTH_PASSWORD_VALIDATORS = [

@@ -7,12 +7,14 @@ The tables may hold millions of rows. Each list is read along an index and count
 
 from a2a_tasks.admin.api_key_admin import ApiKeyAdmin
 from a2a_tasks.admin.context_admin import ContextAdmin
+from a2a_tasks.admin.lockout_admin import AttemptAdmin
 from a2a_tasks.admin.people_admin import GroupsOfSuperusers, UsersOfSuperusers
 from a2a_tasks.admin.run_admin import RunAdmin
 from a2a_tasks.admin.task_admin import TaskAdmin
 
 __all__ = [
     "ApiKeyAdmin",
+    "AttemptAdmin",
     "ContextAdmin",
     "GroupsOfSuperusers",
     "RunAdmin",
