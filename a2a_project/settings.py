@@ -14,6 +14,7 @@ from pathlib import Path
 
 import environ
 from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -167,6 +168,69 @@ AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
 AXES_ENABLE_ADMIN = False  # `a2a_tasks.admin` has a page of its own
 AXES_LOCKOUT_TEMPLATE = "locked.html"
+
+# Single sign-on and a second factor for the admin: an extra, off unless one of these is set.
+SSO_ISSUER = env.str("A2A_SSO_OIDC_ISSUER", default="")
+_MFA = env.str("A2A_ADMIN_MFA", default="")
+if _MFA not in {"", "required"}:
+    raise ImproperlyConfigured(f"A2A_ADMIN_MFA must be empty or required, not {_MFA!r}")
+MFA_REQUIRED = _MFA == "required"
+SIGN_IN_EXTRA = bool(SSO_ISSUER) or MFA_REQUIRED
+if SIGN_IN_EXTRA:
+    from a2a_project.sign_in.mapping import mapped
+
+    INSTALLED_APPS += [
+        "allauth",
+        "allauth.account",
+        "allauth.mfa",
+        "allauth.socialaccount",
+        "allauth.socialaccount.providers.openid_connect",
+    ]
+    MIDDLEWARE += [
+        "allauth.account.middleware.AccountMiddleware",
+        "a2a_project.sign_in.second_factor.SecondFactor",
+    ]
+    AUTHENTICATION_BACKENDS[1] = "allauth.account.auth_backends.AuthenticationBackend"
+    LOGIN_URL, LOGIN_REDIRECT_URL = "account_login", "admin:index"
+    ACCOUNT_ADAPTER = "a2a_project.sign_in.adapters.Accounts"
+    ACCOUNT_LOGIN_METHODS = {"username"}
+    ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+    ACCOUNT_EMAIL_VERIFICATION = "none"
+    ACCOUNT_UNIQUE_EMAIL = False
+    # axes counts what fails, for all processes, and by address
+    ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
+    ACCOUNT_SESSION_REMEMBER = False
+    SOCIALACCOUNT_ADAPTER = "a2a_project.sign_in.adapters.Issued"
+    SOCIALACCOUNT_LOGIN_ON_GET = (
+        True  # a form that ends at the issuer would need its address in the policy
+    )
+    MFA_ADAPTER = "a2a_project.sign_in.adapters.Factors"
+    MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+    MFA_TOTP_ISSUER = "A2A host"
+    MFA_TOTP_TOLERANCE = 1  # of half a minute, by which clocks may differ
+    MFA_FORMS = {
+        "authenticate": "a2a_project.sign_in.second_factor.CountedForm",
+        "reauthenticate": "a2a_project.sign_in.second_factor.CountedAgainForm",
+    }
+    SESSION_COOKIE_AGE = 12 * 3600  # so often the issuer is asked again
+    SSO_GROUPS_CLAIM = env.str("A2A_SSO_GROUPS_CLAIM", default="groups")
+    SSO_GROUPS = mapped(env.str("A2A_SSO_GROUPS", default=""))
+    SOCIALACCOUNT_PROVIDERS = {
+        "openid_connect": {
+            "OAUTH_PKCE_ENABLED": True,
+            "APPS": [
+                {
+                    "provider_id": "sso",
+                    "name": "Single sign-on",
+                    "client_id": env.str("A2A_SSO_CLIENT_ID", default=""),
+                    "secret": env.str("A2A_SSO_CLIENT_SECRET", default=""),
+                    "settings": {"server_url": SSO_ISSUER, "fetch_userinfo": False},
+                }
+            ]
+            if SSO_ISSUER
+            else [],
+        }
+    }
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 else:
     _UserAdmin = UserAdmin
 
-__all__ = ["GroupsOfSuperusers", "UsersOfSuperusers"]
+__all__ = ["GroupsOfSuperusers", "OfSuperusers", "UsersOfSuperusers"]
 
 
-class _OfSuperusers:
+class OfSuperusers:
     """What permissions may say beside is not asked."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
@@ -45,10 +45,10 @@ admin.site.unregister([User, Group])
 
 
 @admin.register(User)
-class UsersOfSuperusers(_OfSuperusers, _UserAdmin):
+class UsersOfSuperusers(OfSuperusers, _UserAdmin):
     """Django's pages of users."""
 
 
 @admin.register(Group)
-class GroupsOfSuperusers(_OfSuperusers, GroupAdmin):
+class GroupsOfSuperusers(OfSuperusers, GroupAdmin):
     """Django's pages of groups; `tenant:acme` lets members see that tenant (`staff.py`)."""
