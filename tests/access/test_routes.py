@@ -109,6 +109,10 @@ async def test_who_looks_after_the_host_and_who_looks_for_agents_needs_none(
     assert (await client.get(path)).status == 200
 
 
+async def test_figures_are_for_listed_addresses(client: Client) -> None:
+    assert (await client.get("/metrics")).status == 404
+
+
 def mounts() -> Iterator[str]:
     """Below which paths an agent answers."""
     yield from ["/agents/demo/", "/agents/demo/a2a/"]
