@@ -7,7 +7,10 @@ WORKDIR /host
 
 # The requirements change less often than the code: a layer of their own.
 COPY requirements.txt .
-RUN pip install --requirement requirements.txt
+COPY requirements-sso.txt .
+# --build-arg SSO=1: with single sign-on and the second factor of the admin.
+ARG SSO=
+RUN pip install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt}
 
 COPY manage.py ./
 COPY a2a_project a2a_project

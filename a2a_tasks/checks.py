@@ -15,7 +15,13 @@ from a2a_tasks.agents.cards import card_of
 from a2a_tasks.conf import conf, names
 from a2a_tasks.signatures import ring
 
-__all__ = ["check_agents", "check_card_keys", "check_card_keys_of_production", "check_settings"]
+__all__ = [
+    "check_agents",
+    "check_card_keys",
+    "check_card_keys_of_production",
+    "check_secret_key_of_production",
+    "check_settings",
+]
 
 #: Settings that are one of a few words.
 CHOICES = {
@@ -66,6 +72,19 @@ def check_card_keys_of_production(
             "cards are signed with a key made from SECRET_KEY: who has that can sign, and its change is the key's",
             hint="python manage.py card_keys make FILE, and name the file in A2A_CARD_KEYS.",
             id="a2a_tasks.W014",
+        )
+
+
+@register(deploy=True)
+def check_secret_key_of_production(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """A key that nobody gave: what it seals and signs is good on this machine alone. `manage.py check --deploy`."""
+    if settings.SECRET_KEY_IS_OURS and not settings.EMBEDDED:
+        yield Warning(
+            "SECRET_KEY is not set: this machine has made one up, and every other one makes another",
+            hint="Set it, the same for all processes of the host, from where you keep secrets.",
+            id="a2a_tasks.W031",
         )
 
 

@@ -75,6 +75,10 @@ class HostSettings:
     MTLS_SCOPES: str = ""
     #: Seconds for which credentials are believed without another look: so long one that was revoked still opens. 0 = look every time.
     CREDENTIAL_SECONDS: float = 5.0
+    #: Wrong passwords after which a name, from an address, has to wait, in the admin and by HTTP Basic.
+    LOGIN_FAILURES: int = 5
+    #: Minutes for which it has to, after the last one that was tried.
+    LOGIN_WAIT_MINUTES: float = 15.0
     #: Who runs agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a broker).
     RUNS: str = "auto"
     #: Runs one process carries at once; more wait in the table.

@@ -39,11 +39,12 @@ from a2a_tasks.protocol.errors import (
 
 __all__ = ["Credentials", "anonymous_allowed", "identify"]
 
-VERIFIERS: Mapping[str, Callable[[str], Awaitable[Vouched]]] = {
-    BEARER: tokens.verify,
-    API_KEY: api_keys.verify,
-    BASIC: passwords.verify,
-    MUTUAL_TLS: certificates.verify,
+#: What each scheme makes of a credential's text; of names and passwords, with the address they are from.
+VERIFIERS: Mapping[str, Callable[[Shown], Awaitable[Vouched]]] = {
+    BEARER: lambda credential: tokens.verify(credential.text),
+    API_KEY: lambda credential: api_keys.verify(credential.text),
+    BASIC: lambda credential: passwords.verify(credential.text, credential.address),
+    MUTUAL_TLS: lambda credential: certificates.verify(credential.text),
 }
 #: Credentials remembered: good ones, and wrong ones, which cannot push out the good.
 MOST_KNOWN, MOST_WRONG = 20_000, 2_000
@@ -128,7 +129,7 @@ async def _verified(credential: Shown, key: bytes) -> Vouched:
     try:
         if not credential.scheme:
             raise refused("credentials that no scheme here can read")
-        vouched = await VERIFIERS[credential.scheme](credential.text)
+        vouched = await VERIFIERS[credential.scheme](credential)
     except WrongCredentials as fault:
         _wrong.keep(key, fault.message, conf.CREDENTIAL_SECONDS)
         raise

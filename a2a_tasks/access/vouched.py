@@ -38,7 +38,9 @@ class Vouched:
 
 def digest(credential: Shown) -> bytes:
     """Under what a credential is remembered; it cannot be read back from it."""
-    text = f"{credential.scheme} {credential.text}".encode("utf-8", "surrogatepass")
+    text = f"{credential.scheme} {credential.address} {credential.text}".encode(
+        "utf-8", "surrogatepass"
+    )
     return hashlib.blake2b(text, key=_KEY, digest_size=32).digest()
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -16,14 +17,14 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
 from a2a_tasks.access.api_keys import Issued, is_tenant, issue, revoke, rotate
+from a2a_tasks.admin.staff import TenantAdmin, sees
 from a2a_tasks.agents.security import is_scope
 from a2a_tasks.models import ApiKey
 
 if TYPE_CHECKING:
-    _Admin = admin.ModelAdmin[ApiKey]
     _Form = forms.ModelForm[ApiKey]
 else:
-    _Admin, _Form = admin.ModelAdmin, forms.ModelForm
+    _Form = forms.ModelForm
 
 __all__ = ["ApiKeyAdmin"]
 
@@ -33,6 +34,9 @@ OVERLAP = timedelta(hours=24)
 
 class ApiKeyForm(_Form):
     """What may be said of a key, and changed."""
+
+    #: Who fills it in.
+    user: ClassVar[User]
 
     class Meta:
         model = ApiKey
@@ -51,15 +55,17 @@ class ApiKeyForm(_Form):
         return " ".join(scopes)
 
     def clean_tenant(self) -> str:
-        """A name without slashes."""
+        """A name without slashes, of a tenant that the user sees."""
         tenant: str = self.cleaned_data["tenant"]
         if not is_tenant(tenant):
             raise ValidationError("A tenant has no slashes.")
+        if not sees(self.user, tenant):
+            raise ValidationError("You make keys for the tenants you see, and no others.")
         return tenant
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(_Admin):
+class ApiKeyAdmin(TenantAdmin[ApiKey]):
     """The list and the page of keys. Nothing of a secret is on either."""
 
     form = ApiKeyForm
@@ -71,6 +77,12 @@ class ApiKeyAdmin(_Admin):
         *("prefix", "state", "created_at", "rotated_at", "previous_until", "previous_used_at"),
         *("revoked_at", "last_used_at"),
     )
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """A form that knows who fills it in."""
+        form: Any = super().get_form(request, *args, **kwargs)
+        form.user = request.user
+        return form
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
         """A new key has no past."""

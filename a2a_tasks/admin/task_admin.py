@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -21,7 +21,8 @@ from a2a_tasks.admin.filters import AgentFilter, CreatedFilter, DialectFilter, S
 from a2a_tasks.admin.paging import AtLeast, bounded_count
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import duration, moment
-from a2a_tasks.models import Context, Task
+from a2a_tasks.admin.staff import may_view, within
+from a2a_tasks.models import Context, Run, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
@@ -83,8 +84,9 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         wanted = search_term.strip()
         if not wanted:
             return queryset, False
-        contexts = Context.objects.filter(public_id=wanted).values_list("pk", flat=True)
-        found = Q(public_id=wanted) | Q(context_id__in=list(contexts[:CONTEXTS]))
+        contexts = within(Context.objects.filter(public_id=wanted), request.user)
+        keys = list(contexts.values_list("pk", flat=True)[:CONTEXTS])
+        found = Q(public_id=wanted) | Q(context_id__in=keys)
         return queryset.filter(found), False
 
     # -- columns and fields
@@ -146,14 +148,16 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def _slices(self, request: HttpRequest, task: Task) -> dict[str, Any]:
+        may_view_runs = may_view(request, Run)
         window = timeline.Window.at(request.GET.get("from", ""), task.last_event)
         return {
             "window": window,
             "begins": log.beginning(task.pk) or 1,
             "entries": list(timeline.folded(timeline.entries(task.pk, window))),
             "artifacts": timeline.artifacts(task.pk),
-            "runs": timeline.runs(task.pk),
-            "steps": timeline.steps(task.pk),
+            "may_view_runs": may_view_runs,
+            "runs": timeline.runs(task.pk) if may_view_runs else [],
+            "steps": timeline.steps(task.pk) if may_view_runs else [],
             "notes": timeline.notes(task.pk),
             "beside": beside.of(request, task.pk),
             "rows_shown": timeline.ROWS,
@@ -183,8 +187,6 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         if not self.has_cancel_permission(request):
             raise PermissionDenied
         task = self.get_object(request, object_id)
-        if task is None:
-            raise Http404
         self._tell(request, self._cancel(request, [task]), 0)
         return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=[task.pk]))
 

@@ -133,7 +133,7 @@ def _counts(operator: Operator) -> _Counts:
     for state in TaskState:
         # Of what has ended there may be any number of another tenant's: no further than the newest.
         rows = Task.objects.filter(state=state)
-        rows = newest(rows) if state in TERMINAL and operator.tenant else rows
+        rows = newest(rows) if state in TERMINAL and operator.tenants is not None else rows
         some = of_tenant(rows, operator).order_by("-pk")[:COUNTED]
         totals = Counter(some.values_list("agent", flat=True))
         for agent, number in totals.items():

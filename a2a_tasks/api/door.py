@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import AbstractUser, AnonymousUser
-from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Left
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import PermissionDenied
@@ -18,7 +17,9 @@ from rest_framework.request import Request
 
 from a2a_tasks.access.callers import identify
 from a2a_tasks.access.credentials import PEER, Credentials, shown
+from a2a_tasks.admin.staff import of_tenants, tenants_of
 from a2a_tasks.agents.security import MUTUAL_TLS
+from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.errors import Forbidden, InsufficientScope, Unauthenticated
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "operator_of",
 ]
 
+_M = TypeVar("_M", bound=Model)
 #: The scopes of callers. None of them implies another.
 READ, WRITE, KEYS = "admin:read", "admin:write", "admin:keys"
 
@@ -73,8 +75,10 @@ class Operator:
 
     #: As tasks and the log name it: `key:...`, `jwt:...`, `user:7`.
     principal: str
-    #: Whose rows there are for this operator, with those of tenants below it; empty = all.
+    #: The caller's own; empty = the host's, or a person's.
     tenant: str = ""
+    #: Whose rows there are for this operator, with those of tenants below them; None = all.
+    tenants: frozenset[str] | None = None
     scopes: frozenset[str] = frozenset()
     person: AbstractUser | None = field(default=None, repr=False)
 
@@ -109,8 +113,7 @@ class Door(BaseAuthentication):
             return by_session
         _refuse_other_sites(request)
         caller = async_to_sync(identify)(credentials)
-        operator = Operator(principal=caller.principal, tenant=caller.tenant, scopes=caller.scopes)
-        return AnonymousUser(), operator
+        return AnonymousUser(), _by_credentials(caller)
 
 
 def _refuse_other_sites(request: Request) -> None:
@@ -124,11 +127,20 @@ def _credentials(request: HttpRequest) -> Credentials:
     """What a request brings to show who sends it, as the protocol's bindings read it."""
     scope = getattr(request, "scope", {})
     counted = Counter(name.decode("latin-1").lower() for name, _ in scope.get("headers", ()))
-    peer = scope.get(PEER, scope.get("client"))
+    client = scope.get("client")
+    peer = scope.get(PEER, client)
     return Credentials(
         {name.lower(): text for name, text in request.headers.items()},
         peer[0] if peer else "",
+        client[0] if client else "",
         [name for name, times in counted.items() if times > 1],
+    )
+
+
+def _by_credentials(caller: Caller) -> Operator:
+    tenants = frozenset({caller.tenant}) if caller.tenant else None
+    return Operator(
+        principal=caller.principal, tenant=caller.tenant, tenants=tenants, scopes=caller.scopes
     )
 
 
@@ -140,7 +152,8 @@ def _by_session(request: Request) -> tuple[Any, Operator] | None:
         SessionAuthentication().enforce_csrf(request)
     except PermissionDenied:
         raise Forgery("The CSRF token is missing or wrong") from None
-    return person, Operator(principal=f"user:{person.pk}", person=person)
+    operator = Operator(principal=f"user:{person.pk}", tenants=tenants_of(person), person=person)
+    return person, operator
 
 
 class Allowed(BasePermission):
@@ -169,13 +182,6 @@ def operator_of(request: Request) -> Operator:
     return operator
 
 
-def of_tenant(rows: QuerySet[Any], operator: Operator, column: str = "tenant") -> QuerySet[Any]:
-    """Those rows that there are for the operator: of its tenant, and of those below it.
-
-    The prefix is compared as it is: SQLite's LIKE would take `Acme/` for `acme/`.
-    """
-    if not operator.tenant:
-        return rows
-    below = f"{operator.tenant}/"
-    begins: QuerySet[Any] = rows.alias(beginning_of_tenant=Left(F(column), len(below)))
-    return begins.filter(Q(**{column: operator.tenant}) | Q(beginning_of_tenant=below))
+def of_tenant(rows: QuerySet[_M], operator: Operator, column: str = "tenant") -> QuerySet[_M]:
+    """Those rows that there are for the operator."""
+    return of_tenants(rows, operator.tenants, column)

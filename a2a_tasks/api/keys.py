@@ -17,6 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_tasks.access import api_keys
+from a2a_tasks.admin.staff import covers
 from a2a_tasks.agents.security import is_scope
 from a2a_tasks.api.action import Asked, View, action
 from a2a_tasks.api.door import KEYS, Operator, Right, of_tenant, operator_of
@@ -216,7 +217,8 @@ def _find(request: Request, prefix: str) -> ApiKey:
 def _tenant(operator: Operator, asked: Asked) -> str:
     """The tenant of a new key. Raises Invalid for one that is not the operator's."""
     tenant: str = asked.get("tenant", operator.tenant)
-    if operator.tenant and tenant != operator.tenant:
+    mine = tenant == operator.tenant if operator.tenant else covers(operator.tenants, tenant)
+    if not mine:
         raise wrong("body", "tenant", "This is not your tenant.")
     return tenant
 

@@ -105,6 +105,7 @@ class Task(models.Model):
             models.Index("state", models.F("id").desc(), name="task_admin_state"),
             models.Index("agent", models.F("id").desc(), name="task_admin_agent"),
         ]
+        permissions = [("see_all_tenants", "Can see every tenant")]  # admin/staff.py
 
     def __str__(self) -> str:
         return self.public_id

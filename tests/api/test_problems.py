@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import OperationalError, ProgrammingError, connection
 from django.test import Client
 
@@ -172,7 +173,7 @@ class TestASession:
         task = make_task("task-1")
         person("a2a_tasks.change_task")
         client = Client(enforce_csrf_checks=True)
-        client.login(username="bob", password="x")
+        client.force_login(User.objects.get())
         refused = asked(client, f"/tasks/{task.pk}/cancel", post=True)
         assert (refused.status, refused.code) == (403, "csrf")
         task.refresh_from_db()
@@ -183,7 +184,7 @@ class TestASession:
         task = make_task("task-1")
         person("a2a_tasks.change_task")
         client = Client(enforce_csrf_checks=True)
-        client.login(username="bob", password="x")
+        client.force_login(User.objects.get())
         page = client.get(f"{API}/docs/").text
         token = page.partition('data-csrf="')[2].partition('"')[0]
         url, kind = f"{API}/tasks/{task.pk}/cancel", "application/json"

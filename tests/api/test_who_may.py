@@ -148,6 +148,15 @@ class TestARoute:
 
 
 @pytest.mark.parametrize("route", [r for r in ROUTES if r.is_of_one], ids=lambda route: route.name)
+def test_a_person_of_a_tenant_has_its_rows_and_those_below_it_alone(route: Route) -> None:
+    """As in the admin (`tests/admin/test_staff.py`)."""
+    bob = person(RIGHTS[route.name][1], tenants=("acme", "globex"))
+    for tenant, status in (("acme", 200), ("globex/berlin", 200), ("ACME", 404), ("", 404)):
+        world = populated(tenant, f"of-{tenant.replace('/', '-')}")
+        assert route.asked(bob, ready(world, route)).status == status, tenant
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if r.is_of_one], ids=lambda route: route.name)
 def test_a_tenant_of_a_like_name_is_another(route: Route) -> None:
     key = key_of(RIGHTS[route.name][0], tenant="acme")
     for n, tenant in enumerate(["ACME/berlin", "acme-2", "acmes/berlin", ""]):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 from a2a_push.models import Delivery, PushConfig, Receiver, Status
@@ -115,10 +115,14 @@ def key_of(*scopes: str, tenant: str = "") -> str:
     return issue("test", scopes=scopes, tenant=tenant).key
 
 
-def person(*permissions: str, name: str = "bob", staff: bool = True) -> Client:
-    """Somebody at a session, with these permissions (`app.codename`) and no others."""
+def person(
+    *permissions: str, name: str = "bob", staff: bool = True, tenants: tuple[str, ...] = ()
+) -> Client:
+    """Somebody at a session, with these permissions (`app.codename`) and no others, who sees these tenants, or all."""
     user = User.objects.create_user(name, password="x", is_staff=staff)
     codes = [permission.partition(".")[2] for permission in permissions]
+    codes += [] if tenants else ["see_all_tenants"]
+    user.groups.set([Group.objects.get_or_create(name=f"tenant:{name}")[0] for name in tenants])
     user.user_permissions.set(Permission.objects.filter(codename__in=codes))
     client = Client()
     client.force_login(user)
