@@ -18,13 +18,12 @@ from django.dispatch import receiver
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from a2a_tasks.access.api_keys import is_tenant
 from a2a_tasks.access.issuer import Keys, Published, read_keys_of
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Vouched, fitting
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.security import BEARER, is_scope
-from a2a_tasks.caller import Caller
+from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import A2AError
 from a2a_tasks.protocol.jsontext import read

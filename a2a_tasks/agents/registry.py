@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from django.core.checks import CheckMessage, Error
 from django.utils.module_loading import autodiscover_modules
 
-from a2a_tasks.agents import security
+from a2a_tasks.agents import security, visibility
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.conf import conf
 
@@ -77,3 +77,4 @@ def check() -> Iterable[CheckMessage]:
     for agent in _found.values():
         yield from agent.check()
         yield from security.check(agent)
+        yield from visibility.check(agent)
