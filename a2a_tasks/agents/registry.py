@@ -11,7 +11,7 @@ from a2a_tasks.agents import security, visibility
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.conf import conf
 
-__all__ = ["agents", "check", "discover", "find"]
+__all__ = ["agents", "any_listed", "check", "discover", "find"]
 
 _found: dict[str, Agent] = {}
 _clashes: list[tuple[str, type[Agent], type[Agent]]] = []
@@ -53,6 +53,11 @@ def agents() -> list[Agent]:
 def find(slug: str) -> Agent | None:
     """The agent of that slug, if it is on."""
     return None if slug in _disabled() else _found.get(slug)
+
+
+def any_listed() -> bool:
+    """Is there an agent that not everybody who is let in may use?"""
+    return any(map(security.listed, agents()))
 
 
 def slugs() -> list[str]:
