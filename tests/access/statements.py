@@ -31,7 +31,9 @@ def _listen(patch: pytest.MonkeyPatch, cursor: Any, said: list[str]) -> None:
     execute = cursor.execute
 
     def heard(self: Any, sql: Any, *args: Any, **kwargs: Any) -> Any:
-        said.append(SAVEPOINT.sub("SAVEPOINT", str(sql)))
+        text = SAVEPOINT.sub("SAVEPOINT", str(sql))
+        if not text.lower().startswith("set "):  # a thread's connection begins
+            said.append(text)
         return execute(self, sql, *args, **kwargs)
 
     patch.setattr(cursor, "execute", heard)
