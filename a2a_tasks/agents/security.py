@@ -75,6 +75,7 @@ def _on() -> tuple[str, ...]:
 def _forget(**_: Any) -> None:
     anonymous_allowed.cache_clear()
     _on.cache_clear()
+    _grants.cache_clear()
 
 
 def accepted(agent: Agent | None) -> tuple[str, ...]:
@@ -91,8 +92,13 @@ def open_to_anybody(agent: Agent | None) -> bool:
 
 
 def listed(agent: Agent) -> bool:
-    """Is the agent for those alone who were granted it? To everybody else it does not exist."""
-    return (agent.grants or conf.GRANTS) == "listed"
+    """Is the agent for those alone who were granted it? To everybody else it does not exist. Misspelt is listed."""
+    return (agent.grants or _grants()) != "open"
+
+
+@functools.cache
+def _grants() -> str:
+    return str(conf.GRANTS)
 
 
 def requirements(agent: Agent, scopes: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -83,12 +83,11 @@ def _forget(**_: Any) -> None:
     _card.cache_clear()
 
 
-def _kept_by(*, whoever: bool) -> Headers:
+def _caching(*vary: str, private: bool) -> Headers:
     """Who may keep an answer: any cache, or that of the caller alone, since others may get another one."""
-    if whoever:
-        return [(b"cache-control", b"public, " + MAX_AGE)]
-    shown = f"Authorization, {conf.API_KEY_HEADER}"
-    return [(b"cache-control", b"private, " + MAX_AGE), (b"vary", shown.encode())]
+    names = [*vary, "Authorization", str(conf.API_KEY_HEADER)] if private else vary
+    headers: Headers = [(b"cache-control", (b"private, " if private else b"public, ") + MAX_AGE)]
+    return [*headers, (b"vary", ", ".join(names).encode())] if names else headers
 
 
 def _unchanged(request: Request, etag: bytes) -> bool:
@@ -114,9 +113,8 @@ async def serve_card(visit: Visit, send: Send, name: str) -> None:
         return
     headers = [
         (b"etag", etag),
-        *_kept_by(whoever=not listed(visit.agent)),
         (b"last-modified", LAST_MODIFIED),
-        (b"vary", b"A2A-Version, Accept"),
+        *_caching("A2A-Version", "Accept", private=listed(visit.agent)),
     ]
     if _unchanged(request, etag):
         await respond(send, 304, b"", headers)
@@ -136,5 +134,5 @@ async def serve_catalogue(request: Request, send: Send) -> None:
         error = told(fault)
         await respond(send, error.http_status, rest.error_body(error), headers_of(error))
         return
-    headers = _kept_by(whoever=not any_listed())
+    headers = _caching(private=any_listed())
     await respond(send, 200, body, headers, head=request.method == "HEAD")

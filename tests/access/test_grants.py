@@ -19,6 +19,7 @@ from a2a_tasks.access.grants import Right, grant, is_grantee, rights, withdraw
 from a2a_tasks.agents import Agent, registry
 from a2a_tasks.agents.security import check
 from a2a_tasks.caller import ANONYMOUS, Caller
+from a2a_tasks.checks import check_settings
 from a2a_tasks.models import Grant
 from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.store.hop import hop
@@ -202,6 +203,7 @@ class TestWhatWasGranted:
         card = await peer.client.get("/.well-known/agent-card.json")
         assert card.status == 200
         assert card.header("cache-control") == "private, max-age=60"
+        assert card.header("vary") == "A2A-Version, Accept, Authorization, X-API-Key"
 
     async def test_is_missing_again_when_it_was_taken_away(self, binding: type[Peer]) -> None:
         known, principal = await keyed()
@@ -278,6 +280,17 @@ class TestAHostWhereAllAreListed:
         settings.A2A_GRANTS, type(secret).grants = "listed", "open"
         known, _ = await keyed()
         assert await catalogue(known) == [SECRET]
+
+
+class TestAPolicyThatIsNone:
+    async def test_lets_nobody_in_and_is_a_mistake(self, settings: Any) -> None:
+        settings.A2A_GRANTS, settings.A2A_VISIBILITY = "Open", "everybody"
+        assert await catalogue({}) == []
+        mistakes = [str(mistake.msg) for mistake in check_settings()]
+        assert mistakes == [
+            "A2A_GRANTS must be one of open, listed",
+            "A2A_VISIBILITY must be one of own, tenant",
+        ]
 
 
 class TestAHostWhereAllAreOpen:

@@ -123,6 +123,18 @@ class TestColleagues:
                 await peer.call("GetTask", {"id": task, "tenant": "acme"})
 
 
+async def test_a_colleagues_task_tells_in_which_dialect_it_was_made(agent: Agent) -> None:
+    """Where nothing else does: `tasks/get` is a method of several."""
+    alice, bob = await known(PEERS[0], agent), await known(PEERS[0], agent)
+    said = {"role": "user", "parts": [{"type": "text", "text": "ask"}]}
+    send = {"method": "tasks/send", "params": {"id": "ours", "message": said}}
+    await alice.client.post("/a2a/0.1/", {"jsonrpc": "2.0", "id": 1, **send})
+    get = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "ours"}}
+    answers = [(await peer.client.post("/", get)).json for peer in (alice, bob)]
+    assert answers[0]["result"]["status"]["message"]["parts"][0]["type"] == "text"
+    assert answers[1] == answers[0]
+
+
 class TestWhoeverHasNoTenant:
     async def test_sees_its_own_alone(
         self, binding: type[Peer], agent: Agent, settings: Any
