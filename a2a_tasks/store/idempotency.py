@@ -88,9 +88,7 @@ def recall(key: Key, scope: Scope) -> Recalled | None:
         Idempotency.objects.filter(pk=row.pk).delete()
         return None
     if not reaches(scope, row.task):
-        return (
-            None  # its visibility is another one now; to send to it fails as it would without a key
-        )
+        return None  # it is not shared any more: a message to it fails, as without a key
     if row.fingerprint != key.fingerprint:
         raise IdempotencyConflict
     return _recalled(row, row.task)
