@@ -13,6 +13,8 @@ from django.db.backends.utils import CursorWrapper
 
 #: Each has a name of its own.
 SAVEPOINT = re.compile(r'SAVEPOINT "\w+"')
+#: What begins so is not of a request: a thread's connection begins, the runner looks for runs and holds its own.
+OTHERS = ("set ", "select set_config(", "with due as", "with held as")
 
 __all__ = ["statements"]
 
@@ -32,7 +34,7 @@ def _listen(patch: pytest.MonkeyPatch, cursor: Any, said: list[str]) -> None:
 
     def heard(self: Any, sql: Any, *args: Any, **kwargs: Any) -> Any:
         text = SAVEPOINT.sub("SAVEPOINT", str(sql))
-        if not text.lower().startswith("set "):  # a thread's connection begins
+        if not text.lstrip().lower().startswith(OTHERS):
             said.append(text)
         return execute(self, sql, *args, **kwargs)
 
