@@ -30,7 +30,7 @@ from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.models import ApiKey
 from a2a_tasks.store.hop import hop
 
-__all__ = ["Issued", "issue", "listed", "principal_of", "revoke", "rotate", "verify"]
+__all__ = ["Issued", "is_tenant", "issue", "listed", "principal_of", "revoke", "rotate", "verify"]
 
 logger = logging.getLogger(__name__)
 PATTERN = re.compile(r"a2a_([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
