@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('agent', models.CharField(max_length=64)),
                 ('grantee', models.CharField(max_length=264, verbose_name='who')),
-                ('right', models.CharField(choices=[('use', 'use: send messages to it, and see what comes of them'), ('see', 'see: its card, alone and in the catalogue'), ('operate', 'operate: see and cancel all tasks of the own tenant through /api/')], max_length=16, verbose_name='may')),
+                ('right', models.CharField(choices=[('use', 'use: send messages to it, and see what comes of them'), ('see', 'see: its card, alone and in the catalogue'), ('operate', 'operate: its card; kept for operators, nothing asks for more yet')], max_length=16, verbose_name='may')),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name='since')),
             ],
             options={
