@@ -12,6 +12,8 @@ from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A
 from a2a_tasks import failpoints
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.cards import card_of
+from a2a_tasks.agents.security import GRANTS
+from a2a_tasks.agents.visibility import VISIBILITIES
 from a2a_tasks.conf import conf, names
 from a2a_tasks.signatures import ring
 
@@ -27,8 +29,10 @@ __all__ = [
 CHOICES = {
     "CARD_DEFAULT": ("hybrid", "1.0", "0.3"),
     "CARD_SIGNED_FORMS": ("both", "strict"),
+    "GRANTS": GRANTS,
     "LEGACY_METHOD_WITH_1_0": ("reject", "serve"),
     "V10_ERROR_TABLE": ("1.0.1", "1.0.0"),
+    "VISIBILITY": VISIBILITIES,
 }
 
 

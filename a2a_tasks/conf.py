@@ -73,12 +73,16 @@ class HostSettings:
     MTLS_HEADER: str = "Client-Cert"
     #: Scopes of every caller with a certificate, separated by spaces.
     MTLS_SCOPES: str = ""
-    #: Seconds for which credentials are believed without another look: so long one that was revoked still opens. 0 = look every time.
+    #: Seconds for which credentials and grants are believed without another look: so long what was revoked still opens. 0 = look every time.
     CREDENTIAL_SECONDS: float = 5.0
     #: Wrong passwords after which a name, from an address, has to wait, in the admin and by HTTP Basic.
     LOGIN_FAILURES: int = 5
     #: Minutes for which it has to, after the last one that was tried.
     LOGIN_WAIT_MINUTES: float = 15.0
+    #: Whose tasks a caller sees, of agents that do not say it themselves: its "own", or those of its whole "tenant".
+    VISIBILITY: str = "own"
+    #: Who may use agents that do not say it themselves: "open" = whoever is let in, "listed" = those alone who were granted it (`manage.py grants`); to others such an agent does not exist.
+    GRANTS: str = "open"
     #: Who runs agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a broker).
     RUNS: str = "auto"
     #: Runs one process carries at once; more wait in the table.

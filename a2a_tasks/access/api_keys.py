@@ -26,7 +26,7 @@ from django.utils import timezone
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Vouched
 from a2a_tasks.agents.security import API_KEY, is_scope
-from a2a_tasks.caller import Caller
+from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.models import ApiKey
 from a2a_tasks.store.hop import hop
 
@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 PATTERN = re.compile(r"a2a_([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
 #: The use of a key is written at most so often.
 USE_SECONDS = 60.0
-#: A slash would join it with the tenant a request names.
-_TENANT = re.compile(r"[^/\x00-\x1f\x7f]{0,128}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +44,6 @@ class Issued:
 
     row: ApiKey
     key: str = field(repr=False)
-
-
-def is_tenant(text: str) -> bool:
-    """May a tenant of credentials be called this?"""
-    return bool(_TENANT.fullmatch(text))
 
 
 def principal_of(row: ApiKey) -> str:

@@ -16,9 +16,10 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from a2a_tasks.access.api_keys import Issued, is_tenant, issue, revoke, rotate
+from a2a_tasks.access.api_keys import Issued, issue, revoke, rotate
 from a2a_tasks.admin.staff import TenantAdmin, sees
 from a2a_tasks.agents.security import is_scope
+from a2a_tasks.caller import is_tenant
 from a2a_tasks.models import ApiKey
 
 if TYPE_CHECKING:

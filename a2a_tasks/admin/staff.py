@@ -25,7 +25,16 @@ else:
             return cls
 
 
-__all__ = ["TenantAdmin", "covers", "may_view", "of_tenants", "sees", "tenants_of", "within"]
+__all__ = [
+    "HostWideAdmin",
+    "TenantAdmin",
+    "covers",
+    "may_view",
+    "of_tenants",
+    "sees",
+    "tenants_of",
+    "within",
+]
 
 _M = TypeVar("_M", bound=Model)
 _User = AbstractBaseUser | AnonymousUser
@@ -98,3 +107,27 @@ class TenantAdmin(_ModelAdmin[_M]):
         if found is None:
             raise Http404
         return found
+
+
+class HostWideAdmin(_ModelAdmin[_M]):
+    """Pages of rows that are for all tenants at once: for staff that sees all of them, with the permission of the table."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """As for a page of it."""
+        return _sees_all(request) and super().has_module_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
+        """Only if the user sees every tenant."""
+        return _sees_all(request) and super().has_view_permission(request, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Only if the user sees every tenant."""
+        return _sees_all(request) and super().has_add_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
+        """Only if the user sees every tenant."""
+        return _sees_all(request) and super().has_delete_permission(request, obj)
+
+
+def _sees_all(request: HttpRequest) -> bool:
+    return tenants_of(request.user) is None

@@ -61,6 +61,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         "since",
         "agent",
         "owner",
+        "made_by",
         "tenant",
         "origin_dialect",
         "context_link",
@@ -118,8 +119,14 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
 
     @admin.display(description="owner")
     def owner_cut(self, task: Task) -> str:
-        """Show who the task belongs to, on one line."""
-        return format_html('<span class="a2a-cut" title="{}">{}</span>', task.owner, task.owner)
+        """Show who made the task, on one line."""
+        shown = task.maker or task.owner
+        return format_html('<span class="a2a-cut" title="{}">{}</span>', shown, shown)
+
+    @admin.display(description="made by")
+    def made_by(self, task: Task) -> str:
+        """Name the owner, or who made what a tenant shares."""
+        return task.maker or task.owner
 
     @admin.display(description="created")
     def created(self, task: Task) -> str:

@@ -62,6 +62,10 @@ class Agent:
     scopes: ClassVar[Sequence[str]] = ()
     #: Ways to show who one is, of those the host accepts: "bearer", "apiKey", "basic", "mutualTLS"; () = any of them.
     schemes: ClassVar[Sequence[str]] = ()
+    #: Whose tasks a caller sees: its "own", or those of its whole "tenant"; "" = as A2A_VISIBILITY says.
+    visibility: ClassVar[str] = ""
+    #: Who may use it: whoever is let in ("open"), or those alone who were granted it ("listed"); "" = as A2A_GRANTS says.
+    grants: ClassVar[str] = ""
     #: The queue whose workers run this agent.
     queue: ClassVar[str] = "agents"
     #: Where `run` is called: "process" for what keeps a core busy; "" = on the event loop, or in a thread if synchronous.

@@ -19,7 +19,10 @@ class Task(models.Model):
 
     public_id = models.CharField("task id", max_length=256)
     tenant = models.CharField(max_length=256, blank=True, default="")
+    #: Whose drawer it lies in: a principal's, or `caller.TENANTS` if its tenant shares it.
     owner = models.CharField(max_length=256, blank=True, default="")
+    #: Who made it, if that is not the owner.
+    maker = models.CharField(max_length=256, blank=True, db_default="")
     agent = models.CharField(max_length=64)
     context = models.ForeignKey(
         Context, on_delete=models.PROTECT, related_name="tasks", db_index=False

@@ -139,9 +139,10 @@ async def _conversation(
     key = key_of(request, call)
     if key is None:
         return await _begin(request, call, pauses=pauses)
+    scope = call.scope(request.tenant)
     async with turnstile(key):
         for _ in range(RACES):
-            recalled = await hop(recall, key)
+            recalled = await hop(recall, key, scope)
             if recalled is not None:
                 break
             with contextlib.suppress(KeyTaken):  # by another process, at this moment
@@ -250,6 +251,7 @@ def _new(
     beside = companions.of(request, task_id, call.dialect)
     return NewTask(
         scope=call.scope(request.tenant),
+        principal=call.caller.principal,
         id=task_id,
         context_id=context_id,
         message=write(stored).decode(),

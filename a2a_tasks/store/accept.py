@@ -23,11 +23,11 @@ __all__ = ["accept", "accept_many", "accepting", "begin"]
 
 ACCEPT = """
 with input as (
-  select * from unnest(%(n)s::int[], %(tenant)s::text[], %(owner)s::text[], %(agent)s::text[], %(id)s::text[],
-    %(context_id)s::text[], %(is_task)s::bool[], %(at)s::timestamptz[], %(metadata)s::text[],
+  select * from unnest(%(n)s::int[], %(tenant)s::text[], %(owner)s::text[], %(maker)s::text[], %(agent)s::text[],
+    %(id)s::text[], %(context_id)s::text[], %(is_task)s::bool[], %(at)s::timestamptz[], %(metadata)s::text[],
     %(dialect)s::text[], %(role)s::text[], %(message)s::text[], %(queue)s::text[], %(request)s::text[],
     %(token)s::text[], %(worker)s::text[], %(lease)s::float8[])
-  as i(n, tenant, owner, agent, id, context_id, is_task, at, metadata, dialect, role, message, queue, request,
+  as i(n, tenant, owner, maker, agent, id, context_id, is_task, at, metadata, dialect, role, message, queue, request,
     token, worker, lease)
 ), context as (
   insert into a2a_tasks_context (tenant, owner, agent, public_id)
@@ -35,9 +35,9 @@ with input as (
   on conflict (public_id, agent, owner, tenant) do update set updated_at = statement_timestamp()
   returning id, tenant, owner, agent, public_id
 ), task as (
-  insert into a2a_tasks_task (public_id, tenant, owner, agent, context_id, is_task, state, status_at,
+  insert into a2a_tasks_task (public_id, tenant, owner, maker, agent, context_id, is_task, state, status_at,
     status_message, metadata, memory, last_event, run_token, origin_dialect)
-  select i.id, i.tenant, i.owner, i.agent, c.id, i.is_task, 'TASK_STATE_SUBMITTED', i.at, '', i.metadata, '', 1,
+  select i.id, i.tenant, i.owner, i.maker, i.agent, c.id, i.is_task, 'TASK_STATE_SUBMITTED', i.at, '', i.metadata, '', 1,
     i.token, i.dialect
   from input i join context c
     on (c.public_id, c.agent, c.owner, c.tenant) = (i.context_id, i.agent, i.owner, i.tenant)
@@ -109,6 +109,7 @@ def _columns(news: Sequence[NewTask]) -> dict[str, list[Any]]:
         "n": list(range(len(news))),
         "tenant": [new.scope.tenant for new in news],
         "owner": [new.scope.owner for new in news],
+        "maker": [new.maker for new in news],
         "agent": [new.scope.agent for new in news],
         "context_id": [new.context_id for new in news],
         "id": [new.id for new in news],
@@ -160,6 +161,7 @@ def _insert_one(new: NewTask) -> tuple[int, int]:
     task = Task.objects.create(
         public_id=new.id,
         context=context,
+        maker=new.maker,
         is_task=new.is_task,
         state=TaskState.SUBMITTED,
         status_at=new.at,

@@ -54,6 +54,8 @@ class NewTask:
     """A message that begins a task."""
 
     scope: Scope
+    #: Who sends the message; empty = the owner.
+    principal: str = ""
     id: str
     context_id: str
     #: The Message as JSON, with the ids of task and context in it.
@@ -74,6 +76,11 @@ class NewTask:
     companions: tuple[Companion, ...] = ()
     #: What its companions lock that another batch may want too: a batch takes these in order.
     lock: str = ""
+
+    @property
+    def maker(self) -> str:
+        """Who makes the task, if that is not its owner."""
+        return "" if self.principal == self.scope.owner else self.principal
 
     def accompany(self, task: int) -> None:
         """Write what belongs beside the task with this primary key; call it inside the accepting transaction."""

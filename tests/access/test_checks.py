@@ -80,3 +80,13 @@ class TestTheStart:
         settings.A2A_JWT_ISSUER = "https://login.example.com"
         await say_who_may_come()
         assert "bearer, apiKey" in caplog.text
+
+    async def test_says_which_agents_were_granted_to_a_few(
+        self, settings: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.INFO)
+        await say_who_may_come()
+        assert "granted" not in caplog.text
+        settings.A2A_GRANTS = "listed"
+        await say_who_may_come()
+        assert "(manage.py grants): demo" in caplog.text

@@ -40,6 +40,7 @@ TABLES = {
     "a2a_push/receiver": {f"<int:object_id>/{verb}/" for verb in ("disable", "enable", "replay")},
     "a2a_tasks/apikey": set(),
     "a2a_tasks/context": set(),
+    "a2a_tasks/grant": set(),
     "a2a_tasks/run": set(),
     "a2a_tasks/task": {"<int:object_id>/cancel/"},
     "auth/group": set(),

@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver, Status
 from a2a_tasks.access.api_keys import issue
-from a2a_tasks.admin.staff import TenantAdmin
+from a2a_tasks.admin.staff import HostWideAdmin, TenantAdmin
 from a2a_tasks.models import ApiKey, Context, Run, RunStatus, Task
 from tests.admin.rows import add_run, make_task
 from tests.push.admin.rows import add_attempt, make_config, make_delivery, make_receiver
@@ -29,9 +29,10 @@ TABLES: list[type[Model]] = [
     for app in OURS
     for model in apps.get_app_config(app).get_models()
     if admin.site.is_registered(model)
+    and not isinstance(admin.site.get_model_admin(model), HostWideAdmin)
 ]
 #: Registered tables that belong to no tenant.
-OTHERS = {"auth.user", "auth.group", "axes.accessattempt"}
+OTHERS = {"a2a_tasks.grant", "auth.user", "auth.group", "axes.accessattempt"}
 #: What a row is found by.
 SOUGHT: dict[type[Model], Callable[[Any], str]] = {
     ApiKey: lambda row: row.prefix,
@@ -243,3 +244,13 @@ def test_people_and_passwords_are_not_for_staff_of_a_tenant(path: str) -> None:
 def test_superusers_look_after_people(admin_client: Client) -> None:
     for path in ("/admin/auth/user/", "/admin/auth/group/", "/admin/axes/accessattempt/"):
         assert admin_client.get(path).status_code == 200
+
+
+def test_what_is_for_all_tenants_is_for_staff_that_sees_all_of_them() -> None:
+    grants = reverse("admin:a2a_tasks_grant_changelist")
+    assert member("acme").get(grants).status_code == 403
+    User.objects.all().delete()
+    everybody = member()
+    may_all = Permission.objects.get(codename="see_all_tenants")
+    User.objects.get().user_permissions.add(may_all)
+    assert everybody.get(grants).status_code == 200
