@@ -79,6 +79,8 @@ class HostSettings:
     RUNS: str = "auto"
     #: Runs one process carries at once; more wait in the table.
     RUN_SLOTS: int = 1000
+    #: How many of them may be one tenant's (without tenants: one caller's); the others stay free for the rest. 0 = all.
+    RUN_SLOTS_PER_TENANT: int = 0
     #: Runs that may wait in one queue; then sends to its agents get 503 until there are fewer. 0 = any number.
     MAX_QUEUED: int = 0
     #: Requests of one process that may wait for the database at once; the next gets 503 at once.

@@ -216,7 +216,7 @@ def _makes_task(request: SendMessageRequest, call: Call) -> bool:
 
 
 async def _accept(request: SendMessageRequest, call: Call, key: Key | None) -> Accepted:
-    if dispatch.hold(call.agent.queue) is None:
+    if dispatch.hold(call.agent.queue, call.caller.share) is None:
         await backlog.admit(call.agent.queue)
     asked = request.message
     if request.named:
@@ -257,10 +257,11 @@ def _new(
         at=log.now(),
         dialect=call.dialect,
         queue=call.agent.queue,
+        share=call.caller.share,
         request=run_request(request, call.caller, call.extensions),
         is_task=_makes_task(request, call),
         reopens=request.reopens,
         companions=(*beside, remembering(key)) if key else beside,
         lock=key.name if key else "",
-        hold=dispatch.hold(call.agent.queue),
+        hold=dispatch.hold(call.agent.queue, call.caller.share),
     )
