@@ -75,6 +75,14 @@ class HostSettings:
     MTLS_SCOPES: str = ""
     #: Seconds for which credentials are believed without another look: so long one that was revoked still opens. 0 = look every time.
     CREDENTIAL_SECONDS: float = 5.0
+    #: How often one caller may come (anonymous ones: one address): "20/s", "600/m", "1000/h burst 50"; without a burst, that many at once. Empty = as often as it likes.
+    RATE_PER_CALLER: str = ""
+    #: How often all callers of one tenant may come, together.
+    RATE_PER_TENANT: str = ""
+    #: How often one agent may be asked, by all callers together.
+    RATE_PER_AGENT: str = ""
+    #: How often one address may show wrong credentials; then those that are not known already are not looked at. Behind a proxy set `TRUSTED_PROXIES`.
+    RATE_WRONG_CREDENTIALS: str = "5/s burst 100"
     #: Who runs agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a broker).
     RUNS: str = "auto"
     #: Runs one process carries at once; more wait in the table.
@@ -127,6 +135,10 @@ class HostSettings:
     PURGE_SECONDS: float = 300.0
     #: Largest request body, in bytes.
     MAX_BODY_BYTES: int = 4 * 1024 * 1024
+    #: Seconds in which a request must have come, head and body; then it is cut off with 408. 0 = any time.
+    REQUEST_SECONDS: float = 20.0
+    #: Bytes of a request that buy it a second more; at least 1.
+    REQUEST_BYTES_PER_SECOND: int = 4096
     #: Deepest nesting of a JSON body.
     MAX_JSON_DEPTH: int = 64
     #: Most parts in a message.

@@ -50,17 +50,19 @@ class Shared(OursCelery):
 
     def env(self, redis: str = "") -> dict[str, str]:
         """The settings of this arm."""
-        return {**super().env(redis), **self.arm}
+        return {**super().env(redis), "A2A_APPS": "examples.demo,bench.waiters", **self.arm}
 
     def launch(self, port: int) -> Iterator[Child]:
         """The host, and a key for each tenant."""
         yield from super().launch(port)
-        self.a, self.b = (Endpoint(self.endpoint.url, self._key(tenant)) for tenant in "ab")
+        self.a, self.b = (
+            Endpoint(self.endpoint.url.replace("/demo/", "/sleeper/"), self._key(t)) for t in "ab"
+        )
 
     def _key(self, tenant: str) -> str:
         command = [sys.executable, "manage.py", "api_keys", "create", tenant, "--tenant", tenant]
         env = {**os.environ, **self.env(), "A2A_RUNS": "local"}
-        made = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)  # noqa: S603
+        made = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)
         return made.stdout.decode().strip()
 
 
@@ -72,7 +74,7 @@ async def arm(
     target.prepare()
     async with target.up():
         with psycopg.connect(target.database, autocommit=True) as connection:
-            text = f"sleep {args.seconds}"
+            text = str(args.seconds)
             if queued:
                 await _fill(target, connection, text, queued)
             singly = await _measured(target, connection, text, rounds=rounds, apart=APART)

@@ -14,7 +14,7 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from a2a_tasks.access import api_keys, certificates, passwords, tokens
+from a2a_tasks.access import api_keys, certificates, metering, passwords, tokens
 from a2a_tasks.access.credentials import Credentials, Shown, certificate_of, shown
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Memory, Vouched, digest
@@ -66,17 +66,32 @@ async def identify(credentials: Credentials, agent: Agent | None = None) -> Call
     """The caller that the credentials vouch for, if it may use the agent (None: the host's own surfaces).
 
     Wrong credentials are refused also where none would do: whoever shows some wants to be known.
-    Raises Unauthenticated, WrongCredentials, InsufficientScope, Overloaded.
+    Raises Unauthenticated, WrongCredentials, InsufficientScope, RateLimited, Overloaded.
     """
     credential = shown(credentials)
     if credential is None:
-        if open_to_anybody(agent):
-            return ANONYMOUS
-        raise Unauthenticated
-    key = digest(credential)
-    vouched = _known.get(key) or await _look(credential, key)
-    _admit(vouched, credentials, agent)
+        if not open_to_anybody(agent):
+            raise Unauthenticated
+        await metering.count(ANONYMOUS, agent, credentials.address)
+        return ANONYMOUS
+    vouched = await _vouched(credential, credentials, agent)
+    await metering.count(vouched.caller, agent, credentials.address, vouched.rate)
     return vouched.caller
+
+
+async def _vouched(credential: Shown, credentials: Credentials, agent: Agent | None) -> Vouched:
+    """Whoever the credential vouches for. What is wrong counts for its address, and an address may run out of it."""
+    key = digest(credential)
+    try:
+        vouched = _known.get(key)
+        if vouched is None:
+            await metering.may_try(credentials.address)
+            vouched = await _look(credential, key)
+        _admit(vouched, credentials, agent)
+    except WrongCredentials:
+        await metering.count_wrong(credentials.address)
+        raise
+    return vouched
 
 
 def _admit(vouched: Vouched, credentials: Credentials, agent: Agent | None) -> None:

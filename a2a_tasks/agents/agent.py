@@ -14,6 +14,7 @@ from a2a_tasks.agents.emission import Emission
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.turn import Turn
 from a2a_tasks.caller import Caller
+from a2a_tasks.rates import read_rate
 
 __all__ = ["Agent"]
 
@@ -62,6 +63,8 @@ class Agent:
     scopes: ClassVar[Sequence[str]] = ()
     #: Ways to show who one is, of those the host accepts: "bearer", "apiKey", "basic", "mutualTLS"; () = any of them.
     schemes: ClassVar[Sequence[str]] = ()
+    #: How often it may be asked by all callers together, as in A2A_RATE_PER_AGENT, which this replaces: "20/s".
+    rate: ClassVar[str] = ""
     #: The queue whose workers run this agent.
     queue: ClassVar[str] = "agents"
     #: Where `run` is called: "process" for what keeps a core busy; "" = on the event loop, or in a thread if synchronous.
@@ -137,6 +140,10 @@ class Agent:
                 obj=where,
                 id="a2a_tasks.E020",
             )
+        try:
+            read_rate(self.rate)
+        except ValueError as fault:
+            yield Error(f"rate: {fault}", obj=where, id="a2a_tasks.E041")
         if type(self).run is Agent.run:
             yield Error("the agent has no run method", obj=where, id="a2a_tasks.E007")
 

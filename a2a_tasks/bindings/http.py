@@ -63,8 +63,14 @@ class Request:
     @property
     def credentials(self) -> Credentials:
         """What it brings to show who sends it."""
-        peer = self.scope.get(PEER, self.scope.get("client"))
-        return Credentials(self.headers, peer[0] if peer else "", self._repeated)
+        client = self.scope.get("client")
+        peer = self.scope.get(PEER, client)
+        return Credentials(
+            self.headers,
+            peer=peer[0] if peer else "",
+            address=client[0] if client else "",
+            repeated=self._repeated,
+        )
 
     @cached_property
     def segments(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,7 +55,7 @@ class TestOrder:
         queued("a")
         queued("c")
         served = ""
-        while "b" * 10 != served.replace("a", "").replace("c", ""):
+        while served.replace("a", "").replace("c", "") != "b" * 10:
             (taken,) = claim(1)
             served += taken.share
             if taken.share in "ac":
@@ -136,5 +137,5 @@ def test_the_statement_and_its_twin_give_the_same_rounds(monkeypatch: pytest.Mon
         return found
 
     statement = written()
-    monkeypatch.setattr(accept, "_insert_postgres", accept._insert_portable)  # noqa: SLF001
+    monkeypatch.setattr(accept, "_insert_postgres", accept._insert_portable)
     assert written() == statement
