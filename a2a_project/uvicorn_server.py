@@ -102,7 +102,8 @@ class Protocol(HttpToolsProtocol):
             self._cut_off()
 
     def _cut_off(self) -> None:
-        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is None or cycle.response_complete or not cycle.response_started:
             self.transport.write(TOO_SLOW)
         self.transport.close()
 

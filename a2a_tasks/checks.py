@@ -107,6 +107,8 @@ def _inconsistent() -> Iterable[CheckMessage]:
             hint="One lost heartbeat must not cost a run.",
             id="a2a_tasks.E011",
         )
+    if not conf.REQUEST_BYTES_PER_SECOND:
+        yield Error("A2A_REQUEST_BYTES_PER_SECOND must be at least 1", id="a2a_tasks.E043")
     if conf.RUNS not in {"auto", "local", "celery"}:
         yield Error("A2A_RUNS must be auto, local or celery", id="a2a_tasks.E012")
     for name, choices in CHOICES.items():

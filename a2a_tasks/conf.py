@@ -89,6 +89,10 @@ class HostSettings:
     RUN_SLOTS: int = 1000
     #: How many of them may be one tenant's (without tenants: one caller's); the others stay free for the rest. 0 = all.
     RUN_SLOTS_PER_TENANT: int = 0
+    #: Runs of one tenant (without tenants: of one caller) that may wait or go on; then its sends get 429 until there are fewer. 0 = any number.
+    MAX_UNFINISHED_PER_TENANT: int = 0
+    #: Streams of one tenant (without tenants: of one caller) that may be open in one web process; then it gets 429. 0 = any number.
+    MAX_STREAMS_PER_TENANT: int = 0
     #: Runs that may wait in one queue; then sends to its agents get 503 until there are fewer. 0 = any number.
     MAX_QUEUED: int = 0
     #: Requests of one process that may wait for the database at once; the next gets 503 at once.
@@ -143,8 +147,17 @@ class HostSettings:
     MAX_JSON_DEPTH: int = 64
     #: Most parts in a message.
     MAX_PARTS: int = 100
+    #: Largest message, in bytes, as it is stored.
+    MAX_MESSAGE_BYTES: int = 4 * 1024 * 1024
+    #: Largest metadata of a request, a message or a part, in bytes, and most keys in it.
+    MAX_METADATA_BYTES: int = 64 * 1024
+    MAX_METADATA_KEYS: int = 256
+    #: Most extensions, and most tasks referred to, that a message names.
+    MAX_REFERENCES: int = 100
     #: Most webhooks registered for one task.
     MAX_PUSH_CONFIGS: int = 16
+    #: Most webhooks of one caller, for tasks that have not ended. 0 = any number.
+    MAX_PUSH_CONFIGS_PER_CALLER: int = 0
     #: Webhooks may lead to this machine's own loopback, in clear too, at any port but a service's. For development.
     WEBHOOK_ALLOW_PRIVATE: bool = False
     #: Networks (`10.1.0.0/16`) and host names (`hooks.corp`, `.corp` = all below) of webhooks, separated by commas, though not public.

@@ -62,7 +62,7 @@ class Run(models.Model):
             models.Index(
                 "queue", "round", "id", name="run_due_by_round", condition=Q(status="queued")
             ),
-            models.Index("queue", "share", "round", name="run_share", condition=Q(status="queued")),
+            models.Index("share", "queue", "round", name="run_share", condition=Q(status="queued")),
             models.Index("lease_until", name="run_leased", condition=Q(status="running")),
         ]
 

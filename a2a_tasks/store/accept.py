@@ -22,7 +22,8 @@ from a2a_tasks.store.sql import fetch
 
 __all__ = ["accept", "accept_many", "accepting", "begin"]
 
-ACCEPT = f"""
+ACCEPT = (
+    """
 with input as (
   select * from unnest(%(n)s::int[], %(tenant)s::text[], %(owner)s::text[], %(agent)s::text[], %(id)s::text[],
     %(context_id)s::text[], %(is_task)s::bool[], %(at)s::timestamptz[], %(metadata)s::text[],
@@ -52,7 +53,9 @@ with input as (
 ), event as (
   insert into a2a_tasks_event (task_id, number, kind, state, body) select key, 1, 1, '', '' from keyed
 ), joining as (
-  select j.queue, j.share, {rounds.JOINED} as round
+  select j.queue, j.share, """
+    + rounds.JOINED
+    + """ as round
   from (select distinct queue, share from input where token = '') j
 ), run as (
   insert into a2a_tasks_run (task_id, input_number, queue, share, round, status, attempt, token, worker,
@@ -68,6 +71,7 @@ with input as (
 )
 select k.n, k.key, r.id from keyed k join run r on r.task_id = k.key order by k.n
 """
+)
 
 
 def accept(new: NewTask) -> Accepted:

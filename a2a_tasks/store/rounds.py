@@ -15,16 +15,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from a2a_tasks.models import Run, RunStatus
 
-__all__ = ["JOINED", "behind_another", "joined"]
-
-#: The round that the first new run of `j.queue` and `j.share` joins; its twin is `joined`.
-JOINED = """1 + greatest(
-    coalesce((select r.round from a2a_tasks_run r where r.status = 'queued' and r.queue = j.queue
-      and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
-        and e.status in ('queued', 'running'))
-      order by r.round, r.id limit 1), 0),
-    coalesce((select max(r.round) from a2a_tasks_run r
-      where r.status = 'queued' and r.queue = j.queue and r.share = j.share), 0))"""
+__all__ = ["behind_another", "joined"]
 
 
 def behind_another() -> Exists:
@@ -39,7 +30,7 @@ def behind_another() -> Exists:
 
 
 def joined(queue: str, share: str) -> int:
-    """The round that a new run of this share joins."""
+    """The round that a new run of this share joins (its twin is in `accept.ACCEPT`)."""
     waiting = Run.objects.filter(status=RunStatus.QUEUED, queue=queue)
     # A run that waits for another one of its task would hold its round, and everybody's, for as long.
     starting = waiting.exclude(behind_another()).order_by("round", "pk")

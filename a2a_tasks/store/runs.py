@@ -39,6 +39,7 @@ __all__ = [
     "note",
     "rescue",
     "surrender",
+    "unfinished",
     "waiting",
 ]
 
@@ -230,6 +231,13 @@ def waiting(queue: str, most: int) -> int:
     """How many runs wait in a queue; it is not counted beyond `most`."""
     waiting = Run.objects.filter(status=RunStatus.QUEUED, queue=queue)
     return len(waiting.order_by("round", "pk").values_list("pk")[:most])
+
+
+def unfinished(share: str, most: int) -> int:
+    """How many runs of a share wait or go on; they are not counted beyond `most`."""
+    mine = Run.objects.filter(share=share).values_list("pk")
+    waiting = len(mine.filter(status=RunStatus.QUEUED)[:most])
+    return waiting + len(mine.filter(status=RunStatus.RUNNING)[: most - waiting])
 
 
 def heartbeat(tokens: Collection[str]) -> set[str]:

@@ -24,7 +24,8 @@ from tests.dialects.clients import WIRES, Refused, Wire
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has come yet, also as far as Redis knows."""
-    monkeypatch.setattr(wakeups, "prefix", lambda name=uuid.uuid4().hex: name)
+    host = uuid.uuid4().hex
+    monkeypatch.setattr(wakeups, "prefix", lambda: host)
     monkeypatch.setattr(buckets, "PATIENCE_SECONDS", 30.0)
 
 
