@@ -40,7 +40,7 @@ def check_settings(
 ) -> Iterable[CheckMessage]:
     """Mistakes in the environment."""
     unreadable = list(_unreadable())
-    return unreadable or list(_inconsistent())
+    return unreadable or [*_inconsistent(), *_slow_requests()]
 
 
 @register()
@@ -100,6 +100,11 @@ def _unreadable() -> Iterable[CheckMessage]:
             yield Error(f"A2A_{name}: {fault}", id="a2a_tasks.E010")
 
 
+def _slow_requests() -> Iterable[CheckMessage]:
+    if not conf.REQUEST_BYTES_PER_SECOND:
+        yield Error("A2A_REQUEST_BYTES_PER_SECOND must be at least 1", id="a2a_tasks.E043")
+
+
 def _inconsistent() -> Iterable[CheckMessage]:
     if not 0 < conf.BEAT_SECONDS * 3 <= conf.LEASE_SECONDS:
         yield Error(
@@ -107,8 +112,6 @@ def _inconsistent() -> Iterable[CheckMessage]:
             hint="One lost heartbeat must not cost a run.",
             id="a2a_tasks.E011",
         )
-    if not conf.REQUEST_BYTES_PER_SECOND:
-        yield Error("A2A_REQUEST_BYTES_PER_SECOND must be at least 1", id="a2a_tasks.E043")
     if conf.RUNS not in {"auto", "local", "celery"}:
         yield Error("A2A_RUNS must be auto, local or celery", id="a2a_tasks.E012")
     for name, choices in CHOICES.items():

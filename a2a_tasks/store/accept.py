@@ -22,8 +22,7 @@ from a2a_tasks.store.sql import fetch
 
 __all__ = ["accept", "accept_many", "accepting", "begin"]
 
-ACCEPT = (
-    """
+ACCEPT = """
 with input as (
   select * from unnest(%(n)s::int[], %(tenant)s::text[], %(owner)s::text[], %(agent)s::text[], %(id)s::text[],
     %(context_id)s::text[], %(is_task)s::bool[], %(at)s::timestamptz[], %(metadata)s::text[],
@@ -53,9 +52,13 @@ with input as (
 ), event as (
   insert into a2a_tasks_event (task_id, number, kind, state, body) select key, 1, 1, '', '' from keyed
 ), joining as (
-  select j.queue, j.share, """
-    + rounds.JOINED
-    + """ as round
+  select j.queue, j.share, 1 + greatest(
+    coalesce((select r.round from a2a_tasks_run r where r.status = 'queued' and r.queue = j.queue
+      and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
+        and e.status in ('queued', 'running'))
+      order by r.round, r.id limit 1), 0),
+    coalesce((select max(r.round) from a2a_tasks_run r
+      where r.status = 'queued' and r.queue = j.queue and r.share = j.share), 0)) as round
   from (select distinct queue, share from input where token = '') j
 ), run as (
   insert into a2a_tasks_run (task_id, input_number, queue, share, round, status, attempt, token, worker,
@@ -71,7 +74,6 @@ with input as (
 )
 select k.n, k.key, r.id from keyed k join run r on r.task_id = k.key order by k.n
 """
-)
 
 
 def accept(new: NewTask) -> Accepted:
