@@ -1,4 +1,4 @@
-"""How long the servers wait for a request to come, and how much of it they take. docs/decisions/0110 says why."""
+"""How long the servers wait for a request to come, and how much of it they take. docs/decisions/0109 says why."""
 
 from __future__ import annotations
 

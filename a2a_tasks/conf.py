@@ -149,8 +149,9 @@ class HostSettings:
     MAX_PARTS: int = 100
     #: Largest message, in bytes, as it is stored.
     MAX_MESSAGE_BYTES: int = 4 * 1024 * 1024
-    #: Largest metadata of a request, a message or a part, in bytes, and most keys in it.
+    #: Largest metadata of a request, a message or a part, in bytes.
     MAX_METADATA_BYTES: int = 64 * 1024
+    #: Most keys in such metadata.
     MAX_METADATA_KEYS: int = 256
     #: Most extensions, and most tasks referred to, that a message names.
     MAX_REFERENCES: int = 100

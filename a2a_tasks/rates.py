@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Rate", "read_rate"]
 
@@ -18,11 +18,11 @@ class Rate:
 
     interval: int
     burst: int
+    #: Microseconds in which an empty bucket fills.
+    span: int = field(init=False)
 
-    @property
-    def span(self) -> int:
-        """Microseconds in which an empty bucket fills."""
-        return self.interval * self.burst
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "span", self.interval * self.burst)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -72,10 +72,12 @@ async def identify(credentials: Credentials, agent: Agent | None = None) -> Call
     if credential is None:
         if not open_to_anybody(agent):
             raise Unauthenticated
-        await metering.count(ANONYMOUS, agent, credentials.address)
+        if rates := metering.rates_for(ANONYMOUS, agent, credentials.address):
+            await metering.take(rates)
         return ANONYMOUS
     vouched = await _vouched(credential, credentials, agent)
-    await metering.count(vouched.caller, agent, credentials.address, vouched.rate)
+    if rates := metering.rates_for(vouched.caller, agent, credentials.address, vouched.rate):
+        await metering.take(rates)
     return vouched.caller
 
 

@@ -22,7 +22,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import RateLimited
 from a2a_tasks.rates import Rate, read_rate
 
-__all__ = ["count", "count_wrong", "may_try"]
+__all__ = ["count_wrong", "may_try", "rates_for", "take"]
 
 #: Of an IPv6 address, the network counts: every client has as many addresses as it likes.
 NETWORK_BITS = 64
@@ -60,8 +60,10 @@ def forget(**_: Any) -> None:
     _buckets.cache_clear()
 
 
-async def count(caller: Caller, agent: Agent | None, address: str, own: Rate | None = None) -> None:
-    """A request of this caller to the agent; `own` is the rate of its credentials. Raises RateLimited."""
+def rates_for(
+    caller: Caller, agent: Agent | None, address: str, own: Rate | None = None
+) -> dict[str, Rate]:
+    """The buckets that a request of this caller to the agent takes of; `own` is the rate of its credentials."""
     rates, limits = {}, _rates()
     if per_caller := own or limits.caller:
         rates[f"caller:{caller.principal or _network(address)}"] = per_caller
@@ -69,28 +71,33 @@ async def count(caller: Caller, agent: Agent | None, address: str, own: Rate | N
         rates[f"tenant:{caller.tenant}"] = limits.tenant
     if agent is not None and (per_agent := read_rate(agent.rate) or limits.agent):
         rates[f"agent:{agent.slug}"] = per_agent
-    if rates and (wait := await _take(rates)):
+    return rates
+
+
+async def take(rates: dict[str, Rate]) -> None:
+    """A token of each. Raises RateLimited if one has none."""
+    if wait := await _asked(rates):
         raise RateLimited.until(wait)
 
 
 async def may_try(address: str) -> None:
     """May this address show credentials that are not known? Raises RateLimited: too many were wrong."""
     rate = _rates().wrong
-    if rate and (wait := await _take(_wrong(address, rate), only_look=True)):
+    if rate and (wait := await _asked(_wrong(address, rate), only_look=True)):
         raise RateLimited.until(wait, "Too many wrong credentials")
 
 
 async def count_wrong(address: str) -> None:
     """Credentials from this address were wrong."""
     if rate := _rates().wrong:
-        await _take(_wrong(address, rate))
+        await _asked(_wrong(address, rate))
 
 
 def _wrong(address: str, rate: Rate) -> dict[str, Rate]:
     return {f"wrong:{_network(address)}": rate}
 
 
-async def _take(rates: dict[str, Rate], *, only_look: bool = False) -> float:
+async def _asked(rates: dict[str, Rate], *, only_look: bool = False) -> float:
     buckets = _buckets()
     if isinstance(buckets, LocalBuckets):
         return buckets.take(rates, only_look=only_look)
