@@ -12,8 +12,6 @@ from a2a_project.settings import DATABASES  # noqa: E402
 # The test database has the name of the real one (both are this run's own), so that child processes, which read the
 # same environment, see the same rows. On SQLite it is a file: threads with connections of their own share it.
 DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
-# Tests are wrong on purpose, often, and from one address.
-A2A_RATE_WRONG_CREDENTIALS = ""
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 if DATABASES["default"]["ENGINE"].endswith("postgresql"):
     DATABASES["default"]["ENGINE"] = "tests.postgres"

@@ -26,7 +26,7 @@ def check_callers(
 ) -> Iterable[CheckMessage]:
     """Look at the schemes that are on."""
     try:
-        return [*_openness(), *_tokens(), *_certificates(), *_rates()]
+        return [*_openness(), *_tokens(), *_certificates(), *_rates(), *_metrics()]
     except ValueError:  # an unreadable setting, which has a check of its own
         return []
 
@@ -81,6 +81,13 @@ def _rates() -> Iterable[CheckMessage]:
             hint="Set A2A_RATE_WRONG_CREDENTIALS, such as 5/s burst 100.",
             id="a2a_tasks.W042",
         )
+
+
+def _metrics() -> Iterable[CheckMessage]:
+    try:
+        credentials.networks(conf.METRICS_PEERS)
+    except ValueError as fault:
+        yield Error(f"A2A_METRICS_PEERS: {fault}", id="a2a_tasks.E030")
 
 
 def _certificates() -> Iterable[CheckMessage]:
