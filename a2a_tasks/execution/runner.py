@@ -101,7 +101,7 @@ class Runner:
         """A lease for a run about to be accepted, if this process has room to carry it at once."""
         if self._draining or self._behind or queue not in self.queues:
             return None
-        if not self._slots.room or share in self._slots.full():
+        if self._slots.room <= 0 or share in self._slots.full():
             return None
         return Hold(runs.new_token(), self.worker, float(conf.LEASE_SECONDS))
 
