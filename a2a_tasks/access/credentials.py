@@ -33,10 +33,10 @@ class Credentials:
     headers: Mapping[str, str] = field(repr=False)
     #: Address of whoever holds the other end of the connection, no matter whom it speaks for; empty = unknown.
     peer: str = ""
-    #: Address of the client, for whom a trusted proxy may speak; empty = unknown.
-    address: str = ""
     #: Headers that came more than once.
     repeated: Collection[str] = ()
+    #: Address of the client, for whom a trusted proxy may speak; empty = unknown.
+    address: str = ""
 
 
 class Shown(NamedTuple):

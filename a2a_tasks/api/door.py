@@ -124,11 +124,13 @@ def _credentials(request: HttpRequest) -> Credentials:
     """What a request brings to show who sends it, as the protocol's bindings read it."""
     scope = getattr(request, "scope", {})
     counted = Counter(name.decode("latin-1").lower() for name, _ in scope.get("headers", ()))
-    peer = scope.get(PEER, scope.get("client"))
+    client = scope.get("client")
+    peer = scope.get(PEER, client)
     return Credentials(
         {name.lower(): text for name, text in request.headers.items()},
         peer[0] if peer else "",
         [name for name, times in counted.items() if times > 1],
+        client[0] if client else "",
     )
 
 

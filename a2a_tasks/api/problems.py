@@ -144,6 +144,9 @@ def _of_the_host(fault: errors.A2AError) -> _Told:
             return _Told(409, "conflict", fault.message)
         case errors.TooLarge():
             return _Told(413, "too_large", fault.message)
+        case errors.RateLimited():
+            later = {"Retry-After": fault.metadata.get("retry_after", "1")}
+            return _Told(429, "too_many_requests", fault.message, headers=later)
         case errors.Overloaded():
             return _unavailable(fault.metadata.get("retry_after", "1"))
         case errors.InvalidParams():
