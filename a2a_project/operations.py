@@ -19,7 +19,7 @@ from a2a_tasks.operations.cancel_task import cancel_task
 from a2a_tasks.operations.get_agent_card import get_agent_card
 from a2a_tasks.operations.get_extended_agent_card import get_extended_agent_card
 from a2a_tasks.operations.get_task import get_task
-from a2a_tasks.operations.line import in_line
+from a2a_tasks.operations.line import counted, in_line
 from a2a_tasks.operations.list_tasks import list_tasks
 from a2a_tasks.operations.send_message import send_message
 from a2a_tasks.operations.send_streaming_message import send_streaming_message
@@ -29,11 +29,11 @@ __all__ = ["TABLE"]
 
 TABLE: Mapping[str, Callable[[Any, Any], Awaitable[Any]]] = {
     "SendMessage": send_message,
-    "SendStreamingMessage": send_streaming_message,
+    "SendStreamingMessage": counted(send_streaming_message),
     "GetTask": in_line(get_task),
     "ListTasks": in_line(list_tasks),
     "CancelTask": in_line(cancel_task),
-    "SubscribeToTask": in_line(subscribe_to_task),
+    "SubscribeToTask": in_line(counted(subscribe_to_task)),
     "CreateTaskPushNotificationConfig": in_line(create_push_config),
     "GetTaskPushNotificationConfig": in_line(get_push_config),
     "ListTaskPushNotificationConfigs": in_line(list_push_configs),

@@ -65,6 +65,11 @@ class Caller:
         """Did nobody vouch for this caller?"""
         return not self.principal
 
+    @property
+    def share(self) -> str:
+        """Whom limits and fair shares are counted for: the tenant of the credentials, or without one the principal."""
+        return f"tenant:{self.tenant}" if self.tenant else self.principal
+
     def scope(self, agent: str, tenant: str = "", *, shared: bool = False) -> Scope:
         """The drawer for an agent and the `tenant` of a request; `shared`: with all callers of the own tenant.
 

@@ -50,7 +50,7 @@ def check_settings(
 ) -> Iterable[CheckMessage]:
     """Mistakes in the environment."""
     unreadable = list(_unreadable())
-    return unreadable or list(_inconsistent())
+    return unreadable or [*_inconsistent(), *_slow_requests()]
 
 
 @register()
@@ -121,6 +121,11 @@ def _unreadable() -> Iterable[CheckMessage]:
             getattr(conf, name)
         except ValueError as fault:
             yield Error(f"A2A_{name}: {fault}", id="a2a_tasks.E010")
+
+
+def _slow_requests() -> Iterable[CheckMessage]:
+    if not conf.REQUEST_BYTES_PER_SECOND:
+        yield Error("A2A_REQUEST_BYTES_PER_SECOND must be at least 1", id="a2a_tasks.E043")
 
 
 def _inconsistent() -> Iterable[CheckMessage]:

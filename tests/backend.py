@@ -59,6 +59,9 @@ def prepare(environ: MutableMapping[str, str]) -> None:
         if name in READ_BY_SETTINGS or name.startswith("A2A_"):
             del environ[name]
     environ["SECRET_KEY"] = "only-for-tests"
+    environ["A2A_RATE_WRONG_CREDENTIALS"] = (
+        ""  # tests are wrong on purpose, often, and from one address
+    )
     environ["VAR_DIR"] = _undo.enter_context(tempfile.TemporaryDirectory(prefix="a2a-tests-"))
     if backend() == STACK:
         environ.update(stack_environ(asked))

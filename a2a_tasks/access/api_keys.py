@@ -28,6 +28,7 @@ from a2a_tasks.access.vouched import Vouched
 from a2a_tasks.agents.security import API_KEY, is_scope
 from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.models import ApiKey
+from a2a_tasks.rates import Rate, read_rate
 from a2a_tasks.store.hop import hop
 
 __all__ = ["Issued", "is_tenant", "issue", "listed", "principal_of", "revoke", "rotate", "verify"]
@@ -52,9 +53,15 @@ def principal_of(row: ApiKey) -> str:
 
 
 def issue(
-    name: str, *, tenant: str = "", scopes: Iterable[str] = (), expires_at: datetime | None = None
+    name: str,
+    *,
+    tenant: str = "",
+    scopes: Iterable[str] = (),
+    expires_at: datetime | None = None,
+    rate: str = "",
 ) -> Issued:
-    """Make a key. Raises ValueError for what is no scope or tenant."""
+    """Make a key. Raises ValueError for what is no scope, tenant or rate."""
+    read_rate(rate)
     given = sorted(set(scopes))
     wrong = [scope for scope in given if not is_scope(scope)]
     if wrong:
@@ -69,6 +76,7 @@ def issue(
         scopes=" ".join(given),
         digest=_digest(secret),
         expires_at=expires_at,
+        rate=rate,
     )
     return Issued(row, _key(row, secret))
 
@@ -144,7 +152,14 @@ def _look_up(prefix: str, digest: str) -> Vouched:
         principal=principal_of(row), tenant=row.tenant, scopes=frozenset(row.scopes.split())
     )
     until = min((end.timestamp() for end in ends if end is not None), default=math.inf)
-    return Vouched(caller, API_KEY, until)
+    return Vouched(caller, API_KEY, until, rate=_rate(row))
+
+
+def _rate(row: ApiKey) -> Rate | None:
+    try:
+        return read_rate(row.rate)
+    except ValueError:
+        raise refused(f"API key {row.prefix}: its rate cannot be read") from None
 
 
 def _note_use(row: ApiKey, column: str, now: datetime) -> None:

@@ -7,14 +7,15 @@ the database, no signature and no password; revoking takes effect after as long.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from a2a_tasks.access import api_keys, certificates, grants, passwords, tokens
+from a2a_tasks.access import api_keys, certificates, grants, metering, passwords, tokens
 from a2a_tasks.access.credentials import Credentials, Shown, certificate_of, shown
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Memory, Vouched, digest
@@ -45,6 +46,9 @@ from a2a_tasks.protocol.errors import (
 __all__ = ["Credentials", "anonymous_allowed", "catalogue", "existing", "identify"]
 
 #: What each scheme makes of a credential's text; of names and passwords, with the address they are from.
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 VERIFIERS: Mapping[str, Callable[[Shown], Awaitable[Vouched]]] = {
     BEARER: lambda credential: tokens.verify(credential.text),
     API_KEY: lambda credential: api_keys.verify(credential.text),
@@ -68,11 +72,28 @@ def forget(**_: Any) -> None:
     _wrong.clear()
 
 
+def _counting(
+    look: Callable[Concatenate[Credentials, _P], Awaitable[_T]],
+) -> Callable[Concatenate[Credentials, _P], Awaitable[_T]]:
+    """What is wrong counts for its address, and an address may run out of it (`A2A_RATE_WRONG_CREDENTIALS`)."""
+
+    @functools.wraps(look)
+    async def counting(credentials: Credentials, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return await look(credentials, *args, **kwargs)
+        except WrongCredentials:
+            await metering.count_wrong(credentials.address)
+            raise
+
+    return counting
+
+
+@_counting
 async def identify(credentials: Credentials, agent: Agent | None = None) -> Caller:
     """The caller that the credentials vouch for, if it may use the agent (None: the host's own surfaces).
 
     Wrong credentials are refused also where none would do: whoever shows some wants to be known.
-    Raises Unauthenticated, WrongCredentials, InsufficientScope, Forbidden, Overloaded.
+    Raises Unauthenticated, WrongCredentials, InsufficientScope, Forbidden, RateLimited, Overloaded.
     """
     vouched = await _recognised(credentials)
     if vouched is not None:
@@ -82,9 +103,13 @@ async def identify(credentials: Credentials, agent: Agent | None = None) -> Call
     caller = ANONYMOUS if vouched is None else vouched.caller
     if agent is not None and listed(agent):
         await _let_use(caller, agent)
+    rate = None if vouched is None else vouched.rate
+    if rates := metering.rates_for(caller, agent, credentials.address, rate):
+        await metering.take(rates)
     return caller
 
 
+@_counting
 async def existing(credentials: Credentials, slug: str) -> Agent | None:
     """The agent of that slug, if there is one for whoever shows these credentials (`A2A_GRANTS`).
 
@@ -101,6 +126,7 @@ async def existing(credentials: Credentials, slug: str) -> Agent | None:
     return agent if Right.SEE in await grants.rights(caller, slug) else None
 
 
+@_counting
 async def catalogue(credentials: Credentials) -> list[Agent]:
     """The agents there are for whoever shows these credentials. Raises WrongCredentials, Overloaded."""
     if not any_listed():
@@ -134,7 +160,11 @@ async def _recognised(credentials: Credentials) -> Vouched | None:
     if credential is None:
         return None
     key = digest(credential)
-    return _known.get(key) or await _look(credential, key)
+    vouched = _known.get(key)
+    if vouched is None:
+        await metering.may_try(credentials.address)
+        vouched = await _look(credential, key)
+    return vouched
 
 
 def _admit(vouched: Vouched, credentials: Credentials, agent: Agent | None) -> None:

@@ -21,6 +21,7 @@ from a2a_tasks.admin.staff import TenantAdmin, sees
 from a2a_tasks.agents.security import is_scope
 from a2a_tasks.caller import is_tenant
 from a2a_tasks.models import ApiKey
+from a2a_tasks.rates import read_rate
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[ApiKey]
@@ -41,9 +42,10 @@ class ApiKeyForm(_Form):
 
     class Meta:
         model = ApiKey
-        fields = ("name", "tenant", "scopes", "expires_at")
+        fields = ("name", "tenant", "scopes", "rate", "expires_at")
         help_texts = {
             "scopes": "Separated by spaces.",
+            "rate": "How often it may be used: 20/s, 600/m burst 100. Empty: as A2A_RATE_PER_CALLER says.",
             "expires_at": "Empty: never.",
             "tenant": "Empty: the host's only one. It cannot be changed later.",
         }
@@ -54,6 +56,15 @@ class ApiKeyForm(_Form):
         if not all(map(is_scope, scopes)):
             raise ValidationError("Scopes are letters, digits and signs of ASCII, without quotes.")
         return " ".join(scopes)
+
+    def clean_rate(self) -> str:
+        """A rate that can be read."""
+        rate: str = self.cleaned_data["rate"]
+        try:
+            read_rate(rate)
+        except ValueError as fault:
+            raise ValidationError(str(fault)) from None
+        return rate
 
     def clean_tenant(self) -> str:
         """A name without slashes, of a tenant that the user sees."""
@@ -107,10 +118,14 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Make a key, or write what was changed."""
         if change:
-            obj.save(update_fields=["name", "scopes", "expires_at"])
+            obj.save(update_fields=["name", "scopes", "rate", "expires_at"])
             return
         issued = issue(
-            obj.name, tenant=obj.tenant, scopes=obj.scopes.split(), expires_at=obj.expires_at
+            obj.name,
+            tenant=obj.tenant,
+            scopes=obj.scopes.split(),
+            expires_at=obj.expires_at,
+            rate=obj.rate,
         )
         obj.pk, obj.prefix = issued.row.pk, issued.row.prefix
         request.issued = [issued]  # type: ignore[attr-defined]

@@ -14,6 +14,7 @@ from a2a_tasks.agents.emission import Emission
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.turn import Turn
 from a2a_tasks.caller import Caller
+from a2a_tasks.rates import read_rate
 
 __all__ = ["Agent"]
 
@@ -66,6 +67,8 @@ class Agent:
     visibility: ClassVar[str] = ""
     #: Who may use it: whoever is let in ("open"), or those alone who were granted it ("listed"); "" = as A2A_GRANTS says.
     grants: ClassVar[str] = ""
+    #: How often it may be asked by all callers together, as in A2A_RATE_PER_AGENT, which this replaces: "20/s".
+    rate: ClassVar[str] = ""
     #: The queue whose workers run this agent.
     queue: ClassVar[str] = "agents"
     #: Where `run` is called: "process" for what keeps a core busy; "" = on the event loop, or in a thread if synchronous.
@@ -141,6 +144,10 @@ class Agent:
                 obj=where,
                 id="a2a_tasks.E020",
             )
+        try:
+            read_rate(self.rate)
+        except ValueError as fault:
+            yield Error(f"rate: {fault}", obj=where, id="a2a_tasks.E041")
         if type(self).run is Agent.run:
             yield Error("the agent has no run method", obj=where, id="a2a_tasks.E007")
 

@@ -125,6 +125,13 @@ def _unavailable(seconds: str) -> _Told:
     )
 
 
+def _later(fault: errors.RequestError, seconds: str) -> _Told:
+    if isinstance(fault, errors.RateLimited):
+        later = {"Retry-After": seconds}
+        return _Told(429, "too_many_requests", fault.message, headers=later)
+    return _unavailable(seconds)
+
+
 def _of_the_host(fault: errors.A2AError) -> _Told:
     """Errors that the protocol's routes know as well."""
     match fault:
@@ -144,8 +151,8 @@ def _of_the_host(fault: errors.A2AError) -> _Told:
             return _Told(409, "conflict", fault.message)
         case errors.TooLarge():
             return _Told(413, "too_large", fault.message)
-        case errors.Overloaded():
-            return _unavailable(fault.metadata.get("retry_after", "1"))
+        case errors.RateLimited() | errors.Overloaded():
+            return _later(fault, fault.metadata.get("retry_after", "1"))
         case errors.InvalidParams():
             return _invalid([("body", name, text) for name, text in fault.violations])
         case errors.ParseError():

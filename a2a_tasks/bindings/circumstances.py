@@ -81,7 +81,7 @@ class Visit:
         return read_version(header, query, admitted)
 
     async def caller(self) -> Caller:
-        """Who comes. Raises Unauthenticated, InsufficientScope, Overloaded."""
+        """Who comes. Raises Unauthenticated, InsufficientScope, RateLimited, Overloaded."""
         return await identify(self.request.credentials, self.agent)
 
     async def detect(self, by: Detect, asked: Asked, caller: Caller) -> Dialect:

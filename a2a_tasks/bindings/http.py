@@ -69,7 +69,10 @@ class Request:
         client = self.scope.get("client")
         peer = self.scope.get(PEER, client)
         return Credentials(
-            self.headers, peer[0] if peer else "", client[0] if client else "", self._repeated
+            self.headers,
+            peer=peer[0] if peer else "",
+            address=client[0] if client else "",
+            repeated=self._repeated,
         )
 
     @cached_property

@@ -9,13 +9,13 @@ import uuid
 from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
+from a2a_tasks.operations.bounds import check_message, check_size
 from a2a_tasks.operations.call import Call
-from a2a_tasks.operations.line import backlog, place_in_line
+from a2a_tasks.operations.line import backlog, place_in_line, unfinished
 from a2a_tasks.operations.patience import at_most
 from a2a_tasks.operations.repeats import key_of, turnstile
 from a2a_tasks.protocol.errors import (
     ContentTypeNotSupported,
-    InvalidParams,
     Overloaded,
     PushNotificationNotSupported,
     TaskNotFound,
@@ -126,7 +126,8 @@ async def converse(
 
     One that was accepted before, under the same key, is joined. `pauses`: the states at which the turn ends although
     the task goes on. Raises what the request deserves: TaskNotFound, TaskEnded, InvalidParams, IdempotencyConflict,
-    ContentTypeNotSupported, PushNotificationNotSupported; Overloaded when too much is waiting.
+    ContentTypeNotSupported, PushNotificationNotSupported; Overloaded when too much is waiting, RateLimited when too
+    much of it is the caller's.
     """
     _check(request, call)
     with place_in_line():
@@ -190,8 +191,7 @@ async def _begin(
 def _check(request: SendMessageRequest, call: Call) -> None:
     if request.push_config is not None and not call.agent.push_notifications:
         raise PushNotificationNotSupported
-    if len(request.message.parts) > conf.MAX_PARTS:
-        raise InvalidParams.field("message.parts", f"must have at most {conf.MAX_PARTS} parts")
+    check_message(request)
     for part in request.message.parts:
         media_type = _media_type(part)
         if not call.agent.accepts(media_type):
@@ -217,7 +217,8 @@ def _makes_task(request: SendMessageRequest, call: Call) -> bool:
 
 
 async def _accept(request: SendMessageRequest, call: Call, key: Key | None) -> Accepted:
-    if dispatch.hold(call.agent.queue) is None:
+    await unfinished.admit(call.caller.share)
+    if dispatch.hold(call.agent.queue, call.caller.share) is None:
         await backlog.admit(call.agent.queue)
     asked = request.message
     if request.named:
@@ -248,21 +249,24 @@ def _new(
     request: SendMessageRequest, call: Call, task_id: str, context_id: str, key: Key | None
 ) -> NewTask:
     stored: Message = replace(request.message, task_id=task_id, context_id=context_id or None)
+    message = write(stored)
+    check_size(message)
     beside = companions.of(request, task_id, call.dialect)
     return NewTask(
         scope=call.scope(request.tenant),
         principal=call.caller.principal,
         id=task_id,
         context_id=context_id,
-        message=write(stored).decode(),
+        message=message.decode(),
         role=stored.role.value,
         at=log.now(),
         dialect=call.dialect,
         queue=call.agent.queue,
+        share=call.caller.share,
         request=run_request(request, call.caller, call.extensions),
         is_task=_makes_task(request, call),
         reopens=request.reopens,
         companions=(*beside, remembering(key)) if key else beside,
         lock=key.name if key else "",
-        hold=dispatch.hold(call.agent.queue),
+        hold=dispatch.hold(call.agent.queue, call.caller.share),
     )

@@ -64,6 +64,8 @@ class NewTask:
     at: datetime.datetime
     dialect: str
     queue: str
+    #: Out of whose share of the slots its run comes.
+    share: str = ""
     #: What the request said beside the message, as JSON, for the run.
     request: str = ""
     metadata: str = ""
@@ -106,6 +108,7 @@ class Assignment:
     input: str
     request: str
     memory: str
+    share: str = ""
     #: Artifacts that exist: (id, position, is it still growing?).
     artifacts: tuple[tuple[str, int, bool], ...] = ()
     #: When its lease was asked for, by this process's clock.

@@ -106,5 +106,6 @@ def _assignment(task: Task, run: Run, new: NewTask) -> Assignment | None:
         input=new.message,
         request=new.request,
         memory=task.memory,
+        share=new.share,
         artifacts=open_artifacts(task.pk),
     )

@@ -119,13 +119,14 @@ class Standing(NamedTuple):
     tenant: str
     last_event: int
     ended: bool
+    owner: str
 
 
 def standing(task: int) -> Standing:
     """Where the task with this primary key stands; the transaction holds it, or has made it."""
-    columns = ("public_id", "tenant", "last_event", "state")
-    public_id, tenant, last, state = Task.objects.values_list(*columns).get(pk=task)
-    return Standing(public_id, tenant, last, state in TERMINAL)
+    columns = ("public_id", "tenant", "last_event", "state", "owner")
+    public_id, tenant, last, state, owner = Task.objects.values_list(*columns).get(pk=task)
+    return Standing(public_id, tenant, last, state in TERMINAL, owner)
 
 
 def origin(scope: Scope, public_id: str) -> str:

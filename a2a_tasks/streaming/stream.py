@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from a2a_tasks.protocol.dialects import Dialect, Subject
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
@@ -34,9 +34,16 @@ class EventStream:
         #: If not 0, the client asked for events that are gone: those before this number. It gets the Task instead.
         self.removed = removed
         self._heard = heard or []
+        self._on_close: list[Callable[[], None]] = []
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Call this when the stream is closed, once."""
+        self._on_close.append(callback)
 
     async def close(self) -> None:
         """The stream has ended, or the client is gone: let go of the log."""
+        while self._on_close:
+            self._on_close.pop()()
         await self.follower.close()
 
     def begun(self, dialect: Dialect) -> list[bytes]:

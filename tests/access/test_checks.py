@@ -27,6 +27,16 @@ class TestChecks:
         settings.A2A_ANONYMOUS, settings.EMBEDDED = "1", False
         assert said() == {"a2a_tasks.W021"}
 
+    def test_name_a_rate_that_cannot_be_read(self, settings: Any) -> None:
+        settings.A2A_RATE_PER_TENANT = "often"
+        assert said() == {"a2a_tasks.E042"}
+
+    def test_say_that_passwords_may_be_tried_without_end(self, settings: Any) -> None:
+        settings.A2A_BASIC, settings.A2A_RATE_WRONG_CREDENTIALS = True, ""
+        assert said() == {"a2a_tasks.W042"}
+        settings.A2A_RATE_WRONG_CREDENTIALS = "1/s"
+        assert said() == set()
+
     def test_say_that_nobody_can_come(self, settings: Any) -> None:
         settings.A2A_API_KEYS = False
         assert said() == {"a2a_tasks.W022"}

@@ -89,6 +89,8 @@ class TestAGrant:
         client.force_login(staff)
         assert client.get(GRANTS).status_code == 403
         staff.user_permissions.add(Permission.objects.get(codename="view_grant"))
+        assert client.get(GRANTS).status_code == 403  # grants are for all tenants
+        staff.user_permissions.add(Permission.objects.get(codename="see_all_tenants"))
         assert client.get(GRANTS).status_code == 200
         assert client.post(GRANTS + "add/", {}).status_code == 403
 
