@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.turn import Later, Turn
 from a2a_tasks.caller import Caller
@@ -51,7 +52,7 @@ def run_request(request: SendMessageRequest, caller: Caller, extensions: tuple[s
     ).decode()
 
 
-def turn_of(run: Assignment, journal: Journal) -> Turn:
+def turn_of(run: Assignment, journal: Journal, files: Files | None = None) -> Turn:
     """The turn of a run; history and references are read when the agent asks."""
     said = _run_request(run.request or "{}")
     message = _message(run.input)
@@ -79,4 +80,5 @@ def turn_of(run: Assignment, journal: Journal) -> Turn:
         metadata=said.metadata,
         extensions=said.extensions,
         journal=journal,
+        files=files,
     )

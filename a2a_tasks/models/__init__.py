@@ -6,6 +6,7 @@ from a2a_tasks.models.event import Event
 from a2a_tasks.models.idempotency import Idempotency
 from a2a_tasks.models.run import Run, RunStatus
 from a2a_tasks.models.step import Step
+from a2a_tasks.models.stored_file import StoredFile
 from a2a_tasks.models.task import Artifact, Message, Tally, Task
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Run",
     "RunStatus",
     "Step",
+    "StoredFile",
     "Tally",
     "Task",
 ]
