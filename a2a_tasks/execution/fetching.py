@@ -45,10 +45,10 @@ async def fetch(
 def _content(answer: Answer) -> tuple[str, bytes]:
     if answer.status != SUCCESS:
         raise FileUnavailable(f"The file cannot be fetched: the answer is {answer.status}.")
-    if not answer.whole:
-        raise FileUnavailable("The file is too large, or did not come in time.")
     if answer.header("content-encoding").lower() not in {"", "identity"}:
         raise FileUnavailable("The file came compressed, which was not asked for.")
+    if not answer.whole:
+        raise FileUnavailable("The file is too large, or did not come in time.")
     return plain(answer.header("content-type")) or UNKNOWN, answer.body
 
 

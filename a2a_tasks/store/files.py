@@ -93,7 +93,7 @@ def _away(fault: Exception) -> Overloaded:
 def is_large(part: Part) -> bool:
     """Has it more bytes than stay inside a message or an artifact?"""
     raw = part.raw
-    return raw is not UNSET and len(raw) * 3 // 4 > conf.FILE_INLINE_BYTES
+    return raw is not UNSET and len(raw) * 3 // 4 - raw[-2:].count("=") > conf.FILE_INLINE_BYTES
 
 
 def _decoded(raw: str) -> tuple[bytes, str]:
