@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import uuid
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from django.core.files.storage import storages
 
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import AgentError, Part, Turn, file, link
 from a2a_tasks.agents.emission import Chunk
 from a2a_tasks.caller import Caller
 from a2a_tasks.execution.files import StoredFiles
-from a2a_tasks.models import Artifact, Event, StoredFile
+from a2a_tasks.models import Artifact, Event, StoredFile, Task
 from a2a_tasks.protocol import values
+from a2a_tasks.protocol.errors import Overloaded, TaskNotFound
 from a2a_tasks.protocol.files import refers
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Message, Role
@@ -208,7 +212,7 @@ class TestFetching:
     @pytest.mark.parametrize(
         ("path", "why"),
         [
-            ("/huge-length", "too large, or did not come"),
+            ("/huge-length", "there is no answer"),
             ("/endless-body", "too large, or did not come"),
             ("/never-answers", "there is no answer"),
             ("/closes-at-once", "there is no answer"),
@@ -245,6 +249,51 @@ class TestFetching:
                 url = f"http://127.0.0.1:{port}/a.png"
                 task = await told(Client(agent), link(url, media_type="image/png"))
         assert word(task) == "failed The file is of a media type the agent does not take."
+
+
+class TestSending:
+    async def test_a_message_that_comes_again_brings_its_file_once(self) -> None:
+        with playing(sizes, default_input_modes=("*/*",)) as agent:
+            client = Client(agent)
+            parts = (file(LARGE, "a", "x/y"),)
+            request = SendMessageRequest(
+                message=Message(message_id="m", role=Role.USER, parts=parts)
+            )
+            call = client.call(idempotency_key="once")
+            tasks = await asyncio.gather(*(TABLE["SendMessage"](request, call) for _ in range(4)))
+        assert len({task.id for task in tasks}) == 1
+        assert await hop(StoredFile.objects.count) == 1
+
+    async def test_a_message_that_is_refused_leaves_nothing(self, settings: Any) -> None:
+        with playing(sizes, default_input_modes=("*/*",)) as agent:
+            part = file(LARGE, "a", "x/y")
+            message = Message(message_id="m", role=Role.USER, parts=(part, part), task_id="none")
+            before = await asyncio.to_thread(_on_the_disk)
+            with pytest.raises(TaskNotFound):
+                await TABLE["SendMessage"](
+                    SendMessageRequest(message=message), Client(agent).call()
+                )
+            assert await asyncio.to_thread(_on_the_disk) == before
+        assert not await hop(StoredFile.objects.exists)
+
+    async def test_a_storage_that_is_away_refuses_and_stores_nothing(
+        self, settings: Any, tmp_path: Path
+    ) -> None:
+        (tmp_path / "a file").touch()
+        options = {"location": str(tmp_path / "a file")}
+        backend = "django.core.files.storage.FileSystemStorage"
+        own = {"BACKEND": backend, "OPTIONS": options}
+        settings.STORAGES = {**settings.STORAGES, "a2a_files": own}
+        with playing(sizes, default_input_modes=("*/*",)) as agent:
+            with pytest.raises(Overloaded):
+                await told(Client(agent), file(LARGE, "a", "x/y"))
+            assert not await hop(Task.objects.exists)
+
+
+def _on_the_disk() -> set[str]:
+    """The names of all files kept."""
+    place = Path(storages["a2a_files"].path(""))
+    return {path.name for path in place.rglob("*") if path.is_file()}
 
 
 async def _html(reader: Any, writer: Any) -> None:
