@@ -261,7 +261,8 @@ def sweep(most: int = AT_ONCE) -> int:
         if not _delete(name):
             break
         gone.append(key)
-    _forget(gone)
+    if gone:
+        _forget(gone)
     return len(gone)
 
 
