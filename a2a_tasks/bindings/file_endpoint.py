@@ -26,7 +26,8 @@ PATH = re.compile(r"files/([0-9a-f]{32})")
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 #: What browsers show without running it; anything else they are told nothing of.
 _HARMLESS = re.compile(
-    r"(image/(png|jpeg|gif|webp|avif)|(audio|video)/[\w.+-]+|text/(plain|csv)|application/(json|pdf|zip))"
+    r"image/(png|jpeg|gif|webp|avif)|(audio|video)/[\w.+-]{1,100}|text/(plain|csv)|application/(json|pdf|zip)",
+    re.ASCII,
 )
 _NEVER_RUN: Headers = [
     (b"x-content-type-options", b"nosniff"),

@@ -104,7 +104,8 @@ def _decoded(raw: str) -> tuple[bytes, str]:
 async def keep(part: Part, scope: Scope, task: int | None = None) -> tuple[Part, uuid.UUID]:
     """Put the bytes of a part into the storage; returns a part that refers to them, and the file's id.
 
-    Without a `task`, one has to take the file within the hour (`attaching`). Raises Overloaded, having kept nothing.
+    Without a `task`, one has to take the file within the hour (`attaching`). Raises Overloaded, having kept nothing, and
+    FileGone if the task's files were removed meanwhile.
     """
     assert isinstance(part.raw, str)  # noqa: S101 - the caller looked
     content, digest = await asyncio.to_thread(_decoded, part.raw)
@@ -129,6 +130,9 @@ async def keep(part: Part, scope: Scope, task: int | None = None) -> tuple[Part,
         lost = StoredFile.objects.filter(pk=key)
         await hop(lost.update, task=None, pending_until=None)  # the sweep's, by and by
         raise _away(fault) from fault
+    if task and not await hop(StoredFile.objects.filter(pk=key, task=task).exists):
+        await asyncio.to_thread(_delete, row.name)
+        raise FileGone(row.name)
     return replace(part, raw=UNSET, url=reference(key.hex)), key
 
 

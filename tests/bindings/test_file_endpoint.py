@@ -100,6 +100,8 @@ class TestAFile:
             ("text/css", "application/octet-stream"),
             ("image/png\r\nset-cookie: a=b", "application/octet-stream"),
             ("nonsense", "application/octet-stream"),
+            ("video/" + "x" * 101, "application/octet-stream"),
+            ("audio/\u00e4", "application/octet-stream"),
         ],
     )
     async def test_is_called_what_it_is_only_where_nothing_of_it_can_run(

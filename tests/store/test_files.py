@@ -213,6 +213,21 @@ class TestRemoving:
         assert swept() == 0
         assert read(key) == CONTENT
 
+    def test_what_comes_while_its_task_is_removed_is_removed_too(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        task, save = accepted().task, files._save
+
+        def save_late(name: str, content: bytes) -> None:
+            StoredFile.objects.update(task=None)
+            assert swept() == 1
+            save(name, content)
+
+        monkeypatch.setattr(files, "_save", save_late)
+        with pytest.raises(FileGone):
+            keep(task=task)
+        assert bytes_in(place) == []
+
     def test_a_storage_that_is_away_costs_only_time(self, settings: Any, place: Path) -> None:
         task = accepted().task
         keep(task=task)
