@@ -9,12 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qs, quote
 
+from django.core.files.base import File
+
 from a2a_tasks.access.callers import identify
 from a2a_tasks.agents import Agent
 from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import Headers, Request, Send, respond
 from a2a_tasks.caller import ANONYMOUS
-from a2a_tasks.operations.download_file import authenticated, chunks, download_file
+from a2a_tasks.operations.download_file import (
+    Download,
+    Row,
+    authenticated,
+    chunks,
+    download_file,
+)
 from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.media_types import UNKNOWN, plain
 
@@ -96,36 +104,35 @@ def serving_file(request: Request, below: Sequence[str]) -> str | None:
 
 async def serve_file(request: Request, send: Send, agent: Agent, file_id: str) -> None:
     """Send the file whose URL this is, or the range of it that is asked for."""
-    head = request.method == "HEAD"
     try:
-        caller = await identify(request.credentials, agent) if authenticated() else ANONYMOUS
-        said = parse_qs(request.query)
-        row, file = await download_file(
-            agent,
-            file_id,
-            expires=said.get("expires", [""])[0],
-            signature=said.get("signature", [""])[0],
-            caller=caller,
-        )
+        row, file = await _asked(request, agent, file_id)
     except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
         fault = told(raised)
-        body = rest.error_body(fault)
+        body, head = rest.error_body(fault), request.method == "HEAD"
         await respond(send, fault.http_status, body, headers_of(fault, agent), head=head)
         return
     try:
-        asked = span(request.header("range"), row.size)
-        headers = [
-            *_described(row.media_type, row.filename),
-            *_NEVER_RUN,
-            (b"etag", f'"{row.sha256}"'.encode()),
-            *asked.headers,
-        ]
-        await send({"type": "http.response.start", "status": asked.status, "headers": headers})
-        if not head:
-            pieces = chunks(file, asked.first, asked.length)
-            async with contextlib.aclosing(pieces):
-                async for piece in pieces:
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        await _send(request, send, row, file)
     finally:
         await asyncio.to_thread(file.close)
+
+
+async def _asked(request: Request, agent: Agent, file_id: str) -> Download:
+    """The file, if this is a URL of it for who asks. Raises what `identify` and `download_file` raise."""
+    caller = await identify(request.credentials, agent) if authenticated() else ANONYMOUS
+    said = parse_qs(request.query)
+    expires, signature = (said.get(name, [""])[0] for name in ("expires", "signature"))
+    return await download_file(agent, file_id, expires=expires, signature=signature, caller=caller)
+
+
+async def _send(request: Request, send: Send, row: Row, file: File[bytes]) -> None:
+    asked = span(request.header("range"), row.size)
+    described = _described(row.media_type, row.filename)
+    etag = (b"etag", f'"{row.sha256}"'.encode())
+    headers = [*described, *_NEVER_RUN, etag, *asked.headers]
+    await send({"type": "http.response.start", "status": asked.status, "headers": headers})
+    length = 0 if request.method == "HEAD" else asked.length
+    async with contextlib.aclosing(chunks(file, asked.first, length)) as pieces:
+        async for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from django.core.files.base import File
 
 from a2a_tasks.agents import Agent
@@ -12,15 +14,18 @@ from a2a_tasks.store.file_links import authenticated, is_signed
 from a2a_tasks.store.files import FileGone, Row, chunks
 from a2a_tasks.store.hop import hop
 
-__all__ = ["authenticated", "chunks", "download_file"]
+__all__ = ["Download", "Row", "authenticated", "chunks", "download_file"]
+
+#: What is known of a file, and the file.
+Download: TypeAlias = "tuple[Row, File[bytes]]"
 
 _NOWHERE = "There is nothing at this path"
 
 
 async def download_file(
     agent: Agent, file_id: str, *, expires: str, signature: str, caller: Caller
-) -> tuple[Row, File[bytes]]:
-    """What is known of the file, and the file, to be closed. Raises Overloaded.
+) -> Download:
+    """The file, to be closed, and what is known of it. Raises Overloaded.
 
     Raises MethodNotFound for a URL that is not ours, not this caller's or not good any more, and if there is no such file.
     """
