@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from django.core.files.storage import FileSystemStorage, storages
-from django.db import transaction
+from django.db import connections, transaction
 from django.utils import timezone
 
 from a2a_tasks.caller import Scope
@@ -219,8 +219,11 @@ class TestRemoving:
         task, save = accepted().task, files._save
 
         def save_late(name: str, content: bytes) -> None:
-            StoredFile.objects.update(task=None)
-            assert swept() == 1
+            try:
+                StoredFile.objects.update(task=None)
+                assert swept() == 1
+            finally:
+                connections.close_all()  # this thread is none of the store's
             save(name, content)
 
         monkeypatch.setattr(files, "_save", save_late)
