@@ -20,7 +20,8 @@ COPY examples examples
 COPY templates templates
 RUN python -m compileall -q a2a_project a2a_tasks a2a_push examples
 
-RUN useradd --system --uid 10001 --no-create-home host
+RUN useradd --system --uid 10001 --no-create-home host \
+    && install --directory --owner=10001 --mode=700 /srv/files
 USER 10001
 EXPOSE 8000
 CMD ["python", "manage.py", "serve"]

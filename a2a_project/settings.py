@@ -251,6 +251,23 @@ STATIC_ROOT = VAR_DIR / "static"
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise warns of a missing one
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
+#: Where files are kept that are too large for a row (Django's STORAGES): by default a directory, which all processes of a
+#: host must share.
+FILE_STORAGE = env.str("FILE_STORAGE", default="django.core.files.storage.FileSystemStorage")
+FILE_STORAGE_OPTIONS = env.json("FILE_STORAGE_OPTIONS", default={})
+if FILE_STORAGE == "django.core.files.storage.FileSystemStorage":
+    private = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+    FILE_STORAGE_OPTIONS = {
+        "location": str(VAR_DIR / "files"),
+        **private,
+        **FILE_STORAGE_OPTIONS,
+    }
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "a2a_files": {"BACKEND": FILE_STORAGE, "OPTIONS": FILE_STORAGE_OPTIONS},
+}
+
 #: Hints between processes; empty = one process, hints in memory.
 REDIS_URL = env.str("REDIS_URL", default="")
 #: The bell of the workers; empty = runs are started in the web process.

@@ -8,6 +8,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
+from django.core.files.storage import storages
 
 from a2a_tasks import failpoints
 from a2a_tasks.agents import registry
@@ -15,12 +16,17 @@ from a2a_tasks.agents.cards import card_of
 from a2a_tasks.agents.security import GRANTS
 from a2a_tasks.agents.visibility import VISIBILITIES
 from a2a_tasks.conf import conf, names
+from a2a_tasks.execution.fetching import guard
+from a2a_tasks.outbound import trusting
 from a2a_tasks.signatures import ring
+from a2a_tasks.store.files import STORAGE
 
 __all__ = [
     "check_agents",
     "check_card_keys",
     "check_card_keys_of_production",
+    "check_files",
+    "check_files_of_production",
     "check_secret_key_of_production",
     "check_settings",
 ]
@@ -29,6 +35,7 @@ __all__ = [
 CHOICES = {
     "CARD_DEFAULT": ("hybrid", "1.0", "0.3"),
     "CARD_SIGNED_FORMS": ("both", "strict"),
+    "FILE_URLS": ("signed", "authenticated"),
     "GRANTS": GRANTS,
     "LEGACY_METHOD_WITH_1_0": ("reject", "serve"),
     "V10_ERROR_TABLE": ("1.0.1", "1.0.0"),
@@ -76,6 +83,36 @@ def check_card_keys_of_production(
             "cards are signed with a key made from SECRET_KEY: who has that can sign, and its change is the key's",
             hint="python manage.py card_keys make FILE, and name the file in A2A_CARD_KEYS.",
             id="a2a_tasks.W014",
+        )
+
+
+@register()
+def check_files(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """A storage of files that there is not, and settings of fetching that cannot be read."""
+    try:
+        storages[STORAGE]
+    except Exception as fault:  # noqa: BLE001 - a backend may raise anything while it is made
+        hint = "FILE_STORAGE names its class, FILE_STORAGE_OPTIONS has its arguments as JSON."
+        yield Error(f"the storage {STORAGE!r}: {fault}", hint=hint, id="a2a_tasks.E031")
+    try:
+        guard()
+        trusting(conf.FETCH_CA_BUNDLE)
+    except (ValueError, OSError) as fault:
+        yield Error(f"A2A_FETCH_*: {fault}", id="a2a_tasks.E032")
+
+
+@register(deploy=True)
+def check_files_of_production(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """Agents that may call this machine: `manage.py check --deploy`."""
+    if conf.FETCH_ALLOW_PRIVATE:
+        yield Warning(
+            "A2A_FETCH_ALLOW_PRIVATE is set: whoever sends the URL of a file may have this machine call itself",
+            hint="It is for development. Unset it where strangers have accounts.",
+            id="a2a_tasks.W033",
         )
 
 

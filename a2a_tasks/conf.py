@@ -163,6 +163,26 @@ class HostSettings:
     MAX_METADATA_KEYS: int = 256
     #: Most extensions, and most tasks referred to, that a message names.
     MAX_REFERENCES: int = 100
+    #: Largest file, in bytes, that stays inside its message or artifact; larger ones go to the storage `a2a_files`.
+    FILE_INLINE_BYTES: int = 64 * 1024
+    #: Seconds for which the download URL of a file is good, at the least; twice as long at the most.
+    FILE_URL_SECONDS: float = 3600.0
+    #: What opens a download URL: "signed" (whoever has it) or "authenticated" (the caller it was made for, with credentials).
+    FILE_URLS: str = "signed"
+    #: Agents may fetch URLs of files from this machine's own loopback, in clear too. For development.
+    FETCH_ALLOW_PRIVATE: bool = False
+    #: Networks and host names that agents may fetch files from, separated by commas, though not public.
+    FETCH_ALLOW_NETWORKS: str = ""
+    #: Agents may fetch files by http, too.
+    FETCH_ALLOW_HTTP: bool = False
+    #: Proxy that agents fetch files by, and that resolves their names: `http://user:password@host:port`.
+    FETCH_PROXY: str = ""
+    #: File of certificate authorities (PEM) that vouch for servers of files, beside the system's.
+    FETCH_CA_BUNDLE: str = ""
+    #: Largest file that an agent fetches, in bytes.
+    FETCH_BYTES: int = 16 * 1024 * 1024
+    #: Longest an agent waits for a file it fetches, in seconds.
+    FETCH_SECONDS: float = 30.0
     #: Most webhooks registered for one task.
     MAX_PUSH_CONFIGS: int = 16
     #: Most webhooks of one caller, for tasks that have not ended. 0 = any number.

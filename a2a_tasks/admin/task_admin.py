@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.core.files.storage import storages
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -22,10 +26,11 @@ from a2a_tasks.admin.paging import AtLeast, bounded_count
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import duration, moment
 from a2a_tasks.admin.staff import may_view, within
-from a2a_tasks.models import Context, Run, Task
+from a2a_tasks.models import Context, Run, StoredFile, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
+from a2a_tasks.store.files import STORAGE
 
 __all__ = ["TaskAdmin"]
 
@@ -165,6 +170,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             "may_view_runs": may_view_runs,
             "runs": timeline.runs(task.pk) if may_view_runs else [],
             "steps": timeline.steps(task.pk) if may_view_runs else [],
+            "files": timeline.files(task.pk),
             "notes": timeline.notes(task.pk),
             "beside": beside.of(request, task.pk),
             "rows_shown": timeline.ROWS,
@@ -215,10 +221,31 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             note = f"The database could not be reached. Not cancelled: {outcome.untried}."
             self.message_user(request, note, messages.ERROR)
 
+    # -- files
+
+    def file_view(
+        self, request: HttpRequest, object_id: str, file_id: uuid.UUID
+    ) -> HttpResponseBase:
+        """Send a file of the task to those who may see the task: to be saved, whatever it is."""
+        task = self.get_object(request, object_id)
+        if not self.has_view_permission(request, task):
+            raise Http404
+        file = get_object_or_404(StoredFile, pk=file_id, task=task)
+        try:
+            content = storages[STORAGE].open(file.name)
+        except FileNotFoundError:
+            raise Http404 from None
+        sent = FileResponse(content, as_attachment=True, filename=file.filename or "file")
+        sent.headers["Content-Type"] = "application/octet-stream"
+        sent.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
+        return sent
+
     def get_urls(self) -> list[URLPattern]:
-        """Put the button's address before the stock ones, whose last one takes every path."""
-        view = self.admin_site.admin_view(self.cancel_view)
+        """Put the button's address and the files' before the stock ones, whose last one takes every path."""
+        cancel_view = self.admin_site.admin_view(self.cancel_view)
+        file_view = self.admin_site.admin_view(self.file_view)
         return [
-            path("<int:object_id>/cancel/", view, name="a2a_tasks_task_cancel"),
+            path("<int:object_id>/cancel/", cancel_view, name="a2a_tasks_task_cancel"),
+            path("<int:object_id>/files/<uuid:file_id>/", file_view, name="a2a_tasks_task_file"),
             *super().get_urls(),
         ]

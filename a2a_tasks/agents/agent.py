@@ -14,6 +14,7 @@ from a2a_tasks.agents.emission import Emission
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.turn import Turn
 from a2a_tasks.caller import Caller
+from a2a_tasks.protocol.media_types import admits
 from a2a_tasks.rates import read_rate
 
 __all__ = ["Agent"]
@@ -100,13 +101,8 @@ class Agent:
 
     def accepts(self, media_type: str) -> bool:
         """Is this media type among the input modes of the agent or of one of its skills?"""
-        plain = media_type.partition(";")[0].strip().lower()
-        modes = [
-            *self.default_input_modes,
-            *(m for skill in self.skills for m in skill.input_modes),
-        ]
-        kind = plain.partition("/")[0]
-        return not {plain, f"{kind}/*", "*/*"}.isdisjoint(mode.lower() for mode in modes)
+        modes = (mode for skill in self.skills for mode in skill.input_modes)
+        return admits([*self.default_input_modes, *modes], media_type)
 
     def check(self) -> Iterable[CheckMessage]:
         """System checks of this agent; extend it with your own."""

@@ -4,6 +4,7 @@
 /agents/                                 the cards of all agents
 /agents/<slug>/                          JSON-RPC by POST; HTTP+JSON routes below
 /agents/<slug>/.well-known/agent-card.json
+/agents/<slug>/files/<id>                a file of a task, by a signed URL
 /agents/<slug>/a2a                       the same
 /agents/<slug>/a2a/<version>             the same, pinned to a dialect (`protocol.mounts`)
 """
@@ -17,6 +18,7 @@ from a2a_tasks.access.callers import existing
 from a2a_tasks.bindings.card_endpoint import serve_card, serve_catalogue
 from a2a_tasks.bindings.circumstances import Table, Visit
 from a2a_tasks.bindings.faults import headers_of, told
+from a2a_tasks.bindings.file_endpoint import serve_file, serving_file
 from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond
 from a2a_tasks.bindings.jsonrpc_endpoint import serve_jsonrpc
 from a2a_tasks.bindings.rest_endpoint import serve_rest
@@ -68,6 +70,10 @@ class Application:
         nowhere = at_root and below not in CARDS
         if agent is None or unknown or nowhere:
             await _refuse(send, MethodNotFound("There is nothing at this path"))
+            return
+        file = serving_file(request, below) if mount is DETECTING and not at_root else None
+        if file is not None:
+            await serve_file(request, send, agent, file)
             return
         visit = Visit(request, agent, mount, self._table)
         if below in CARDS:

@@ -12,6 +12,7 @@ import os
 import socket
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from a2a_tasks import wakeups
@@ -20,6 +21,7 @@ from a2a_tasks.agents.emission import Status, emission
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.carried import Carried
 from a2a_tasks.execution.drive import drive
+from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.leases import Leases
 from a2a_tasks.execution.processes import ProcessDied, Processes
@@ -194,7 +196,7 @@ class Runner:
         run = carried.assignment
         recorder = Recorder(run)
         journal = StoredJournal(run, recorder, carried.workplace, holds=carried.holds)
-        turn = carried.turn = turn_of(run, journal)
+        turn = carried.turn = turn_of(run, journal, StoredFiles(run))
         try:
             end = await self._listen_to(carried, turn, recorder)
             failpoint("worker.agent_returned")
@@ -269,14 +271,17 @@ class Runner:
     async def _record(
         self, carried: Carried, words: AsyncIterator[Any], recorder: Recorder, *, replies: bool
     ) -> None:
-        count = 0
+        count, files = 0, StoredFiles(carried.assignment)
         if not replies and recorder.state is TaskState.SUBMITTED:
             recorder.say(Status(TaskState.WORKING))
         async for word in words:
             carried.workplace.check()
             if count == 0:
                 failpoint("worker.agent_started")
-            recorder.say(emission(word, answer=recorder.answer, begun=recorder.answer_begun))
+            said = emission(word, answer=recorder.answer, begun=recorder.answer_begun)
+            if files.concern(said.parts):
+                said = replace(said, parts=await files.put_away(said.parts))
+            recorder.say(said)
             count += 1
             if recorder.full or count % BREATH == 0:
                 await recorder.room()

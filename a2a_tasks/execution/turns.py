@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from a2a_tasks.agents import registry
+from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.turn import Later, Turn
 from a2a_tasks.agents.visibility import shared
@@ -60,7 +61,7 @@ def _reach(run: Assignment, said: RunRequest) -> Scope:
     return scope_in(run.scope.tenant, said.principal, run.scope.agent, shared=shares)
 
 
-def turn_of(run: Assignment, journal: Journal) -> Turn:
+def turn_of(run: Assignment, journal: Journal, files: Files | None = None) -> Turn:
     """The turn of a run; history and references are read when the agent asks."""
     said = _run_request(run.request or "{}")
     message = _message(run.input)
@@ -88,4 +89,5 @@ def turn_of(run: Assignment, journal: Journal) -> Turn:
         metadata=said.metadata,
         extensions=said.extensions,
         journal=journal,
+        files=files,
     )

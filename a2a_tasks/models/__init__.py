@@ -7,6 +7,7 @@ from a2a_tasks.models.grant import ALL, Grant, Right
 from a2a_tasks.models.idempotency import Idempotency
 from a2a_tasks.models.run import Run, RunStatus
 from a2a_tasks.models.step import Step
+from a2a_tasks.models.stored_file import StoredFile
 from a2a_tasks.models.task import Artifact, Message, Tally, Task
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Run",
     "RunStatus",
     "Step",
+    "StoredFile",
     "Tally",
     "Task",
 ]

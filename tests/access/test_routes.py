@@ -6,6 +6,7 @@ A new route fails this test until it is named, with what it says to a stranger.
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -42,7 +43,7 @@ TABLES = {
     "a2a_tasks/context": set(),
     "a2a_tasks/grant": set(),
     "a2a_tasks/run": set(),
-    "a2a_tasks/task": {"<int:object_id>/cancel/"},
+    "a2a_tasks/task": {"<int:object_id>/cancel/", "<int:object_id>/files/<uuid:file_id>/"},
     "auth/group": set(),
     "auth/user": {"<id>/password/"},
     "axes/accessattempt": set(),
@@ -85,6 +86,7 @@ def patterns(resolver: URLResolver, before: str = "") -> Iterator[str]:
 def an_address(pattern: str) -> str:
     """One that the pattern fits."""
     made = pattern.replace("^(?P<app_label>APP)/$", "a2a_tasks/").replace("(?P<url>.*)$", "x/y")
+    made = made.replace("<uuid:file_id>", str(uuid.UUID(int=1)))
     return "/" + re.sub(r"<.*?>", "1", made)
 
 

@@ -19,6 +19,7 @@ from a2a_tasks.access.api_keys import issue
 from a2a_tasks.admin.staff import HostWideAdmin, TenantAdmin
 from a2a_tasks.models import ApiKey, Context, Run, RunStatus, Task
 from tests.admin.rows import add_run, make_task
+from tests.admin.test_task_admin import kept
 from tests.push.admin.rows import add_attempt, make_config, make_delivery, make_receiver
 
 pytestmark = pytest.mark.django_db
@@ -172,8 +173,22 @@ BUTTONS: dict[type[Model], tuple[str, ...]] = {
 }
 
 
+#: Pages that are asked for by more than the row's key.
+FILE = "a2a_tasks_task_file"
+
+
+def test_files_are_there_for_staff_of_their_tenant_alone() -> None:
+    client = member("acme")
+    for tenant, status in (("acme", 200), ("acme/blue", 200), ("globex", 404)):
+        task = rows_of(tenant).of[Task]
+        assert (
+            client.get(reverse(f"admin:{FILE}", args=[task.pk, kept(task, b"x")])).status_code
+            == status
+        )
+
+
 def test_every_button_is_tried() -> None:
-    named = {
+    named = {FILE} | {
         f"{model._meta.app_label}_{model._meta.model_name}_{verb}"
         for model in BUTTONS
         for verb in BUTTONS[model]
