@@ -25,6 +25,7 @@ __all__ = [
     "Scope",
     "Send",
     "respond",
+    "without_body",
 ]
 
 Scope = MutableMapping[str, Any]
@@ -119,15 +120,22 @@ class Request:
                 return b"".join(chunks)
 
 
+def without_body(send: Send) -> Send:
+    """For HEAD: the headers of the answer that GET would get, and nothing after them (RFC 9110 §9.3.2)."""
+
+    async def headers_only(message: MutableMapping[str, Any]) -> None:
+        await send({**message, "body": b""} if "body" in message else message)
+
+    return headers_only
+
+
 async def respond(
     send: Send,
     status: int,
     body: bytes,
     headers: Iterable[tuple[bytes, bytes]] = (),
-    *,
-    head: bool = False,
 ) -> None:
-    """Send a whole response, or for HEAD its headers; it is JSON unless the headers say otherwise."""
+    """Send a whole response; it is JSON unless the headers say otherwise."""
     given = list(headers)
     if not any(name == b"content-type" for name, _ in given):
         given.append((b"content-type", JSON))
@@ -135,4 +143,4 @@ async def respond(
         given.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": given})
     failpoint("accept.responding")
-    await send({"type": "http.response.body", "body": b"" if head else body})
+    await send({"type": "http.response.body", "body": body})

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
@@ -17,7 +18,7 @@ from tests.access.matrix.asks import Ask, Named
 from tests.bindings.client import Client, Response
 from tests.execution.waiting import until
 
-__all__ = ["Outcome", "Watcher"]
+__all__ = ["Outcome", "Watcher", "rows", "settled"]
 
 #: Counts are made when somebody asks for them, also by reading.
 DERIVED = {"a2a_tasks_tally"}
@@ -57,7 +58,8 @@ def told(response: Response, named: Named) -> bytes:
     return body
 
 
-def _rows() -> Tables:
+def rows() -> Tables:
+    """Every row of every table of ours."""
     names = [name for name in connection.introspection.table_names() if name.startswith("a2a_")]
     found: Tables = {}
     with connection.cursor() as cursor:
@@ -82,15 +84,18 @@ def _listening(heard: list[str]) -> Iterator[None]:
         heard.append(sql)
         return plain(self, sql, params)
 
-    CursorWrapper.execute = execute  # type: ignore[method-assign]
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CursorWrapper, "execute", execute)
         yield
-    finally:
-        CursorWrapper.execute = plain  # type: ignore[method-assign]
 
 
 def _idle() -> bool:
     return not Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).exists()
+
+
+async def settled() -> bool:
+    """Is no run under way or waiting?"""
+    return await hop(_idle)
 
 
 class Watcher:
@@ -102,11 +107,8 @@ class Watcher:
 
     async def begin(self) -> None:
         """Take the tables as they are."""
-        await until(self._settled)
-        self._before = await hop(_rows)
-
-    async def _settled(self) -> bool:
-        return await hop(_idle)
+        await until(settled)
+        self._before = await hop(rows)
 
     async def outcome(
         self, slug: str, ask: Ask, headers: Mapping[str, str], named: Named, *, lasts: bool = False
@@ -115,8 +117,8 @@ class Watcher:
         heard: list[str] = []
         with _listening(heard):
             response = await self._answer(f"/agents/{slug}/{ask.path}", ask, headers, lasts=lasts)
-        await until(self._settled)
-        before, self._before = self._before, await hop(_rows)
+        await until(settled)
+        before, self._before = self._before, await hop(rows)
         body = told(response, named)
         refused = response.status != 200 or b'"error":' in body
         return Outcome(
