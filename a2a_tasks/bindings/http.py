@@ -36,6 +36,8 @@ Headers = list[tuple[bytes, bytes]]
 
 JSON = b"application/json"
 A2A_JSON = b"application/a2a+json"
+#: Digits of a Content-Length that is still a length.
+LONGEST_NUMBER = 19
 
 
 class ClientGone(Exception):
@@ -90,6 +92,15 @@ class Request:
         return self.header("content-type").partition(";")[0].strip().lower()
 
     @property
+    def unreadable(self) -> str:
+        """What the body is said to be that nobody here reads, another media type or packed; empty = it may be JSON."""
+        coding = self.header("content-encoding").strip().lower()
+        if coding not in {"", "identity"}:
+            return coding
+        called = self.media_type
+        return "" if called in {"", "application/json"} or called.endswith("+json") else called
+
+    @property
     def base_url(self) -> str:
         """The host's own base URL as this client sees it. Raises InvalidRequest for a host not allowed."""
         if conf.PUBLIC_URL:
@@ -103,8 +114,7 @@ class Request:
     async def body(self) -> bytes:
         """The whole body. Raises TooLarge as soon as it is, and ClientGone."""
         limit = int(conf.MAX_BODY_BYTES)
-        declared = self.header("content-length")
-        if declared.isdecimal() and int(declared) > limit:
+        if _exceeds(self.header("content-length"), limit):
             raise TooLarge(f"The body is larger than {limit} bytes")
         chunks: list[bytes] = []
         size = 0
@@ -127,6 +137,11 @@ def without_body(send: Send) -> Send:
         await send({**message, "body": b""} if "body" in message else message)
 
     return headers_only
+
+
+def _exceeds(digits: str, limit: int) -> bool:
+    """Is a number written in so many digits greater? It may be too long to be read as one."""
+    return digits.isdecimal() and (len(digits) > LONGEST_NUMBER or int(digits) > limit)
 
 
 async def respond(

@@ -12,6 +12,7 @@ from a2a_tasks.protocol.dialects.reading import (
     identity,
     parts,
     push_config,
+    references,
     tagged_part,
 )
 from a2a_tasks.protocol.dialects.trees import INVALID, Tree, TreeDialect, tagged
@@ -90,7 +91,7 @@ class Kinds(TreeDialect):
             parts=self.read_parts(fields),
             metadata=fields.struct("metadata"),
             extensions=fields.strings("extensions"),
-            reference_task_ids=fields.strings("reference_task_ids"),
+            reference_task_ids=references(fields),
         )
 
     def message_of(self, fields: Fields) -> Fields | None:

@@ -25,13 +25,17 @@ __all__ = [
     "page_size",
     "parts",
     "push_config",
+    "references",
     "tagged_part",
     "tenant",
     "wrapped_part",
 ]
 
 LONGEST_ID = 256
+#: Beside the tenant of the credentials (128) and a slash in the same column.
+LONGEST_TENANT = 127
 MOST_PARTS = 1000
+MOST_REFERENCES = 1000
 #: What parts are, in the dialects that tell by a discriminator.
 TAGS = ("text", "file", "data")
 #: Marks a data part whose value had to be wrapped in an object (dialects without other values).
@@ -77,9 +81,11 @@ def any_role(fields: Fields, expected: str) -> Role:
     return found or Role.USER
 
 
-def identifier(fields: Fields, name: str, *, required: bool = False) -> str | None:
-    """An id a client may choose: at most 256 characters, no NUL."""
-    found = fields.string(name, required=required, longest=LONGEST_ID)
+def identifier(
+    fields: Fields, name: str, *, required: bool = False, longest: int = LONGEST_ID
+) -> str | None:
+    """An id a client may choose: at most `longest` characters, no NUL."""
+    found = fields.string(name, required=required, longest=longest)
     if found is not None and "\x00" in found:
         fields.bad(name, "must not hold NUL")
     return found
@@ -92,7 +98,15 @@ def identity(fields: Fields, name: str = "id") -> str:
 
 def tenant(fields: Fields) -> str:
     """The tenant of a request (A2A 1.0)."""
-    return identifier(fields, "tenant") or ""
+    return identifier(fields, "tenant", longest=LONGEST_TENANT) or ""
+
+
+def references(fields: Fields) -> tuple[str, ...]:
+    """The tasks a message refers to."""
+    found = fields.strings("reference_task_ids")
+    if len(found) > MOST_REFERENCES:
+        fields.bad("reference_task_ids", f"must be at most {MOST_REFERENCES}")
+    return found
 
 
 def page_size(fields: Fields) -> int:

@@ -33,6 +33,7 @@ from a2a_tasks.protocol.dialects.reading import (
     identity,
     page_size,
     parts,
+    references,
     tenant,
 )
 from a2a_tasks.protocol.errors import A2AError
@@ -124,7 +125,7 @@ def _message(fields: Fields) -> Message:
         parts=parts(fields, _part),
         metadata=fields.struct("metadata"),
         extensions=fields.strings("extensions"),
-        reference_task_ids=fields.strings("reference_task_ids"),
+        reference_task_ids=references(fields),
     )
 
 
