@@ -237,6 +237,7 @@ def _prize(wire: Wire, key: str) -> Named:
 def _compared(
     wire: Wire, one: Any, operation: str, prize: Named, key: str, rounds: int
 ) -> Mapping[str, float]:
+    """The medians, and that of the difference of each two that were asked one after the other."""
     taken: dict[str, list[float]] = {"foreign": [], "missing": []}
     for _ in range(rounds):
         absent = replace(prize, task=str(uuid.uuid4()))
@@ -254,7 +255,9 @@ def _compared(
             answer = wire.ask(request)
             taken[kind].append(time.perf_counter() - begun)
             assert is_error(answer), answer
-    return {kind: statistics.median(_steady(found)) * 1000 for kind, found in taken.items()}
+    medians = {kind: statistics.median(_steady(found)) * 1000 for kind, found in taken.items()}
+    pairs = zip(_steady(taken["foreign"]), _steady(taken["missing"]), strict=True)
+    return {**medians, "difference": statistics.median(f - m for f, m in pairs) * 1000}
 
 
 def _steady(found: Sequence[float]) -> Sequence[float]:
