@@ -14,7 +14,7 @@ __all__ = ["Request", "golden", "filled"]
 #: Whatever is said at an agent of the conversations is said at this one.
 SLUG = "demo"
 _AGENT = re.compile(r"^/agents/\w+")
-_HOOK = re.compile(r"https://hooks\.example\.com[\w/]*")
+_HOOK = re.compile(r"\w+://hooks\.example\.com[\w/]*")
 #: Nobody listens there, and it is nobody's business elsewhere.
 HOOK = "http://127.0.0.1:9/hook"
 
