@@ -19,7 +19,11 @@ from tests.access.hostile.bending import NAMES, ODD, VALUES
 from tests.access.issuer import Issuer
 
 __all__ = ["issuer"]
-pytestmark = pytest.mark.usefixtures("host")
+pytestmark = [
+    pytest.mark.usefixtures("host"),
+    # Certificates of noise; nobody is told.
+    pytest.mark.filterwarnings("ignore:Parsed a serial number"),
+]
 EACH = 400
 
 
