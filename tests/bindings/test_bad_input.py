@@ -352,6 +352,47 @@ class TestNames:
         assert caught.value.fields == ["message.referenceTaskIds"]
 
 
+class TestAHostName:
+    HOSTS = (
+        "",
+        " ",
+        "a b",
+        "[::1",
+        "[]",
+        "a:b:c",
+        "a" * 5000,
+        "\xff",
+        "localhost:99999999999",
+        "..",
+        "%00",
+        "a,b",
+        "@",
+        "http://a",
+    )
+
+    @pytest.mark.parametrize("name", HOSTS, ids=lambda name: repr(name[:12]))
+    async def test_that_is_none_is_not_answered_with_a_fault(
+        self, host: None, client: Client, name: str
+    ) -> None:
+        for path in ("/.well-known/agent-card.json", "/agents", f"{AGENT}/tasks"):
+            response = await client.get(path, {"host": name})
+            checked(response)
+            assert response.status in {200, 400}
+
+    async def test_that_was_not_allowed_is_in_no_card(
+        self, client: Client, settings: Settings
+    ) -> None:
+        settings.ALLOWED_HOSTS = ["agents.example.com"]
+        for name in (
+            "evil.example",
+            "agents.example.com.evil.example",
+            "agents.example.com@evil.example",
+        ):
+            response = await client.get("/.well-known/agent-card.json", {"host": name})
+            assert response.status == 400
+            assert b"evil" not in response.body
+
+
 class TestAHeader:
     """What a client says comes back in a body, as JSON, if at all: no header of an answer holds a word of it."""
 

@@ -156,7 +156,7 @@ class TestTakenJSON:
         if depth(document) <= limit:
             assert read(body, max_depth=limit) == document
         else:
-            with pytest.raises(Flawed, match=str(limit)):
+            with pytest.raises(Flawed):
                 read(body, max_depth=limit)
 
     @pytest.mark.parametrize("text", ["[" * 99, '"]' * 99, "[{" * 99 + "\\", ""])
