@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from a2a_push import breaker
 from a2a_push.breaker import Breaker
 from a2a_push.models import PushConfig, Receiver
+from a2a_push.store.presence import note_one_more
 from a2a_tasks import wakeups
 from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["disable", "enable", "enable_config"]
+
+#: Webhooks that are looked at because their receiver was enabled, at once.
+MOST_HINTED = 1000
 
 
 @transaction.atomic
@@ -38,16 +43,17 @@ def enable(receiver: int) -> bool:
     """
     known = Receiver.objects.filter(pk=receiver)
     blocked = known.exclude(disabled_at=None, probe_at=None, paused_until=None)
-    return bool(
-        blocked.update(
-            breaker="{}",
-            probe_at=None,
-            paused_until=None,
-            disabled_at=None,
-            disabled_reason="",
-            well=False,
-        )
+    enabled = blocked.update(
+        breaker="{}",
+        probe_at=None,
+        paused_until=None,
+        disabled_at=None,
+        disabled_reason="",
+        well=False,
     )
+    if enabled:
+        _announce(PushConfig.objects.filter(receiver=receiver, active=True))
+    return bool(enabled)
 
 
 def enable_config(config: int) -> bool:
@@ -55,6 +61,12 @@ def enable_config(config: int) -> bool:
     disabled = PushConfig.objects.filter(pk=config).exclude(disabled_reason="")
     if not disabled.update(disabled_reason="", active=True, due_at=Now()):
         return False
-    for task, last in PushConfig.objects.filter(pk=config).values_list("task", "task__last_event"):
-        wakeups.announce(wakeups.Committed(task, last))
+    note_one_more()
+    _announce(PushConfig.objects.filter(pk=config))
     return True
+
+
+def _announce(configs: QuerySet[PushConfig]) -> None:
+    """Have somebody look at these webhooks now; the sweep finds those that are too many."""
+    for task, last in configs.values_list("task", "task__last_event")[:MOST_HINTED]:
+        wakeups.announce(wakeups.Committed(task, last))
