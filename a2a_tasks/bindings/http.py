@@ -36,6 +36,8 @@ Headers = list[tuple[bytes, bytes]]
 
 JSON = b"application/json"
 A2A_JSON = b"application/a2a+json"
+#: What a body without a Content-Type may be taken for (RFC 9110 §8.3).
+UNNAMED = "application/octet-stream"
 #: Digits of a Content-Length that is still a length.
 LONGEST_NUMBER = 19
 
@@ -93,11 +95,16 @@ class Request:
 
     @property
     def unreadable(self) -> str:
-        """What the body is said to be that nobody here reads, another media type or packed; empty = it may be JSON."""
+        """What the body is said to be that nobody here reads, another media type or packed; empty = it may be JSON.
+
+        Of a browser it must be called JSON: a body without a name is what pages of other sites may send unasked.
+        """
         coding = self.header("content-encoding").strip().lower()
         if coding not in {"", "identity"}:
             return coding
         called = self.media_type
+        if not called and self.header("origin"):
+            return UNNAMED
         return "" if called in {"", "application/json"} or called.endswith("+json") else called
 
     @property

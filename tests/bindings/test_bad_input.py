@@ -310,6 +310,27 @@ class TestABodyInAnotherDress:
         response = await client.post(f"{AGENT}/message:send", message(), headers)
         assert reason_of(checked(response)) == "CONTENT_TYPE_NOT_SUPPORTED"
 
+    async def test_is_not_opened_either_if_a_page_of_another_site_has_it_sent(
+        self, host: None, client: Client
+    ) -> None:
+        """Without asking first a browser sends bodies that are called nothing, or no JSON; others it asks for, and is not allowed."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message()})
+        sent = {"origin": "https://evil.example"}
+        for path, text in ((AGENT, body), (f"{AGENT}/message:send", json.dumps(message()))):
+            for kind in ({}, {"content-type": "text/plain;charset=UTF-8"}):
+                response = await client.ask("POST", path, text.encode(), {**sent, **kind})
+                assert "error" in checked(response)
+                assert response.status in {400, 415}
+        asked = {**sent, "access-control-request-headers": "content-type"}
+        response = await client.ask("OPTIONS", AGENT, headers=asked)
+        assert response.status == 405
+        assert not any(name.startswith("access-control") for name, _ in response.headers)
+        assert (await client.get(f"{AGENT}/tasks")).json["totalSize"] == 0
+
+    async def test_may_have_no_name_elsewhere(self, host: None, client: Client) -> None:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}).encode()
+        assert "result" in checked(await client.ask("POST", AGENT, body))
+
     @pytest.mark.parametrize("coding", ["identity", "Identity", ""])
     async def test_that_is_none_is_read(self, host: None, client: Client, coding: str) -> None:
         call = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}
