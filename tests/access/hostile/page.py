@@ -130,7 +130,7 @@ def _times(of: Sequence[Kept]) -> str:
         rows.append(cells)
     return (
         "## Time\n\n"
-        f"Median milliseconds of a request for what is another's and for what is not there, asked in turns over one connection, {of[0]['rounds']} of each. The median of the differences, pair by pair, must be under {MOST_MS:g} ms.\n\n"
+        f"Median milliseconds of a request for what is another's and for what is not there, asked in turns over one connection, {of[0]['rounds']} of each, up to five times as many where other work on the machine made the difference doubtful. The median of the differences, pair by pair, must be under {MOST_MS:g} ms.\n\n"
         + table(heads, rows)
         + "\n"
         + _commands(of)
