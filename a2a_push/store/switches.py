@@ -9,7 +9,9 @@ from a2a_push import breaker
 from a2a_push.breaker import Breaker
 from a2a_push.models import PushConfig, Receiver
 from a2a_tasks import wakeups
+from a2a_tasks.audit import Action
 from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.store import audit, tasks
 
 __all__ = ["disable", "enable", "enable_config"]
 
@@ -28,9 +30,11 @@ def disable(receiver: int, reason: str) -> bool:
         disabled_reason=reason,
         well=False,
     )
+    audit.note(Action.RECEIVER_DISABLE, str(receiver), tenant=row.tenant)
     return True
 
 
+@transaction.atomic
 def enable(receiver: int) -> bool:
     """Send there again, as to one nobody has met. False if it was not disabled, nor its breaker open, nor paused.
 
@@ -38,23 +42,39 @@ def enable(receiver: int) -> bool:
     """
     known = Receiver.objects.filter(pk=receiver)
     blocked = known.exclude(disabled_at=None, probe_at=None, paused_until=None)
-    return bool(
-        blocked.update(
-            breaker="{}",
-            probe_at=None,
-            paused_until=None,
-            disabled_at=None,
-            disabled_reason="",
-            well=False,
-        )
+    row = blocked.select_for_update().first()
+    if row is None:
+        return False
+    known.update(
+        breaker="{}",
+        probe_at=None,
+        paused_until=None,
+        disabled_at=None,
+        disabled_reason="",
+        well=False,
     )
+    audit.note(Action.RECEIVER_ENABLE, str(receiver), tenant=row.tenant)
+    return True
 
 
 def enable_config(config: int) -> bool:
     """Tell a webhook that had been disabled of what comes from now on. False if it was not."""
+    task = _enabled(config)
+    if task is None:
+        return False
+    wakeups.announce(wakeups.Committed(task, tasks.standing(task).last_event))
+    return True
+
+
+@transaction.atomic
+def _enabled(config: int) -> int | None:
+    """The task whose webhook was enabled."""
     disabled = PushConfig.objects.filter(pk=config).exclude(disabled_reason="")
     if not disabled.update(disabled_reason="", active=True, due_at=Now()):
-        return False
-    for task, last in PushConfig.objects.filter(pk=config).values_list("task", "task__last_event"):
-        wakeups.announce(wakeups.Committed(task, last))
-    return True
+        return None
+    row = PushConfig.objects.only("task_id", "public_id").get(pk=config)
+    task = tasks.standing(row.task_id)
+    audit.note(
+        Action.WEBHOOK_ENABLE, task.public_id, scope=task.scope, detail={"config": row.public_id}
+    )
+    return row.task_id

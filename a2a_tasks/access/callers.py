@@ -14,9 +14,9 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from a2a_tasks.access import api_keys, certificates, passwords, tokens
+from a2a_tasks.access import api_keys, certificates, denials, passwords, tokens
 from a2a_tasks.access.credentials import Credentials, Shown, certificate_of, shown
-from a2a_tasks.access.refusals import refused
+from a2a_tasks.access.refusals import again, refused
 from a2a_tasks.access.vouched import Memory, Vouched, digest
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.security import (
@@ -51,7 +51,7 @@ MOST_KNOWN, MOST_WRONG = 20_000, 2_000
 MOST_ASKED = 200
 
 _known: Memory[Vouched] = Memory(MOST_KNOWN)
-_wrong: Memory[str] = Memory(MOST_WRONG)
+_wrong: Memory[tuple[str, str]] = Memory(MOST_WRONG)
 _asking: dict[bytes, asyncio.Task[Vouched]] = {}
 
 
@@ -72,10 +72,15 @@ async def identify(credentials: Credentials, agent: Agent | None = None) -> Call
     if credential is None:
         if open_to_anybody(agent):
             return ANONYMOUS
+        denials.refused(credentials.address, agent, "no credentials")
         raise Unauthenticated
     key = digest(credential)
-    vouched = _known.get(key) or await _look(credential, key)
-    _admit(vouched, credentials, agent)
+    try:
+        vouched = _known.get(key) or await _look(credential, key)
+        _admit(vouched, credentials, agent)
+    except WrongCredentials as fault:
+        denials.refused(credentials.address, agent, fault.why)
+        raise
     return vouched.caller
 
 
@@ -91,6 +96,8 @@ def _admit(vouched: Vouched, credentials: Credentials, agent: Agent | None) -> N
         [scope for scope in agent.scopes if scope not in vouched.caller.scopes] if agent else ()
     )
     if lacking:
+        why = f"lacks the scope {' '.join(lacking)}"
+        denials.denied(vouched.caller, agent, why, address=credentials.address)
         raise InsufficientScope.lacking(lacking)
 
 
@@ -106,8 +113,8 @@ def _thumbprint(credentials: Credentials) -> str:
 
 async def _look(credential: Shown, key: bytes) -> Vouched:
     """Have it verified, once for all who show it at the same time."""
-    if (told := _wrong.get(key)) is not None:
-        raise WrongCredentials(told)
+    if (before := _wrong.get(key)) is not None:
+        raise again(*before)
     task = _asking.get(key)
     if task is None or task.get_loop() is not asyncio.get_running_loop():
         if len(_asking) >= MOST_ASKED:
@@ -130,7 +137,7 @@ async def _verified(credential: Shown, key: bytes) -> Vouched:
             raise refused("credentials that no scheme here can read")
         vouched = await VERIFIERS[credential.scheme](credential.text)
     except WrongCredentials as fault:
-        _wrong.keep(key, fault.message, conf.CREDENTIAL_SECONDS)
+        _wrong.keep(key, (fault.why, fault.message), conf.CREDENTIAL_SECONDS)
         raise
     _known.keep(key, vouched, min(conf.CREDENTIAL_SECONDS, vouched.until - time.time()))
     return vouched

@@ -35,6 +35,8 @@ class Credentials:
     peer: str = ""
     #: Headers that came more than once.
     repeated: Collection[str] = ()
+    #: Address of the client, as far as proxies are believed; only ever told to the audit log.
+    address: str = ""
 
 
 class Shown(NamedTuple):

@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from a2a_tasks.access.api_keys import Issued, is_tenant, issue, revoke, rotate
+from a2a_tasks.access.api_keys import Issued, describe, is_tenant, issue, revoke, rotate
 from a2a_tasks.agents.security import is_scope
 from a2a_tasks.models import ApiKey
 
@@ -94,7 +94,7 @@ class ApiKeyAdmin(_Admin):
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Make a key, or write what was changed."""
         if change:
-            obj.save(update_fields=["name", "scopes", "expires_at"])
+            describe(obj)
             return
         issued = issue(
             obj.name, tenant=obj.tenant, scopes=obj.scopes.split(), expires_at=obj.expires_at

@@ -64,7 +64,13 @@ class Request:
     def credentials(self) -> Credentials:
         """What it brings to show who sends it."""
         peer = self.scope.get(PEER, self.scope.get("client"))
-        return Credentials(self.headers, peer[0] if peer else "", self._repeated)
+        client = self.scope.get("client")
+        return Credentials(
+            self.headers,
+            peer[0] if peer else "",
+            self._repeated,
+            address=client[0] if client else "",
+        )
 
     @cached_property
     def segments(self) -> list[str]:

@@ -1,6 +1,7 @@
 """The tables: columns, constraints, indexes; no behaviour. Only the store writes them, and `access` API keys."""
 
 from a2a_tasks.models.api_key import ApiKey
+from a2a_tasks.models.audit import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.models.context import Context
 from a2a_tasks.models.event import Event
 from a2a_tasks.models.idempotency import Idempotency
@@ -11,6 +12,9 @@ from a2a_tasks.models.task import Artifact, Message, Tally, Task
 __all__ = [
     "ApiKey",
     "Artifact",
+    "AuditEntry",
+    "AuditLink",
+    "AuditSeal",
     "Context",
     "Event",
     "Idempotency",

@@ -258,6 +258,7 @@ def _new(
         dialect=call.dialect,
         queue=call.agent.queue,
         request=run_request(request, call.caller, call.extensions),
+        request_id=call.request_id,
         is_task=_makes_task(request, call),
         reopens=request.reopens,
         companions=(*beside, remembering(key)) if key else beside,

@@ -10,10 +10,12 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
+from a2a_tasks.audit import Action
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import audit
 from a2a_tasks.store.group import Group, one_by_one
 from a2a_tasks.store.hop import AWAY
 from a2a_tasks.store.records import Accepted, Assignment, NewTask, TaskExists, new_view
@@ -26,9 +28,9 @@ with input as (
   select * from unnest(%(n)s::int[], %(tenant)s::text[], %(owner)s::text[], %(agent)s::text[], %(id)s::text[],
     %(context_id)s::text[], %(is_task)s::bool[], %(at)s::timestamptz[], %(metadata)s::text[],
     %(dialect)s::text[], %(role)s::text[], %(message)s::text[], %(queue)s::text[], %(request)s::text[],
-    %(token)s::text[], %(worker)s::text[], %(lease)s::float8[])
+    %(token)s::text[], %(worker)s::text[], %(lease)s::float8[], %(request_id)s::text[])
   as i(n, tenant, owner, agent, id, context_id, is_task, at, metadata, dialect, role, message, queue, request,
-    token, worker, lease)
+    token, worker, lease, request_id)
 ), context as (
   insert into a2a_tasks_context (tenant, owner, agent, public_id)
   select distinct tenant, owner, agent, context_id from input order by context_id, agent, owner, tenant
@@ -50,6 +52,9 @@ with input as (
   insert into a2a_tasks_message (task_id, number, role, body) select key, 1, role, message from keyed
 ), event as (
   insert into a2a_tasks_event (task_id, number, kind, state, body) select key, 1, 1, '', '' from keyed
+), audit as (
+  insert into a2a_tasks_auditentry (tenant, agent, actor, action, object, outcome, detail, request)
+  select tenant, agent, owner, 'task.send', id, 'done', '', request_id from keyed
 ), run as (
   insert into a2a_tasks_run (task_id, input_number, queue, status, attempt, token, worker, lease_seconds,
     lease_until, started_at, request, error)
@@ -123,6 +128,7 @@ def _columns(news: Sequence[NewTask]) -> dict[str, list[Any]]:
         "token": [hold.token if hold else "" for hold in holds],
         "worker": [hold.worker if hold else "" for hold in holds],
         "lease": [hold.lease_seconds if hold else 0.0 for hold in holds],
+        "request_id": [new.request_id for new in news],
     }
 
 
@@ -171,6 +177,9 @@ def _insert_one(new: NewTask) -> tuple[int, int]:
     )
     Message.objects.create(task=task, number=1, role=new.role, body=new.message)
     Event.objects.create(task=task, number=1, kind=EventKind.INPUT)
+    audit.note(
+        Action.TASK_SEND, new.id, scope=new.scope, actor=new.scope.owner, request=new.request_id
+    )
     return task.pk, create_run(task.pk, 1, new).pk
 
 

@@ -17,10 +17,12 @@ from django.db import connection, transaction
 from django.db.models import CASCADE, Count, Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
+from a2a_tasks.audit import Action
+from a2a_tasks.caller import Scope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import companions, tally
+from a2a_tasks.store import audit, companions, tally
 from a2a_tasks.store.idempotency import forget_idempotency
 
 __all__ = ["Limits", "Removed", "purge", "survey"]
@@ -174,7 +176,7 @@ def _going(keys: list[int], limit: datetime.datetime) -> QuerySet[Task]:
         .exclude(Exists(busy))
         .exclude(pk__in=companions.needed(keys))
         .annotate(first=Subquery(first))
-        .only("pk", "tenant", "owner", "agent", "context_id", "is_task", "last_event")
+        .only("pk", "public_id", "tenant", "owner", "agent", "context_id", "is_task", "last_event")
         .order_by("pk")
     )
 
@@ -208,8 +210,14 @@ def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[R
             continue  # it is nowhere but in the log
         rows += _cut(task, room - rows)
         if rows >= room:
-            return Removed(rows=rows), [key for key in keys if key >= task.pk]
-    return Removed(rows=rows), keys[room:]
+            return _told(rows), [key for key in keys if key >= task.pk]
+    return _told(rows), keys[room:]
+
+
+def _told(events: int) -> Removed:
+    if events:
+        audit.note(Action.LOG_PURGE, detail={"events": events})
+    return Removed(rows=events)
 
 
 @transaction.atomic
@@ -252,6 +260,8 @@ def _delete(tasks: list[Task], limit: datetime.datetime) -> Removed:
     keys = [task.pk for task in tasks]
     contexts = _lock_contexts({task.context_id for task in tasks})
     tally.forget(tasks)
+    scoped = [(Scope(task.tenant, task.owner, task.agent), task.public_id) for task in tasks]
+    audit.note_each(Action.TASK_PURGE, scoped)
     rows, _ = Task.objects.filter(pk__in=keys).only("pk").delete()
     used = Task.objects.filter(context=OuterRef("pk"))
     empty = Context.objects.filter(pk__in=contexts, updated_at__lt=limit).exclude(Exists(used))

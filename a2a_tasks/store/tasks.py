@@ -113,16 +113,16 @@ class Standing(NamedTuple):
     """Where a task stands, for apps that follow it."""
 
     public_id: str
-    tenant: str
+    scope: Scope
     last_event: int
     ended: bool
 
 
 def standing(task: int) -> Standing:
     """Where the task with this primary key stands; the transaction holds it, or has made it."""
-    columns = ("public_id", "tenant", "last_event", "state")
-    public_id, tenant, last, state = Task.objects.values_list(*columns).get(pk=task)
-    return Standing(public_id, tenant, last, state in TERMINAL)
+    columns = ("public_id", "tenant", "owner", "agent", "last_event", "state")
+    public_id, *scope, last, state = Task.objects.values_list(*columns).get(pk=task)
+    return Standing(public_id, Scope(*scope), last, state in TERMINAL)
 
 
 def origin(scope: Scope, public_id: str) -> str:
