@@ -8,11 +8,12 @@ number. Each seal says how far it looked (`newest`), and which transactions coul
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from a2a_tasks.audit.chain import BEGINNING, Entry, Salts, linked, mac, new_salts
+from a2a_tasks.audit.chain import BEGINNING, Entry, linked, mac, new_salts
 from a2a_tasks.audit.keys import keys
 from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal
 
@@ -20,6 +21,11 @@ __all__ = ["entry_of", "newest_seal", "seal", "seal_all", "unsealed"]
 
 #: Entries that are sealed in one transaction.
 MOST = 500
+#: What of an entry is hashed.
+COLUMNS = [field.name for field in fields(Entry)]
+INSERT = """
+insert into a2a_tasks_auditlink (number, entry_id, actor_salt, object_salt, hash) values (%s, %s, %s, %s, %s)
+"""
 #: Names the lock that keeps all but one from sealing (an advisory lock of PostgreSQL).
 LOCK = 0x413241_5345414C
 
@@ -35,7 +41,8 @@ def seal(*, wait: bool = False, everywhere: bool = False) -> int:
         if not _alone(wait=wait):
             return 0
         last, through = newest_seal(), _looked_through()
-        entries = list(unsealed(everywhere=everywhere).order_by("pk")[:MOST])
+        rows = unsealed(everywhere=everywhere).order_by("pk").values_list(*COLUMNS)[:MOST]
+        entries = [Entry(*row) for row in rows]
         if entries:
             _link(entries, last, through)
         return len(entries)
@@ -62,18 +69,7 @@ def unsealed(*, everywhere: bool = False) -> QuerySet[AuditEntry]:
 
 def entry_of(row: AuditEntry) -> Entry:
     """What of a row is hashed."""
-    return Entry(
-        id=row.pk,
-        at=row.at,
-        tenant=row.tenant,
-        agent=row.agent,
-        actor=row.actor,
-        action=row.action,
-        object=row.object,
-        outcome=row.outcome,
-        detail=row.detail,
-        request=row.request,
-    )
+    return Entry(*(getattr(row, name) for name in COLUMNS))
 
 
 def _alone(*, wait: bool) -> bool:
@@ -109,32 +105,29 @@ def _snapshot(edge: str) -> int:
     return found
 
 
-def _link(entries: Sequence[AuditEntry], last: AuditSeal | None, through: int) -> None:
+def _link(entries: Sequence[Entry], last: AuditSeal | None, through: int) -> None:
     """Chain the entries, which are all up to the last of them, and seal the chain's end."""
     number, previous, newest, floor = (
         (last.number, last.hash, last.newest, last.floor) if last else (0, BEGINNING, 0, 0)
     )
     links = list(_links(entries, number, previous))
-    AuditLink.objects.bulk_create(links)
-    end = links[-1]
+    with connection.cursor() as cursor:
+        cursor.executemany(INSERT, links)
+    number, *_, link = links[-1]
     AuditSeal.objects.create(
-        number=end.number,
-        hash=end.hash,
-        mac=mac(keys()[0], end.number, end.hash),
-        newest=max(newest, entries[-1].pk),
+        number=number,
+        hash=link,
+        mac=mac(keys()[0], number, link),
+        newest=max(newest, entries[-1].id),
         horizon=_snapshot("xmax"),  # asked after the entries were read
-        floor=max(floor, min(through, entries[-1].pk)),
+        floor=max(floor, min(through, entries[-1].id)),
     )
 
 
-def _links(entries: Iterable[AuditEntry], number: int, previous: str) -> Iterator[AuditLink]:
-    for number, row in enumerate(entries, number + 1):  # noqa: B020 - it goes on from there
-        salts: Salts = new_salts()
-        previous = linked(number, entry_of(row), salts, previous)
-        yield AuditLink(
-            number=number,
-            entry_id=row.pk,
-            actor_salt=salts.actor,
-            object_salt=salts.object,
-            hash=previous,
-        )
+def _links(
+    entries: Iterable[Entry], number: int, previous: str
+) -> Iterator[tuple[int, int, str, str, str]]:
+    for entry in entries:
+        number, salts = number + 1, new_salts()
+        previous = linked(number, entry, salts, previous)
+        yield number, entry.id, salts.actor, salts.object, previous

@@ -23,6 +23,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import audit, companions, tally
+from a2a_tasks.store.audit_past import purge_audit
 from a2a_tasks.store.idempotency import forget_idempotency
 
 __all__ = ["Limits", "Removed", "purge", "survey"]
@@ -51,6 +52,8 @@ class Limits(NamedTuple):
     events: datetime.datetime | None = None
     #: Idempotency keys that came before it.
     keys: datetime.datetime | None = None
+    #: Entries of the audit log that were written before it.
+    audit: datetime.datetime | None = None
 
     @classmethod
     def of(cls, days: float, event_days: float) -> Limits:
@@ -62,7 +65,10 @@ class Limits(NamedTuple):
         """Those of the settings, but for the days given."""
         tasks = float(conf.RETENTION_DAYS) if days is None else days
         events = float(conf.EVENT_RETENTION_DAYS) if event_days is None else event_days
-        return cls.of(tasks, events)._replace(keys=_before(float(conf.IDEMPOTENCY_HOURS) / 24))
+        return cls.of(tasks, events)._replace(
+            keys=_before(float(conf.IDEMPOTENCY_HOURS) / 24),
+            audit=_before(float(conf.AUDIT_RETENTION_DAYS)),
+        )
 
 
 def _before(days: float) -> datetime.datetime | None:
@@ -104,6 +110,8 @@ def purge(limits: Limits) -> Iterator[Removed]:
         yield Removed(rows=gone)
     while gone := companions.forget(batch):
         yield Removed(rows=gone)
+    if limits.audit is not None:
+        yield from (Removed(rows=gone) for gone in purge_audit(limits.audit, batch))
 
 
 def survey(limits: Limits) -> Removed:

@@ -46,9 +46,10 @@ class Command(BaseCommand):
         days = options["older_than"], options["events_older_than"]
         if not all(0 <= number < float("inf") for number in days):
             raise CommandError("Days must not be negative, and finite.")
-        if not any(days):
+        if not any([*days, conf.AUDIT_RETENTION_DAYS]):
             raise CommandError(
-                "Everything is kept: set A2A_RETENTION_DAYS or A2A_EVENT_RETENTION_DAYS, or give --older-than DAYS."
+                "Everything is kept: set A2A_RETENTION_DAYS, A2A_EVENT_RETENTION_DAYS or A2A_AUDIT_RETENTION_DAYS, "
+                "or give --older-than DAYS."
             )
         limits = Limits.configured(*days)
         if options["dry_run"]:
