@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -75,9 +76,21 @@ def django_db_modify_db_settings_parallel_suffix() -> None:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Make the test database; before it is dropped, let the store's threads give back their connections."""
-    yield
-    from a2a_tasks.store import hop  # noqa: PLC0415 - importable only once Django is set up
+    from django.core.management.commands import flush  # noqa: PLC0415 - only once Django is set up
 
+    from a2a_tasks.store import hop  # noqa: PLC0415 - the same
+    from a2a_tasks.store.audit_triggers import unlocked  # noqa: PLC0415 - the same
+
+    empty = flush.Command.handle
+
+    def empty_also_the_audit_log(*args: Any, **kwargs: Any) -> None:
+        """After a test; for everybody else the log is append-only."""
+        with unlocked():
+            empty(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flush.Command, "handle", empty_also_the_audit_log)
+        yield
     hop.close()
 
 

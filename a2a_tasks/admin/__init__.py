@@ -6,8 +6,9 @@ The tables may hold millions of rows. Each list is read along an index and count
 """
 
 from a2a_tasks.admin.api_key_admin import ApiKeyAdmin
+from a2a_tasks.admin.audit_admin import AuditEntryAdmin
 from a2a_tasks.admin.context_admin import ContextAdmin
 from a2a_tasks.admin.run_admin import RunAdmin
 from a2a_tasks.admin.task_admin import TaskAdmin
 
-__all__ = ["ApiKeyAdmin", "ContextAdmin", "RunAdmin", "TaskAdmin"]
+__all__ = ["ApiKeyAdmin", "AuditEntryAdmin", "ContextAdmin", "RunAdmin", "TaskAdmin"]

@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
             name='AuditEntry',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('tenant', models.CharField(blank=True, default='', max_length=256)),
                 ('agent', models.CharField(blank=True, default='', max_length=64)),
                 ('actor', models.CharField(blank=True, default='', max_length=256)),

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 class AuditEntry(models.Model):
     """Somebody did something, written in the transaction that did it."""
 
-    at = models.DateTimeField(db_default=Now())
+    created_at = models.DateTimeField(db_default=Now())
     tenant = models.CharField(max_length=256, blank=True, default="")
     agent = models.CharField(max_length=64, blank=True, default="")
     #: A principal, `staff:<user>` or `system:<what>`; empty = nobody vouched for it.
