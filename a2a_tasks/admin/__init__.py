@@ -1,5 +1,5 @@
-"""The back office: every task, context and run can be looked at; a task can be cancelled; nothing
-can be edited but API keys.
+"""The back office: every task, context, run and entry of the audit log can be looked at; a task can be cancelled;
+nothing can be edited but API keys, holds and tenants' days of retention.
 
 The tables may hold millions of rows. Each list is read along an index and counts no further than it has to
 (`paging.py`); each page reads bounded slices (`timeline.py`).
@@ -8,7 +8,16 @@ The tables may hold millions of rows. Each list is read along an index and count
 from a2a_tasks.admin.api_key_admin import ApiKeyAdmin
 from a2a_tasks.admin.audit_admin import AuditEntryAdmin
 from a2a_tasks.admin.context_admin import ContextAdmin
+from a2a_tasks.admin.privacy_admin import HoldAdmin, TenantRetentionAdmin
 from a2a_tasks.admin.run_admin import RunAdmin
 from a2a_tasks.admin.task_admin import TaskAdmin
 
-__all__ = ["ApiKeyAdmin", "AuditEntryAdmin", "ContextAdmin", "RunAdmin", "TaskAdmin"]
+__all__ = [
+    "ApiKeyAdmin",
+    "AuditEntryAdmin",
+    "ContextAdmin",
+    "HoldAdmin",
+    "RunAdmin",
+    "TaskAdmin",
+    "TenantRetentionAdmin",
+]

@@ -5,6 +5,7 @@ from a2a_tasks.models.audit import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.models.context import Context
 from a2a_tasks.models.event import Event
 from a2a_tasks.models.idempotency import Idempotency
+from a2a_tasks.models.privacy import Held, Hold, TenantRetention
 from a2a_tasks.models.run import Run, RunStatus
 from a2a_tasks.models.step import Step
 from a2a_tasks.models.task import Artifact, Message, Tally, Task
@@ -17,6 +18,8 @@ __all__ = [
     "AuditSeal",
     "Context",
     "Event",
+    "Held",
+    "Hold",
     "Idempotency",
     "Message",
     "Run",
@@ -24,4 +27,5 @@ __all__ = [
     "Step",
     "Tally",
     "Task",
+    "TenantRetention",
 ]

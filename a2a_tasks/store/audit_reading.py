@@ -57,13 +57,13 @@ def export(wanted: Wanted) -> Iterator[Mapping[str, Any]]:
         audit.note(
             Action.AUDIT_EXPORT, detail={k: v for k, v in said.items() if v not in {"", "None"}}
         )
-    return rows(wanted)
+    return rows(wanted.entries())
 
 
-def rows(wanted: Wanted) -> Iterator[Mapping[str, Any]]:
+def rows(entries: QuerySet[AuditEntry]) -> Iterator[Mapping[str, Any]]:
     """Everything of these entries, as JSON has it: with number, hash and salts of their links once they are sealed."""
     last = 0
-    while found := list(wanted.entries().filter(pk__gt=last)[:SLICE]):
+    while found := list(entries.order_by("pk").filter(pk__gt=last)[:SLICE]):
         links = AuditLink.objects.filter(entry__in=[row.pk for row in found])
         sealed = {link.entry_id: link for link in links}
         for row in found:
