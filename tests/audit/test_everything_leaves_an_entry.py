@@ -30,7 +30,7 @@ from a2a_push.models import Delivery, PushConfig, Status
 from a2a_tasks.access import api_keys
 from a2a_tasks.agents import Turn
 from a2a_tasks.audit import Action
-from a2a_tasks.models import AuditEntry, Task
+from a2a_tasks.models import AuditEntry, Hold, Task, TenantRetention
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
     CreatePushConfigRequest,
@@ -38,7 +38,7 @@ from a2a_tasks.protocol.requests import (
     SendMessageRequest,
 )
 from a2a_tasks.protocol.values import Message, Part, Role
-from a2a_tasks.store import cancel
+from a2a_tasks.store import cancel, holds
 from a2a_tasks.store.hop import hop
 from tests.admin.rows import make_task
 from tests.agents_under_test import playing
@@ -164,6 +164,8 @@ PAGES = {
     "a2a_tasks.run": set(),
     "a2a_tasks.apikey": {"rotate_selected", "revoke_selected"},
     "a2a_tasks.auditentry": set(),
+    "a2a_tasks.hold": {"release_selected"},
+    "a2a_tasks.tenantretention": set(),
     "a2a_push.pushconfig": {"enable"},
     "a2a_push.delivery": {"replay_selected", "retry_selected", "replay", "retry"},
     "a2a_push.receiver": {"disable", "enable", "replay"},
@@ -238,6 +240,23 @@ def change_user(browser: Browser) -> None:
     Group.objects.get().save()
 
 
+def lay_and_release(browser: Browser) -> None:
+    said = {"kind": "tenant", "name": "acme", "reason": "a lawsuit"}
+    browser.post("/admin/a2a_tasks/hold/add/", said)
+    selected(browser, "a2a_tasks.hold", "release_selected", Hold.objects.get().pk)
+    assert Hold.objects.get().released_at is not None
+
+
+def keep_a_tenant(browser: Browser) -> None:
+    page = "/admin/a2a_tasks/tenantretention/"
+    browser.post(page + "add/", {"tenant": "acme", "days": "7"})
+    row = TenantRetention.objects.get()
+    browser.post(f"{page}{row.pk}/change/", {"days": "8"})
+    browser.post(f"{page}{row.pk}/delete/", {"post": "yes"})
+    assert not TenantRetention.objects.exists()
+    assert AuditEntry.objects.filter(action="retention.set").count() == 3
+
+
 WAYS: dict[str, tuple[Callable[[Browser], object], set[str]]] = {
     "tasks cancelled": (
         lambda browser: selected(browser, "a2a_tasks.task", "cancel_selected", accepted().task),
@@ -293,6 +312,8 @@ WAYS: dict[str, tuple[Callable[[Browser], object], set[str]]] = {
         ),
         {"user.delete"},
     ),
+    "a hold laid and released": (lay_and_release, {"hold.set", "hold.release"}),
+    "days of a tenant": (keep_a_tenant, {"retention.set"}),
     "groups deleted": (
         lambda browser: selected(
             browser, "auth.group", "delete_selected", Group.objects.create(name="x").pk
@@ -341,6 +362,15 @@ def purge_logs() -> None:
     run("purge", "--events-older-than", "1")
 
 
+def erase() -> None:
+    accepted()
+    run("privacy", "erase", "user:alice", "--yes")
+
+
+def release() -> None:
+    run("privacy", "release", str(holds.lay(holds.Held.TASK, "t", "x").pk))
+
+
 def replay() -> None:
     run("webhooks", "replay", dead().webhook_id)
 
@@ -367,6 +397,19 @@ COMMANDS: dict[str, dict[str, tuple[Callable[[Path], object], set[str]]]] = {
     "audit": {"export": (lambda _: run("audit", "export"), {"audit.export"})},
     "card_keys": {
         "make": (lambda path: run("card_keys", "make", str(path / "keys")), {"card_keys.change"})
+    },
+    "privacy": {
+        "export": (
+            lambda path: run("privacy", "export", "user:alice", str(path / "alice.zip")),
+            {"privacy.export"},
+        ),
+        "erase": (lambda _: erase(), {"privacy.erase", "task.cancel", "task.purge"}),
+        "hold": (
+            lambda _: run("privacy", "hold", "task", "t", "--reason", "x"),
+            {"hold.set"},
+        ),
+        "release": (lambda _: release(), {"hold.release"}),
+        "retention": (lambda _: run("privacy", "retention", "acme", "7"), {"retention.set"}),
     },
     "purge": {
         "tasks": (lambda _: purge(), {"task.purge"}),
