@@ -77,6 +77,7 @@ def django_db_modify_db_settings_parallel_suffix() -> None:
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Make the test database; before it is dropped, let the store's threads give back their connections."""
     from django.core.management.commands import flush  # noqa: PLC0415 - only once Django is set up
+    from django.db import transaction  # noqa: PLC0415 - the same
 
     from a2a_tasks.store import hop  # noqa: PLC0415 - the same
     from a2a_tasks.store.audit_triggers import unlocked  # noqa: PLC0415 - the same
@@ -85,7 +86,7 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
 
     def empty_also_the_audit_log(*args: Any, **kwargs: Any) -> None:
         """After a test; for everybody else the log is append-only."""
-        with unlocked():
+        with transaction.atomic(), unlocked():
             empty(*args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:

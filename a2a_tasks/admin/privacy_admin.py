@@ -36,6 +36,9 @@ class HoldForm(_Form):
         said = super().clean() or {}
         if not said.get("name") and said.get("kind") != holds.Held.TENANT:
             raise ValidationError("Only a tenant may have no name.")
+        same = holds.in_force().filter(kind=said.get("kind"), name=said.get("name") or "")
+        if same.exists():
+            raise ValidationError("It is held already.")
         return said
 
 

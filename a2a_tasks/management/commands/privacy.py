@@ -7,7 +7,7 @@ import zipfile
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 from django.core.management.base import BaseCommand, CommandError
@@ -113,9 +113,7 @@ def _written(file: Path, principal: Principal, shown: Progress) -> dict[str, int
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as raw, shown:
-            counts = dict(
-                _zipped(zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED), principal, shown)
-            )
+            counts = dict(_zipped(raw, principal, shown))
         draft.replace(file)
     except BaseException:
         draft.unlink(missing_ok=True)
@@ -123,12 +121,10 @@ def _written(file: Path, principal: Principal, shown: Progress) -> dict[str, int
     return counts
 
 
-def _zipped(
-    archive: zipfile.ZipFile, principal: Principal, shown: Progress
-) -> Iterator[tuple[str, int]]:
+def _zipped(raw: IO[bytes], principal: Principal, shown: Progress) -> Iterator[tuple[str, int]]:
     """A file of JSON lines for each kind."""
     done = 0
-    with archive:
+    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, found in documents(principal):
             before = done
             with archive.open(f"{name}.jsonl", "w", force_zip64=True) as lines:
