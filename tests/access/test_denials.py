@@ -107,6 +107,7 @@ def entries(action: Action) -> list[tuple[str, str, dict[str, Any]]]:
 async def written(action: Action) -> list[tuple[str, str, dict[str, Any]]]:
     """The same, once all is."""
     denials.flush()
+    await asyncio.to_thread(store.close)  # what is under way comes to its end
     return await hop(entries, action)
 
 

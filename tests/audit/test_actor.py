@@ -48,6 +48,7 @@ def test_a_request_is_named_by_plain_words_only(header: str, kept: str) -> None:
     assert request_named(header) == kept
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_it_goes_with_the_work_into_the_stores_threads() -> None:
     with acting(lambda: f"in {threading.current_thread().name[:5]}"):
         assert await hop(actor) == "in store"

@@ -35,6 +35,12 @@ def whole() -> int:
     return proof.verified
 
 
+def floor() -> int:
+    """Up to where nobody looks again."""
+    last = audit_seals.newest_seal()
+    return last.floor if last else 0
+
+
 class TestSeal:
     def test_chains_what_there_is_in_order_and_seals_the_end(self) -> None:
         assert audit_seals.seal() == 0
@@ -58,6 +64,7 @@ class TestSeal:
         assert audit_seals.seal() == 0
         assert AuditSeal.objects.count() == 1
 
+    @pytest.mark.backend("sqlite")  # on PostgreSQL transactions of other databases count, too
     def test_looks_no_further_back_than_it_has_to(self) -> None:
         for name in "abc":
             write(name)
@@ -97,9 +104,8 @@ class TestSeal:
         audit_seals.seal_all()
         assert sorted(chained()) == ["a", "b", "c", "d", "late"]
         assert chained().index("late") > chained().index("c")
-        write("e")
-        audit_seals.seal_all()
-        last = audit_seals.newest_seal()
-        assert last is not None
-        assert last.floor >= AuditEntry.objects.get(object="d").pk
-        assert whole() == 6
+        count, passed = 5, AuditEntry.objects.get(object="d").pk
+        while floor() < passed:  # transactions of other databases count, too: they end
+            write("e")
+            count += audit_seals.seal_all()
+        assert whole() == count
