@@ -11,7 +11,7 @@ from django.core.asgi import get_asgi_application
 
 django_application = get_asgi_application()  # sets Django up; what follows needs the apps
 
-from a2a_project import health  # noqa: E402
+from a2a_project import health, metrics  # noqa: E402
 from a2a_project.operations import TABLE  # noqa: E402
 from a2a_push import delivery  # noqa: E402
 from a2a_tasks import lifetime  # noqa: E402
@@ -26,7 +26,7 @@ protocol = Application(TABLE)
 async def deliver() -> None:
     """Send webhooks from this process, if it also runs the agents; otherwise workers do."""
     if not dispatch.by_workers():
-        await delivery.begin()
+        await delivery.begin(alone=True)
 
 
 lifetime.on_start(dispatch.ensure_started)
@@ -42,6 +42,8 @@ async def http(scope: Scope, receive: Receive, send: Send) -> None:
         await protocol(scope, receive, send)
     elif path in health.PATHS:
         await health.serve(scope, receive, send)
+    elif path == metrics.PATH:
+        await metrics.serve(scope, receive, send)
     else:
         await django_application(dict(scope), receive, send)  # type: ignore[arg-type]
 

@@ -43,11 +43,13 @@ app.autodiscover_tasks(["a2a_tasks.execution", "a2a_push"], related_name="jobs")
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
 def _on_worker(**_: Any) -> None:
-    """Workers of the queue of webhooks send them."""
-    from a2a_push import delivery, jobs  # noqa: PLC0415 - they need the apps, which are loaded by now
+    """Workers of the queue of webhooks send them; all of them can be looked at."""
+    from a2a_project import metrics_port  # noqa: PLC0415 - they need the apps, which are loaded by now
+    from a2a_push import delivery, jobs  # noqa: PLC0415
     from a2a_tasks.execution import worker  # noqa: PLC0415
 
     worker.beside(jobs.QUEUE, delivery.begin)
+    metrics_port.listen()
 
 
 @signals.beat_init.connect  # type: ignore[untyped-decorator]

@@ -7,7 +7,7 @@ class PushApp(AppConfig):
     """The app of push notification configs."""
 
     name = "a2a_push"
-    verbose_name = "A2A push notifications"
+    verbose_name = "A2A webhooks"
 
     def ready(self) -> None:
         """Have webhooks kept beside the tasks of messages they come with, go with those that succeed them, and outlast no task."""

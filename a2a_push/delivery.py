@@ -23,18 +23,19 @@ from django.utils import timezone
 
 from a2a_push import counters, keys
 from a2a_push.envelope import Prepared, prepared
-from a2a_push.retry_schedule import Again, Disable, GiveUp, decide
+from a2a_push.retry_schedule import Again, Disable, GiveUp, Uncounted, decide, spared
 from a2a_push.sealing import Unreadable
 from a2a_push.sender import Delivered, Outcome, Refused, Sender
 from a2a_push.store import taking
 from a2a_push.store.configs import opened
+from a2a_push.store.presence import Presence, anybody
 from a2a_push.store.records import Candidate, Fenced, Held, Result
 from a2a_push.store.settling import SLOW_SECONDS, Settling, settling
 from a2a_tasks import failpoints, lifetime, wakeups
 from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import Outage
-from a2a_tasks.outbound import Kind
+from a2a_tasks.outbound import Kind, Unanswered
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.hop import hop
 
@@ -42,6 +43,7 @@ __all__ = ["Deliverer", "begin", "wake"]
 
 logger = logging.getLogger(__name__)
 _blind = Outage(logger, "no look at due webhooks")
+_own = Outage(logger, "webhooks wait, by no fault of their receivers")
 
 #: Seconds in which hints are gathered before they lead to a look.
 GATHER_SECONDS = 0.005
@@ -106,7 +108,10 @@ class _Waiting:
 class Deliverer:
     """Sends up to `slots` notifications at a time. Make it in the loop it is to run on, then `start`."""
 
-    def __init__(self, *, slots: int | None = None, sender: Sender | None = None) -> None:
+    def __init__(
+        self, *, slots: int | None = None, sender: Sender | None = None, alone: bool = False
+    ) -> None:
+        """`alone`: webhooks are registered by this process. Then it asks about no event while there are none."""
         self._slots = int(conf.WEBHOOK_SLOTS) if slots is None else slots
         self._sender = sender or Sender()
         self._loop = asyncio.get_running_loop()
@@ -123,10 +128,15 @@ class Deliverer:
         self._busy: Counter[int] = Counter()
         #: Receivers that were well when last heard of, as long as anything waits for them or is under way.
         self._well: dict[int, bool] = {}
+        #: Whose they are.
+        self._tenant: dict[int, str] = {}
         #: Receivers with more that is due than is remembered.
         self._crowded: set[int] = set()
         #: When the sweep goes on, by the loop's clock, and after which webhook.
         self._sweeps_at, self._swept = 0.0, 0
+        self._alone = alone
+        #: What `Presence` said when there was no active webhook.
+        self._nobody: int | None = None
         #: Set once the table was looked at: this process can work.
         self.looked = asyncio.Event()
         self._stack = contextlib.ExitStack()
@@ -159,7 +169,7 @@ class Deliverer:
 
     def _heard(self, hint: wakeups.Hint) -> None:
         """A hint of this process, in any thread."""
-        if isinstance(hint, wakeups.Committed):
+        if isinstance(hint, wakeups.Committed) and self._nobody != Presence.count:
             self._named.append(hint.task)
             if not self._roused:  # once for many: whoever writes is not to be slowed down
                 self._roused = True
@@ -167,7 +177,7 @@ class Deliverer:
                     self._loop.call_soon_threadsafe(self._look.set)
 
     def _hear(self, hint: wakeups.Hint) -> None:
-        if isinstance(hint, wakeups.Committed):
+        if isinstance(hint, wakeups.Committed) and self._nobody != Presence.count:
             self._named.append(hint.task)
             self._look.set()
 
@@ -190,26 +200,29 @@ class Deliverer:
     async def _round(self) -> None:
         self._look.clear()
         self._roused = False
-        if named := {self._named.popleft() for _ in range(len(self._named))}:
-            self._note(await hop(taking.due_of, named))
+        for first in range(0, known := len(self._named), taking.SLICE):
+            some = range(min(known - first, taking.SLICE))
+            self._note(await hop(taking.due_of, {self._named.popleft() for _ in some}))
         if self._loop.time() >= self._sweeps_at:
             await self._sweep()
         await self._take()
 
     async def _sweep(self) -> None:
         """One slice of all active webhooks. Then a rest as long as it took, or until the next time."""
-        begun = self._loop.time()
+        begun, known = self._loop.time(), Presence.count
         found, self._swept = await hop(taking.sweep, self._swept)
         self._note(found)
         now = self._loop.time()
         self._sweeps_at = now + (now - begun if self._swept else float(conf.POLL_SECONDS))
         if not self._swept:
             self._forget()
+            self._nobody = known if self._alone and not await hop(anybody) else None
 
     def _forget(self) -> None:
         """Forget how those are of whom nothing is known to be due."""
         busy = self._waiting.receivers() + list(self._busy)
         self._well = {receiver: self._well.get(receiver, False) for receiver in busy}
+        self._tenant = {receiver: self._tenant.get(receiver, "") for receiver in busy}
 
     def _note(self, candidates: Iterable[Candidate]) -> None:
         for candidate in candidates:
@@ -226,6 +239,7 @@ class Deliverer:
         if candidate.config in self._sends:
             return
         well = self._well.setdefault(candidate.receiver, candidate.well)
+        self._tenant[candidate.receiver] = candidate.tenant
         if not self._waiting.put(candidate, MOST_WELL if well else MOST_DOUBTFUL):
             self._crowded.add(candidate.receiver)
 
@@ -245,9 +259,11 @@ class Deliverer:
     def _chosen(self) -> list[int]:
         """Webhooks there is room for, the receivers' in turn; none is sent more than it can bear."""
         chosen: list[int] = []
+        if not self._waiting:
+            return []
         room = self._slots - len(self._sends)
         doubtful_room = max(1, int(self._slots * DOUBTFUL_SHARE)) - self._doubtful()
-        for receiver in self._waiting.receivers() if self._waiting else ():
+        for receiver in self._in_turn(doubtful_room):
             well = self._well.get(receiver, False)
             most = min(self._cap(receiver) - self._busy[receiver], room, BATCH - len(chosen))
             most = most if well else min(most, doubtful_room)
@@ -259,9 +275,36 @@ class Deliverer:
             doubtful_room -= 0 if well else len(taken)
         return chosen
 
+    def _in_turn(self, doubtful_room: int) -> list[int]:
+        """Whose turn it is: who waits longest, but of those in doubt the ones of tenants that have fewest of such slots.
+
+        Or whoever has a thousand addresses that hang would keep out those nobody has met.
+        """
+        waiting = self._waiting.receivers()
+        doubtful = [receiver for receiver in waiting if not self._well.get(receiver)]
+        if not doubtful:
+            return waiting
+        if doubtful_room <= 0:
+            return [receiver for receiver in waiting if self._well.get(receiver)]
+        held, ranks = self._held_in_doubt(), {}
+        for receiver in doubtful:
+            tenant = self._tenant.get(receiver, "")
+            ranks[receiver] = held[tenant]
+            held[tenant] += 1
+        turns = iter(sorted(doubtful, key=ranks.__getitem__))
+        return [receiver if self._well.get(receiver) else next(turns) for receiver in waiting]
+
+    def _held_in_doubt(self) -> Counter[str]:
+        """How many are under way to receivers that are not well, by tenant."""
+        held: Counter[str] = Counter()
+        for receiver, count in self._busy.items():
+            if not self._well.get(receiver):
+                held[self._tenant.get(receiver, "")] += count
+        return held
+
     def _doubtful(self) -> int:
         """How many are under way to receivers that are not well."""
-        return sum(count for receiver, count in self._busy.items() if not self._well.get(receiver))
+        return self._held_in_doubt().total()
 
     def _cap(self, receiver: int) -> int:
         return int(conf.WEBHOOK_RECEIVER_SLOTS) if self._well.get(receiver) else 1
@@ -283,6 +326,7 @@ class Deliverer:
             del self._busy[held.receiver]
         if held.receiver not in self._waiting and not self._busy[held.receiver]:
             self._well.pop(held.receiver, None)
+            self._tenant.pop(held.receiver, None)
         if held.receiver in self._crowded and held.receiver not in self._waiting:
             self._crowded.discard(held.receiver)
             self._sweep_now()
@@ -315,17 +359,29 @@ class Deliverer:
     async def _attempt(self, held: Held, until: float) -> Result:
         """Send once. Raises Fenced, and nothing else, whatever the receiver does, or the config holds."""
         started_at = timezone.now()
-        counters.under_way += 1
-        try:
-            outcome: Outcome = await self._sent(_request(held), until)
-        except _Unsendable as fault:
-            outcome = Refused(Kind.REQUEST, None, 0.0, "", None, str(fault))
-        finally:
-            counters.under_way -= 1
+        with counters.under_way.track_inprogress():
+            outcome = await self._outcome(held, until)
         failpoint("webhook.answered")
-        delivered = isinstance(outcome, Delivered)
-        self._well[held.receiver] = delivered and outcome.seconds < SLOW_SECONDS
+        if isinstance(outcome, Delivered):
+            self._well[held.receiver] = outcome.seconds < SLOW_SECONDS
+        elif outcome.kind is Kind.HOST:
+            _own.count(Unanswered(outcome.kind, outcome.detail))
+        else:
+            self._well[held.receiver] = False
         return self._result(held, outcome, started_at)
+
+    async def _outcome(self, held: Held, until: float) -> Outcome:
+        """What became of it; what goes wrong on this side is the host's own fault. Raises Fenced."""
+        try:
+            return await self._sent(_request(held), until)
+        except Fenced:
+            raise
+        except Unreadable:
+            detail = "no key of this host opens the webhook's secrets"
+        except Exception as fault:
+            logger.exception("webhook %s could not be sent", held.config)
+            detail = f"it could not be sent: {type(fault).__name__}"
+        return Refused(Kind.HOST, None, 0.0, "", None, detail)
 
     async def _sent(self, request: Prepared, until: float) -> Outcome:
         failpoint("webhook.row_written")
@@ -340,7 +396,8 @@ class Deliverer:
 
     def _result(self, held: Held, outcome: Outcome, started_at: datetime.datetime) -> Result:
         refused = outcome if isinstance(outcome, Refused) else None
-        counters.attempts[refused.kind if refused else "delivered"] += 1
+        ended = str(refused.kind) if refused else counters.DELIVERED
+        counters.attempts.labels(ended).observe(outcome.seconds)
         return Result(
             started_at=started_at,
             seconds=outcome.seconds,
@@ -404,24 +461,18 @@ class Deliverer:
             await hop(taking.give_back, holds)
 
 
-class _Unsendable(Exception):
-    """There is no request to be made of it; says why."""
-
-
 def _request(held: Held) -> Prepared:
-    try:
-        target = opened(held.target, held.secret)
-        return prepared(held.told, target, keys.ring(), issuer=keys.issuer(), now=time.time())
-    except Unreadable:
-        raise _Unsendable("no key of this host opens the webhook's secrets") from None
-    except Exception as fault:
-        logger.exception("no request for webhook %s", held.config)
-        raise _Unsendable(f"there is no request to be made of it: {type(fault).__name__}") from None
+    """The request of this attempt. Raises Unreadable."""
+    target = opened(held.target, held.secret)
+    return prepared(held.told, target, keys.ring(), issuer=keys.issuer(), now=time.time())
 
 
-def _verdict(held: Held, refused: Refused) -> Again | GiveUp | Disable:
-    scale = float(conf.WEBHOOK_TIME_SCALE)
-    return decide(held.attempt, refused, time.time(), random.random(), scale=scale)  # noqa: S311 - spreads load
+def _verdict(held: Held, refused: Refused) -> Again | GiveUp | Disable | Uncounted:
+    scale, now = float(conf.WEBHOOK_TIME_SCALE), time.time()
+    own = refused.kind is Kind.HOST
+    if own and (later := spared(held.made_at.timestamp(), now, scale=scale)):
+        return later
+    return decide(held.attempt, refused, now, random.random(), scale=scale)  # noqa: S311 - spreads load
 
 
 def lease_seconds() -> float:
@@ -436,12 +487,12 @@ _deliverers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Deliverer] = (
 )
 
 
-async def begin() -> asyncio.Event:
-    """Start this process's deliverer, once a loop. What is returned is set once it can work."""
+async def begin(*, alone: bool = False) -> asyncio.Event:
+    """Start this process's deliverer, once a loop. What is returned is set once it can work. `alone`: see Deliverer."""
     loop = asyncio.get_running_loop()
     found = _deliverers.get(loop)
     if found is None:
-        found = _deliverers[loop] = Deliverer()
+        found = _deliverers[loop] = Deliverer(alone=alone)
         found.start()
         lifetime.on_drain(found.stop_claiming)
         lifetime.on_stop(functools.partial(_drain, found))

@@ -3,6 +3,7 @@
 The laws: attempts are counted, never timed, so that a host that was away skips none; jitter only makes earlier, so that
 the last attempt comes within 75 h 35 m 05 s; what a receiver asks for by Retry-After only makes later, by a day at most.
 Everything but 2xx is tried again, 4xx too (a receiver that mends its route gets what it missed); 410 is an end.
+What the host itself could not send was no attempt.
 """
 
 from __future__ import annotations
@@ -13,7 +14,18 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Protocol
 
-__all__ = ["DELAYS", "JITTER", "Again", "Disable", "GiveUp", "Refusal", "asked_seconds", "decide"]
+__all__ = [
+    "DELAYS",
+    "JITTER",
+    "Again",
+    "Disable",
+    "GiveUp",
+    "Refusal",
+    "Uncounted",
+    "asked_seconds",
+    "decide",
+    "spared",
+]
 
 _MINUTE, _HOUR = 60, 3600
 #: Seconds before each attempt, the first included.
@@ -33,6 +45,8 @@ DELAYS = (
 JITTER = 0.1
 #: Seconds for which a receiver is left alone that has too much to do, and does not say for how long.
 SHORT_REST = 5
+#: Seconds until the host tries again what it could not send itself.
+OWN_REST = 60
 #: Longest a receiver may ask us to wait, in seconds.
 LONGEST_ASKED = 24 * _HOUR
 #: The receiver has too much to do: nobody else should knock there either.
@@ -80,6 +94,23 @@ class Disable:
     """Send nothing there any more."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Uncounted:
+    """It was no attempt, and says nothing about the receiver: send it later."""
+
+    #: Seconds since 1970.
+    at: float
+
+
+def spared(made_at: float, now: float, *, scale: float = 1.0) -> Uncounted | None:
+    """What follows if the host itself could not send a notification made at `made_at` (both seconds since 1970).
+
+    None = it has waited as long as all attempts take: now it counts as one, so that nothing waits for ever.
+    """
+    waits = now - made_at < sum(DELAYS) * scale
+    return Uncounted(now + OWN_REST * scale) if waits else None
 
 
 def decide(

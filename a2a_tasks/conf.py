@@ -151,6 +151,10 @@ class HostSettings:
     WEBHOOK_CONNECT_SECONDS: float = 5.0
     #: Longest one delivery of a webhook takes in all, in seconds.
     WEBHOOK_SECONDS: float = 15.0
+    #: Addresses and networks, separated by commas, that may read `/metrics` without credentials. Others need the scope `metrics`; without it there is no such page.
+    METRICS_PEERS: str = ""
+    #: Where a worker shows its own counters, `host:port`, to whoever can reach that; empty = nowhere.
+    METRICS_LISTEN: str = ""
     #: Webhooks one process sends to at once; more wait in the table.
     WEBHOOK_SLOTS: int = 500
     #: How many of them may be one receiver's; one that is slow or refuses gets one.

@@ -160,7 +160,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def has_switch_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may enable it: those who were given `change push config`, which means nothing else here."""
+        """Tell whether the user may enable it: those who were given `change webhook`, which means nothing else here."""
         return request.user.has_perm("a2a_push.change_pushconfig")
 
     @method_decorator(require_POST)

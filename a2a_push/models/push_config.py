@@ -28,21 +28,22 @@ class PushConfig(models.Model):
     #: Token, credentials and headers, as JSON, sealed (a2a_push/sealing.py); empty = there are none.
     secret = models.TextField(blank=True, default="", editable=False)
     #: Number of the last event that is settled: all up to it was delivered, or is dead with its attempts.
-    cursor = models.IntegerField(default=0)
+    cursor = models.IntegerField(default=0, db_default=0)
     #: Number of the newest event when it was last looked at; nothing is to be done before there is another one.
-    looked = models.IntegerField(default=0)
+    looked = models.IntegerField(default=0, db_default=0)
     #: False once its task has ended and all is settled: then nobody looks at it.
-    active = models.BooleanField(default=True)
+    active = models.BooleanField(default=True, db_default=True)
     #: When to look at it again, whatever the log has; empty = when there are events.
     due_at = models.DateTimeField(null=True, blank=True)
-    token = models.CharField(max_length=40, blank=True, default="", editable=False)
+    token = models.CharField(max_length=40, blank=True, default="", db_default="", editable=False)
     lease_until = models.DateTimeField(null=True, blank=True)
-    worker = models.CharField(max_length=128, blank=True, default="")
+    worker = models.CharField(max_length=128, blank=True, default="", db_default="")
     #: Why nothing is sent to it any more; empty = it is.
-    disabled_reason = models.TextField(blank=True, default="")
+    disabled_reason = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        verbose_name = "webhook"
         ordering = ["pk"]
         constraints = [
             models.UniqueConstraint(

@@ -5,6 +5,7 @@ Secrets go in and do not come out, except by `with_secrets`, which is for sendin
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -17,7 +18,9 @@ from a2a_push import sealing
 from a2a_push.keyring import origin
 from a2a_push.models import Delivery, PushConfig, Status
 from a2a_push.store.following import freeze_rest
+from a2a_push.store.presence import note_one_more
 from a2a_push.store.receivers import receiver_of
+from a2a_tasks import wakeups
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
 from a2a_tasks.conf import conf
@@ -90,12 +93,15 @@ def put(task: int, config: values.PushConfig) -> None:
     columns = _columns(config) | {"receiver_id": receiver_of(now.scope.tenant, config.url)}
     if _replaced(mine.filter(public_id=config.id), columns):
         _note(Action.WEBHOOK_REPLACE, now, config)
+        hint = wakeups.Committed(task, now.last_event)
+        transaction.on_commit(functools.partial(wakeups.announce, hint))
         return
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
         raise _too_many(config.path)
     columns |= {"cursor": now.last_event, "looked": now.last_event, "active": not now.ended}
     PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
     _note(Action.WEBHOOK_CREATE, now, config)
+    note_one_more()
 
 
 def _note(action: Action, task: tasks.Standing, config: values.PushConfig) -> None:
@@ -109,9 +115,22 @@ def _replaced(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:
 
     If that is another receiver, whoever is sending to the old one is cut off, and what it was sending is sent again.
     """
-    elsewhere = old.exclude(receiver_id=columns["receiver_id"])
-    elsewhere.update(token="", lease_until=None, due_at=Now())
-    return bool(old.update(disabled_reason="", **columns))
+    row = old.first()
+    if row is None:
+        return False
+    if row.receiver_id != columns["receiver_id"]:
+        columns |= {"token": "", "lease_until": None, "due_at": Now()}
+    old.update(disabled_reason="", **_changes(row, columns))
+    return True
+
+
+def _changes(row: PushConfig, columns: dict[str, Any]) -> dict[str, Any]:
+    """What is to be written. A secret that is the same stays as it was sealed, so that it is seen not to have changed."""
+    try:
+        same = sealing.opened(row.secret) == sealing.opened(columns["secret"])
+    except sealing.Unreadable:
+        same = False
+    return {name: value for name, value in columns.items() if not (same and name == "secret")}
 
 
 def _too_many(path: str) -> InvalidParams:
@@ -187,6 +206,7 @@ def move(old: int, new: int) -> None:
     for config in going:
         freeze_rest(config, successor.public_id)
         _begin_anew(config, new, own.pop(config.public_id, None))
+    note_one_more()
     if len(own) + len(going) > conf.MAX_PUSH_CONFIGS and own:
         raise _too_many(INLINE)
 
@@ -198,7 +218,8 @@ def _begin_anew(config: PushConfig, task: int, replacement: PushConfig | None) -
     if replacement is not None:
         elsewhere = replacement.receiver_id != config.receiver_id
         columns |= {"token": "", "lease_until": None} if elsewhere else {}
-        columns |= {name: getattr(replacement, name) for name in REGISTERED}
+        registered = {name: getattr(replacement, name) for name in REGISTERED}
+        columns |= _changes(config, registered)
         columns["disabled_reason"] = ""
         replacement.delete()
     PushConfig.objects.filter(pk=config.pk).update(**columns)

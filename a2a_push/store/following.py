@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 
+from django.db import transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
 from a2a_push.envelope import notification, webhook_id
 from a2a_push.models import Delivery, PushConfig, Status
-from a2a_push.selection import SENT_EVENTS, Detail, Step, next_step
+from a2a_push.selection import LONGEST_JOINED, SENT_EVENTS, Detail, Step, next_step
+from a2a_tasks import wakeups
 from a2a_tasks.agents import registry
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
@@ -25,8 +29,12 @@ __all__ = ["freeze_rest", "next_deliveries"]
 
 #: Seconds for which a webhook that waits for the rest of an artifact is left alone, if there was a new piece.
 PATIENCE = 0.25
-#: Events read at first.
-GLANCE = 32
+#: Rows written in one go, so that no transaction and no list grows with the log.
+BATCH = 200
+#: Events of one task read at first, and their bytes: 64 webhooks are looked at together.
+GLANCE, GLANCE_BYTES = 32, LONGEST_JOINED
+#: The same where that is not enough to know what is to be joined.
+PAGE, PAGE_BYTES = 1000, 4 * LONGEST_JOINED
 
 
 def next_deliveries(configs: Sequence[PushConfig]) -> dict[int, Delivery]:
@@ -41,7 +49,7 @@ def next_deliveries(configs: Sequence[PushConfig]) -> dict[int, Delivery]:
     made: list[Delivery] = []
     for config in configs:
         if refusal := config.disabled_reason or config.receiver.disabled_reason:
-            made += _buried(config, refusal)
+            _bury(config, refusal)
         elif (old := waiting.get(config.pk)) is not None:
             if _due(config, old):
                 found[config.pk] = old
@@ -55,7 +63,9 @@ def next_deliveries(configs: Sequence[PushConfig]) -> dict[int, Delivery]:
 def freeze_rest(config: PushConfig, name: str) -> None:
     """Freeze all that an ended task has not told a webhook yet, under the id it had, since a successor takes that over."""
     _pass_frozen(config)
-    Delivery.objects.bulk_create([_frozen(config, step, name) for step in _steps(config)])
+    steps = _steps(config)
+    while rows := [_frozen(config, step, name) for step in islice(steps, BATCH)]:
+        Delivery.objects.bulk_create(rows)
 
 
 def _oldest_pending(configs: Iterable[PushConfig]) -> dict[int, Delivery]:
@@ -71,16 +81,22 @@ def _due(config: PushConfig, pending: Delivery) -> bool:
     return config.due_at is None or config.due_at <= timezone.now()
 
 
-def _buried(config: PushConfig, reason: str) -> list[Delivery]:
-    """What a disabled webhook is not told of, as rows that can be replayed."""
+def _bury(config: PushConfig, reason: str) -> None:
+    """Keep what a disabled webhook is not told of as rows that can be replayed: BATCH of them, and the rest at once after."""
     now = timezone.now()
     dead = {"status": Status.DEAD, "reason": reason, "settled_at": now, "next_at": None}
     _pass_frozen(config)
-    Delivery.objects.filter(config=config, status=Status.PENDING).update(**dead)
-    rows = [_frozen(config, step) for step in _steps(config)]
+    pending = Delivery.objects.filter(config=config, status=Status.PENDING).order_by("pk")
+    keys = list(pending.values_list("pk", flat=True)[:BATCH])
+    Delivery.objects.filter(pk__in=keys).update(**dead)
+    rows = [_frozen(config, step) for step in islice(_steps(config), BATCH - len(keys))]
     for row in rows:
         row.status, row.reason, row.settled_at = Status.DEAD, reason, now
-    return rows
+    Delivery.objects.bulk_create(rows)
+    if len(keys) + len(rows) == BATCH:
+        config.active, config.due_at = True, now
+        hint = wakeups.Committed(config.task_id, config.task.last_event)
+        transaction.on_commit(partial(wakeups.announce, hint))
 
 
 def _pass_frozen(config: PushConfig) -> None:
@@ -134,19 +150,25 @@ def _wait_for_more(config: PushConfig, last: int) -> None:
 def _glances(configs: Sequence[PushConfig]) -> dict[int, list[Recorded]]:
     """The first events after the cursors of those that have any."""
     behind = [config for config in configs if config.cursor < config.task.last_event]
-    read = log.read_each([(config.task_id, config.cursor) for config in behind], GLANCE)
+    after = [(config.task_id, config.cursor) for config in behind]
+    read = log.read_each(after, GLANCE, GLANCE_BYTES)
     return {config.pk: events for config, events in zip(behind, read, strict=True)}
 
 
 def _read(config: PushConfig, glance: list[Recorded] | None) -> tuple[list[Recorded], Step | None]:
     """Events after the cursor, and the step they make: a few, and more only if these may be the beginning of more."""
-    detail = _detail(config.task.agent)
-    events = glance or log.read_after(config.task_id, config.cursor, GLANCE)
+    detail, after = _detail(config.task.agent), [(config.task_id, config.cursor)]
+    events = glance or log.read_each(after, GLANCE, GLANCE_BYTES)[0]
     step = next_step(events, config.dialect, detail)
-    if step is None and len(events) >= GLANCE:
-        events = log.read_after(config.task_id, config.cursor)
-        step = next_step(events, config.dialect, detail, patient=len(events) < log.SLICE)
+    if step is None and _is_cut(events, config):
+        events = log.read_each(after, PAGE, PAGE_BYTES)[0]
+        step = next_step(events, config.dialect, detail, patient=not _is_cut(events, config))
     return events, step
+
+
+def _is_cut(events: Sequence[Recorded], config: PushConfig) -> bool:
+    """Has the log more than was read of it?"""
+    return bool(events) and events[-1].number < config.task.last_event
 
 
 def _detail(agent: str) -> str:

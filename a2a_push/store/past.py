@@ -56,4 +56,5 @@ def _forget_receivers(limit: datetime.datetime, most: int) -> int:
     unused = unused.exclude(Exists(webhooks)).exclude(Exists(deliveries))
     locked = unused.order_by("pk").select_for_update(skip_locked=True)
     keys = list(locked.values_list("pk", flat=True)[:most])
-    return Receiver.objects.filter(pk__in=keys).delete()[0]
+    # Asked again: a webhook may have been registered after the look and before the lock.
+    return unused.filter(pk__in=keys).delete()[0]

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from django.db import connection
 
 from a2a_push import breaker
 from a2a_push.breaker import Breaker, Phase, Policy
@@ -21,16 +22,22 @@ _breaker = msgspec.json.Decoder(Breaker).decode
 
 
 def receiver_of(tenant: str, url: str) -> int:
-    """The receiver that a tenant's webhook at this URL leads to, made if nobody has met it."""
+    """The receiver that a tenant's webhook at this URL leads to, made if nobody has met it; in a transaction."""
     address = urlsplit(url)._replace(query="", fragment="").geturl()
     digest = hashlib.sha256(f"{tenant}\n{address}".encode()).hexdigest()
-    known = Receiver.objects.filter(digest=digest).values_list("pk", flat=True)
-    found = known.first()
-    if found is None:  # two may come at once
+    while (found := _known(digest)) is None:  # two may come at once, and retention may take it away
         row = Receiver(tenant=tenant, address=address, digest=digest)
         Receiver.objects.bulk_create([row], ignore_conflicts=True)
-        found = known.get()
     return found
+
+
+def _known(digest: str) -> int | None:
+    """The key of a receiver, which stays until the transaction ends. Others may use and change it meanwhile."""
+    with connection.cursor() as cursor:
+        lock = "for key share" if connection.vendor == "postgresql" else ""
+        cursor.execute(f"select id from a2a_push_receiver where digest = %s {lock}", [digest])  # noqa: S608 - ours
+        row = cursor.fetchone()
+    return None if row is None else int(row[0])
 
 
 def policy() -> Policy:

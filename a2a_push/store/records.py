@@ -6,7 +6,7 @@ import datetime
 from dataclasses import dataclass
 
 from a2a_push.envelope import Notification
-from a2a_push.retry_schedule import Again, Disable, GiveUp
+from a2a_push.retry_schedule import Again, Disable, GiveUp, Uncounted
 from a2a_tasks.protocol.values import PushConfig
 
 __all__ = ["Candidate", "Fenced", "Held", "Result"]
@@ -26,6 +26,8 @@ class Candidate:
     well: bool
     #: Seconds until it is due.
     wait: float
+    #: Whose it is.
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Held:
     well: bool
     delivery: int
     told: Notification
+    made_at: datetime.datetime
     #: The attempt to be made, counted from 1 since it was made or last replayed.
     attempt: int
     trigger: str
@@ -62,5 +65,5 @@ class Result:
     excerpt: str
     detail: str
     #: None = it was delivered.
-    verdict: Again | GiveUp | Disable | None
+    verdict: Again | GiveUp | Disable | Uncounted | None
     worker: str

@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from a2a_push.models import Delivery, PushConfig, Status, Trigger
 from a2a_push.store.chosen import Chosen
+from a2a_push.store.presence import note_one_more
 from a2a_tasks import wakeups
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
@@ -114,6 +115,7 @@ def _due(configs: list[int]) -> list[wakeups.Hint]:
     """Have somebody look at these webhooks now."""
     due = PushConfig.objects.filter(pk__in=configs)
     due.update(active=True, due_at=Now())
+    note_one_more()
     tasks = due.values_list("task", "task__last_event").order_by("task").distinct()
     return [wakeups.Committed(task, last) for task, last in tasks]
 

@@ -17,14 +17,16 @@ from django.utils import timezone
 from a2a_push import breaker
 from a2a_push.breaker import Phase
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver, Status, Trigger
-from a2a_push.retry_schedule import Again, Disable
+from a2a_push.retry_schedule import Again, Disable, Uncounted
 from a2a_push.store import taking
+from a2a_push.store.configs import shown
 from a2a_push.store.receivers import policy, read, written
 from a2a_push.store.records import Fenced, Held, Result
 from a2a_push.store.rows import update_each
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
 from a2a_tasks.failpoints import failpoint
+from a2a_tasks.outbound import Kind
 from a2a_tasks.store import audit
 from a2a_tasks.store.group import Group, one_by_one
 from a2a_tasks.store.hop import AWAY, outcome
@@ -103,7 +105,8 @@ def _following(
 ) -> Held | Fenced | None:
     """What this holder sends next; another one may have asked about the same webhook in vain."""
     item = items.get(asked.held.config)
-    return going.get(item.config.pk) if item is not None and item.asked is asked else Fenced()
+    mine = item is not None and item.asked.held is asked.held
+    return going.get(asked.held.config) if mine else Fenced()
 
 
 def _held(asked: Sequence[Settling]) -> dict[int, _Item]:
@@ -125,7 +128,21 @@ def _item(asked: Settling, config: PushConfig | None, delivery: Delivery | None)
         return None
     if delivery.status != Status.PENDING or delivery.attempts + 1 != held.attempt:
         return None
-    return _Item(asked, config, delivery)
+    return _Item(_of_what_is_registered(asked, config), config, delivery)
+
+
+def _of_what_is_registered(asked: Settling, config: PushConfig) -> Settling:
+    """What a receiver refused under keys that were replaced meanwhile says nothing of the new ones: it is sent with those."""
+    held, result = asked.held, asked.result
+    if result.verdict is None or _is_registered(held, config):
+        return asked
+    detail = f"the webhook was replaced meanwhile; before: {result.detail}"
+    now = Uncounted(timezone.now().timestamp())
+    return replace(asked, result=replace(result, verdict=now, detail=detail))
+
+
+def _is_registered(held: Held, config: PushConfig) -> bool:
+    return (shown(config, held.target.task_id), config.secret) == (held.target, held.secret)
 
 
 # --- the receivers ------------------------------------------------------------------------------
@@ -149,6 +166,8 @@ def _judge(items: Iterable[_Item], receivers: dict[int, Receiver]) -> None:
 
 def _tell(receiver: Receiver, asked: Settling) -> None:
     result, now = asked.result, timezone.now()
+    if isinstance(result.verdict, Uncounted) or result.fault == Kind.HOST:
+        return
     receiver.last_seconds = result.seconds
     # Who says that a webhook is gone is there itself.
     answered = result.verdict is None or result.status == HTTPStatus.GONE
@@ -178,6 +197,9 @@ def _tell(receiver: Receiver, asked: Settling) -> None:
 def _settle(item: _Item) -> None:
     """Note in delivery and webhook what became of one attempt."""
     delivery, verdict = item.delivery, item.asked.result.verdict
+    if isinstance(verdict, Uncounted):
+        delivery.next_at, delivery.reason = _moment(verdict.at), item.asked.result.detail
+        return
     delivery.attempts += 1
     delivery.trigger = Trigger.SCHEDULE
     delivery.receiver_id = item.config.receiver_id
@@ -199,7 +221,8 @@ def _settle(item: _Item) -> None:
 
 
 def _keep(items: Sequence[_Item]) -> None:
-    Attempt.objects.bulk_create([_attempt(item) for item in items])
+    made = [item for item in items if not isinstance(item.asked.result.verdict, Uncounted)]
+    Attempt.objects.bulk_create([_attempt(item) for item in made])
     columns = ["attempts", "trigger", "receiver", "next_at", "reason", "status", "settled_at"]
     update_each([item.delivery for item in items], columns)
 

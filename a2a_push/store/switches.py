@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from a2a_push import breaker
 from a2a_push.breaker import Breaker
 from a2a_push.models import PushConfig, Receiver
+from a2a_push.store.presence import note_one_more
 from a2a_tasks import wakeups
 from a2a_tasks.audit import Action
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.store import audit, tasks
 
 __all__ = ["disable", "enable", "enable_config"]
+
+#: Webhooks that are looked at because their receiver was enabled, at once.
+MOST_HINTED = 1000
 
 
 @transaction.atomic
@@ -34,12 +39,19 @@ def disable(receiver: int, reason: str) -> bool:
     return True
 
 
-@transaction.atomic
 def enable(receiver: int) -> bool:
     """Send there again, as to one nobody has met. False if it was not disabled, nor its breaker open, nor paused.
 
     What is dead stays so until it is replayed.
     """
+    if not _enabled(receiver):
+        return False
+    _announce(PushConfig.objects.filter(receiver=receiver, active=True))
+    return True
+
+
+@transaction.atomic
+def _enabled(receiver: int) -> bool:
     known = Receiver.objects.filter(pk=receiver)
     blocked = known.exclude(disabled_at=None, probe_at=None, paused_until=None)
     row = blocked.select_for_update().first()
@@ -59,22 +71,25 @@ def enable(receiver: int) -> bool:
 
 def enable_config(config: int) -> bool:
     """Tell a webhook that had been disabled of what comes from now on. False if it was not."""
-    task = _enabled(config)
-    if task is None:
+    if not _enabled_config(config):
         return False
-    wakeups.announce(wakeups.Committed(task, tasks.standing(task).last_event))
+    note_one_more()
+    _announce(PushConfig.objects.filter(pk=config))
     return True
 
 
 @transaction.atomic
-def _enabled(config: int) -> int | None:
-    """The task whose webhook was enabled."""
+def _enabled_config(config: int) -> bool:
     disabled = PushConfig.objects.filter(pk=config).exclude(disabled_reason="")
     if not disabled.update(disabled_reason="", active=True, due_at=Now()):
-        return None
+        return False
     row = PushConfig.objects.only("task_id", "public_id").get(pk=config)
-    task = tasks.standing(row.task_id)
-    audit.note(
-        Action.WEBHOOK_ENABLE, task.public_id, scope=task.scope, detail={"config": row.public_id}
-    )
-    return row.task_id
+    task, said = tasks.standing(row.task_id), {"config": row.public_id}
+    audit.note(Action.WEBHOOK_ENABLE, task.public_id, scope=task.scope, detail=said)
+    return True
+
+
+def _announce(configs: QuerySet[PushConfig]) -> None:
+    """Have somebody look at these webhooks now; the sweep finds those that are too many."""
+    for task, last in configs.values_list("task", "task__last_event")[:MOST_HINTED]:
+        wakeups.announce(wakeups.Committed(task, last))

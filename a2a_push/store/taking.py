@@ -23,7 +23,7 @@ from a2a_push.store.rows import update_each
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store.hop import AWAY
 
-__all__ = ["SLICE", "due_of", "give_back", "hold", "let_go", "sweep", "take"]
+__all__ = ["SLICE", "due", "due_of", "give_back", "hold", "let_go", "sweep", "take"]
 
 logger = logging.getLogger(__name__)
 #: Webhooks looked at by one read of the sweep.
@@ -45,7 +45,7 @@ _MORE = Q(due_at=None, task__last_event__gt=F("looked")) & (
 _FREE = Q(token="") | Q(lease_until__lt=Now())
 
 
-def _due(seconds: float = 0.0) -> Q:
+def due(seconds: float = 0.0) -> Q:
     """Webhooks at which there is something to do now, or within so many seconds, and nobody is at it."""
     soon = (
         Q(due_at__lte=Now() + datetime.timedelta(seconds=seconds))
@@ -71,12 +71,12 @@ def sweep(after: int) -> tuple[list[Candidate], int]:
 
 
 def _candidates(among: QuerySet[PushConfig]) -> list[Candidate]:
-    found = among.filter(_due(SOON)).order_by("pk")
+    found = among.filter(due(SOON)).order_by("pk")
     now = timezone.now()
     return [
-        Candidate(key, receiver, well, (at - now).total_seconds() if at else 0.0)
-        for key, receiver, well, at in found.values_list(
-            "pk", "receiver", "receiver__well", "due_at"
+        Candidate(key, receiver, well, (at - now).total_seconds() if at else 0.0, tenant)
+        for key, receiver, well, at, tenant in found.values_list(
+            "pk", "receiver", "receiver__well", "due_at", "receiver__tenant"
         )
     ]
 
@@ -106,7 +106,7 @@ def take(keys: Sequence[int], *, worker: str, lease_seconds: float) -> list[Held
 
 @transaction.atomic
 def _taken(keys: Collection[int], worker: str, lease_seconds: float) -> list[Held]:
-    found = PushConfig.objects.filter(_due(), pk__in=list(keys)).order_by("pk")
+    found = PushConfig.objects.filter(due(), pk__in=list(keys)).order_by("pk")
     found = found.select_related("receiver", "task__context")
     configs = list(found.select_for_update(of=("self",), skip_locked=True, no_key=True))
     return hold(configs, worker, lease_seconds)
@@ -190,6 +190,7 @@ def _held(config: PushConfig, token: str, delivery: Delivery, permit: int) -> He
         well=config.receiver.well,
         delivery=delivery.pk,
         told=Notification(delivery.webhook_id, delivery.content_type, delivery.body.encode()),
+        made_at=delivery.created_at,
         attempt=delivery.attempts + 1,
         trigger=delivery.trigger,
         target=shown(config, config.task.public_id),

@@ -25,7 +25,7 @@ def check_callers(
 ) -> Iterable[CheckMessage]:
     """Look at the schemes that are on."""
     try:
-        return [*_openness(), *_tokens(), *_certificates()]
+        return [*_openness(), *_tokens(), *_certificates(), *_metrics()]
     except ValueError:  # an unreadable setting, which has a check of its own
         return []
 
@@ -66,6 +66,13 @@ def _tokens() -> Iterable[CheckMessage]:
         trusting(conf.JWT_CA_BUNDLE)
     except OSError as fault:
         yield Error(f"A2A_JWT_CA_BUNDLE cannot be read: {fault}", id="a2a_tasks.E027")
+
+
+def _metrics() -> Iterable[CheckMessage]:
+    try:
+        credentials.networks(conf.METRICS_PEERS)
+    except ValueError as fault:
+        yield Error(f"A2A_METRICS_PEERS: {fault}", id="a2a_tasks.E030")
 
 
 def _certificates() -> Iterable[CheckMessage]:

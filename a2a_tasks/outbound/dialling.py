@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 
@@ -16,6 +17,15 @@ __all__ = ["dial"]
 
 #: Addresses that are tried. More would leave each too little time.
 MOST_TRIED = 4
+#: What this machine has none left of: files, ports, memory, a network.
+OWN_FAULTS = {
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.EADDRNOTAVAIL,
+    errno.ENOBUFS,
+    errno.ENOMEM,
+    errno.ENETDOWN,
+}
 
 
 async def dial(target: Target, tls: ssl.SSLContext, *, deadline: float) -> Wire:
@@ -45,8 +55,17 @@ async def _reach(target: Target, deadline: float) -> Wire:
         except TimeoutError:
             fault = Unanswered(Kind.TIMEOUT, "no connection in time")
         except OSError as error:
-            fault = Unanswered(Kind.CONNECT, error.strerror or str(error))
+            kind = Kind.HOST if _is_own(error, tried[-left]) else Kind.CONNECT
+            fault = Unanswered(kind, error.strerror or str(error))
+    if target.proxy is not None:
+        raise Unanswered(Kind.HOST, f"the proxy: {fault.detail}")
     raise fault
+
+
+def _is_own(error: OSError, address: IPAddress) -> bool:
+    """Would no receiver be reached? That there is no way to IPv6 says nothing of others."""
+    unreachable = error.errno == errno.ENETUNREACH and address.version == 4  # noqa: PLR2004 - IP's
+    return unreachable or error.errno in OWN_FAULTS
 
 
 async def _connect(address: IPAddress, port: int) -> Wire:

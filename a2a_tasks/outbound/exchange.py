@@ -20,6 +20,8 @@ MOST_INTERIM = 8
 #: What h11 says of a head that is too large: 431 (RFC 6585 §5).
 HEAD_TOO_LARGE = 431
 SUCCESS = range(200, 300)
+#: A proxy that does not know us: 407 (RFC 9110 §15.5.8).
+PROXY_AUTHENTICATION = 407
 #: Headers that say how a message is carried, and to whom: the client's own, whoever else has an opinion.
 OWN_HEADERS = frozenset(
     b"accept-encoding connection content-length expect host keep-alive proxy-authenticate proxy-authorization"
@@ -81,7 +83,10 @@ async def tunnel(wire: Wire, authority: str, authorization: str, *, deadline: fl
     wire.write(_said(spoken, Asked("CONNECT", authority, authority, (), b"", authorization)))
     head = await _head(spoken, wire, deadline)
     if head.status_code not in SUCCESS:
-        raise Unanswered(Kind.CONNECT, f"the proxy answered {head.status_code}")
+        own = head.status_code == PROXY_AUTHENTICATION
+        raise Unanswered(
+            Kind.HOST if own else Kind.CONNECT, f"the proxy answered {head.status_code}"
+        )
     if spoken.trailing_data[0]:
         raise Unanswered(Kind.CONNECT, "the proxy said more than that it is connected")
 

@@ -30,6 +30,8 @@ class Kind(StrEnum):
     REQUEST = "request"
     #: It was answered, but not with success.
     STATUS = "status"
+    #: It is this host's own fault: its proxy or its resolver is away, it has no sockets left, or it has a bug.
+    HOST = "host"
 
 
 class Unanswered(Exception):
@@ -50,7 +52,7 @@ class AddressRefused(Unanswered):
 
 
 class NameNotResolved(Unanswered):
-    """The name of the host has no usable addresses now."""
+    """The name of the host has no usable addresses now; of the kind HOST, nobody could be asked."""
 
-    def __init__(self, detail: str) -> None:
-        super().__init__(Kind.DNS, detail)
+    def __init__(self, detail: str, kind: Kind = Kind.DNS) -> None:
+        super().__init__(kind, detail)

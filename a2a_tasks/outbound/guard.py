@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from a2a_tasks.outbound.faults import AddressRefused, NameNotResolved
+from a2a_tasks.outbound.faults import AddressRefused, Kind, NameNotResolved
 from a2a_tasks.outbound.networks import LOOPBACK, is_public
 from a2a_tasks.outbound.policy import SERVICES, Policy, Proxy
 from a2a_tasks.outbound.resolver import Resolve, SystemResolver
@@ -87,7 +87,7 @@ class Guard:
         address = self.check(url)
         proxy = self.policy.proxy
         if proxy is not None:
-            return Target(address, await self._asked(proxy.host), proxy)
+            return Target(address, await self._of_the_proxy(proxy), proxy)
         if address.literal is not None:
             return Target(address, (address.literal,))
         if self._is_own(address):
@@ -121,6 +121,12 @@ class Guard:
             return
         if "." not in name or name.endswith(INSIDE):
             raise AddressRefused(NOT_PUBLIC, name)
+
+    async def _of_the_proxy(self, proxy: Proxy) -> tuple[IPAddress, ...]:
+        try:
+            return await self._asked(proxy.host)
+        except NameNotResolved as fault:
+            raise NameNotResolved(f"the proxy: {fault.detail}", Kind.HOST) from None
 
     async def _asked(self, name: str) -> tuple[IPAddress, ...]:
         answers = await self._resolve(name)

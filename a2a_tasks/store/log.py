@@ -47,25 +47,50 @@ def now() -> datetime.datetime:
 
 
 READ_EACH = """
-select i.n, e.number, e.kind, e.state, e.run, case when e.body = '' then m.body else e.body end
+select i.n, e.number, e.kind, e.state, e.run, e.body
 from unnest(%(n)s::int[], %(task)s::bigint[], %(number)s::int[]) as i(n, task, number)
 cross join lateral (
-  select * from a2a_tasks_event e where e.task_id = i.task and e.number > i.number order by e.number limit %(limit)s
+  select l.*, sum(l.size) over (order by l.number) - l.size as before
+  from (
+    select o.*, coalesce(octet_length(o.body), 0) as size
+    from (
+      select e.number, e.kind, e.state, e.run, case when e.body = '' then m.body else e.body end as body
+      from a2a_tasks_event e
+      left join a2a_tasks_message m on m.task_id = e.task_id and m.number = e.number and e.body = ''
+      where e.task_id = i.task and e.number > i.number order by e.number limit %(limit)s
+    ) o
+  ) l
 ) e
-left join a2a_tasks_message m on m.task_id = e.task_id and m.number = e.number and e.body = ''
+where e.before < %(most)s
 order by i.n, e.number
 """
 
 
-def read_each(after: Sequence[tuple[int, int]], limit: int) -> list[list[Recorded]]:
-    """Of each task the events after its number, as `read_after` has them; one read for all."""
+def read_each(after: Sequence[tuple[int, int]], limit: int, most: int) -> list[list[Recorded]]:
+    """Of each task the events after its number, as `read_after` has them, but none after `most` bytes; one read for all.
+
+    The first is read however large it is.
+    """
     if connection.vendor != "postgresql":
-        return [read_after(task, number, limit) for task, number in after]
+        return [_read_within(task, number, limit, most) for task, number in after]
     tasks, numbers = [task for task, _ in after], [number for _, number in after]
-    values = {"n": list(range(len(after))), "task": tasks, "number": numbers, "limit": limit}
+    values = {"n": list(range(len(after))), "task": tasks, "number": numbers}
     found: list[list[Recorded]] = [[] for _ in after]
-    for n, *row in fetch(READ_EACH, values) if after else ():
+    for n, *row in fetch(READ_EACH, values | {"limit": limit, "most": most}) if after else ():
         found[n].append(_recorded(row))
+    return found
+
+
+def _read_within(task: int, number: int, limit: int, most: int) -> list[Recorded]:
+    """The same of one task, from a database that gives row by row."""
+    found: list[Recorded] = []
+    with connection.cursor() as cursor:
+        cursor.execute(READ_AFTER, [task, number, limit])
+        for row in cursor:
+            found.append(_recorded(row))
+            most -= len(found[-1].body.encode())
+            if most <= 0:
+                break
     return found
 
 

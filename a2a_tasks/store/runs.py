@@ -222,6 +222,12 @@ def waiting(queue: str, most: int) -> int:
     return len(waiting.order_by("pk").values_list("pk")[:most])
 
 
+def standing() -> dict[str, int]:
+    """How many runs wait, and how many are under way, in all queues."""
+    alive = (RunStatus.QUEUED, RunStatus.RUNNING)
+    return {str(status): Run.objects.filter(status=status).count() for status in alive}
+
+
 def heartbeat(tokens: Collection[str]) -> set[str]:
     """Extend the leases of these tokens, each by its own row's length; returns those that still hold."""
     if connection.vendor == "postgresql":

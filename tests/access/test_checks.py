@@ -49,6 +49,7 @@ class TestChecks:
             ({"JWT_PROXY": "x"}, {"a2a_tasks.E026"}),
             ({"JWT_CA_BUNDLE": "/nowhere.pem"}, {"a2a_tasks.E027"}),
             ({"MTLS_PEERS": "10.0.0.0/8, proxy"}, {"a2a_tasks.E028"}),
+            ({"METRICS_PEERS": "10.0.0.0/8, prometheus"}, {"a2a_tasks.E030"}),
             ({"MTLS_PEERS": "10.0.0.1", "MTLS_SCOPES": 'a "b"'}, {"a2a_tasks.E029"}),
         ],
         ids=str,

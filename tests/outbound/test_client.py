@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from a2a_tasks.outbound import Client, Guard, Kind, Limits, Policy, Unanswered, trusting
+from a2a_tasks.outbound import (
+    Client,
+    Guard,
+    Kind,
+    Limits,
+    NameNotResolved,
+    Policy,
+    Unanswered,
+    trusting,
+)
 from a2a_tasks.outbound.idle import Idle
 from a2a_tasks.outbound.wire import Wire
 from tests.push import receivers
@@ -96,14 +106,36 @@ class TestAProxy:
         assert "host: a.example:8080\r\n" in head
         assert "proxy-authorization: Basic bWU6c2VjcmV0\r\n" in head
 
-    @pytest.mark.parametrize("status", [403, 407, 502])
-    async def test_may_refuse(self, status: int) -> None:
+    @pytest.mark.parametrize(
+        ("status", "kind"), [(403, Kind.CONNECT), (407, Kind.HOST), (502, Kind.CONNECT)]
+    )
+    async def test_may_refuse(self, status: int, kind: Kind) -> None:
         proxy = Proxy(answer=f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode())
         async with at(proxy) as client:
             with pytest.raises(Unanswered) as caught:
                 await client.ask("POST", "https://a.example/")
-        assert caught.value.kind is Kind.CONNECT
+        assert caught.value.kind is kind
         assert str(status) in caught.value.detail
+
+    async def test_that_is_away_is_no_fault_of_the_receiver(self) -> None:
+        async def resolve(name: str) -> tuple[str, ...]:
+            return ("127.0.0.1",)
+
+        with receivers.nobody() as port:
+            policy = Policy.read(proxy=f"http://proxy.corp:{port}")
+            client = Client(Guard(policy, resolve), tls=trusting())
+            with pytest.raises(Unanswered) as caught:
+                await client.ask("POST", "https://a.example/")
+        assert caught.value.kind is Kind.HOST
+
+    async def test_that_has_no_address_is_no_fault_of_the_receiver(self) -> None:
+        async def resolve(name: str) -> tuple[str, ...]:
+            raise NameNotResolved(name)
+
+        client = Client(Guard(Policy.read(proxy="http://proxy.corp:3128"), resolve), tls=trusting())
+        with pytest.raises(Unanswered) as caught:
+            await client.ask("POST", "https://a.example/")
+        assert caught.value.kind is Kind.HOST
 
     async def test_may_not_speak_for_the_receiver(self) -> None:
         """What it adds in clear would be taken for the receiver's answer under TLS."""
@@ -112,6 +144,40 @@ class TestAProxy:
             with pytest.raises(Unanswered) as caught:
                 await client.ask("POST", "https://a.example/")
         assert caught.value.kind in {Kind.CONNECT, Kind.TLS}
+
+
+class TestThisMachine:
+    """What it cannot do is no fault of whom it would call."""
+
+    async def test_without_files_or_ports_left_is_at_fault_itself(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for code, kind in {
+            errno.EMFILE: Kind.HOST,
+            errno.ENETUNREACH: Kind.HOST,
+            errno.ECONNREFUSED: Kind.CONNECT,
+            errno.EHOSTUNREACH: Kind.CONNECT,
+        }.items():
+            assert await self.failing(monkeypatch, code, "127.0.0.1") is kind
+
+    async def test_without_ipv6_says_nothing_of_others(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert await self.failing(monkeypatch, errno.ENETUNREACH, "[::1]") is Kind.CONNECT
+
+    @staticmethod
+    async def failing(monkeypatch: pytest.MonkeyPatch, code: int, host: str) -> Kind:
+        """The kind of the fault if the system refuses to connect like this."""
+
+        async def refuse(*_: object) -> None:
+            raise OSError(code, "refused")
+
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(type(loop), "sock_connect", refuse)
+        client = Client(Guard(Policy.read(loopback=True)), tls=trusting())
+        with pytest.raises(Unanswered) as caught:
+            await client.ask("POST", f"http://{host}:8080/")
+        return caught.value.kind
 
 
 class TestIdleConnections:

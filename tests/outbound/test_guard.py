@@ -13,7 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_tasks.outbound import AddressRefused, Guard, NameNotResolved, Policy, SystemResolver
+from a2a_tasks.outbound import (
+    AddressRefused,
+    Guard,
+    Kind,
+    NameNotResolved,
+    Policy,
+    SystemResolver,
+)
 from a2a_tasks.outbound.networks import is_public
 from a2a_tasks.outbound.policy import Proxy
 from a2a_tasks.outbound.web_address import WebAddress, parse
@@ -329,6 +336,46 @@ class TestTheSystemsResolver:
         free.set()
         assert await asyncio.gather(*waiting[1:]) == [["8.8.8.8"]] * 2
         assert asked == ["a", "b"]
+
+    async def test_is_away_itself_if_nobody_answers_for_three_names_in_a_row(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        says: dict[str, int] = {"gone": socket.EAI_NONAME}
+
+        def failing(name: str, *_: Any, **__: Any) -> list[Any]:
+            raise socket.gaierror(says.get(name, socket.EAI_AGAIN), "as the test has it")
+
+        monkeypatch.setattr(socket, "getaddrinfo", failing)
+        resolver = SystemResolver()
+        asked = ["a", "a", "a", "b", "gone", "a", "b", "c", "a", "gone", "c"]
+        kinds = [await kind_of(resolver, name) for name in asked]
+        away = [name for name, kind in zip(asked, kinds, strict=True) if kind is Kind.HOST]
+        assert kinds.index(Kind.HOST) == 7
+        assert away == ["c", "a"]
+
+    async def test_that_has_no_thread_left_is_at_fault_itself(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Names whose servers hang are no fault of those who wait behind them."""
+        free = threading.Event()
+
+        def hanging(name: str, *_: Any, **__: Any) -> list[Any]:
+            free.wait(10)
+            raise socket.gaierror(socket.EAI_NONAME, "")
+
+        monkeypatch.setattr(socket, "getaddrinfo", hanging)
+        resolver = SystemResolver(seconds=0.1, threads=1)
+        first = asyncio.create_task(kind_of(resolver, "hangs"))
+        await asyncio.sleep(0)
+        assert [await kind_of(resolver, "waits"), await first] == [Kind.HOST, Kind.DNS]
+        free.set()
+
+
+async def kind_of(resolver: SystemResolver, name: str) -> Kind:
+    """Of the fault of a name that is not resolved."""
+    with pytest.raises(NameNotResolved) as caught:
+        await resolver(name)
+    return caught.value.kind
 
 
 def test_a_web_address_is_a_value() -> None:

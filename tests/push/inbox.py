@@ -115,9 +115,9 @@ async def read(reader: asyncio.StreamReader) -> Seen:
 
 
 @asynccontextmanager
-async def delivering(*, slots: int | None = None) -> AsyncIterator[Deliverer]:
+async def delivering(*, slots: int | None = None, alone: bool = False) -> AsyncIterator[Deliverer]:
     """A deliverer of its own, as a worker process has one; it ends as at a drain without time."""
-    made = Deliverer(slots=slots)
+    made = Deliverer(slots=slots, alone=alone)
     made.start()
     try:
         yield made

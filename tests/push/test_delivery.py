@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 import pytest
 from django.db.models.functions import Now
@@ -15,8 +15,9 @@ from pytest_django import Settings
 from a2a_project import asgi
 from a2a_push import delivery, jobs
 from a2a_push.delivery import Deliverer
-from a2a_push.models import Delivery, PushConfig
+from a2a_push.models import Delivery, PushConfig, Receiver
 from a2a_push.store import configs, replays, switches, taking
+from a2a_push.store.records import Candidate
 from a2a_tasks import wakeups
 from a2a_tasks.models import Event, Task
 from a2a_tasks.protocol.lifecycle import EventKind
@@ -26,7 +27,7 @@ from a2a_tasks.store.hop import hop
 from tests.execution.waiting import until
 from tests.push.configs import config as whole
 from tests.push.inbox import OK, Inbox, delivering, inbox, pen, register, row, settled, told
-from tests.push.receivers import Seen, answer
+from tests.push.receivers import Seen, answer, nobody
 from tests.store.world import ALICE, Pen
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -522,9 +523,105 @@ class TestAChangedWebhook:
         async with delivering():
             (waits,) = await until(lambda: waiting())
             assert waits.reason == "no key of this host opens the webhook's secrets"
+            assert waits.attempts == (await row()).receiver.failed == 0
             settings.SECRET_KEY = key
             await hop(replays.retry_now, waits.pk)
             await settled(1, status="delivered")
+
+
+class TestHints:
+    """Without waiting for the sweep."""
+
+    @pytest.fixture(autouse=True)
+    def nobody_sweeps(self, settings: Settings) -> None:
+        """But at the start."""
+        settings.A2A_POLL_SECONDS = 1000
+
+    async def test_tell_that_a_receiver_was_enabled(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        receivers = Receiver.objects.all()
+        await hop(receivers.update, paused_until=Now() + datetime.timedelta(hours=1))
+        async with delivering() as deliverer:
+            await hop(writer.state, WORKING)
+            await deliverer.looked.wait()
+            assert await hop(switches.enable, (await row()).receiver_id)
+            await settled(1)
+
+    async def test_tell_that_a_webhook_was_replaced(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register("http://127.0.0.1:9/away")
+        await hop(Receiver.objects.update, paused_until=Now() + datetime.timedelta(hours=1))
+        async with delivering() as deliverer:
+            await hop(writer.state, WORKING)
+            await deliverer.looked.wait()
+            await register(receiver.url())
+            await settled(1)
+        assert receiver.said == ["working"]
+
+    async def test_may_be_more_than_a_statement_has_room_for(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[int] = []
+        real = taking.due_of
+
+        def noted(tasks: Collection[int]) -> list[Candidate]:
+            asked.append(len(tasks))
+            return real(tasks)
+
+        monkeypatch.setattr(taking, "due_of", noted)
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering() as deliverer:
+            await deliverer.looked.wait()
+            for n in range(5_000):
+                deliverer._heard(wakeups.Committed(10_000_000 + n, 1))
+            await hop(writer.state, WORKING)
+            await settled(1)
+        assert max(asked) == taking.SLICE
+        assert sum(asked) > 5_000
+
+
+class TestTheHostItself:
+    """What goes wrong on this side is not held against anybody."""
+
+    async def test_with_a_mistake_uses_no_attempt_and_sends_once_it_is_mended(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def mistaken(*_: object, **__: object) -> None:
+            raise ZeroDivisionError
+
+        writer = await pen()
+        await register(receiver.url())
+        with monkeypatch.context() as patch:
+            patch.setattr(delivery, "prepared", mistaken)
+            await hop(writer.state, WORKING)
+            async with delivering():
+                (waits,) = await until(lambda: waiting())
+        assert (waits.attempts, waits.reason) == (0, "it could not be sent: ZeroDivisionError")
+        async with delivering():
+            (done,) = await settled(1)
+        assert (done.status, done.attempts) == ("delivered", 1)
+        assert (await row()).receiver.failed == 0
+
+    async def test_with_a_proxy_that_is_away_opens_no_breaker(self, settings: Settings) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.0001  # it is tried each 6 ms
+        writer = await pen()
+        with nobody() as port:
+            settings.A2A_WEBHOOK_PROXY = f"http://127.0.0.1:{port}"
+            await register("https://hooks.example.com/a2a")
+            await hop(writer.state, WORKING)
+            async with delivering() as deliverer:
+                await until(lambda: waiting())
+                for _ in range(12):
+                    await swept(deliverer)
+        config = await row()
+        (waits,) = await told()
+        assert (waits.attempts, config.receiver.probe_at, config.receiver.breaker) == (
+            0,
+            None,
+            "{}",
+        )
 
 
 class TestTheBeginning:
@@ -718,6 +815,39 @@ class TestSlots:
                 assert receiver.open == 2
 
 
+class TestTenants:
+    """Whoever has many receivers that nobody knows to be well leaves the others theirs."""
+
+    @staticmethod
+    def chosen(*about: tuple[int, str, bool], slots: int = 8) -> list[int]:
+        """Who is sent to first of these receivers: number, tenant, well?"""
+        deliverer = Deliverer(slots=slots)
+        for receiver, tenant, well in about:
+            deliverer._put(Candidate(receiver, receiver, well, 0.0, tenant))
+        return deliverer._chosen()
+
+    async def test_take_turns(self) -> None:
+        many = [(n, "many", False) for n in range(10)]
+        assert self.chosen(*many, (100, "few", False), (101, "few", False)) == [0, 100, 1, 101]
+
+    async def test_do_not_keep_slots_that_nobody_else_wants(self) -> None:
+        assert self.chosen(*[(n, "many", False) for n in range(10)]) == [0, 1, 2, 3]
+
+    async def test_with_slots_already_come_after_those_without(self) -> None:
+        deliverer = Deliverer(slots=8)
+        for n in range(10):
+            deliverer._put(Candidate(n, n, False, 0.0, "many"))
+        for receiver in deliverer._chosen()[:3]:
+            deliverer._busy[receiver] += 1
+        deliverer._put(Candidate(100, 100, False, 0.0, "few"))
+        assert deliverer._chosen() == [100]
+
+    async def test_do_not_push_in_front_of_receivers_that_are_well(self) -> None:
+        many = [(n, "many", False) for n in range(3)]
+        well = [(50, "other", True), (51, "many", True)]
+        assert self.chosen(*many, *well, (100, "few", False), slots=6) == [0, 100, 1, 50, 51]
+
+
 class TestTheEmbeddedHost:
     """The web process sends, if it runs the agents."""
 
@@ -731,6 +861,35 @@ class TestTheEmbeddedHost:
             await settled(3)
         finally:
             await delivery._deliverers.pop(asyncio.get_running_loop()).drain(0)
+
+    async def test_asks_nothing_while_there_are_no_webhooks(
+        self, receiver: Inbox, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And is told of the first one at once, without a sweep."""
+        settings.A2A_POLL_SECONDS = 1000
+        asked: list[Collection[int]] = []
+        real = taking.due_of
+
+        def noted(tasks: Collection[int]) -> list[Candidate]:
+            asked.append(tasks)
+            return real(tasks)
+
+        monkeypatch.setattr(taking, "due_of", noted)
+        writer, other = await pen(), await pen("task-2")
+        async with delivering(alone=True) as deliverer:
+            await deliverer.looked.wait()
+            await hop(other.state, WORKING)
+            await swept(deliverer)
+            assert asked == []
+            await register(receiver.url())
+            await hop(writer.end)
+            (done,) = await settled(1)
+            await until(lambda: idle())
+            await swept(deliverer)
+            await hop(replays.replay, [done.pk])
+            await receiver.has(2)
+            await settled(1)
+        assert asked != []
 
     async def test_leaves_it_to_workers_where_there_are_any(self, settings: Settings) -> None:
         settings.A2A_RUNS = "celery"

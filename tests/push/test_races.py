@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import pytest
 from django.db import transaction
+from django.db.models.functions import Now
 from pytest_django import Settings
 
-from a2a_push.models import PushConfig
-from a2a_push.store import configs
+from a2a_push.models import PushConfig, Receiver
+from a2a_push.store import configs, past
+from a2a_push.store.receivers import receiver_of
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.values import TaskState
@@ -132,3 +136,28 @@ class TestRaces:
             configs.create(ALICE, config())
             race(configs.reseal, partial(configs.delete, ALICE, "task-1", "c-1"))
             assert not PushConfig.objects.exists()
+
+    @pytest.mark.backend("stack")
+    def test_create_and_retention_leave_the_receiver(self) -> None:
+        """Whoever registers has seen it, and not yet committed, when retention comes to it."""
+        old = Now() - datetime.timedelta(days=40)
+        key = receiver_of("", "https://hooks.example.com/a2a")
+        Receiver.objects.update(created_at=old)
+        accepted()
+        with transaction.atomic():
+            configs.create(ALICE, config())
+            assert at_once(partial(past.forget, 100)) == [0]
+        assert PushConfig.objects.get().receiver_id == key
+
+    @pytest.mark.backend("stack")
+    def test_retention_and_create_leave_a_receiver(self) -> None:
+        """Whoever registers waits for retention, and makes a new one."""
+        key = receiver_of("", "https://hooks.example.com/a2a")
+        accepted()
+        with ThreadPoolExecutor(1) as pool:
+            with transaction.atomic():
+                Receiver.objects.select_for_update().get(pk=key).delete()
+                creating = pool.submit(at_once, partial(configs.create, ALICE, config()))
+            (made,) = creating.result(30)
+        assert not isinstance(made, BaseException)
+        assert PushConfig.objects.get().receiver_id != key

@@ -19,6 +19,7 @@ from a2a_push.retry_schedule import (
     GiveUp,
     asked_seconds,
     decide,
+    spared,
 )
 
 NOW = 1_700_000_000.0
@@ -207,3 +208,20 @@ class TestRetryAfter:
     ) -> None:
         wait = again(attempt, Refused(503, asked), chance).at - NOW
         assert DELAYS[attempt] * (1 - JITTER) - 0.001 <= wait <= LONGEST_ASKED
+
+
+class TestAFaultOfTheHostItself:
+    def test_is_no_attempt_and_it_is_sent_in_a_minute(self) -> None:
+        waits = spared(NOW - 3600, NOW)
+        assert waits is not None
+        assert waits.at == NOW + 60
+
+    def test_counts_once_it_has_lasted_as_long_as_all_attempts(self) -> None:
+        assert spared(NOW - sum(DELAYS) + 1, NOW) is not None
+        assert spared(NOW - sum(DELAYS), NOW) is None
+
+    def test_is_scaled_like_the_schedule(self) -> None:
+        waits = spared(NOW, NOW, scale=0.001)
+        assert waits is not None
+        assert waits.at == pytest.approx(NOW + 0.06)
+        assert spared(NOW - sum(DELAYS) * 0.001, NOW, scale=0.001) is None

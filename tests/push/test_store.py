@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from django.core import signing
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from pytest_django import Settings
 
 from a2a_push.models import PushConfig
@@ -31,6 +31,22 @@ ASKED: dict[str, Callable[[Scope, str], object]] = {
     "delete": lambda scope, task: configs.delete(scope, task, "c-1"),
 }
 asked = pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+
+
+def test_what_was_added_to_a_webhook_needs_not_be_said_by_code_that_does_not_know_it() -> None:
+    """Processes of the version before may still write while a host is rolled."""
+    accepted()
+    registered()
+    row = PushConfig.objects.get()
+    said = "task_id, public_id, dialect, url, schemes, secret, receiver_id"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"insert into a2a_push_pushconfig ({said}) values (%s, 'c-2', 'v10', '', '[]', '', %s)",  # noqa: S608
+            [row.task_id, row.receiver_id],
+        )
+    written = PushConfig.objects.get(public_id="c-2")
+    assert (written.cursor, written.looked, written.active, written.token) == (0, 0, True, "")
+    assert (written.worker, written.disabled_reason) == ("", "")
 
 
 class TestATaskThatIsNotThere:

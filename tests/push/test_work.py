@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver
-from a2a_push.retry_schedule import Again, GiveUp
-from a2a_push.store import receivers, replays, switches, taking
+from a2a_push.retry_schedule import Again, Disable, GiveUp, Uncounted
+from a2a_push.store import configs, following, receivers, replays, switches, taking
 from a2a_push.store.records import Fenced, Held, Result
 from a2a_push.store.rows import update_each
 from a2a_push.store.settling import Settling, settle
+from a2a_tasks import wakeups
 from a2a_tasks.protocol.values import TaskState
 from tests.push.configs import registered
 from tests.store.world import Pen, held
@@ -54,9 +56,9 @@ def result(verdict: Any = None, **changes: Any) -> Result:
     return Result(**{**about, **changes})
 
 
-def settled(one: Held, verdict: Any = None, *, stops: bool = False) -> Any:
+def settled(one: Held, verdict: Any = None, *, stops: bool = False, **about: Any) -> Any:
     """What follows from one attempt."""
-    (following,) = settle([Settling(one, result(verdict), None if stops else 30.0)])
+    (following,) = settle([Settling(one, result(verdict, **about), None if stops else 30.0)])
     return following
 
 
@@ -152,6 +154,114 @@ class TestTaking:
         assert 0 < soon.wait <= 0.5
         assert taking.take([soon.config], worker="w", lease_seconds=30) == []
         assert taking.due_of([PushConfig.objects.get().task_id])[0].config == soon.config
+
+
+class TestLargeEvents:
+    """What is read at once has bounds in bytes; what is told is the same."""
+
+    @staticmethod
+    def told() -> list[list[str]]:
+        """The texts of each notification, as they are delivered."""
+        (one,) = take()
+        found = []
+        while one is not None:
+            body = json.loads(one.told.body)
+            update = body.get("artifactUpdate")
+            parts = update["artifact"]["parts"] if update else []
+            found.append([part["text"] for part in parts])
+            one = settled(one)
+        return found
+
+    def written(self) -> None:
+        """A task whose artifact grows in three pieces."""
+        pen = Pen(held())
+        registered()
+        pen.begin("a", "one ")
+        pen.add("a", "two ")
+        pen.close("a", "three")
+        pen.end()
+
+    def test_are_joined_though_a_glance_has_room_for_one(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(following, "GLANCE_BYTES", 1)
+        self.written()
+        assert self.told() == [["one ", "two ", "three"], []]
+
+    def test_are_told_one_by_one_if_there_is_room_for_no_more(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(following, "GLANCE_BYTES", 1)
+        monkeypatch.setattr(following, "PAGE_BYTES", 1)
+        self.written()
+        assert self.told() == [["one "], ["two "], ["three"], []]
+
+    def test_that_are_not_told_do_not_hide_those_behind_them(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(following, "GLANCE_BYTES", 1)
+        monkeypatch.setattr(following, "PAGE_BYTES", 1)
+        pen = Pen(held())
+        registered(dialect="v03")
+        pen.begin("a", "one ")
+        pen.close("a", "two")
+        pen.end()
+        assert self.told() == [[]]
+        assert not PushConfig.objects.get().active
+
+
+class TestBurying:
+    """A disabled webhook's events become rows, never more than so many in a transaction."""
+
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Three."""
+        monkeypatch.setattr(following, "BATCH", 3)
+
+    def counts(self, rounds: int) -> list[int]:
+        """How many are dead after each look."""
+        found = []
+        for _ in range(rounds):
+            assert take() == []
+            found.append(Delivery.objects.filter(status="dead").count())
+        return found
+
+    def test_goes_on_until_all_of_the_log_is_accounted_for(self) -> None:
+        pen = Pen(held())
+        registered()
+        for n in range(7):
+            pen.state(TaskState.WORKING, str(n))
+        PushConfig.objects.update(disabled_reason="gone")
+        assert self.counts(4) == [3, 6, 7, 7]
+        assert PushConfig.objects.get().cursor == 8
+        assert [row.number for row in Delivery.objects.order_by("pk")] == [2, 3, 4, 5, 6, 7, 8]
+
+    def test_goes_on_until_all_that_waited_is_accounted_for(self) -> None:
+        pen = Pen(held())
+        registered()
+        for n in range(4):
+            pen.state(TaskState.WORKING, str(n))
+        pen.end()
+        (one,) = take()
+        while one is not None:
+            one = settled(one)
+        assert replays.replay(list(Delivery.objects.values_list("pk", flat=True))) == 5
+        PushConfig.objects.update(disabled_reason="gone")
+        assert self.counts(2) == [3, 5]
+        assert not PushConfig.objects.get().active
+
+    def test_tells_who_looks_that_there_is_more(self) -> None:
+        pen = Pen(held())
+        registered()
+        for n in range(4):
+            pen.state(TaskState.WORKING, str(n))
+        PushConfig.objects.update(disabled_reason="gone")
+        told: list[wakeups.Hint] = []
+        with wakeups.listen(told.append):
+            self.counts(1)
+            assert told == [wakeups.Committed(pen.run.task, 5)]
+            self.counts(1)
+            assert len(told) == 1
 
 
 class TestSettling:
@@ -257,6 +367,69 @@ class TestSettling:
         following = settled(one, GiveUp("10 attempts"))
         assert isinstance(following, Held)
         assert Delivery.objects.get(pk=one.delivery).status == "dead"
+
+    def test_of_what_the_host_could_not_send_is_no_attempt_and_says_nothing_of_the_receiver(
+        self,
+    ) -> None:
+        task()
+        (one,) = take()
+        at = timezone.now().timestamp() + 60
+        assert settled(one, Uncounted(at), fault="host", detail="the proxy: refused") is None
+        row, receiver = Delivery.objects.get(), Receiver.objects.get()
+        assert (row.status, row.attempts, row.reason) == ("pending", 0, "the proxy: refused")
+        assert row.next_at is not None
+        assert row.next_at.timestamp() == pytest.approx(at)
+        assert (receiver.failed, receiver.breaker) == (0, "{}")
+        assert not Attempt.objects.exists()
+
+    def test_of_what_the_host_could_not_send_for_days_counts_but_not_against_the_receiver(
+        self,
+    ) -> None:
+        task()
+        (one,) = take()
+        settled(one, Again(timezone.now().timestamp() + 60), fault="host")
+        assert Delivery.objects.get().attempts == 1
+        assert (Receiver.objects.get().failed, Receiver.objects.get().breaker) == (0, "{}")
+
+    @pytest.mark.parametrize("verdict", [Again(0.0), GiveUp("10 attempts"), Disable("gone")])
+    def test_of_what_was_refused_under_old_keys_does_not_count_for_new_ones(
+        self, verdict: Any
+    ) -> None:
+        task()
+        (one,) = take()
+        registered(task_id="task-1", token="new")
+        again = settled(one, verdict)
+        assert isinstance(again, Held)
+        assert (again.delivery, again.attempt) == (one.delivery, one.attempt)
+        assert configs.opened(again.target, again.secret).token == "new"
+        assert not Attempt.objects.exists()
+        assert Receiver.objects.get().failed == 0
+        assert PushConfig.objects.get().disabled_reason == ""
+
+    def test_of_what_was_taken_under_old_keys_is_delivered(self) -> None:
+        """The receiver has it; to send it again would be a duplicate."""
+        task()
+        (one,) = take()
+        registered(task_id="task-1", token="new")
+        settled(one)
+        assert Delivery.objects.get(pk=one.delivery).status == "delivered"
+
+    def test_of_what_was_refused_counts_if_the_same_was_registered_again(self) -> None:
+        """Clients do so with every message."""
+        task()
+        (one,) = take()
+        registered(task_id="task-1")
+        settled(one, Again(timezone.now().timestamp() + 60))
+        assert Delivery.objects.get().attempts == 1
+
+    def test_of_what_was_refused_counts_if_the_same_came_with_the_successor(self) -> None:
+        pen = task()
+        (one,) = take()
+        successor = held("task-2")
+        registered(task_id="task-2")
+        configs.move(pen.run.task, successor.task)
+        settled(one, Again(timezone.now().timestamp() + 60))
+        assert Delivery.objects.get(pk=one.delivery).attempts == 1
 
     def test_at_a_receiver_switched_off_meanwhile_buries_what_waits(self) -> None:
         task()

@@ -38,17 +38,17 @@ def test_up_serves_from_an_empty_folder_and_shows_the_password_only_the_first_ti
 
 
 @pytest.mark.backend("stack")
-@pytest.mark.usefixtures("django_db_setup")
+@pytest.mark.django_db(transaction=True)
 def test_the_stack_answers_replaces_a_killed_worker_and_ends_together() -> None:
     env = {**backend.children(), "A2A_ANONYMOUS": "1"}
     with Process(sys.executable, "manage.py", "stack", "--port", "0", env=env) as stack:
         worker = int(stack.line("worker.1 | started as process", LONG).split()[-1])
-        url = line_with(stack, "web.1", "Serving on").split()[-1]
-        line_with(stack, "worker.1", "ready.")
+        up = lines_with(stack, {"web.1": "Serving on", "worker.1": "ready.", "pusher.1": "ready."})
+        url = up["web.1"].split()[-1]
         assert echo(url) == "hello"
         os.kill(worker, signal.SIGKILL)
-        line_with(stack, "worker.1", "died with code -9")
-        line_with(stack, "worker.1", "ready.")
+        lines_with(stack, {"worker.1": "died with code -9"})
+        lines_with(stack, {"worker.1": "ready."})
         assert echo(url) == "hello"
         stack.signal(signal.SIGINT)
         assert stack.exit_code(LONG) == 0, stack.transcript()
@@ -56,11 +56,15 @@ def test_the_stack_answers_replaces_a_killed_worker_and_ends_together() -> None:
         assert ended == {"web.1", "worker.1", "pusher.1", "beat"}
 
 
-def line_with(stack: Process, name: str, text: str) -> str:
-    """The next line of one of the stack's processes that holds the text."""
-    while text not in (line := stack.line(name, LONG)):
-        pass
-    return line
+def lines_with(stack: Process, awaited: dict[str, str]) -> dict[str, str]:
+    """By the names of processes: the next line of each that holds its text. They may come in any order."""
+    found: dict[str, str] = {}
+    while awaited.keys() - found:
+        line = stack.line("", LONG)
+        name = line.split()[0] if line else ""
+        if name in awaited and name not in found and awaited[name] in line:
+            found[name] = line
+    return found
 
 
 def echo(url: str) -> str:

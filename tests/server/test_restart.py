@@ -18,7 +18,7 @@ from a2a_tasks.models import Run
 from tests import backend
 from tests.journeys.wire import plain
 from tests.server.process import ROOT, Process
-from tests.server.test_from_nothing import LONG, echo, line_with
+from tests.server.test_from_nothing import LONG, echo, lines_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ async def _restarts(tmp_path: Path, server: str) -> None:
                 stopped = restart(env)
                 assert stopped.returncode != 0
                 assert "The restart stopped at worker.1" in stopped.stderr
-                line_with(stack, "stack", "the restart stopped at worker.1")
+                lines_with(stack, {"stack": "the restart stopped at worker.1"})
                 assert text_of(await client.send("?")) == "one"
                 (app / "agents.py").write_text(AGENT.format(version="two"))
                 with asking(url) as answers:
@@ -134,7 +134,7 @@ def running(env: dict[str, str], server: str) -> Iterator[tuple[Process, str]]:
 
 def stack_url(stack: Process) -> str:
     """Where it answers, once all of it does."""
-    url = line_with(stack, "web.", "Serving on").split()[-1]
+    url = lines_with(stack, {"web.1": "Serving on"})["web.1"].split()[-1]
     assert echo(url) == "hello"
     return url
 

@@ -6,50 +6,58 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 
-__all__ = ["admin_pages"]
+__all__ = ["admin_pages", "make_operator"]
 
 NAME, PASSWORD = "farm-operator", "farm-operator-password"
 #: Pages of single objects that are read of each list.
 MOST = 15
+#: Pages asked for at once.
+AT_ONCE = 4
 
 
-def admin_pages(url: str, environ: Mapping[str, str], source: Path) -> Iterator[tuple[str, str]]:
-    """Paths and texts, as a superuser of this host sees them; `environ` and `source` are the host's own."""
-    _make_operator(environ, source)
-    with httpx.Client(base_url=url, trust_env=False, follow_redirects=True, timeout=30) as client:
-        client.get("/admin/login/")
-        form = {
-            "username": NAME,
-            "password": PASSWORD,
-            "csrfmiddlewaretoken": client.cookies["csrftoken"],
-        }
-        index = client.post(
-            "/admin/login/", data={**form, "next": "/admin/"}, headers={"Referer": url}
-        ).text
+def admin_pages(url: str) -> Iterator[tuple[str, str]]:
+    """Paths and texts, as a superuser of this host sees them, who is made by `make_operator`."""
+    with (
+        httpx.Client(base_url=url, trust_env=False, follow_redirects=True, timeout=30) as client,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
+        index = _logged_in(client, url)
         yield "/admin/", index
         lists = sorted(set(re.findall(r'href="(/admin/a2a_\w+/\w+/)"', index)))
         if not lists:
             raise AssertionError(f"no lists in the admin: {index[:500]}")
-        for path in lists:
-            shown = client.get(path).text
-            yield path, shown
-            for page in sorted(set(re.findall(rf'href="({path}[^"?]+/change/)', shown)))[:MOST]:
-                yield page, client.get(page).text
+        pages: list[str] = []
+        for path, shown in zip(lists, pool.map(client.get, lists), strict=True):
+            yield path, shown.text
+            pages += sorted(set(re.findall(rf'href="({path}[^"?]+/change/)', shown.text)))[:MOST]
+        for path, shown in zip(pages, pool.map(client.get, pages), strict=True):
+            yield path, shown.text
 
 
-def _make_operator(environ: Mapping[str, str], source: Path) -> None:
+def _logged_in(client: httpx.Client, url: str) -> str:
+    """The first page."""
+    client.get("/admin/login/")
+    form = {
+        "username": NAME,
+        "password": PASSWORD,
+        "csrfmiddlewaretoken": client.cookies["csrftoken"],
+        "next": "/admin/",
+    }
+    return client.post("/admin/login/", data=form, headers={"Referer": url}).text
+
+
+def make_operator(environ: Mapping[str, str], source: Path) -> subprocess.Popen[bytes]:
+    """Begin to make the superuser of a host, whose `environ` and `source` these are; wait for it before pages are read.
+
+    There may be one already; if there is none, the login fails.
+    """
     command = [sys.executable, "manage.py", "createsuperuser", "--noinput", "--skip-checks"]
     words = {"USERNAME": NAME, "PASSWORD": PASSWORD, "EMAIL": "farm@example.com"}
     own = {f"DJANGO_SUPERUSER_{name}": value for name, value in words.items()}
-    subprocess.run(
-        command,
-        cwd=source,
-        env={**environ, **own},
-        check=False,  # there may be one already; if there is none, the login fails
-        capture_output=True,
-        timeout=60,
-    )
+    said = subprocess.DEVNULL
+    return subprocess.Popen(command, cwd=source, env={**environ, **own}, stdout=said, stderr=said)

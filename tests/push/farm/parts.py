@@ -19,6 +19,7 @@ from a2a_tasks.failpoints import NAMES
 from tests.faultlab.checker import Violation
 from tests.faultlab.history import Record
 from tests.faultlab.lab import Episode
+from tests.push.farm.admin_pages import make_operator
 from tests.push.farm.checker import Evidence, latencies
 from tests.push.farm.lab import FarmLab
 from tests.push.farm.load import Clients, bad_receivers, good_receivers
@@ -55,10 +56,10 @@ def settling(lab: FarmLab) -> float:
 def behaviours(lab: FarmLab, numbers: Sequence[int], tasks: int, words: int, seed: int) -> Episode:
     """So many tasks of so many words at each kind of receiver, all at once, and URLs that may not be registered."""
     lab.all_ready()
-    lab.reads_admin = True
+    lab.operator = make_operator(lab.environ, lab.plan.source)
     drive = partial(_each_kind, lab, numbers, tasks, words)
     episode = lab.episode(f"{len(numbers)} kinds", seed, drive, settling=settling(lab))
-    lab.reads_admin = False
+    lab.operator = None
     episode.figures["kinds"] = kinds(lab, numbers)
     return episode
 
