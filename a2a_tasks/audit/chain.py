@@ -22,6 +22,7 @@ __all__ = [
     "commitment",
     "linked",
     "mac",
+    "moment",
     "new_salts",
     "redacted",
 ]
@@ -81,11 +82,10 @@ def linked(number: int, entry: Entry, salts: Salts, previous: str) -> str:
 
 def canonical(number: int, entry: Entry, salts: Salts, previous: str) -> bytes:
     """What is hashed. For texts and small numbers under plain names this is RFC 8785, five times as fast as for all."""
-    at = entry.created_at.astimezone(datetime.UTC).replace(tzinfo=None)
     document = {
         "number": number,
         "id": entry.id,
-        "at": at.isoformat(timespec="microseconds") + "Z",
+        "at": moment(entry.created_at),
         "tenant": entry.tenant,
         "agent": entry.agent,
         "actor": commitment(salts.actor, entry.actor),
@@ -97,6 +97,12 @@ def canonical(number: int, entry: Entry, salts: Salts, previous: str) -> bytes:
         "previous": previous,
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def moment(at: datetime.datetime) -> str:
+    """A moment as it is hashed and exported: in UTC, to the microsecond."""
+    utc = at.astimezone(datetime.UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec="microseconds") + "Z"
 
 
 def mac(key: bytes, number: int, link: str) -> str:

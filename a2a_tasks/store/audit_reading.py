@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from a2a_tasks.audit import Action
+from a2a_tasks.audit.chain import moment
 from a2a_tasks.models import AuditEntry, AuditLink
 from a2a_tasks.store import audit
 
@@ -73,7 +74,7 @@ def rows(entries: QuerySet[AuditEntry]) -> Iterator[Mapping[str, Any]]:
 
 def _whole(row: AuditEntry, link: AuditLink | None) -> Mapping[str, Any]:
     names = ("tenant", "agent", "actor", "action", "object", "outcome", "detail", "request")
-    told = {"id": row.pk, "at": row.created_at.astimezone(datetime.UTC).isoformat()}
+    told = {"id": row.pk, "at": moment(row.created_at)}
     told |= {name: getattr(row, name) for name in names}
     if link is None:
         return told
