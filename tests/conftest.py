@@ -95,6 +95,19 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     hop.close()
 
 
+@pytest.fixture
+def empty_audit_log(db: None) -> None:
+    """Begin with an empty log: what a former test was refused may have been written after its end."""
+    from django.db import transaction  # noqa: PLC0415 - only once Django is set up
+
+    from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal  # noqa: PLC0415 - the same
+    from a2a_tasks.store.audit_triggers import unlocked  # noqa: PLC0415 - the same
+
+    with transaction.atomic(), unlocked():
+        for model in (AuditEntry, AuditLink, AuditSeal):
+            model._default_manager.all().delete()
+
+
 @pytest.fixture(scope="module")
 def worker(django_db_setup: None, request: pytest.FixtureRequest) -> Iterator[Child]:
     """Run one real Celery worker on the test database, for the tests of a module that asks (stack only).

@@ -13,7 +13,7 @@ from a2a_tasks.store import audit, audit_seals
 from tests.admin.people import SignIn
 from tests.store.world import ALICE
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 LIST = "/admin/a2a_tasks/auditentry/"
 

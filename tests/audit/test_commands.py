@@ -21,7 +21,7 @@ from tests.admin.rows import add_artifact
 from tests.push.admin.rows import SECRETS, make_config, make_delivery
 from tests.store.world import BOB, accepted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 
 def run(*words: str, **options: Any) -> str:

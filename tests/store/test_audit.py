@@ -14,7 +14,7 @@ from a2a_tasks.store.audit_triggers import install, installed, remove, unlocked
 from a2a_tasks.store.reply import reply
 from tests.store.world import ALICE, BOB, Pen, accepted, held, new
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 
 def told() -> list[tuple[str, str, str]]:

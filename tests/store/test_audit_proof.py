@@ -17,7 +17,7 @@ from a2a_tasks.store.audit_past import purge_audit
 from a2a_tasks.store.audit_proof import Broken, Proof, head, verify
 from a2a_tasks.store.audit_triggers import unlocked
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 
 def write(*names: str) -> None:

@@ -26,7 +26,7 @@ from a2a_tasks.store.tasks import list_tasks
 from tests.push.admin.rows import add_attempt, make_config, make_delivery
 from tests.store.world import Pen, accepted, held
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 CANARY = "key:canary7f3a"
 MINE, OTHERS = Scope("acme", CANARY, "demo"), Scope("acme", "user:bob", "demo")
