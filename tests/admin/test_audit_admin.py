@@ -13,7 +13,7 @@ from a2a_tasks.store import audit, audit_seals
 from tests.admin.people import SignIn
 from tests.store.world import ALICE
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
+pytestmark = pytest.mark.django_db
 
 LIST = "/admin/a2a_tasks/auditentry/"
 
@@ -31,7 +31,7 @@ def meaning(name: str) -> str:
 
 
 @pytest.fixture
-def entries() -> None:
+def entries(empty_audit_log: None) -> None:
     """Three entries, of which the newest is not sealed."""
     audit.note(Action.TASK_SEND, "t-1", scope=ALICE, actor="key:abc")
     audit.note(Action.ACCESS_DENIED, scope=ALICE, actor="key:abc", detail={"why": "<b>"})
