@@ -45,6 +45,8 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "channels",
     "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",  # the files of the page at /api/v1/docs/: nothing is loaded from other hosts
     "a2a_tasks",
     "a2a_push",
     # Agents are Django apps; A2A_APPS adds yours, separated by commas.
@@ -167,7 +169,26 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
 }
+#: The management API (`a2a_tasks/api`): deny by default, JSON and nothing else, errors in one shape.
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAdminUser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["a2a_tasks.api.door.Door"],
+    "DEFAULT_PERMISSION_CLASSES": ["a2a_tasks.api.door.Allowed"],
+    "DEFAULT_PARSER_CLASSES": ["a2a_tasks.api.json_only.JSONBody"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "a2a_tasks.api.json_only.JSONOnly",
+    "DEFAULT_METADATA_CLASS": None,
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "a2a_tasks.api.problems.answer",
+    "URL_FORMAT_OVERRIDE": None,
+    "UNICODE_JSON": False,  # half a surrogate pair, which an agent may have said, can leave as an escape only
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "A2A host: management API",
+    "DESCRIPTION": "What operators see and do in the admin, for their programs. Guide: docs/api.md.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["a2a_tasks.api.schema.exact"],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "COMPONENT_SPLIT_REQUEST": True,
 }
