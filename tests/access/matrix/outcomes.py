@@ -81,7 +81,8 @@ def _listening(heard: list[str]) -> Iterator[None]:
     plain: Callable[..., Any] = CursorWrapper.execute
 
     def execute(self: CursorWrapper, sql: str, params: Any = None) -> Any:
-        if "a2a_tasks_audit" not in sql:  # it is written behind the request, and not each time
+        # The audit log is written and sealed behind the requests, and not at each.
+        if "a2a_tasks_audit" not in sql and not sql.startswith("BEGIN"):
             heard.append(sql)
         return plain(self, sql, params)
 
