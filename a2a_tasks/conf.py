@@ -75,6 +75,16 @@ class HostSettings:
     MTLS_SCOPES: str = ""
     #: Seconds for which credentials are believed without another look: so long one that was revoked still opens. 0 = look every time.
     CREDENTIAL_SECONDS: float = 5.0
+    #: Port of gRPC: of `serve_grpc`, of its process in the stack, and of the embedded host; 0 = no gRPC there.
+    GRPC_PORT: int = 0
+    #: What cards call the way in by gRPC, `host:port`; empty = the host's own name with `A2A_GRPC_PORT`, if there is one.
+    GRPC_URL: str = ""
+    #: File with the certificate of the gRPC server and those above it (PEM); empty = in clear.
+    GRPC_CERTIFICATE: str = ""
+    #: File with the key of that certificate (PEM); empty = it is in the same file.
+    GRPC_KEY: str = ""
+    #: File of certificate authorities (PEM) whose certificates every client of gRPC must show; empty = none is asked for.
+    GRPC_CLIENT_CA: str = ""
     #: Who runs agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a broker).
     RUNS: str = "auto"
     #: Runs one process carries at once; more wait in the table.
