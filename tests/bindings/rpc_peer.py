@@ -28,8 +28,11 @@ REQUESTS = {
     "SendStreamingMessage": "SendMessageRequest",
     "CreateTaskPushNotificationConfig": "TaskPushNotificationConfig",
 }
-#: Answers whose members are there even if they say nothing (A2A 1.0 §3.1.4).
-WHOLE = {"ListTasks"}
+#: Members that JSON always has, and that protobuf cannot tell from nothing.
+WHOLE: dict[str, dict[str, Any]] = {
+    "ListTasks": {"tasks": [], "nextPageToken": "", "pageSize": 0, "totalSize": 0},
+    "ListTaskPushNotificationConfigs": {"configs": [], "nextPageToken": ""},
+}
 
 
 @dataclass
@@ -106,7 +109,7 @@ class RpcStream(Stream):
     async def begin(self) -> None:
         """Wait for what comes first: an error, or the beginning."""
         async with asyncio.timeout(PATIENCE):
-            self.initial = [pair for pair in await self.call.initial_metadata()]
+            self.initial = list(await self.call.initial_metadata())
             if not self.initial and self.call.done():
                 await self.block()
 
@@ -152,14 +155,14 @@ class Grpc(Peer):
         made = getattr(a2a_pb2, REQUESTS.get(operation, f"{operation}Request"))
         request = ParseDict(dict(params), made(), ignore_unknown_fields=True)
         stub = a2a_pb2_grpc.A2AServiceStub(await channel())
-        asked = [uri for uri in (headers.get("a2a-extensions"), extensions) if uri]
+        asked = list(dict.fromkeys(filter(None, (headers.get("a2a-extensions"), extensions))))
         metadata = {
             "a2a-version": "1.0",
-            "a2a-agent": self.client.base.rpartition("/")[2],
-            **headers,
-            "a2a-extensions": ",".join(asked),
+            "a2a-agent": self.client.base.split("/")[2],
+            **{key.lower(): value for key, value in headers.items()},
+            **({"a2a-extensions": ",".join(asked)} if asked else {}),
         }
-        given = tuple((key.lower(), value) for key, value in metadata.items() if value)
+        given = tuple(metadata.items())
         return getattr(stub, operation)(request, metadata=given)
 
     async def call(
@@ -172,17 +175,23 @@ class Grpc(Peer):
         if operation in {"SendStreamingMessage", "SubscribeToTask"}:
             async with self.stream(operation, params or {}, headers):
                 raise AssertionError("no error")
+        _, answer = await self.headers_and_result(operation, params or {}, headers or {})
+        return answer
+
+    async def headers_and_result(
+        self, operation: str, params: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> tuple[Mapping[str, str], Any]:
+        """Ask, and return the initial metadata too. Raises Fault."""
+        # A request under a key is the same with the same extensions only.
+        extensions = RESUMABLE_STREAMS.uri if "idempotency-key" in headers else ""
+        call = await self._call(operation, params, headers, extensions)
         try:
             async with asyncio.timeout(PATIENCE):
-                answer = await (await self._call(operation, params or {}, headers or {}, ""))
+                answer = await call
         except grpc.aio.AioRpcError as error:
             raise fault_of(error) from None
-        whole = operation in WHOLE
-        tree = MessageToDict(answer)
-        if whole:
-            absent = {"tasks": [], "nextPageToken": "", "pageSize": 0, "totalSize": 0}
-            tree = {**absent, **tree}
-        return plain(tree)
+        initial = {str(key): str(value) for key, value in await call.initial_metadata()}
+        return initial, plain({**WHOLE.get(operation, {}), **MessageToDict(answer)})
 
     @contextlib.asynccontextmanager
     async def stream(
