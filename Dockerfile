@@ -6,8 +6,8 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_
 WORKDIR /host
 
 # The requirements change less often than the code: a layer of their own.
-COPY requirements.txt .
-RUN pip install --requirement requirements.txt
+COPY requirements.txt requirements-grpc.txt ./
+RUN pip install --requirement requirements.txt --requirement requirements-grpc.txt
 
 COPY manage.py ./
 COPY a2a_project a2a_project
@@ -19,5 +19,5 @@ RUN python -m compileall -q a2a_project a2a_tasks a2a_push examples
 
 RUN useradd --system --uid 10001 --no-create-home host
 USER 10001
-EXPOSE 8000
+EXPOSE 8000 50051
 CMD ["python", "manage.py", "serve"]

@@ -19,7 +19,7 @@ from grpc_health.v1.health import aio as health
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from a2a_project import lifecycle
+from a2a_project import lifecycle, startup
 from a2a_project.lifecycle import Serving
 from a2a_project.operations import TABLE
 from a2a_tasks import lifetime
@@ -59,7 +59,10 @@ def _tls() -> grpc.ServerCredentials | None:
         return None
     chain = Path(conf.GRPC_CERTIFICATE).read_bytes()
     key = Path(conf.GRPC_KEY or conf.GRPC_CERTIFICATE).read_bytes()
-    return grpc.ssl_server_credentials([(key, chain)])
+    if not conf.GRPC_CLIENT_CA:
+        return grpc.ssl_server_credentials([(key, chain)])
+    vouching = Path(conf.GRPC_CLIENT_CA).read_bytes()
+    return grpc.ssl_server_credentials([(key, chain)], vouching, require_client_auth=True)
 
 
 class Server:
@@ -121,6 +124,7 @@ def serve(host: str, port: int, serving: Serving | None = None) -> NoReturn:
 async def _serve(host: str, port: int, serving: Serving) -> None:
     ended = asyncio.Event()
     lifecycle.on_signals(asyncio.get_running_loop(), ended.set)
+    startup.register()
     server = Server()
     await lifetime.start()
     bound = await server.start(host, port)

@@ -154,7 +154,7 @@ class Grpc(Peer):
     ) -> Any:
         made = getattr(a2a_pb2, REQUESTS.get(operation, f"{operation}Request"))
         request = ParseDict(dict(params), made(), ignore_unknown_fields=True)
-        stub = a2a_pb2_grpc.A2AServiceStub(await channel())
+        stub = a2a_pb2_grpc.A2AServiceStub(await channel())  # type: ignore[no-untyped-call]
         asked = list(dict.fromkeys(filter(None, (headers.get("a2a-extensions"), extensions))))
         metadata = {
             "a2a-version": "1.0",

@@ -50,7 +50,7 @@ def members(value: object) -> Iterator[tuple[str, object]]:
             yield from members(item)
 
 
-ALL = [*PEERS, Grpc]
+ALL: list[type[Peer]] = [*PEERS, Grpc]
 
 
 async def written(peer: Peer) -> list[Any]:
