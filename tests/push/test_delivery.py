@@ -12,7 +12,6 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
-from a2a_project import asgi
 from a2a_push import delivery, jobs
 from a2a_push.delivery import Deliverer
 from a2a_push.models import Delivery, PushConfig, Receiver

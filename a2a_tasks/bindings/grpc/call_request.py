@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import grpc
+from django.core.signals import setting_changed
+from django.dispatch import receiver
 
 from a2a_tasks.access.credentials import PEER
 from a2a_tasks.bindings.http import Request
@@ -30,7 +33,7 @@ def call_request(context: grpc.aio.ServicerContext[Any, Any]) -> Request:
         "scheme": "http",
         "path": "/",
         "query_string": b"",
-        "headers": [(b"host", _host().encode()), *metadata],
+        "headers": [(b"host", _host()), *metadata],
         "client": client,
         PEER: client,
     }
@@ -42,11 +45,16 @@ async def _nothing() -> MutableMapping[str, Any]:
     return {"type": "http.request"}
 
 
-def _host() -> str:
+@functools.cache
+def _host() -> bytes:
     """Where the host answers HTTP, for what it writes into cards: metadata do not say."""
-    if conf.PUBLIC_URL:
-        return urlsplit(str(conf.PUBLIC_URL)).netloc
-    return f"localhost:{os.environ.get('PORT') or '8000'}"
+    known = urlsplit(str(conf.PUBLIC_URL)).netloc
+    return (known or f"localhost:{os.environ.get('PORT') or '8000'}").encode()
+
+
+@receiver(setting_changed)
+def _forget(**_: Any) -> None:
+    _host.cache_clear()
 
 
 def peer_of(text: str) -> tuple[str, int] | None:

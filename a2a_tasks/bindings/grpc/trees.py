@@ -189,9 +189,14 @@ def _writing_one(field: FieldDescriptor) -> Convert | None:
         return None  # protobuf takes objects for Structs
     special: dict[str, Convert] = {
         _VALUE: _written_value,
-        _TIMESTAMP: datetime.datetime.fromisoformat,
+        _TIMESTAMP: _written_moment,
     }
     return special.get(field.message_type.full_name) or _writer(field.message_type)
+
+
+def _written_moment(text: str) -> Tree:
+    moment = datetime.datetime.fromisoformat(text)
+    return {"seconds": int(moment.timestamp() // 1), "nanos": moment.microsecond * 1000}
 
 
 def _written_value(value: Any) -> Tree:
