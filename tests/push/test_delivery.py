@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
+from a2a_project import startup
 from a2a_push import delivery, jobs
 from a2a_push.delivery import Deliverer
 from a2a_push.models import Delivery, PushConfig, Receiver

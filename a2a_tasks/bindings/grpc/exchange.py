@@ -114,7 +114,8 @@ class Exchange:
 
     async def _refuse(self, fault: A2AError) -> NoReturn:
         refused = refusal(fault, self.rpc.package, self.agent)
-        await self.context.abort(refused.code, refused.message, refused.trailers)
+        told = self.context.trailing_metadata() or ()
+        await self.context.abort(refused.code, refused.message, (*told, *refused.trailers))
 
 
 def _sent(found: Circumstances) -> Sequence[tuple[str, str]]:

@@ -77,9 +77,9 @@ class V03Form(V03Rest):
 
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
         """Its proto has schemes and requirements as the draft, not as its JSON."""
-        schemed = cards.draft(card, url)
-        names = ("securitySchemes", "security", "skills")
-        return {**cards.v03(card, url), **{name: schemed.get(name, []) for name in names}}
+        of_draft = cards.draft(card, url)
+        names = [name for name in ("securitySchemes", "security", "skills") if name in of_draft]
+        return {**cards.v03(card, url), **{name: of_draft[name] for name in names}}
 
 
 class DraftForm(V03Form):
