@@ -6,8 +6,11 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_
 WORKDIR /host
 
 # The requirements change less often than the code: a layer of their own.
-COPY requirements.txt requirements-grpc.txt ./
-RUN pip install --requirement requirements.txt --requirement requirements-grpc.txt
+COPY requirements.txt requirements-grpc.txt requirements-sso.txt ./
+# --build-arg SSO=1: with single sign-on and the second factor of the admin; GRPC=1: with what serves gRPC.
+ARG SSO=
+ARG GRPC=
+RUN pip install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt} ${GRPC:+--requirement requirements-grpc.txt}
 
 COPY manage.py ./
 COPY a2a_project a2a_project
@@ -17,7 +20,8 @@ COPY examples examples
 COPY templates templates
 RUN python -m compileall -q a2a_project a2a_tasks a2a_push examples
 
-RUN useradd --system --uid 10001 --no-create-home host
+RUN useradd --system --uid 10001 --no-create-home host \
+    && install --directory --owner=10001 --mode=700 /srv/files
 USER 10001
 EXPOSE 8000 50051
 CMD ["python", "manage.py", "serve"]

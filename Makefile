@@ -11,7 +11,7 @@ export HOST PORT
 unexport DJANGO_SETTINGS_MODULE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run stack restart test test-fast test-stack faults-quick faults webhooks check lint types layers migrations fmt bench clean
+.PHONY: help setup run stack restart test test-fast test-stack faults-quick faults webhooks check lint types layers migrations audit fmt bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -38,7 +38,7 @@ faults: .venv/.test ## The fault campaign: hours of kills, freezes and outages; 
 webhooks: .venv/.test ## The webhooks' campaign: bad receivers, volume, kills; writes docs/webhooks-report.md
 	@$(BIN)/python -m tests.push.farm all $(ARGS)
 
-check: lint types layers migrations ## Everything CI asks for besides the tests
+check: lint types layers migrations audit ## Everything CI asks for besides the tests
 lint: .venv/.test ## Style and common mistakes (ruff)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 types: .venv/.test ## Types of code and tests (mypy --strict)
@@ -47,6 +47,9 @@ layers: .venv/.test ## Who may import whom (import-linter)
 	@$(BIN)/lint-imports
 migrations: .venv/.test ## No migration is missing
 	@$(BIN)/python manage.py makemigrations --check --dry-run
+audit: .venv/.test ## Mistakes that let people in (bandit), known vulnerabilities of packages (pip-audit, where it is reached)
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_project a2a_tasks a2a_push examples tools manage.py
+	@$(BIN)/python -m tools.audit
 fmt: .venv/.test ## Format the code and mend what can be mended
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 bench: .venv/.test ## Measure the host; ARGS go to the bench
@@ -61,5 +64,5 @@ clean: ## Remove .venv and caches; keeps var/ (the database)
 	@echo "Making .venv" && $(PYTHON) -m venv --clear .venv && touch $@
 .venv/.run: .venv/.made requirements.txt requirements-grpc.txt
 	@echo "Installing requirements.txt" && $(PIP) -r requirements.txt $(if $(A2A_GRPC_PORT),-r requirements-grpc.txt) && touch $@
-.venv/.test: .venv/.made requirements.txt requirements-grpc.txt requirements-test.txt
+.venv/.test: .venv/.made requirements.txt requirements-grpc.txt requirements-sso.txt requirements-test.txt
 	@echo "Installing requirements-test.txt (a minute or two)" && $(PIP) -r requirements-test.txt && touch .venv/.run $@

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import MutableMapping
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
 
@@ -15,7 +17,15 @@ from a2a_project import health, metrics, startup  # noqa: E402
 from a2a_project.operations import TABLE  # noqa: E402
 from a2a_tasks import lifetime  # noqa: E402
 from a2a_tasks.bindings.application import Application  # noqa: E402
-from a2a_tasks.bindings.http import Receive, Scope, Send  # noqa: E402
+from a2a_tasks.bindings.http import (  # noqa: E402
+    ClientGone,
+    Receive,
+    Request,
+    Scope,
+    Send,
+    respond,
+)
+from a2a_tasks.protocol.errors import TooLarge  # noqa: E402
 
 protocol = Application(TABLE)
 startup.register()
@@ -31,7 +41,31 @@ async def http(scope: Scope, receive: Receive, send: Send) -> None:
     elif path == metrics.PATH:
         await metrics.serve(scope, receive, send)
     else:
-        await django_application(dict(scope), receive, send)  # type: ignore[arg-type]
+        await pages(scope, receive, send)
+
+
+async def pages(scope: Scope, receive: Receive, send: Send) -> None:
+    """Django's part. It would spool a body of any length before it looks at it, so one that is too large is refused."""
+    try:
+        body = await Request(scope, receive).body()
+    except TooLarge as fault:
+        await respond(send, fault.http_status, b"", [(b"content-type", b"text/plain")])
+        return
+    except ClientGone:
+        return
+    await django_application(dict(scope), whole(body, receive), send)  # type: ignore[arg-type]
+
+
+def whole(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body that was read, and then what comes."""
+    left = [body]
+
+    async def given() -> MutableMapping[str, Any]:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        return await receive()
+
+    return given
 
 
 async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:

@@ -33,6 +33,7 @@ from twisted.web.http import HTTPChannel
 
 from a2a_project import lifecycle
 from a2a_project.lifecycle import ASGIApplication, Serving
+from a2a_project.patience import TOO_LARGE, TOO_SLOW, Coming
 from a2a_tasks import lifetime
 
 if TYPE_CHECKING:
@@ -88,12 +89,92 @@ class Gate:
         self._open.set()
 
 
+class Request(WebRequest):  # type: ignore[misc]  # daphne is untyped
+    """A request whose body is no larger than the host takes: daphne calls no application before it has all of it."""
+
+    came = 0
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
+        """The head is here; `length` is None for a body in chunks."""
+        super().gotLength(length)
+        if (length or 0) > self.server.serving.max_body_bytes:
+            self.channel.refuse()
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        """A piece of the body is here."""
+        self.came += len(data)
+        if self.came <= self.server.serving.max_body_bytes:
+            super().handleContentChunk(data)
+        else:
+            self.channel.refuse()
+
+
 class Channel(HTTPChannel):
-    """One connection, which the factory knows of for as long as it is open."""
+    """One connection, which the factory knows of for as long as it is open.
+
+    A request has its time to come, however steadily its bytes drop in; Twisted begins anew with every byte.
+    """
+
+    #: The request that is on its way.
+    coming: Coming | None = None
+    #: Was a request refused whose rest is thrown away?
+    refused = False
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         super().connectionMade()  # type: ignore[no-untyped-call]
+        self._idle_seconds = self.timeOut
         self.factory.channels.add(self)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        """Something came: of a request on its way, or the beginning of one."""
+        if self.refused:
+            return
+        serving: Serving = self.factory.server.serving
+        if self.coming is None and not self._handlingRequest and serving.request_seconds:
+            self.coming = Coming(serving)
+            self.setTimeout(serving.request_seconds)  # type: ignore[no-untyped-call]
+        if self.coming is not None:
+            self.coming.came += len(data)
+        super().dataReceived(data)  # type: ignore[no-untyped-call]
+
+    def resetTimeout(self) -> None:  # noqa: N802 - Twisted's name
+        """Something came, says Twisted: that gives a request on its way no more time."""
+        if self.coming is None:
+            super().resetTimeout()  # type: ignore[no-untyped-call]
+
+    def allContentReceived(self) -> None:  # noqa: N802 - Twisted's name
+        """The request is here."""
+        if self.refused:
+            return
+        if self.coming is not None:
+            self.coming = None
+            self.setTimeout(self._idle_seconds)  # type: ignore[no-untyped-call]
+        super().allContentReceived()  # type: ignore[no-untyped-call]
+
+    def timeoutConnection(self) -> None:  # noqa: N802 - Twisted's name
+        """It took too long: unless what came has bought it time."""
+        if self.refused:
+            self.forceAbortClient()  # type: ignore[no-untyped-call]
+            return
+        if self.coming is not None:
+            if (left := self.coming.left) > 0:
+                self.setTimeout(left)  # type: ignore[no-untyped-call]
+                return
+            self._transport.write(TOO_SLOW)
+        super().timeoutConnection()  # type: ignore[no-untyped-call]
+
+    def refuse(self) -> None:
+        """Answer that the body is too large. Its rest is thrown away for a while, so that the client reads the answer."""
+        if self.refused:
+            return
+        self.refused, self.coming = True, None
+        self._transport.write(TOO_LARGE)
+        self._transport.loseWriteConnection()
+        self.setTimeout(lifecycle.LINGER_SECONDS)  # type: ignore[no-untyped-call]
+
+    @property
+    def _transport(self) -> Any:
+        return self.transport  # zope's interfaces mean nothing to mypy
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 - Twisted's name
         self.factory.gone(self)
@@ -110,8 +191,7 @@ class Channel(HTTPChannel):
         return self.speaks_http and not self.requests
 
     def _unread(self) -> bool:
-        transport: Any = self.transport  # zope's interfaces mean nothing to mypy
-        return transport is not None and lifecycle.unread(transport.socket)
+        return self.transport is not None and lifecycle.unread(self._transport.socket)
 
     async def close_when_idle(self) -> None:
         """Close now if no request is open, nor on its way to us, else after it. What is buffered is sent first."""
@@ -131,6 +211,12 @@ class Factory(HTTPFactory):  # type: ignore[misc]  # daphne is untyped
         super().__init__(server)
         self.channels: set[Channel] = set()
         self._emptied = asyncio.Event()
+
+    def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name
+        """A channel for a connection, with requests of ours."""
+        channel = super().buildProtocol(addr)
+        channel.requestFactory = Request
+        return channel
 
     def log(self, request: Any) -> None:
         """Write nothing: Twisted would format a line a request and throw it away."""

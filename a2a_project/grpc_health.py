@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
@@ -15,7 +16,7 @@ def serves(address: str) -> bool:
     """Ask it, in clear."""
     with grpc.insecure_channel(address) as channel:
         try:
-            check = channel.unary_unary(CHECK, HealthCheckRequest.SerializeToString)
+            check: Any = channel.unary_unary(CHECK, HealthCheckRequest.SerializeToString)
             answer = HealthCheckResponse.FromString(check(HealthCheckRequest(), timeout=SECONDS))
         except grpc.RpcError:
             return False

@@ -74,6 +74,11 @@ class Serving:
     access_log: bool = False
     #: Addresses and networks whose X-Forwarded-For and -Proto are believed; none: the headers are data.
     trusted_proxies: tuple[str, ...] = ()
+    #: Seconds a request gets to come, and bytes of it that buy it one more; 0 seconds = it may take for ever.
+    request_seconds: float = 20.0
+    request_bytes_per_second: int = 4096
+    #: Largest body, where the server has to have all of it before the application hears of it (daphne).
+    max_body_bytes: int = 4 * 1024 * 1024
     #: Called with host and port once connections are accepted (port 0 has become a real one).
     on_listening: Callable[[str, int], None] | None = None
     #: A listening socket inherited from whoever started the process; host and port are not used then.

@@ -21,6 +21,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import (
     InsufficientScope,
     Overloaded,
+    RateLimited,
     Unauthenticated,
     WrongCredentials,
 )
@@ -58,7 +59,7 @@ async def _may_read(request: Request) -> bool:
         return True
     try:
         return SCOPE in (await identify(credentials)).scopes
-    except (Unauthenticated, WrongCredentials, InsufficientScope):
+    except (Unauthenticated, WrongCredentials, InsufficientScope, RateLimited):
         return False
 
 

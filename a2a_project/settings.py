@@ -6,10 +6,15 @@ default and comment, in `a2a_tasks/conf.py`; here is only what Django and Celery
 
 from __future__ import annotations
 
+import os
 import secrets
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import environ
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -25,12 +30,17 @@ def _generated_key() -> str:
     path = VAR_DIR / "secret_key"
     if not path.exists():
         VAR_DIR.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(48))
+        with tempfile.NamedTemporaryFile("w", dir=VAR_DIR) as draft:  # mode 0600
+            draft.write(secrets.token_urlsafe(48))
+            draft.flush()
+            with suppress(FileExistsError):  # another process was first: its key is the one
+                os.link(draft.name, path)
     return path.read_text().strip()
 
 
 SECRET_KEY = env.str("SECRET_KEY", default="") or _generated_key()
+#: Nobody gave it: a host that several machines serve would have several.
+SECRET_KEY_IS_OURS = not env.str("SECRET_KEY", default="")
 DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
@@ -43,14 +53,20 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "axes",
     "channels",
+    "csp",
     "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",  # the files of the page at /api/v1/docs/: nothing is loaded from other hosts
     "a2a_tasks",
     "a2a_push",
     # Agents are Django apps; A2A_APPS adds yours, separated by commas.
     *env.list("A2A_APPS", default=["examples.demo", "examples.tables"]),
 ]
 MIDDLEWARE = [
+    "csp.middleware.CSPMiddleware",
+    "a2a_project.page_headers.PageHeaders",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -60,6 +76,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "a2a_project.outage_page.OutagePage",
+    "axes.middleware.AxesMiddleware",
 ]
 ROOT_URLCONF = "a2a_project.urls"
 ASGI_APPLICATION = "a2a_project.asgi.application"
@@ -104,6 +121,119 @@ elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
     given = DATABASES["default"].get("OPTIONS", {})
     DATABASES["default"]["OPTIONS"] = {**POSTGRES_OPTIONS, **given}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# What browsers are told of the pages: the front page and the admin. The protocol has no pages (docs/decisions/0114).
+#: Nothing but what this host itself serves, no inline scripts and styles, in nobody's frame.
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+#: Cookies are sent over TLS alone. The embedded host has none.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not EMBEDDED)
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+#: Whether a request came by TLS is known from the connection, and from TRUSTED_PROXIES; so there is no
+#: SECURE_PROXY_SSL_HEADER, which anybody could write.
+SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
+SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", default=False)
+SECURE_HSTS_PRELOAD = env.bool("SECURE_HSTS_PRELOAD", default=False)
+SILENCED_SYSTEM_CHECKS = [
+    "security.W005",  # subdomains may be somebody else's to answer for
+    "security.W021",  # so is a list that browsers come with
+]
+
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+# Who fails too often, by name and address, waits (docs/decisions/0115). In the database: one count for all processes.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = "a2a_tasks.access.lockout.failures"
+AXES_COOLOFF_TIME = "a2a_tasks.access.lockout.waiting"
+AXES_CLIENT_IP_CALLABLE = "a2a_tasks.access.lockout.address"
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_VERBOSE = False
+AXES_ENABLE_ADMIN = False  # `a2a_tasks.admin` has a page of its own
+AXES_LOCKOUT_TEMPLATE = "locked.html"
+
+# Single sign-on and a second factor for the admin: an extra, off unless one of these is set.
+SSO_ISSUER = env.str("A2A_SSO_OIDC_ISSUER", default="")
+_MFA = env.str("A2A_ADMIN_MFA", default="")
+if _MFA not in {"", "required"}:
+    raise ImproperlyConfigured(f"A2A_ADMIN_MFA must be empty or required, not {_MFA!r}")
+MFA_REQUIRED = _MFA == "required"
+SIGN_IN_EXTRA = bool(SSO_ISSUER) or MFA_REQUIRED
+if SIGN_IN_EXTRA:
+    from a2a_project.sign_in.mapping import mapped
+
+    INSTALLED_APPS += [
+        "allauth",
+        "allauth.account",
+        "allauth.mfa",
+        "allauth.socialaccount",
+        "allauth.socialaccount.providers.openid_connect",
+    ]
+    MIDDLEWARE += [
+        "allauth.account.middleware.AccountMiddleware",
+        "a2a_project.sign_in.second_factor.SecondFactor",
+    ]
+    AUTHENTICATION_BACKENDS[1] = "allauth.account.auth_backends.AuthenticationBackend"
+    LOGIN_URL, LOGIN_REDIRECT_URL = "account_login", "admin:index"
+    ACCOUNT_ADAPTER = "a2a_project.sign_in.adapters.Accounts"
+    ACCOUNT_LOGIN_METHODS = {"username"}
+    ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+    ACCOUNT_EMAIL_VERIFICATION = "none"
+    ACCOUNT_UNIQUE_EMAIL = False
+    # axes counts what fails, for all processes, and by address
+    ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
+    ACCOUNT_SESSION_REMEMBER = False
+    SOCIALACCOUNT_ADAPTER = "a2a_project.sign_in.adapters.Issued"
+    SOCIALACCOUNT_LOGIN_ON_GET = (
+        True  # a form that ends at the issuer would need its address in the policy
+    )
+    MFA_ADAPTER = "a2a_project.sign_in.adapters.Factors"
+    MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+    MFA_TOTP_ISSUER = "A2A host"
+    MFA_TOTP_TOLERANCE = 1  # of half a minute, by which clocks may differ
+    MFA_FORMS = {
+        "authenticate": "a2a_project.sign_in.second_factor.CountedForm",
+        "reauthenticate": "a2a_project.sign_in.second_factor.CountedAgainForm",
+    }
+    SESSION_COOKIE_AGE = 12 * 3600  # so often the issuer is asked again
+    SSO_GROUPS_CLAIM = env.str("A2A_SSO_GROUPS_CLAIM", default="groups")
+    SSO_GROUPS = mapped(env.str("A2A_SSO_GROUPS", default=""))
+    SOCIALACCOUNT_PROVIDERS = {
+        "openid_connect": {
+            "OAUTH_PKCE_ENABLED": True,
+            "APPS": [
+                {
+                    "provider_id": "sso",
+                    "name": "Single sign-on",
+                    "client_id": env.str("A2A_SSO_CLIENT_ID", default=""),
+                    "secret": env.str("A2A_SSO_CLIENT_SECRET", default=""),
+                    "settings": {"server_url": SSO_ISSUER, "fetch_userinfo": False},
+                }
+            ]
+            if SSO_ISSUER
+            else [],
+        }
+    }
+
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -120,6 +250,23 @@ STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise warns of a missing one
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
+
+#: Where files are kept that are too large for a row (Django's STORAGES): by default a directory, which all processes of a
+#: host must share.
+FILE_STORAGE = env.str("FILE_STORAGE", default="django.core.files.storage.FileSystemStorage")
+FILE_STORAGE_OPTIONS = env.json("FILE_STORAGE_OPTIONS", default={})
+if FILE_STORAGE == "django.core.files.storage.FileSystemStorage":
+    private = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+    FILE_STORAGE_OPTIONS = {
+        "location": str(VAR_DIR / "files"),
+        **private,
+        **FILE_STORAGE_OPTIONS,
+    }
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "a2a_files": {"BACKEND": FILE_STORAGE, "OPTIONS": FILE_STORAGE_OPTIONS},
+}
 
 #: Hints between processes; empty = one process, hints in memory.
 REDIS_URL = env.str("REDIS_URL", default="")
@@ -160,13 +307,33 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "loggers": {  # two lines a ring of the bell tell nothing
+    "loggers": {  # two lines a ring of the bell, or a sign-in, tell nothing
+        "axes": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
     },
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
 }
+#: The management API (`a2a_tasks/api`): deny by default, JSON and nothing else, errors in one shape.
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAdminUser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["a2a_tasks.api.door.Door"],
+    "DEFAULT_PERMISSION_CLASSES": ["a2a_tasks.api.door.Allowed"],
+    "DEFAULT_PARSER_CLASSES": ["a2a_tasks.api.json_only.JSONBody"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "a2a_tasks.api.json_only.JSONOnly",
+    "DEFAULT_METADATA_CLASS": None,
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "a2a_tasks.api.problems.answer",
+    "URL_FORMAT_OVERRIDE": None,
+    "UNICODE_JSON": False,  # half a surrogate pair, which an agent may have said, can leave as an escape only
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "A2A host: management API",
+    "DESCRIPTION": "What operators see and do in the admin, for their programs. Guide: docs/api.md.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["a2a_tasks.api.schema.exact"],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "COMPONENT_SPLIT_REQUEST": True,
 }

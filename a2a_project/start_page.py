@@ -10,8 +10,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from a2a_tasks.access.grants import Right, rights_in_thread
 from a2a_tasks.agents import Agent, registry
-from a2a_tasks.agents.security import API_KEY, accepted, anonymous_allowed, open_to_anybody
+from a2a_tasks.agents.security import (
+    API_KEY,
+    accepted,
+    anonymous_allowed,
+    listed,
+    open_to_anybody,
+)
+from a2a_tasks.caller import ANONYMOUS
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
@@ -22,13 +30,19 @@ __all__ = ["start"]
 def start(request: HttpRequest) -> HttpResponse:
     """Show the agents, the default one first."""
     base = str(conf.PUBLIC_URL or request.build_absolute_uri("/")).rstrip("/")
-    agents = sorted(registry.agents(), key=lambda agent: agent.slug != conf.DEFAULT_AGENT)
+    shown = filter(_everybody_sees, registry.agents())
+    agents = sorted(shown, key=lambda agent: agent.slug != conf.DEFAULT_AGENT)
     about = {
         "agents": [_shown(agent, base) for agent in agents],
         "base": base,
         "anonymous": anonymous_allowed(),
     }
     return render(request, "start.html", about)
+
+
+def _everybody_sees(agent: Agent) -> bool:
+    """Is it open, or was its card granted to everybody? The page does not look who reads it."""
+    return not listed(agent) or Right.SEE in rights_in_thread(ANONYMOUS, agent.slug)
 
 
 def _shown(agent: Agent, base: str) -> dict[str, Any]:

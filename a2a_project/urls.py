@@ -1,14 +1,24 @@
 """URLs that Django serves; the protocol is served beside Django (`asgi.py`)."""
 
+from django.conf import settings
 from django.contrib import admin
-from django.urls import path
+from django.urls import URLPattern, URLResolver, include, path
 
 from a2a_project.jwks import jwks
 from a2a_project.start_page import start
 from a2a_tasks.signatures.keys import JWKS_PATH
 
-urlpatterns = [
+urlpatterns: list[URLPattern | URLResolver] = [
     path("", start, name="start"),
     path(JWKS_PATH, jwks, name="jwks"),
-    path("admin/", admin.site.urls),
+    path("api/", include("a2a_project.management_api")),
 ]
+if settings.SIGN_IN_EXTRA:  # then nobody signs in to the admin but by allauth
+    from allauth.account.decorators import secure_admin_login
+
+    from a2a_project.sign_in import tables
+
+    tables.register()
+    admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+    urlpatterns.append(path("accounts/", include("a2a_project.sign_in.urls")))
+urlpatterns.append(path("admin/", admin.site.urls))

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from a2a_project import lifecycle
 from a2a_project.lifecycle import ASGIApplication, Serving
+from a2a_project.patience import TOO_SLOW, Coming
 from a2a_tasks import lifetime
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ def serve(
     config = uvicorn.Config(
         lifecycle.behind_proxies(lifecycle.answering(application), serving.trusted_proxies),
         loop="uvloop",
-        http="httptools",
+        http=cast("type[asyncio.Protocol]", partial(Protocol, serving)),
         interface="asgi3",
         lifespan="off",  # this launcher drives a2a_tasks.lifetime itself
         backlog=lifecycle.BACKLOG,
@@ -46,6 +49,63 @@ def serve(
     )
     DrainingServer(config, serving).run(sockets=[sock])
     lifecycle.leave()
+
+
+class Protocol(HttpToolsProtocol):
+    """One connection. A request that takes too long to come is cut off; uvicorn would wait for it for ever."""
+
+    def __init__(self, serving: Serving, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._serving = serving
+        #: The request that is on its way; from the first moment on, one is expected.
+        self.coming: Coming | None = None
+        self._watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.coming = Coming(self._serving)
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.coming = None
+        self._look()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        if self.coming is None:
+            self.coming = Coming(self._serving)
+        super().on_message_begin()
+
+    def on_message_complete(self) -> None:
+        self.coming = None
+        super().on_message_complete()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.coming is not None:
+            self.coming.came += len(data)
+        if (self.coming is None) is not (self._watch is None):
+            self._look()
+
+    def _look(self) -> None:
+        """Wait for what is coming as long as it may take, and no longer."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        if self.coming is None or not self._serving.request_seconds:
+            return
+        if self.flow.read_paused:  # it is the application that does not take it
+            self.coming.since += 1.0
+        if (left := self.coming.left) > 0:
+            self._watch = self.loop.call_later(left, self._look)
+        elif not self.transport.is_closing():
+            self._cut_off()
+
+    def _cut_off(self) -> None:
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is None or cycle.response_complete or not cycle.response_started:
+            self.transport.write(TOO_SLOW)
+        self.transport.close()
 
 
 class DrainingServer(uvicorn.Server):

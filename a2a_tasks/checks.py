@@ -8,21 +8,38 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
+from django.core.files.storage import storages
 
 from a2a_tasks import failpoints
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.cards import card_of
+from a2a_tasks.agents.security import GRANTS
+from a2a_tasks.agents.visibility import VISIBILITIES
 from a2a_tasks.conf import conf, names
+from a2a_tasks.execution.fetching import guard
+from a2a_tasks.outbound import trusting
 from a2a_tasks.signatures import ring
+from a2a_tasks.store.files import STORAGE
 
-__all__ = ["check_agents", "check_card_keys", "check_card_keys_of_production", "check_settings"]
+__all__ = [
+    "check_agents",
+    "check_card_keys",
+    "check_card_keys_of_production",
+    "check_files",
+    "check_files_of_production",
+    "check_secret_key_of_production",
+    "check_settings",
+]
 
 #: Settings that are one of a few words.
 CHOICES = {
     "CARD_DEFAULT": ("hybrid", "1.0", "0.3"),
     "CARD_SIGNED_FORMS": ("both", "strict"),
+    "FILE_URLS": ("signed", "authenticated"),
+    "GRANTS": GRANTS,
     "LEGACY_METHOD_WITH_1_0": ("reject", "serve"),
     "V10_ERROR_TABLE": ("1.0.1", "1.0.0"),
+    "VISIBILITY": VISIBILITIES,
 }
 
 
@@ -40,7 +57,7 @@ def check_settings(
 ) -> Iterable[CheckMessage]:
     """Mistakes in the environment."""
     unreadable = list(_unreadable())
-    return unreadable or list(_inconsistent())
+    return unreadable or [*_inconsistent(), *_slow_requests()]
 
 
 @register()
@@ -66,6 +83,49 @@ def check_card_keys_of_production(
             "cards are signed with a key made from SECRET_KEY: who has that can sign, and its change is the key's",
             hint="python manage.py card_keys make FILE, and name the file in A2A_CARD_KEYS.",
             id="a2a_tasks.W014",
+        )
+
+
+@register()
+def check_files(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """A storage of files that there is not, and settings of fetching that cannot be read."""
+    try:
+        storages[STORAGE]
+    except Exception as fault:  # noqa: BLE001 - a backend may raise anything while it is made
+        hint = "FILE_STORAGE names its class, FILE_STORAGE_OPTIONS has its arguments as JSON."
+        yield Error(f"the storage {STORAGE!r}: {fault}", hint=hint, id="a2a_tasks.E031")
+    try:
+        guard()
+        trusting(conf.FETCH_CA_BUNDLE)
+    except (ValueError, OSError) as fault:
+        yield Error(f"A2A_FETCH_*: {fault}", id="a2a_tasks.E032")
+
+
+@register(deploy=True)
+def check_files_of_production(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """Agents that may call this machine: `manage.py check --deploy`."""
+    if conf.FETCH_ALLOW_PRIVATE:
+        yield Warning(
+            "A2A_FETCH_ALLOW_PRIVATE is set: whoever sends the URL of a file may have this machine call itself",
+            hint="It is for development. Unset it where strangers have accounts.",
+            id="a2a_tasks.W033",
+        )
+
+
+@register(deploy=True)
+def check_secret_key_of_production(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """A key that nobody gave: what it seals and signs is good on this machine alone. `manage.py check --deploy`."""
+    if settings.SECRET_KEY_IS_OURS and not settings.EMBEDDED:
+        yield Warning(
+            "SECRET_KEY is not set: this machine has made one up, and every other one makes another",
+            hint="Set it, the same for all processes of the host, from where you keep secrets.",
+            id="a2a_tasks.W031",
         )
 
 
@@ -98,6 +158,11 @@ def _unreadable() -> Iterable[CheckMessage]:
             getattr(conf, name)
         except ValueError as fault:
             yield Error(f"A2A_{name}: {fault}", id="a2a_tasks.E010")
+
+
+def _slow_requests() -> Iterable[CheckMessage]:
+    if not conf.REQUEST_BYTES_PER_SECOND:
+        yield Error("A2A_REQUEST_BYTES_PER_SECOND must be at least 1", id="a2a_tasks.E043")
 
 
 def _inconsistent() -> Iterable[CheckMessage]:

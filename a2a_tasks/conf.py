@@ -73,8 +73,24 @@ class HostSettings:
     MTLS_HEADER: str = "Client-Cert"
     #: Scopes of every caller with a certificate, separated by spaces.
     MTLS_SCOPES: str = ""
-    #: Seconds for which credentials are believed without another look: so long one that was revoked still opens. 0 = look every time.
+    #: Seconds for which credentials and grants are believed without another look: so long what was revoked still opens. 0 = look every time.
     CREDENTIAL_SECONDS: float = 5.0
+    #: Wrong passwords after which a name, from an address, has to wait, in the admin and by HTTP Basic.
+    LOGIN_FAILURES: int = 5
+    #: Minutes for which it has to, after the last one that was tried.
+    LOGIN_WAIT_MINUTES: float = 15.0
+    #: Whose tasks a caller sees, of agents that do not say it themselves: its "own", or those of its whole "tenant".
+    VISIBILITY: str = "own"
+    #: Who may use agents that do not say it themselves: "open" = whoever is let in, "listed" = those alone who were granted it (`manage.py grants`); to others such an agent does not exist.
+    GRANTS: str = "open"
+    #: How often one caller may come (anonymous ones: one address): "20/s", "600/m", "1000/h burst 50"; without a burst, that many at once. Empty = as often as it likes.
+    RATE_PER_CALLER: str = ""
+    #: How often all callers of one tenant may come, together.
+    RATE_PER_TENANT: str = ""
+    #: How often one agent may be asked, by all callers together.
+    RATE_PER_AGENT: str = ""
+    #: How often one address may show wrong credentials; then those that are not known already are not looked at. Behind a proxy set `TRUSTED_PROXIES`.
+    RATE_WRONG_CREDENTIALS: str = "5/s burst 100"
     #: Port of gRPC: of `serve_grpc`, of its process in the stack, and of the embedded host; 0 = no gRPC there.
     GRPC_PORT: int = 0
     #: What cards call the way in by gRPC, `host:port`; empty = the host's own name with `A2A_GRPC_PORT`, if there is one.
@@ -89,6 +105,12 @@ class HostSettings:
     RUNS: str = "auto"
     #: Runs one process carries at once; more wait in the table.
     RUN_SLOTS: int = 1000
+    #: How many of them may be one tenant's (without tenants: one caller's); the others stay free for the rest. 0 = all.
+    RUN_SLOTS_PER_TENANT: int = 0
+    #: Runs of one tenant (without tenants: of one caller) that may wait or go on; then its sends get 429 until there are fewer. 0 = any number.
+    MAX_UNFINISHED_PER_TENANT: int = 0
+    #: Streams of one tenant (without tenants: of one caller) that may be open in one web process; then it gets 429. 0 = any number.
+    MAX_STREAMS_PER_TENANT: int = 0
     #: Runs that may wait in one queue; then sends to its agents get 503 until there are fewer. 0 = any number.
     MAX_QUEUED: int = 0
     #: Requests of one process that may wait for the database at once; the next gets 503 at once.
@@ -135,12 +157,46 @@ class HostSettings:
     PURGE_SECONDS: float = 300.0
     #: Largest request body, in bytes.
     MAX_BODY_BYTES: int = 4 * 1024 * 1024
+    #: Seconds in which a request must have come, head and body; then it is cut off with 408. 0 = any time.
+    REQUEST_SECONDS: float = 20.0
+    #: Bytes of a request that buy it a second more; at least 1.
+    REQUEST_BYTES_PER_SECOND: int = 4096
     #: Deepest nesting of a JSON body.
     MAX_JSON_DEPTH: int = 64
     #: Most parts in a message.
     MAX_PARTS: int = 100
+    #: Largest message, in bytes, as it is stored.
+    MAX_MESSAGE_BYTES: int = 4 * 1024 * 1024
+    #: Largest metadata of a request, a message or a part, in bytes.
+    MAX_METADATA_BYTES: int = 64 * 1024
+    #: Most keys in such metadata.
+    MAX_METADATA_KEYS: int = 256
+    #: Most extensions, and most tasks referred to, that a message names.
+    MAX_REFERENCES: int = 100
+    #: Largest file, in bytes, that stays inside its message or artifact; larger ones go to the storage `a2a_files`.
+    FILE_INLINE_BYTES: int = 64 * 1024
+    #: Seconds for which the download URL of a file is good, at the least; twice as long at the most.
+    FILE_URL_SECONDS: float = 3600.0
+    #: What opens a download URL: "signed" (whoever has it) or "authenticated" (the caller it was made for, with credentials).
+    FILE_URLS: str = "signed"
+    #: Agents may fetch URLs of files from this machine's own loopback, in clear too. For development.
+    FETCH_ALLOW_PRIVATE: bool = False
+    #: Networks and host names that agents may fetch files from, separated by commas, though not public.
+    FETCH_ALLOW_NETWORKS: str = ""
+    #: Agents may fetch files by http, too.
+    FETCH_ALLOW_HTTP: bool = False
+    #: Proxy that agents fetch files by, and that resolves their names: `http://user:password@host:port`.
+    FETCH_PROXY: str = ""
+    #: File of certificate authorities (PEM) that vouch for servers of files, beside the system's.
+    FETCH_CA_BUNDLE: str = ""
+    #: Largest file that an agent fetches, in bytes.
+    FETCH_BYTES: int = 16 * 1024 * 1024
+    #: Longest an agent waits for a file it fetches, in seconds.
+    FETCH_SECONDS: float = 30.0
     #: Most webhooks registered for one task.
     MAX_PUSH_CONFIGS: int = 16
+    #: Most webhooks of one caller, for tasks that have not ended. 0 = any number.
+    MAX_PUSH_CONFIGS_PER_CALLER: int = 0
     #: Webhooks may lead to this machine's own loopback, in clear too, at any port but a service's. For development.
     WEBHOOK_ALLOW_PRIVATE: bool = False
     #: Networks (`10.1.0.0/16`) and host names (`hooks.corp`, `.corp` = all below) of webhooks, separated by commas, though not public.

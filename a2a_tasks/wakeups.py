@@ -27,7 +27,7 @@ from redis.retry import Retry
 from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.lifecycle import Recorded
 
-__all__ = ["Committed", "Due", "Hint", "Stop", "Subscriber", "announce", "listen"]
+__all__ = ["Committed", "Due", "Hint", "Stop", "Subscriber", "announce", "listen", "prefix"]
 
 log = logging.getLogger(__name__)
 RECONNECT_SECONDS = 1.0
@@ -44,8 +44,8 @@ _unheard = Outage(log, "no hints from other processes")
 
 
 @functools.cache
-def _prefix() -> str:
-    """Names this host's channels: Redis's pub/sub knows no databases, and hosts may share a server."""
+def prefix() -> str:
+    """What this host's channels and keys begin with: Redis's pub/sub knows no databases, and hosts may share a server."""
     host = f"{settings.SECRET_KEY}/{settings.DATABASES['default']['NAME']}"
     return f"a2a:{hashlib.sha256(host.encode()).hexdigest()[:12]}"
 
@@ -102,11 +102,11 @@ def announce(hint: Hint) -> None:
 
 def channel(task: int) -> str:
     """The Redis channel of a task's hints."""
-    return f"{_prefix()}:task:{task}"
+    return f"{prefix()}:task:{task}"
 
 
 def _stop_channel() -> str:
-    return f"{_prefix()}:stop"
+    return f"{prefix()}:stop"
 
 
 def _message(hint: Committed | Stop) -> tuple[str, str]:
@@ -251,7 +251,7 @@ class Subscriber:
         async with client, client.pubsub() as pubsub:
             await pubsub.subscribe(_stop_channel(), *self._wanted)
             if self._everything:
-                await pubsub.psubscribe(f"{_prefix()}:task:*")
+                await pubsub.psubscribe(f"{prefix()}:task:*")
             self._pubsub = pubsub
             asked = False
             while True:

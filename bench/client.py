@@ -33,6 +33,8 @@ class Endpoint:
     """Where a JSON-RPC endpoint listens."""
 
     url: str
+    #: API key to show; empty = none.
+    key: str = ""
 
     @property
     def host(self) -> str:
@@ -77,10 +79,11 @@ class Post(asyncio.Protocol):
         self, endpoint: Endpoint, body: str, on_first: Callable[[Post], None] | None
     ) -> None:
         payload = body.encode()
+        key = f"X-API-Key: {endpoint.key}\r\n" if endpoint.key else ""
         head = (
             f"POST {endpoint.path} HTTP/1.1\r\nHost: {endpoint.host}:{endpoint.port}\r\n"
             f"Content-Type: application/json\r\nAccept: text/event-stream, application/json\r\n"
-            f"A2A-Version: {VERSION}\r\nConnection: close\r\nContent-Length: {len(payload)}\r\n\r\n"
+            f"A2A-Version: {VERSION}\r\nConnection: close\r\n{key}Content-Length: {len(payload)}\r\n\r\n"
         )
         self.request = head.encode() + payload
         self.on_first = on_first

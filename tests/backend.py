@@ -32,6 +32,11 @@ READ_BY_SETTINGS = {
     "PORT",
     "REDIS_URL",
     "SECRET_KEY",
+    "SECURE_COOKIES",
+    "SECURE_HSTS_INCLUDE_SUBDOMAINS",
+    "SECURE_HSTS_PRELOAD",
+    "SECURE_HSTS_SECONDS",
+    "SECURE_SSL_REDIRECT",
     "VAR_DIR",
 }
 
@@ -54,6 +59,9 @@ def prepare(environ: MutableMapping[str, str]) -> None:
         if name in READ_BY_SETTINGS or name.startswith("A2A_"):
             del environ[name]
     environ["SECRET_KEY"] = "only-for-tests"
+    environ["A2A_RATE_WRONG_CREDENTIALS"] = (
+        ""  # tests are wrong on purpose, often, and from one address
+    )
     environ["VAR_DIR"] = _undo.enter_context(tempfile.TemporaryDirectory(prefix="a2a-tests-"))
     if backend() == STACK:
         environ.update(stack_environ(asked))

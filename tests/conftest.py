@@ -8,6 +8,7 @@ import hypothesis
 import pytest
 
 from tests import backend as backends
+from tests import chromium
 from tests.processes import Child, celery_worker
 
 #: The session's worker, once a test asked for one.
@@ -21,12 +22,15 @@ hypothesis.settings.load_profile("unhurried")
 
 def pytest_report_header() -> str:
     """Show what the tests run on."""
-    return backends.describe()
+    browser = chromium.path() or "none found, so the tests marked `chromium` are left out"
+    return f"{backends.describe()}, Chromium: {browser}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of the other backend; `make test` runs them in its other half."""
+    """Leave out the tests of the other backend, which `make test` runs in its other half, and those without a browser."""
     others = [item for item in items if _only_on(item) not in {None, backends.backend()}]
+    if chromium.path() is None:
+        others += [item for item in items if item.get_closest_marker("chromium")]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item not in others]
 

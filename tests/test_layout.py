@@ -110,11 +110,14 @@ class TestImage:
 
 
 class TestRequirements:
-    @pytest.mark.parametrize("path", ["requirements.txt", "requirements-test.txt"])
+    @pytest.mark.parametrize(
+        "path", ["requirements.txt", "requirements-sso.txt", "requirements-test.txt"]
+    )
     def test_every_package_is_pinned(self, path: str) -> None:
         lines = [line.split("#")[0].strip() for line in text(path).splitlines()]
         loose = [line for line in lines if line and "==" not in line]
-        assert loose == (["-r requirements.txt"] if "test" in path else [])
+        included = ["-r requirements.txt", "-r requirements-sso.txt"]
+        assert loose == (included if "test" in path else [])
 
 
 class TestMakefile:

@@ -30,6 +30,7 @@ class AttemptAdmin(ReadOnlyAdmin[Attempt]):
         *("delivery_cell", "receiver_cell", "detail", "excerpt_cell"),
     )
     change_form_template = "admin/a2a_tasks/page.html"
+    tenant_lookup = "delivery__task__tenant"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
         """Leave the bodies where they are."""

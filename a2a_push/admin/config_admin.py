@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import BooleanField, Case, QuerySet, Value, When
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -25,6 +25,7 @@ from a2a_tasks.admin.filters import CreatedFilter
 from a2a_tasks.admin.paging import newest
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import moment
+from a2a_tasks.admin.staff import within
 
 __all__ = ["ConfigAdmin", "state_of"]
 
@@ -55,6 +56,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
         *("task_cell", "receiver_cell", "url_cell", "dialect", "schemes_cell", "secrets"),
     )
     change_form_template = "admin/a2a_push/pushconfig/page.html"
+    tenant_lookup = "task__tenant"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PushConfig]:
         """Leave the secrets where they are, and say only whether there are some."""
@@ -75,7 +77,8 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
         wanted = search_term.strip()
         if not wanted:
             return queryset, False
-        tasks = PushConfig.objects.filter(task__public_id=wanted).order_by("task").distinct()
+        mine = within(PushConfig.objects.all(), request.user, self.tenant_lookup)
+        tasks = mine.filter(task__public_id=wanted).order_by("task").distinct()
         keys = list(tasks.values_list("task", flat=True)[:TASKS])
         if keys:
             return queryset.filter(task_id__in=keys), False
@@ -169,8 +172,6 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
         if not self.has_switch_permission(request):
             raise PermissionDenied
         row = self.get_object(request, object_id)
-        if row is None:
-            raise Http404
         back = reverse("admin:a2a_push_pushconfig_change", args=[row.pk])
         if not is_confirmed(request):
             text = "It is told of what comes from now on. What is dead stays so until it is sent again."

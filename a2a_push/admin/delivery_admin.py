@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -25,6 +25,7 @@ from a2a_push.store.replays import replay, retry_now
 from a2a_tasks.admin.filters import CreatedFilter
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import beginning, duration, moment, shown, size
+from a2a_tasks.admin.staff import within
 
 __all__ = ["DeliveryAdmin"]
 
@@ -54,6 +55,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         *("dialect", "content_type"),
     )
     change_form_template = "admin/a2a_push/delivery/page.html"
+    tenant_lookup = "task__tenant"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
         """Leave bodies and secrets where they are."""
@@ -69,9 +71,10 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         # Longer than any key; the database would refuse it.
         if wanted.isascii() and wanted.isdigit() and len(wanted) < 19:  # noqa: PLR2004
             return queryset.filter(pk=int(wanted)), False
-        if Delivery.objects.filter(webhook_id=wanted).exists():
+        mine = within(Delivery.objects.all(), request.user, self.tenant_lookup)
+        if mine.filter(webhook_id=wanted).exists():
             return queryset.filter(webhook_id=wanted), False
-        tasks = Delivery.objects.filter(task__public_id=wanted).order_by("task").distinct()
+        tasks = mine.filter(task__public_id=wanted).order_by("task").distinct()
         keys = list(tasks.values_list("task", flat=True)[:TASKS])
         return queryset.filter(task_id__in=keys), False
 
@@ -230,8 +233,6 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         if not self.has_send_permission(request):
             raise PermissionDenied
         row = self.get_object(request, object_id)
-        if row is None:
-            raise Http404
         return row, reverse("admin:a2a_push_delivery_change", args=[row.pk])
 
     def _replay(self, request: HttpRequest, rows: list[Delivery]) -> None:

@@ -13,6 +13,7 @@ from a2a_push.breaker import Phase
 from a2a_push.models import PushConfig, Receiver, Status
 from a2a_tasks.admin.filters import AgentFilter, Choices, Rows
 from a2a_tasks.admin.paging import NEWEST, newest
+from a2a_tasks.admin.staff import within
 from a2a_tasks.outbound import Kind
 
 __all__ = [
@@ -67,13 +68,13 @@ class TaskAgentFilter(AgentFilter):
 class _KeyFilter(SimpleListFilter):
     """By a key, which links on other pages give."""
 
-    def known(self) -> dict[str, str]:
-        """Keys that are offered, with their names."""
+    def known(self, request: HttpRequest) -> dict[str, str]:
+        """Keys that are offered to the user, with their names."""
         raise NotImplementedError
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
         """List what is offered."""
-        return self.known().items()
+        return self.known(request).items()
 
     def key(self) -> int | None:
         """The key asked for, if it is one."""
@@ -93,10 +94,11 @@ class ReceiverFilter(_KeyFilter):
     title = "receiver"
     parameter_name = "receiver"
 
-    def known(self) -> dict[str, str]:
+    def known(self, request: HttpRequest) -> dict[str, str]:
         """The one asked for, then those that nothing, or little, is sent to."""
-        asked = Receiver.objects.filter(pk=self.key() or 0)
-        troubled = newest(Receiver.objects.all()).exclude(disabled_at=None, probe_at=None)
+        mine = within(Receiver.objects.all(), request.user)
+        asked = mine.filter(pk=self.key() or 0)
+        troubled = newest(mine).exclude(disabled_at=None, probe_at=None)
         rows = [*asked, *troubled.order_by("-pk")[:OFFERED]]
         return {str(row.pk): row.address[:80] for row in rows}
 
@@ -107,9 +109,10 @@ class ConfigFilter(_KeyFilter):
     title = "webhook"
     parameter_name = "config"
 
-    def known(self) -> dict[str, str]:
+    def known(self, request: HttpRequest) -> dict[str, str]:
         """The one asked for."""
-        rows = PushConfig.objects.filter(pk=self.key() or 0).only("public_id")
+        mine = within(PushConfig.objects.all(), request.user, "task__tenant")
+        rows = mine.filter(pk=self.key() or 0).only("public_id")
         return {str(row.pk): row.public_id[:80] for row in rows}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -207,8 +207,6 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         if not may:
             raise PermissionDenied
         row = self.get_object(request, object_id)
-        if row is None:
-            raise Http404
         return row, reverse("admin:a2a_push_receiver_change", args=[row.pk])
 
     def get_urls(self) -> list[URLPattern]:

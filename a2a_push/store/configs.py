@@ -23,7 +23,7 @@ from a2a_tasks import wakeups
 from a2a_tasks.caller import Scope
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import values
-from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
+from a2a_tasks.protocol.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import ListPushConfigsRequest
 from a2a_tasks.protocol.values import PushConfigPage
@@ -51,6 +51,8 @@ INLINE = "configuration.taskPushNotificationConfig"
 REGISTERED = ("dialect", "url", "receiver_id", "schemes", "secret")
 #: Why what was pending is cancelled.
 TAKEN_AWAY = "the webhook was taken away"
+#: Seconds after which a caller with too many webhooks may come again.
+LATER = "60"
 #: Rows resealed in one go.
 SLICE = 500
 
@@ -75,7 +77,7 @@ class ConfigNotFound(TaskNotFound):
 def create(scope: Scope, config: values.PushConfig) -> values.PushConfig:
     """Register a webhook, or replace the one of that id, and return it as clients see it.
 
-    Raises TaskNotFound, and InvalidParams if the task has as many as it may have.
+    Raises TaskNotFound, InvalidParams if the task has as many as it may have, RateLimited if its owner has.
     """
     put(_held(scope, config.task_id), config)
     return values.replace(config, token="", credentials="", headers={})
@@ -95,9 +97,18 @@ def put(task: int, config: values.PushConfig) -> None:
         return
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
         raise _too_many(config.path)
+    if not now.ended:
+        _check_all_of(now.owner)
     columns |= {"cursor": now.last_event, "looked": now.last_event, "active": not now.ended}
     PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
     note_one_more()
+
+
+def _check_all_of(owner: str) -> None:
+    """Raise RateLimited if the owner has as many webhooks at unfinished tasks as it may have."""
+    most = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
+    if most and PushConfig.objects.filter(active=True, task__owner=owner).count() >= most:
+        raise RateLimited("Too many of your webhooks are active", retry_after=LATER)
 
 
 def _replaced(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:

@@ -19,10 +19,13 @@ from a2a_push.models import Delivery, PushConfig, Status
 from a2a_push.selection import LONGEST_JOINED, SENT_EVENTS, Detail, Step, next_step
 from a2a_tasks import wakeups
 from a2a_tasks.agents import registry
+from a2a_tasks.conf import conf
 from a2a_tasks.protocol.fields import rfc3339
+from a2a_tasks.protocol.files import in_event, in_task
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import UNSET, Task, TaskState, TaskStatus, replace
 from a2a_tasks.store import log
+from a2a_tasks.store.file_links import linking
 from a2a_tasks.store.tasks import find_by_key
 
 __all__ = ["freeze_rest", "next_deliveries"]
@@ -180,7 +183,10 @@ def _frozen(config: PushConfig, step: Step, name: str = "") -> Delivery:
     """A delivery as it will be sent, however often; `name` is the id its task had, if it has another one now."""
     task = config.task
     key = webhook_id(config.pk, task.pk, task.public_id, step.through)
-    told = notification(key, config.dialect, step.events, _subject(config, name))
+    link = linking(task.agent, str(conf.PUBLIC_URL), task.owner)
+    events = [in_event(event, link) for event in step.events]
+    subject = in_task(_subject(config, name), link)
+    told = notification(key, config.dialect, events, subject)
     return Delivery(
         config=config,
         task_id=task.pk,

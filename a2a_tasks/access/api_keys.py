@@ -26,8 +26,9 @@ from django.utils import timezone
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Vouched
 from a2a_tasks.agents.security import API_KEY, is_scope
-from a2a_tasks.caller import Caller
+from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.models import ApiKey
+from a2a_tasks.rates import Rate, read_rate
 from a2a_tasks.store.hop import hop
 
 __all__ = ["Issued", "is_tenant", "issue", "listed", "principal_of", "revoke", "rotate", "verify"]
@@ -36,8 +37,6 @@ logger = logging.getLogger(__name__)
 PATTERN = re.compile(r"a2a_([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
 #: The use of a key is written at most so often.
 USE_SECONDS = 60.0
-#: A slash would join it with the tenant a request names.
-_TENANT = re.compile(r"[^/\x00-\x1f\x7f]{0,128}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +47,21 @@ class Issued:
     key: str = field(repr=False)
 
 
-def is_tenant(text: str) -> bool:
-    """May a tenant of credentials be called this?"""
-    return bool(_TENANT.fullmatch(text))
-
-
 def principal_of(row: ApiKey) -> str:
     """Whom the key speaks for."""
     return f"key:{row.prefix}"
 
 
 def issue(
-    name: str, *, tenant: str = "", scopes: Iterable[str] = (), expires_at: datetime | None = None
+    name: str,
+    *,
+    tenant: str = "",
+    scopes: Iterable[str] = (),
+    expires_at: datetime | None = None,
+    rate: str = "",
 ) -> Issued:
-    """Make a key. Raises ValueError for what is no scope or tenant."""
+    """Make a key. Raises ValueError for what is no scope, tenant or rate."""
+    read_rate(rate)
     given = sorted(set(scopes))
     wrong = [scope for scope in given if not is_scope(scope)]
     if wrong:
@@ -76,6 +76,7 @@ def issue(
         scopes=" ".join(given),
         digest=_digest(secret),
         expires_at=expires_at,
+        rate=rate,
     )
     return Issued(row, _key(row, secret))
 
@@ -151,7 +152,14 @@ def _look_up(prefix: str, digest: str) -> Vouched:
         principal=principal_of(row), tenant=row.tenant, scopes=frozenset(row.scopes.split())
     )
     until = min((end.timestamp() for end in ends if end is not None), default=math.inf)
-    return Vouched(caller, API_KEY, until)
+    return Vouched(caller, API_KEY, until, rate=_rate(row))
+
+
+def _rate(row: ApiKey) -> Rate | None:
+    try:
+        return read_rate(row.rate)
+    except ValueError:
+        raise refused(f"API key {row.prefix}: its rate cannot be read") from None
 
 
 def _note_use(row: ApiKey, column: str, now: datetime) -> None:

@@ -7,18 +7,21 @@ the database, no signature and no password; revoking takes effect after as long.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from a2a_tasks.access import api_keys, certificates, passwords, tokens
+from a2a_tasks.access import api_keys, certificates, grants, metering, passwords, tokens
 from a2a_tasks.access.credentials import Credentials, Shown, certificate_of, shown
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Memory, Vouched, digest
+from a2a_tasks.agents import registry
 from a2a_tasks.agents.agent import Agent
+from a2a_tasks.agents.registry import any_listed
 from a2a_tasks.agents.security import (
     API_KEY,
     BASIC,
@@ -26,24 +29,31 @@ from a2a_tasks.agents.security import (
     MUTUAL_TLS,
     accepted,
     anonymous_allowed,
+    listed,
     open_to_anybody,
 )
 from a2a_tasks.caller import ANONYMOUS, Caller
 from a2a_tasks.conf import conf
+from a2a_tasks.models import Right
 from a2a_tasks.protocol.errors import (
+    Forbidden,
     InsufficientScope,
     Overloaded,
     Unauthenticated,
     WrongCredentials,
 )
 
-__all__ = ["Credentials", "anonymous_allowed", "identify"]
+__all__ = ["Credentials", "anonymous_allowed", "catalogue", "existing", "identify"]
 
-VERIFIERS: Mapping[str, Callable[[str], Awaitable[Vouched]]] = {
-    BEARER: tokens.verify,
-    API_KEY: api_keys.verify,
-    BASIC: passwords.verify,
-    MUTUAL_TLS: certificates.verify,
+#: What each scheme makes of a credential's text; of names and passwords, with the address they are from.
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+VERIFIERS: Mapping[str, Callable[[Shown], Awaitable[Vouched]]] = {
+    BEARER: lambda credential: tokens.verify(credential.text),
+    API_KEY: lambda credential: api_keys.verify(credential.text),
+    BASIC: lambda credential: passwords.verify(credential.text, credential.address),
+    MUTUAL_TLS: lambda credential: certificates.verify(credential.text),
 }
 #: Credentials remembered: good ones, and wrong ones, which cannot push out the good.
 MOST_KNOWN, MOST_WRONG = 20_000, 2_000
@@ -62,31 +72,106 @@ def forget(**_: Any) -> None:
     _wrong.clear()
 
 
+def _counting(
+    look: Callable[Concatenate[Credentials, _P], Awaitable[_T]],
+) -> Callable[Concatenate[Credentials, _P], Awaitable[_T]]:
+    """What is wrong counts for its address, and an address may run out of it (`A2A_RATE_WRONG_CREDENTIALS`)."""
+
+    @functools.wraps(look)
+    async def counting(credentials: Credentials, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return await look(credentials, *args, **kwargs)
+        except WrongCredentials:
+            await metering.count_wrong(credentials.address)
+            raise
+
+    return counting
+
+
+@_counting
 async def identify(credentials: Credentials, agent: Agent | None = None) -> Caller:
     """The caller that the credentials vouch for, if it may use the agent (None: the host's own surfaces).
 
     Wrong credentials are refused also where none would do: whoever shows some wants to be known.
-    Raises Unauthenticated, WrongCredentials, InsufficientScope, Overloaded.
+    Raises Unauthenticated, WrongCredentials, InsufficientScope, Forbidden, RateLimited, Overloaded.
     """
+    vouched = await _recognised(credentials)
+    if vouched is not None:
+        _admit(vouched, credentials, agent)
+    elif not open_to_anybody(agent):
+        raise Unauthenticated
+    caller = ANONYMOUS if vouched is None else vouched.caller
+    if agent is not None and listed(agent):
+        await _let_use(caller, agent)
+    rate = None if vouched is None else vouched.rate
+    if rates := metering.rates_for(caller, agent, credentials.address, rate):
+        await metering.take(rates)
+    return caller
+
+
+@_counting
+async def existing(credentials: Credentials, slug: str) -> Agent | None:
+    """The agent of that slug, if there is one for whoever shows these credentials (`A2A_GRANTS`).
+
+    Where some are listed, one that is missing is looked for in the same way: it takes as long, and fails by the same.
+    Raises WrongCredentials, Overloaded.
+    """
+    agent = registry.find(slug)
+    if not (any_listed() if agent is None else listed(agent)):
+        return agent
+    vouched = await _recognised(credentials)
+    if vouched is not None:
+        _check_use(vouched, credentials, slug)
+    caller = ANONYMOUS if vouched is None else vouched.caller
+    return agent if Right.SEE in await grants.rights(caller, slug) else None
+
+
+@_counting
+async def catalogue(credentials: Credentials) -> list[Agent]:
+    """The agents there are for whoever shows these credentials. Raises WrongCredentials, Overloaded."""
+    if not any_listed():
+        return registry.agents()
+    vouched = await _recognised(credentials)
+    if vouched is not None:
+        _check_binding(vouched, credentials)
+    return [agent for agent in registry.agents() if await _shows(agent, vouched)]
+
+
+async def _shows(agent: Agent, vouched: Vouched | None) -> bool:
+    if not listed(agent):
+        return True
+    known = vouched is not None and (_is_for(agent.slug, vouched) or _is_for(None, vouched))
+    caller = vouched.caller if vouched is not None and known else ANONYMOUS
+    return Right.SEE in await grants.rights(caller, agent.slug)
+
+
+async def _let_use(caller: Caller, agent: Agent) -> None:
+    """Raise what whoever may see the agent, but not use it, is told."""
+    if Right.USE in await grants.rights(caller, agent.slug):
+        return
+    if caller.anonymous:
+        raise Unauthenticated
+    raise Forbidden("The caller may see this agent, but not use it")
+
+
+async def _recognised(credentials: Credentials) -> Vouched | None:
+    """Whoever shows credentials, wherever it may go with them; None shows none. Raises WrongCredentials, Overloaded."""
     credential = shown(credentials)
     if credential is None:
-        if open_to_anybody(agent):
-            return ANONYMOUS
-        raise Unauthenticated
+        return None
     key = digest(credential)
-    vouched = _known.get(key) or await _look(credential, key)
-    _admit(vouched, credentials, agent)
-    return vouched.caller
+    vouched = _known.get(key)
+    if vouched is None:
+        await metering.may_try(credentials.address)
+        vouched = await _look(credential, key)
+    return vouched
 
 
 def _admit(vouched: Vouched, credentials: Credentials, agent: Agent | None) -> None:
     """Whoever it is: may it come here, and with these credentials?"""
     if vouched.scheme not in accepted(agent):
         raise refused(f"{vouched.scheme} is not accepted by this agent")
-    if vouched.audiences is not None and not _is_for(agent, vouched.audiences):
-        raise refused("a token for another audience")
-    if vouched.bound and vouched.bound != _thumbprint(credentials):
-        raise refused("a token without the certificate it is bound to")
+    _check_use(vouched, credentials, agent.slug if agent else None)
     lacking = (
         [scope for scope in agent.scopes if scope not in vouched.caller.scopes] if agent else ()
     )
@@ -94,9 +179,24 @@ def _admit(vouched: Vouched, credentials: Credentials, agent: Agent | None) -> N
         raise InsufficientScope.lacking(lacking)
 
 
-def _is_for(agent: Agent | None, audiences: Collection[str]) -> bool:
-    wanted = tokens.audience(agent)
-    return bool(wanted) and wanted in audiences
+def _check_use(vouched: Vouched, credentials: Credentials, slug: str | None) -> None:
+    """Refuse credentials that were made out to somebody else, or stolen."""
+    if not _is_for(slug, vouched):
+        raise refused("a token for another audience")
+    _check_binding(vouched, credentials)
+
+
+def _check_binding(vouched: Vouched, credentials: Credentials) -> None:
+    if vouched.bound and vouched.bound != _thumbprint(credentials):
+        raise refused("a token without the certificate it is bound to")
+
+
+def _is_for(slug: str | None, vouched: Vouched) -> bool:
+    """Were the credentials made out to this agent (None: the host itself), or to nobody in particular?"""
+    if vouched.audiences is None:
+        return True
+    wanted = tokens.audience(slug)
+    return bool(wanted) and wanted in vouched.audiences
 
 
 def _thumbprint(credentials: Credentials) -> str:
@@ -128,7 +228,7 @@ async def _verified(credential: Shown, key: bytes) -> Vouched:
     try:
         if not credential.scheme:
             raise refused("credentials that no scheme here can read")
-        vouched = await VERIFIERS[credential.scheme](credential.text)
+        vouched = await VERIFIERS[credential.scheme](credential)
     except WrongCredentials as fault:
         _wrong.keep(key, fault.message, conf.CREDENTIAL_SECONDS)
         raise

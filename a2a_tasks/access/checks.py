@@ -13,6 +13,7 @@ from a2a_tasks.access import credentials, issuer, tokens
 from a2a_tasks.agents.security import accepted, anonymous_allowed, is_scope
 from a2a_tasks.conf import conf
 from a2a_tasks.outbound import Unanswered, trusting
+from a2a_tasks.rates import read_rate
 
 __all__ = ["check_callers"]
 
@@ -25,7 +26,7 @@ def check_callers(
 ) -> Iterable[CheckMessage]:
     """Look at the schemes that are on."""
     try:
-        return [*_openness(), *_tokens(), *_certificates(), *_metrics()]
+        return [*_openness(), *_tokens(), *_certificates(), *_rates(), *_metrics()]
     except ValueError:  # an unreadable setting, which has a check of its own
         return []
 
@@ -66,6 +67,20 @@ def _tokens() -> Iterable[CheckMessage]:
         trusting(conf.JWT_CA_BUNDLE)
     except OSError as fault:
         yield Error(f"A2A_JWT_CA_BUNDLE cannot be read: {fault}", id="a2a_tasks.E027")
+
+
+def _rates() -> Iterable[CheckMessage]:
+    for name in ("PER_CALLER", "PER_TENANT", "PER_AGENT", "WRONG_CREDENTIALS"):
+        try:
+            read_rate(getattr(conf, f"RATE_{name}"))
+        except ValueError as fault:
+            yield Error(f"A2A_RATE_{name}: {fault}", id="a2a_tasks.E042")
+    if conf.BASIC and not str(conf.RATE_WRONG_CREDENTIALS).strip():
+        yield Warning(
+            "A2A_BASIC is on, and an address may try passwords as often as it likes",
+            hint="Set A2A_RATE_WRONG_CREDENTIALS, such as 5/s burst 100.",
+            id="a2a_tasks.W042",
+        )
 
 
 def _metrics() -> Iterable[CheckMessage]:

@@ -33,6 +33,8 @@ class Credentials:
     headers: Mapping[str, str] = field(repr=False)
     #: Address of whoever holds the other end of the connection, no matter whom it speaks for; empty = unknown.
     peer: str = ""
+    #: Address it is from: of whom a trusted proxy speaks for, else the same; empty = unknown.
+    address: str = ""
     #: Headers that came more than once.
     repeated: Collection[str] = ()
 
@@ -42,6 +44,8 @@ class Shown(NamedTuple):
 
     scheme: str
     text: str
+    #: Where it was shown, if that makes a difference: who guesses at passwords is told to wait by address.
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ def shown(credentials: Credentials) -> Shown | None:
         word, _, rest = authorization.strip().partition(" ")
         name = AUTHORIZATION.get(word.lower(), "")
         text = rest.strip()
-        return Shown(name if name in accepted(None) and len(text) <= LONGEST else "", text)
+        scheme = name if name in accepted(None) and len(text) <= LONGEST else ""
+        return Shown(scheme, text, credentials.address if scheme == BASIC else "")
     certificate = certificate_of(credentials)
     return None if certificate is None else Shown(MUTUAL_TLS, certificate)
 

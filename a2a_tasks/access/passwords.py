@@ -15,6 +15,7 @@ from django.contrib.auth import authenticate
 from django.contrib.auth.models import Group
 from django.db import connections
 
+from a2a_tasks.access import lockout
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Vouched
 from a2a_tasks.agents.security import BASIC, is_scope
@@ -26,15 +27,18 @@ __all__ = ["verify"]
 
 #: Passwords that are tried at once, and requests that may wait for their turn.
 THREADS, MOST_WAITING = 2, 32
-#: Characters of name and password together.
-LONGEST = 1024
+#: Characters of name and password together, and of a name that a user may have.
+LONGEST, LONGEST_NAME = 1024, 150
 
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="passwords")
 _waiting = 0
 
 
-async def verify(text: str) -> Vouched:
-    """Who shows this name and password. Raises WrongCredentials, Overloaded."""
+async def verify(text: str, address: str = "") -> Vouched:
+    """Who shows this name and password, from which address. Raises WrongCredentials, Overloaded.
+
+    Wrong also while the name, from this address, has to wait (`lockout.py`); the client is told no difference.
+    """
     global _waiting  # noqa: PLW0603 - one line a process
     name, password = _read(text)
     if _waiting >= MOST_WAITING:
@@ -42,7 +46,7 @@ async def verify(text: str) -> Vouched:
     _waiting += 1
     try:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(_threads, _look_up, name, password)
+        return await loop.run_in_executor(_threads, _look_up, name, password, address)
     finally:
         _waiting -= 1
 
@@ -52,24 +56,26 @@ def _read(text: str) -> tuple[str, str]:
         name, colon, password = base64.b64decode(text, validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
         raise refused("Basic credentials that cannot be read") from None
-    if not colon or not name.isprintable() or len(name) + len(password) > LONGEST:
+    if not colon or not name.isprintable() or len(name) > LONGEST_NAME:
         raise refused("Basic credentials that cannot be a user's")
-    if "\0" in password:
+    if "\0" in password or len(name) + len(password) > LONGEST:
         raise refused("Basic credentials that cannot be a user's")
     return name, password
 
 
-def _look_up(name: str, password: str) -> Vouched:
+def _look_up(name: str, password: str, address: str) -> Vouched:
     try:
-        return in_thread(_vouched, name, password)
+        return in_thread(_vouched, name, password, address)
     finally:
         connections.close_all()
 
 
-def _vouched(name: str, password: str) -> Vouched:
-    user = authenticate(username=name, password=password)
+def _vouched(name: str, password: str, address: str) -> Vouched:
+    request = lockout.attempt(address)
+    user = authenticate(request, username=name, password=password)
     if user is None:
-        raise refused("a user's name or password is wrong")
+        raise refused("a user's name or password is wrong, or has been too often")
+    lockout.forgive(request, name)
     scopes = frozenset(
         filter(is_scope, Group.objects.filter(user=user).values_list("name", flat=True))
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from a2a_tasks.agents.security import accepted, anonymous_allowed
+from a2a_tasks.agents.registry import agents
+from a2a_tasks.agents.security import accepted, anonymous_allowed, listed
 
 __all__ = ["say_who_may_come"]
 
@@ -20,3 +21,5 @@ async def say_who_may_come() -> None:
         )
     else:
         logger.info("callers need credentials: %s", named)
+    if few := [agent.slug for agent in agents() if listed(agent)]:
+        logger.info("agents for those they were granted to (manage.py grants): %s", ", ".join(few))

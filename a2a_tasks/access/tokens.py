@@ -18,13 +18,11 @@ from django.dispatch import receiver
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from a2a_tasks.access.api_keys import is_tenant
 from a2a_tasks.access.issuer import Keys, Published, read_keys_of
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Vouched, fitting
-from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.security import BEARER, is_scope
-from a2a_tasks.caller import Caller
+from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import A2AError
 from a2a_tasks.protocol.jsontext import read
@@ -63,12 +61,12 @@ def algorithms() -> frozenset[str]:
     return named
 
 
-def audience(agent: Agent | None) -> str:
-    """What a token for the agent must be made out to (None: for the host itself); empty = nothing would do."""
+def audience(agent: str | None) -> str:
+    """What a token for the agent of that slug must be made out to (None: for the host itself); empty = nothing would do."""
     host = str(conf.PUBLIC_URL).rstrip("/")
     named = str(conf.JWT_AUDIENCE) or (f"{host}/agents/{SLUG}" if host else "")
     if agent is not None:
-        return named.replace(SLUG, agent.slug)
+        return named.replace(SLUG, agent)
     return host if SLUG in named else named
 
 

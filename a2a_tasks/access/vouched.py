@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from a2a_tasks.access.credentials import Shown
 from a2a_tasks.caller import Caller
+from a2a_tasks.rates import Rate
 
 __all__ = ["Memory", "Vouched", "digest", "fitting"]
 
@@ -34,11 +35,15 @@ class Vouched:
     audiences: frozenset[str] | None = None
     #: Thumbprint of the certificate they may only be used with (RFC 8705 §3); empty = any connection.
     bound: str = ""
+    #: How often this caller may come, if that was said of its credentials.
+    rate: Rate | None = None
 
 
 def digest(credential: Shown) -> bytes:
     """Under what a credential is remembered; it cannot be read back from it."""
-    text = f"{credential.scheme} {credential.text}".encode("utf-8", "surrogatepass")
+    text = f"{credential.scheme} {credential.address} {credential.text}".encode(
+        "utf-8", "surrogatepass"
+    )
     return hashlib.blake2b(text, key=_KEY, digest_size=32).digest()
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -15,15 +16,17 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from a2a_tasks.access.api_keys import Issued, is_tenant, issue, revoke, rotate
+from a2a_tasks.access.api_keys import Issued, issue, revoke, rotate
+from a2a_tasks.admin.staff import TenantAdmin, sees
 from a2a_tasks.agents.security import is_scope
+from a2a_tasks.caller import is_tenant
 from a2a_tasks.models import ApiKey
+from a2a_tasks.rates import read_rate
 
 if TYPE_CHECKING:
-    _Admin = admin.ModelAdmin[ApiKey]
     _Form = forms.ModelForm[ApiKey]
 else:
-    _Admin, _Form = admin.ModelAdmin, forms.ModelForm
+    _Form = forms.ModelForm
 
 __all__ = ["ApiKeyAdmin"]
 
@@ -34,11 +37,15 @@ OVERLAP = timedelta(hours=24)
 class ApiKeyForm(_Form):
     """What may be said of a key, and changed."""
 
+    #: Who fills it in.
+    user: ClassVar[User]
+
     class Meta:
         model = ApiKey
-        fields = ("name", "tenant", "scopes", "expires_at")
+        fields = ("name", "tenant", "scopes", "rate", "expires_at")
         help_texts = {
             "scopes": "Separated by spaces.",
+            "rate": "How often it may be used: 20/s, 600/m burst 100. Empty: as A2A_RATE_PER_CALLER says.",
             "expires_at": "Empty: never.",
             "tenant": "Empty: the host's only one. It cannot be changed later.",
         }
@@ -50,16 +57,27 @@ class ApiKeyForm(_Form):
             raise ValidationError("Scopes are letters, digits and signs of ASCII, without quotes.")
         return " ".join(scopes)
 
+    def clean_rate(self) -> str:
+        """A rate that can be read."""
+        rate: str = self.cleaned_data["rate"]
+        try:
+            read_rate(rate)
+        except ValueError as fault:
+            raise ValidationError(str(fault)) from None
+        return rate
+
     def clean_tenant(self) -> str:
-        """A name without slashes."""
+        """A name without slashes, of a tenant that the user sees."""
         tenant: str = self.cleaned_data["tenant"]
         if not is_tenant(tenant):
             raise ValidationError("A tenant has no slashes.")
+        if not sees(self.user, tenant):
+            raise ValidationError("You make keys for the tenants you see, and no others.")
         return tenant
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(_Admin):
+class ApiKeyAdmin(TenantAdmin[ApiKey]):
     """The list and the page of keys. Nothing of a secret is on either."""
 
     form = ApiKeyForm
@@ -71,6 +89,12 @@ class ApiKeyAdmin(_Admin):
         *("prefix", "state", "created_at", "rotated_at", "previous_until", "previous_used_at"),
         *("revoked_at", "last_used_at"),
     )
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """A form that knows who fills it in."""
+        form: Any = super().get_form(request, *args, **kwargs)
+        form.user = request.user
+        return form
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
         """A new key has no past."""
@@ -94,10 +118,14 @@ class ApiKeyAdmin(_Admin):
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Make a key, or write what was changed."""
         if change:
-            obj.save(update_fields=["name", "scopes", "expires_at"])
+            obj.save(update_fields=["name", "scopes", "rate", "expires_at"])
             return
         issued = issue(
-            obj.name, tenant=obj.tenant, scopes=obj.scopes.split(), expires_at=obj.expires_at
+            obj.name,
+            tenant=obj.tenant,
+            scopes=obj.scopes.split(),
+            expires_at=obj.expires_at,
+            rate=obj.rate,
         )
         obj.pk, obj.prefix = issued.row.pk, issued.row.prefix
         request.issued = [issued]  # type: ignore[attr-defined]

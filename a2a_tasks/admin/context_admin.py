@@ -12,6 +12,7 @@ from django.utils.text import Truncator
 from a2a_tasks.admin.filters import CreatedFilter, NewestAgentFilter
 from a2a_tasks.admin.read_only import ReadOnlyAdmin
 from a2a_tasks.admin.shown import moment
+from a2a_tasks.admin.staff import may_view
 from a2a_tasks.models import Context, Task
 
 __all__ = ["ContextAdmin"]
@@ -41,13 +42,14 @@ class ContextAdmin(ReadOnlyAdmin[Context]):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the tasks below the fields."""
+        """Show the tasks below the fields, to who may view tasks."""
         tasks = (
             Task.objects.filter(context=context["original"])
             .only("public_id", "state", "origin_dialect", "created_at", "status_at")
             .order_by("-status_at", "-pk")[: TASKS + 1]
         )
-        context.update(tasks=tasks[:TASKS], has_more=len(tasks) > TASKS, most=TASKS)
+        if may_view(request, Task):
+            context.update(tasks=tasks[:TASKS], has_more=len(tasks) > TASKS, most=TASKS)
         return super().render_change_form(request, context, *args, **kwargs)
 
     @admin.display(description="context id")

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from django.contrib import admin
 from django.contrib.admin.options import ShowFacets
 from django.db.models import Model
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from a2a_tasks.admin.paging import BoundedPaginator, NewestFirst
-
-if TYPE_CHECKING:
-    _ModelAdmin = admin.ModelAdmin
-else:
-
-    class _ModelAdmin(admin.ModelAdmin):
-        """Django's own cannot be subscripted while running."""
-
-        def __class_getitem__(cls, _: Any) -> type:
-            return cls
-
+from a2a_tasks.admin.staff import TenantAdmin
 
 __all__ = ["ReadOnlyAdmin", "badge"]
 
@@ -33,7 +22,7 @@ def badge(word: str) -> str:
     return render_to_string("admin/a2a_tasks/badge.html", {"word": word})
 
 
-class ReadOnlyAdmin(_ModelAdmin[_M]):
+class ReadOnlyAdmin(TenantAdmin[_M]):
     """Rows of the host's machinery: the store alone writes them (architecture, law 2)."""
 
     ordering = ("-pk",)

@@ -15,6 +15,7 @@ from django.utils.text import Truncator
 from a2a_tasks.admin.filters import CreatedFilter, RunStatusFilter
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import Shown, beginning, duration, ending, moment, shown, size
+from a2a_tasks.admin.staff import within
 from a2a_tasks.models import Run, Task
 
 __all__ = ["RunAdmin"]
@@ -46,6 +47,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         *("task_link", "input_number", "attempt", "queue", "worker", "lease"),
     )
     change_form_template = "admin/a2a_tasks/run/page.html"
+    tenant_lookup = "task__tenant"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         """Leave out what is long, and the token, which is a key."""
@@ -67,7 +69,9 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         wanted = search_term.strip()
         if not wanted:
             return queryset, False
-        tasks = Task.objects.filter(public_id=wanted).values_list("pk", flat=True)
+        tasks = within(Task.objects.filter(public_id=wanted), request.user).values_list(
+            "pk", flat=True
+        )
         return queryset.filter(task_id__in=list(tasks[:TASKS])), False
 
     def render_change_form(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.core.files.storage import storages
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
@@ -21,10 +25,12 @@ from a2a_tasks.admin.filters import AgentFilter, CreatedFilter, DialectFilter, S
 from a2a_tasks.admin.paging import AtLeast, bounded_count
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import duration, moment
-from a2a_tasks.models import Context, Task
+from a2a_tasks.admin.staff import may_view, within
+from a2a_tasks.models import Context, Run, StoredFile, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
+from a2a_tasks.store.files import STORAGE
 
 __all__ = ["TaskAdmin"]
 
@@ -60,6 +66,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         "since",
         "agent",
         "owner",
+        "made_by",
         "tenant",
         "origin_dialect",
         "context_link",
@@ -83,8 +90,9 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         wanted = search_term.strip()
         if not wanted:
             return queryset, False
-        contexts = Context.objects.filter(public_id=wanted).values_list("pk", flat=True)
-        found = Q(public_id=wanted) | Q(context_id__in=list(contexts[:CONTEXTS]))
+        contexts = within(Context.objects.filter(public_id=wanted), request.user)
+        keys = list(contexts.values_list("pk", flat=True)[:CONTEXTS])
+        found = Q(public_id=wanted) | Q(context_id__in=keys)
         return queryset.filter(found), False
 
     # -- columns and fields
@@ -116,8 +124,14 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
 
     @admin.display(description="owner")
     def owner_cut(self, task: Task) -> str:
-        """Show who the task belongs to, on one line."""
-        return format_html('<span class="a2a-cut" title="{}">{}</span>', task.owner, task.owner)
+        """Show who made the task, on one line."""
+        shown = task.maker or task.owner
+        return format_html('<span class="a2a-cut" title="{}">{}</span>', shown, shown)
+
+    @admin.display(description="made by")
+    def made_by(self, task: Task) -> str:
+        """Name the owner, or who made what a tenant shares."""
+        return task.maker or task.owner
 
     @admin.display(description="created")
     def created(self, task: Task) -> str:
@@ -146,14 +160,17 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def _slices(self, request: HttpRequest, task: Task) -> dict[str, Any]:
+        may_view_runs = may_view(request, Run)
         window = timeline.Window.at(request.GET.get("from", ""), task.last_event)
         return {
             "window": window,
             "begins": log.beginning(task.pk) or 1,
             "entries": list(timeline.folded(timeline.entries(task.pk, window))),
             "artifacts": timeline.artifacts(task.pk),
-            "runs": timeline.runs(task.pk),
-            "steps": timeline.steps(task.pk),
+            "may_view_runs": may_view_runs,
+            "runs": timeline.runs(task.pk) if may_view_runs else [],
+            "steps": timeline.steps(task.pk) if may_view_runs else [],
+            "files": timeline.files(task.pk),
             "notes": timeline.notes(task.pk),
             "beside": beside.of(request, task.pk),
             "rows_shown": timeline.ROWS,
@@ -183,8 +200,6 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         if not self.has_cancel_permission(request):
             raise PermissionDenied
         task = self.get_object(request, object_id)
-        if task is None:
-            raise Http404
         self._tell(request, self._cancel(request, [task]), 0)
         return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=[task.pk]))
 
@@ -206,10 +221,31 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             note = f"The database could not be reached. Not cancelled: {outcome.untried}."
             self.message_user(request, note, messages.ERROR)
 
+    # -- files
+
+    def file_view(
+        self, request: HttpRequest, object_id: str, file_id: uuid.UUID
+    ) -> HttpResponseBase:
+        """Send a file of the task to those who may see the task: to be saved, whatever it is."""
+        task = self.get_object(request, object_id)
+        if not self.has_view_permission(request, task):
+            raise Http404
+        file = get_object_or_404(StoredFile, pk=file_id, task=task)
+        try:
+            content = storages[STORAGE].open(file.name)
+        except FileNotFoundError:
+            raise Http404 from None
+        sent = FileResponse(content, as_attachment=True, filename=file.filename or "file")
+        sent.headers["Content-Type"] = "application/octet-stream"
+        sent.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
+        return sent
+
     def get_urls(self) -> list[URLPattern]:
-        """Put the button's address before the stock ones, whose last one takes every path."""
-        view = self.admin_site.admin_view(self.cancel_view)
+        """Put the button's address and the files' before the stock ones, whose last one takes every path."""
+        cancel_view = self.admin_site.admin_view(self.cancel_view)
+        file_view = self.admin_site.admin_view(self.file_view)
         return [
-            path("<int:object_id>/cancel/", view, name="a2a_tasks_task_cancel"),
+            path("<int:object_id>/cancel/", cancel_view, name="a2a_tasks_task_cancel"),
+            path("<int:object_id>/files/<uuid:file_id>/", file_view, name="a2a_tasks_task_file"),
             *super().get_urls(),
         ]

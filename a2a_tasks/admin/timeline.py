@@ -9,11 +9,11 @@ from itertools import groupby
 from typing import Any
 
 from a2a_tasks.admin.shown import LINE, Shown, beginning, ending, shown, size, text_of
-from a2a_tasks.models import Artifact, Event, Message, Run, Step, Task
+from a2a_tasks.models import Artifact, Event, Message, Run, Step, StoredFile, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
 
-__all__ = ["Entry", "Window", "artifacts", "entries", "folded", "notes", "runs", "steps"]
+__all__ = ["Entry", "Window", "artifacts", "entries", "files", "folded", "notes", "runs", "steps"]
 
 #: Events on one page.
 EVENTS = 200
@@ -213,6 +213,11 @@ def steps(task: int) -> list[tuple[Step, Shown | None]]:
         .order_by("-input_number", "-created_at", "-name")[:ROWS]
     )
     return [(step, shown(step.head, step.length)) for step in rows]
+
+
+def files(task: int) -> list[StoredFile]:
+    """Read what is known of the newest files of the task."""
+    return list(StoredFile.objects.filter(task_id=task).order_by("-created_at")[:ROWS])
 
 
 def notes(task: int) -> list[tuple[str, Shown]]:

@@ -2,9 +2,11 @@
 
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.content import data, file, link, text
+from a2a_tasks.agents.faults import AgentError, FileUnavailable
+from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.steps import Journal
-from a2a_tasks.agents.turn import AgentError, ArtifactWriter, Turn
+from a2a_tasks.agents.turn import ArtifactWriter, Turn
 from a2a_tasks.protocol.values import Message, Part
 
 __all__ = [
@@ -12,6 +14,8 @@ __all__ = [
     "AgentError",
     "ArtifactWriter",
     "Extension",
+    "FileUnavailable",
+    "Files",
     "Journal",
     "Message",
     "Part",

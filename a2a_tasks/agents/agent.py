@@ -14,6 +14,8 @@ from a2a_tasks.agents.emission import Emission
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.turn import Turn
 from a2a_tasks.caller import Caller
+from a2a_tasks.protocol.media_types import admits
+from a2a_tasks.rates import read_rate
 
 __all__ = ["Agent"]
 
@@ -62,6 +64,12 @@ class Agent:
     scopes: ClassVar[Sequence[str]] = ()
     #: Ways to show who one is, of those the host accepts: "bearer", "apiKey", "basic", "mutualTLS"; () = any of them.
     schemes: ClassVar[Sequence[str]] = ()
+    #: Whose tasks a caller sees: its "own", or those of its whole "tenant"; "" = as A2A_VISIBILITY says.
+    visibility: ClassVar[str] = ""
+    #: Who may use it: whoever is let in ("open"), or those alone who were granted it ("listed"); "" = as A2A_GRANTS says.
+    grants: ClassVar[str] = ""
+    #: How often it may be asked by all callers together, as in A2A_RATE_PER_AGENT, which this replaces: "20/s".
+    rate: ClassVar[str] = ""
     #: The queue whose workers run this agent.
     queue: ClassVar[str] = "agents"
     #: Where `run` is called: "process" for what keeps a core busy; "" = on the event loop, or in a thread if synchronous.
@@ -93,13 +101,8 @@ class Agent:
 
     def accepts(self, media_type: str) -> bool:
         """Is this media type among the input modes of the agent or of one of its skills?"""
-        plain = media_type.partition(";")[0].strip().lower()
-        modes = [
-            *self.default_input_modes,
-            *(m for skill in self.skills for m in skill.input_modes),
-        ]
-        kind = plain.partition("/")[0]
-        return not {plain, f"{kind}/*", "*/*"}.isdisjoint(mode.lower() for mode in modes)
+        modes = (mode for skill in self.skills for mode in skill.input_modes)
+        return admits([*self.default_input_modes, *modes], media_type)
 
     def check(self) -> Iterable[CheckMessage]:
         """System checks of this agent; extend it with your own."""
@@ -137,6 +140,10 @@ class Agent:
                 obj=where,
                 id="a2a_tasks.E020",
             )
+        try:
+            read_rate(self.rate)
+        except ValueError as fault:
+            yield Error(f"rate: {fault}", obj=where, id="a2a_tasks.E041")
         if type(self).run is Agent.run:
             yield Error("the agent has no run method", obj=where, id="a2a_tasks.E007")
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from django.core.checks import CheckMessage, Error
 from django.utils.module_loading import autodiscover_modules
 
-from a2a_tasks.agents import security
+from a2a_tasks.agents import security, visibility
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.conf import conf
 
-__all__ = ["agents", "check", "discover", "find"]
+__all__ = ["agents", "any_listed", "check", "discover", "find"]
 
 _found: dict[str, Agent] = {}
 _clashes: list[tuple[str, type[Agent], type[Agent]]] = []
@@ -55,6 +55,11 @@ def find(slug: str) -> Agent | None:
     return None if slug in _disabled() else _found.get(slug)
 
 
+def any_listed() -> bool:
+    """Is there an agent that not everybody who is let in may use?"""
+    return any(map(security.listed, agents()))
+
+
 def slugs() -> list[str]:
     """The slugs of all agents of this process, on or off."""
     return sorted(_found)
@@ -77,3 +82,4 @@ def check() -> Iterable[CheckMessage]:
     for agent in _found.values():
         yield from agent.check()
         yield from security.check(agent)
+        yield from visibility.check(agent)

@@ -23,12 +23,14 @@ __all__ = [
     "BASIC",
     "BEARER",
     "DISCOVERY",
+    "GRANTS",
     "MUTUAL_TLS",
     "SCHEMES",
     "accepted",
     "anonymous_allowed",
     "check",
     "is_scope",
+    "listed",
     "open_to_anybody",
     "requirements",
     "security_of",
@@ -37,6 +39,8 @@ __all__ = [
 BEARER, API_KEY, BASIC, MUTUAL_TLS = "bearer", "apiKey", "basic", "mutualTLS"
 #: All schemes the host knows by the names they have in cards, in the order clients should prefer.
 SCHEMES = (BEARER, API_KEY, BASIC, MUTUAL_TLS)
+#: Who may use an agent: whoever is let in, or those alone who were granted it.
+GRANTS = ("open", "listed")
 #: Where OpenID providers describe themselves, below their issuer (OIDC Discovery §4).
 DISCOVERY = "/.well-known/openid-configuration"
 #: RFC 6749 §3.3.
@@ -71,6 +75,7 @@ def _on() -> tuple[str, ...]:
 def _forget(**_: Any) -> None:
     anonymous_allowed.cache_clear()
     _on.cache_clear()
+    _grants.cache_clear()
 
 
 def accepted(agent: Agent | None) -> tuple[str, ...]:
@@ -84,6 +89,16 @@ def open_to_anybody(agent: Agent | None) -> bool:
     """May callers without credentials use the agent? Not if it asks for scopes, or for a scheme."""
     narrowed = agent is None or agent.scopes or agent.schemes
     return anonymous_allowed() and not narrowed
+
+
+def listed(agent: Agent) -> bool:
+    """Is the agent for those alone who were granted it? To everybody else it does not exist. Misspelt is listed."""
+    return (agent.grants or _grants()) != "open"
+
+
+@functools.cache
+def _grants() -> str:
+    return str(conf.GRANTS)
 
 
 def requirements(agent: Agent, scopes: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -144,6 +159,13 @@ def check(agent: Agent) -> Iterable[CheckMessage]:
                 obj=where,
                 id="a2a_tasks.E022",
             )
+    if agent.grants not in ("", *GRANTS):
+        yield Error(
+            f"grants is {agent.grants!r}",
+            hint=f"It is one of {', '.join(map(repr, GRANTS))}.",
+            obj=where,
+            id="a2a_tasks.E041",
+        )
     if not unknown and not accepted(agent) and not open_to_anybody(agent):
         yield Warning(
             "nobody can use the agent: the host accepts none of the schemes it does",

@@ -9,16 +9,14 @@ from typing import Any
 
 from a2a_tasks.agents.content import Content, parts
 from a2a_tasks.agents.emission import Chunk, Reply, Status
+from a2a_tasks.agents.faults import AgentError
+from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.later import Later
 from a2a_tasks.agents.steps import Journal, Sleep, Step
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import UNSET, Message, Part, Task, TaskState
 
 __all__ = ["AgentError", "ArtifactWriter", "Later", "Turn"]
-
-
-class AgentError(Exception):
-    """Raise it to fail the task with a text the client may read. Other exceptions say nothing to the client."""
 
 
 class ArtifactWriter:
@@ -54,6 +52,7 @@ class Turn:
         metadata: Mapping[str, Any] | None = None,
         extensions: tuple[str, ...] = (),
         journal: Journal | None = None,
+        files: Files | None = None,
     ) -> None:
         #: The message to answer.
         self.message = message
@@ -76,6 +75,7 @@ class Turn:
         self.extensions = extensions
         self._cancelled = False
         self._journal = journal or Journal()
+        self._files = files or Files()
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -109,6 +109,24 @@ class Turn:
     def sleep(self, seconds: float, *, name: str = "sleep") -> Sleep:
         """Wait that long from the first time this is reached: `await turn.sleep(60)`, or `.now()` in a thread."""
         return Sleep(self._journal, self.history.loop, name, seconds)
+
+    def read(self, part: Part) -> Later[bytes]:
+        """The bytes of a file that came with a message: `await turn.read(part)`, or `.now()` in a synchronous agent.
+
+        Also of parts of `turn.history` and `turn.references`. Raises ValueError for a part that is no file, or a URL of
+        somebody else's; FileUnavailable if the file is gone.
+        """
+        return Later(lambda: self._files.read(part), self.history.loop)
+
+    def fetch(
+        self, part: Part, *, most: int | None = None, seconds: float | None = None
+    ) -> Later[bytes]:
+        """The same, and of a part with a URL what is there: the host asks for it, if its address guard lets it go.
+
+        At most `most` bytes within `seconds`, and no more than A2A_FETCH_BYTES and A2A_FETCH_SECONDS. Raises
+        FileUnavailable, an AgentError whose text the client may read.
+        """
+        return Later(lambda: self._files.fetch(part, most, seconds), self.history.loop)
 
     def require(self, *scopes: str) -> None:
         """Go on only if the caller has these scopes: `turn.require(*PAYING.scopes)`. Raises AgentError that names the missing."""

@@ -4,6 +4,7 @@
 /agents/                                 the cards of all agents
 /agents/<slug>/                          JSON-RPC by POST; HTTP+JSON routes below
 /agents/<slug>/.well-known/agent-card.json
+/agents/<slug>/files/<id>                a file of a task, by a signed URL
 /agents/<slug>/a2a                       the same
 /agents/<slug>/a2a/<version>             the same, pinned to a dialect (`protocol.mounts`)
 """
@@ -13,15 +14,17 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from a2a_tasks.agents import registry
+from a2a_tasks.access.callers import existing
 from a2a_tasks.bindings.card_endpoint import serve_card, serve_catalogue
 from a2a_tasks.bindings.circumstances import Table, Visit
+from a2a_tasks.bindings.faults import headers_of, told
+from a2a_tasks.bindings.file_endpoint import serve_file, serving_file
 from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond
 from a2a_tasks.bindings.jsonrpc_endpoint import serve_jsonrpc
 from a2a_tasks.bindings.rest_endpoint import serve_rest
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import rest
-from a2a_tasks.protocol.errors import MethodNotFound
+from a2a_tasks.protocol.errors import A2AError, MethodNotFound
 from a2a_tasks.protocol.mounts import DETECTING, split
 
 __all__ = ["Application"]
@@ -29,6 +32,11 @@ __all__ = ["Application"]
 #: What names a version after `a2a/`; anything else there is a route or a tenant.
 VERSION = re.compile(r"v?\d+\.\d")
 CARDS = ([".well-known", "agent-card.json"], [".well-known", "agent.json"])
+
+
+async def _refuse(send: Send, error: A2AError) -> None:
+    """What is said before there is an agent to say it: the same of each."""
+    await respond(send, error.http_status, rest.error_body(error), headers_of(error))
 
 
 class Application:
@@ -47,17 +55,25 @@ class Application:
         encoded = request.segments
         segments = [unquote(segment) for segment in encoded]
         if segments[0] == "agents" and len(segments) == 1:
-            await serve_catalogue(request, send, registry.agents())
+            await serve_catalogue(request, send)
             return
         at_root = segments[0] != "agents"
-        agent = registry.find(str(conf.DEFAULT_AGENT) if at_root else segments[1])
+        slug = str(conf.DEFAULT_AGENT) if at_root else segments[1]
+        try:
+            agent = await existing(request.credentials, slug)
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the client gets an answer
+            await _refuse(send, told(fault))
+            return
         path = segments if at_root else segments[2:]
         mount, below = split(path)
         unknown = mount is DETECTING and path[:1] == ["a2a"] and below and VERSION.match(below[0])
         nowhere = at_root and below not in CARDS
         if agent is None or unknown or nowhere:
-            error = MethodNotFound("There is nothing at this path")
-            await respond(send, error.http_status, rest.error_body(error))
+            await _refuse(send, MethodNotFound("There is nothing at this path"))
+            return
+        file = serving_file(request, below) if mount is DETECTING and not at_root else None
+        if file is not None:
+            await serve_file(request, send, agent, file)
             return
         visit = Visit(request, agent, mount, self._table)
         if below in CARDS:

@@ -16,8 +16,11 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
+from a2a_tasks.access.callers import catalogue
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.cards import card_of, url_of
+from a2a_tasks.agents.registry import any_listed
+from a2a_tasks.agents.security import listed
 from a2a_tasks.bindings.circumstances import Visit, spoken
 from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import JSON, Headers, Request, Send, respond
@@ -35,7 +38,7 @@ __all__ = ["serve_card", "serve_catalogue"]
 
 #: Cards change with a deploy, and a deploy starts a process.
 LAST_MODIFIED = email.utils.formatdate(time.time(), usegmt=True).encode()
-MAX_AGE = b"public, max-age=60"
+MAX_AGE = b"max-age=60"
 #: By form: how it is made of the host's own card, and the mount whose URL stands in it.
 FORMS: Mapping[str, tuple[Callable[[Mapping[str, Any], str], Mapping[str, Any]], Mount]] = {
     **{code: (dialect.card, MOUNTS[code]) for code, dialect in DIALECTS.items()},
@@ -80,6 +83,13 @@ def _forget(**_: Any) -> None:
     _card.cache_clear()
 
 
+def _caching(*vary: str, private: bool) -> Headers:
+    """Who may keep an answer: any cache, or that of the caller alone, since others may get another one."""
+    names = [*vary, "Authorization", str(conf.API_KEY_HEADER)] if private else vary
+    headers: Headers = [(b"cache-control", (b"private, " if private else b"public, ") + MAX_AGE)]
+    return [*headers, (b"vary", ", ".join(names).encode())] if names else headers
+
+
 def _unchanged(request: Request, etag: bytes) -> bool:
     known = [tag.strip().removeprefix("W/") for tag in request.header("if-none-match").split(",")]
     return etag.decode() in known or known == ["*"]
@@ -103,9 +113,8 @@ async def serve_card(visit: Visit, send: Send, name: str) -> None:
         return
     headers = [
         (b"etag", etag),
-        (b"cache-control", MAX_AGE),
         (b"last-modified", LAST_MODIFIED),
-        (b"vary", b"A2A-Version, Accept"),
+        *_caching("A2A-Version", "Accept", private=listed(visit.agent)),
     ]
     if _unchanged(request, etag):
         await respond(send, 304, b"", headers)
@@ -113,16 +122,17 @@ async def serve_card(visit: Visit, send: Send, name: str) -> None:
         await respond(send, 200, body, headers, head=head)
 
 
-async def serve_catalogue(request: Request, send: Send, agents: list[Agent]) -> None:
-    """The cards of all agents here."""
+async def serve_catalogue(request: Request, send: Send) -> None:
+    """The cards of all agents there are for who asks."""
     try:
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed(allow="GET, HEAD")
+        agents = await catalogue(request.credentials)
         base_url, seal = request.base_url, ring.seal()
         body = write({"agents": [_made(agent, base_url, "v10", seal) for agent in agents]})
     except Exception as fault:  # noqa: BLE001
         error = told(fault)
         await respond(send, error.http_status, rest.error_body(error), headers_of(error))
         return
-    headers: Headers = [(b"cache-control", MAX_AGE)]
+    headers = _caching(private=any_listed())
     await respond(send, 200, body, headers, head=request.method == "HEAD")

@@ -14,6 +14,7 @@ from a2a_tasks.access.callers import identify
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.cards import url_of
 from a2a_tasks.agents.host_extensions import declared
+from a2a_tasks.agents.visibility import scope_of
 from a2a_tasks.bindings.http import Headers, Request
 from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
@@ -80,7 +81,7 @@ class Visit:
         return read_version(header, query, admitted)
 
     async def caller(self) -> Caller:
-        """Who comes. Raises Unauthenticated, InsufficientScope, Overloaded."""
+        """Who comes. Raises Unauthenticated, InsufficientScope, RateLimited, Overloaded."""
         return await identify(self.request.credentials, self.agent)
 
     async def detect(self, by: Detect, asked: Asked, caller: Caller) -> Dialect:
@@ -91,7 +92,7 @@ class Visit:
         code = by(self.mount, asked, switches())
         if code is None:
             # No tenant: whoever names one speaks 1.0, and needs no look.
-            origin = await origin_of(caller.scope(self.agent.slug), task_named(asked.params))
+            origin = await origin_of(scope_of(self.agent, caller), task_named(asked.params))
             code = by(self.mount, replace(asked, origin=origin), switches())
         assert code is not None  # noqa: S101 - with an origin, every row decides
         return spoken(code)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from a2a_tasks.bindings.consumer import LastingHttpConsumer
-from a2a_tasks.bindings.http import Headers, Request, Send
+from a2a_tasks.bindings.http import NOSNIFF, Headers, Request, Send
 from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import ON, failpoint
 from a2a_tasks.protocol.dialects import Dialect
@@ -23,6 +23,7 @@ STREAM_HEADERS: Headers = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
+    NOSNIFF,
 ]
 
 

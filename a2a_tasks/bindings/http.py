@@ -19,6 +19,7 @@ __all__ = [
     "JSON",
     "ASGIApp",
     "ClientGone",
+    "NOSNIFF",
     "Headers",
     "Receive",
     "Request",
@@ -35,6 +36,8 @@ Headers = list[tuple[bytes, bytes]]
 
 JSON = b"application/json"
 A2A_JSON = b"application/a2a+json"
+#: An answer is what its media type says, whatever a browser thinks it looks like.
+NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 
 class ClientGone(Exception):
@@ -63,8 +66,14 @@ class Request:
     @property
     def credentials(self) -> Credentials:
         """What it brings to show who sends it."""
-        peer = self.scope.get(PEER, self.scope.get("client"))
-        return Credentials(self.headers, peer[0] if peer else "", self._repeated)
+        client = self.scope.get("client")
+        peer = self.scope.get(PEER, client)
+        return Credentials(
+            self.headers,
+            peer=peer[0] if peer else "",
+            address=client[0] if client else "",
+            repeated=self._repeated,
+        )
 
     @cached_property
     def segments(self) -> list[str]:
@@ -128,7 +137,7 @@ async def respond(
     head: bool = False,
 ) -> None:
     """Send a whole response, or for HEAD its headers; it is JSON unless the headers say otherwise."""
-    given = list(headers)
+    given = [*headers, NOSNIFF]
     if not any(name == b"content-type" for name, _ in given):
         given.append((b"content-type", JSON))
     if status not in {204, 304}:

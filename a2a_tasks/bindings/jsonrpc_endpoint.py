@@ -22,6 +22,7 @@ from a2a_tasks.protocol.errors import (
     MethodNotAllowed,
     MethodNotFound,
     Overloaded,
+    RateLimited,
     TooLarge,
     Unauthenticated,
 )
@@ -29,7 +30,10 @@ from a2a_tasks.protocol.errors import (
 __all__ = ["serve_jsonrpc"]
 
 #: Refusals of the transport keep their HTTP status; everything else is 200.
-_TRANSPORT = (Unauthenticated, Forbidden, MethodNotAllowed, TooLarge, Overloaded)
+_TRANSPORT = (
+    *(Unauthenticated, Forbidden, MethodNotAllowed),
+    *(TooLarge, RateLimited, Overloaded),
+)
 
 
 class _WrongContentType(ContentTypeNotSupported):

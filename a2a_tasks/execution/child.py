@@ -23,7 +23,7 @@ from typing import Any
 
 import django
 
-from a2a_tasks.agents import AgentError, Journal, Turn, registry
+from a2a_tasks.agents import AgentError, Files, FileUnavailable, Journal, Part, Turn, registry
 from a2a_tasks.agents.turn import Later
 from a2a_tasks.execution.drive import drive
 from a2a_tasks.execution.pipe import (
@@ -72,6 +72,28 @@ class AskingJournal(Journal):
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call it in a thread for agents."""
         return await self._workplace.in_thread(work)
+
+
+class AskingFiles(Files):
+    """The files of a turn, which the runner has."""
+
+    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+        super().__init__()
+        self._ask = ask
+
+    async def stored(self, file: str) -> bytes:
+        """Have the runner read the storage. Raises FileUnavailable."""
+        return _content(await self._ask("file", file))
+
+    async def fetched(self, part: Part, most: int | None, seconds: float | None) -> bytes:
+        """Have the runner ask the URL. Raises FileUnavailable."""
+        return _content(await self._ask("fetch", part, most, seconds))
+
+
+def _content(answer: bytes | FileUnavailable) -> bytes:
+    if isinstance(answer, FileUnavailable):
+        raise answer
+    return answer
 
 
 class Host:
@@ -158,6 +180,7 @@ class Carried:
             history=Later(lambda: self._ask("history"), loop),
             references=Later(lambda: self._ask("references"), loop),
             journal=AskingJournal(self._ask, self._workplace),
+            files=AskingFiles(self._ask),
         )
         #: Has the agent come to its end? What it left at work must not ask as if it were the turn that comes next.
         self._over = False

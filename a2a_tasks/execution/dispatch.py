@@ -46,9 +46,9 @@ async def _drain(runner: Runner) -> None:
     await runner.drain(lifetime.drain_left())
 
 
-def hold(queue: str) -> Hold | None:
+def hold(queue: str, share: str = "") -> Hold | None:
     """A lease for a run about to be accepted here; None leaves it to whoever claims it."""
-    return None if by_workers() else _runner().hold(queue)
+    return None if by_workers() else _runner().hold(queue, share)
 
 
 def carry(assignment: Assignment) -> None:

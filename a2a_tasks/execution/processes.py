@@ -15,10 +15,10 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
-from a2a_tasks.agents import Agent, Turn
+from a2a_tasks.agents import Agent, FileUnavailable, Turn
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.pipe import (
     Answer,
@@ -212,6 +212,10 @@ class Errand:
             case "load":
                 await journal.load()
                 return dict(journal.results)
+            case "file":
+                return await _or_why(self._turn._files.stored(*ask.arguments))  # noqa: SLF001
+            case "fetch":
+                return await _or_why(self._turn._files.fetched(*ask.arguments))  # noqa: SLF001
             case "keep":
                 return await journal.keep(*ask.arguments)
             case _:
@@ -233,6 +237,14 @@ class Errand:
         """Kill the process."""
         logger.warning("process %s does not end its agent and is killed", self.child.pid)
         self.child.kill()
+
+
+async def _or_why(content: Awaitable[bytes]) -> bytes | FileUnavailable:
+    """A file, or why it cannot be had, which is the agent's to hear."""
+    try:
+        return await content
+    except FileUnavailable as fault:
+        return fault
 
 
 class Processes:

@@ -12,6 +12,7 @@ import os
 import socket
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from a2a_tasks import wakeups
@@ -20,10 +21,12 @@ from a2a_tasks.agents.emission import Status, emission
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.carried import Carried
 from a2a_tasks.execution.drive import drive
+from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.leases import Leases
 from a2a_tasks.execution.processes import ProcessDied, Processes
 from a2a_tasks.execution.recorder import Recorder
+from a2a_tasks.execution.slots import Slots
 from a2a_tasks.execution.turns import turn_of
 from a2a_tasks.execution.workplace import Workplace
 from a2a_tasks.failpoints import failpoint
@@ -64,12 +67,14 @@ class Runner:
     def __init__(self, queues: Sequence[str] | None = None, *, slots: int | None = None) -> None:
         #: The queues served: those asked for, or those of all agents.
         self.queues = sorted(queues or {agent.queue for agent in registry.agents()} | {"agents"})
-        self._slots = int(conf.RUN_SLOTS) if slots is None else slots
+        self._slots = Slots(int(conf.RUN_SLOTS) if slots is None else slots)
         self._loop = asyncio.get_running_loop()
         self._carried: dict[int, Carried] = {}
         self._due = asyncio.Event()
         #: When the dead are seen to next, by the loop's clock, however often the bell rings.
         self._rescues_at = 0.0
+        #: May runs be waiting in the table for a slot? Then what is accepted here waits behind them.
+        self._behind = False
         #: Set once the table was looked at: this process can work.
         self.looked = asyncio.Event()
         self._leases = Leases(self._carried, self._lost)
@@ -94,22 +99,29 @@ class Runner:
 
     # --- taking runs ------------------------------------------------------------------------
 
-    def hold(self, queue: str) -> Hold | None:
+    def hold(self, queue: str, share: str = "") -> Hold | None:
         """A lease for a run about to be accepted, if this process has room to carry it at once."""
-        if self._draining or len(self._carried) >= self._slots or queue not in self.queues:
+        if self._draining or self._behind or queue not in self.queues:
+            return None
+        if self._slots.room <= 0 or share in self._slots.full():
             return None
         return Hold(runs.new_token(), self.worker, float(conf.LEASE_SECONDS))
 
     def carry(self, assignment: Assignment) -> None:
         """Start a run this process holds."""
-        self._stop(assignment.run)  # an attempt of it that this very process has lost
+        if lost := self._carried.get(
+            assignment.run
+        ):  # an attempt of it that this very process has lost
+            lost.stop()
+            self._slots.free(lost.assignment.share)
         carried = self._carried[assignment.run] = Carried(assignment, self._forget)
+        self._slots.take(assignment.share)
         carried.task = self._loop.create_task(self._carry(carried))
         carried.task.add_done_callback(lambda _: self._forget(carried))
 
     def _forget(self, carried: Carried) -> None:
         if self._carried.get(carried.assignment.run) is carried:
-            if len(self._carried) >= self._slots:  # others may have been waiting for this slot
+            if self._slots.free(carried.assignment.share):  # others may have been waiting for it
                 self._due.set()
             del self._carried[carried.assignment.run]
 
@@ -159,21 +171,24 @@ class Runner:
             await hop(runs.rescue, max_attempts=int(conf.MAX_ATTEMPTS))
             self._rescues_at = now + float(conf.POLL_SECONDS)
         self._due.clear()
-        while (room := self._slots - len(self._carried)) > 0 and not self._draining:
+        while (limit := self._slots.at_once()) > 0 and not self._draining:
             taken = await hop(
                 runs.claim,
                 self.queues,
                 registry.slugs(),
                 worker=self.worker,
-                limit=room,
+                limit=limit,
                 lease_seconds=float(conf.LEASE_SECONDS),
+                full=self._slots.full(),
             )
             if taken:
                 failpoint("worker.claimed")
             for assignment in taken:
                 self.carry(assignment)
-            if len(taken) < min(room, runs.BATCH):
+            if len(taken) < min(limit, runs.BATCH):
+                self._behind = False
                 return
+        self._behind = True
 
     # --- carrying one ---------------------------------------------------------------------
 
@@ -181,7 +196,7 @@ class Runner:
         run = carried.assignment
         recorder = Recorder(run)
         journal = StoredJournal(run, recorder, carried.workplace, holds=carried.holds)
-        turn = carried.turn = turn_of(run, journal)
+        turn = carried.turn = turn_of(run, journal, StoredFiles(run))
         try:
             end = await self._listen_to(carried, turn, recorder)
             failpoint("worker.agent_returned")
@@ -256,14 +271,17 @@ class Runner:
     async def _record(
         self, carried: Carried, words: AsyncIterator[Any], recorder: Recorder, *, replies: bool
     ) -> None:
-        count = 0
+        count, files = 0, StoredFiles(carried.assignment)
         if not replies and recorder.state is TaskState.SUBMITTED:
             recorder.say(Status(TaskState.WORKING))
         async for word in words:
             carried.workplace.check()
             if count == 0:
                 failpoint("worker.agent_started")
-            recorder.say(emission(word, answer=recorder.answer, begun=recorder.answer_begun))
+            said = emission(word, answer=recorder.answer, begun=recorder.answer_begun)
+            if files.concern(said.parts):
+                said = replace(said, parts=await files.put_away(said.parts))
+            recorder.say(said)
             count += 1
             if recorder.full or count % BREATH == 0:
                 await recorder.room()

@@ -8,9 +8,12 @@ from typing import Any
 
 import msgspec
 
+from a2a_tasks.agents import registry
+from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.turn import Later, Turn
-from a2a_tasks.caller import Caller
+from a2a_tasks.agents.visibility import shared
+from a2a_tasks.caller import Caller, Scope, scope_in
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import UNSET, Message, Task
@@ -51,7 +54,14 @@ def run_request(request: SendMessageRequest, caller: Caller, extensions: tuple[s
     ).decode()
 
 
-def turn_of(run: Assignment, journal: Journal) -> Turn:
+def _reach(run: Assignment, said: RunRequest) -> Scope:
+    """What the sender of the message may see at this moment, in the drawer of the task."""
+    agent = registry.hosted(run.scope.agent)
+    shares = agent is not None and shared(agent)
+    return scope_in(run.scope.tenant, said.principal, run.scope.agent, shared=shares)
+
+
+def turn_of(run: Assignment, journal: Journal, files: Files | None = None) -> Turn:
     """The turn of a run; history and references are read when the agent asks."""
     said = _run_request(run.request or "{}")
     message = _message(run.input)
@@ -63,7 +73,7 @@ def turn_of(run: Assignment, journal: Journal) -> Turn:
         return [_message(text) for text in stored] or [message]
 
     async def refers_to() -> list[Task]:
-        asked = functools.partial(hop, references, run.scope, message.reference_task_ids)
+        asked = functools.partial(hop, references, _reach(run, said), message.reference_task_ids)
         return await until_answered(asked)
 
     return Turn(
@@ -79,4 +89,5 @@ def turn_of(run: Assignment, journal: Journal) -> Turn:
         metadata=said.metadata,
         extensions=said.extensions,
         journal=journal,
+        files=files,
     )

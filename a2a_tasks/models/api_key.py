@@ -15,6 +15,8 @@ class ApiKey(models.Model):
     tenant = models.CharField(max_length=128, blank=True, default="")
     #: Separated by spaces, as in RFC 6749.
     scopes = models.CharField(max_length=2000, blank=True, default="")
+    #: How often it may be used, as in A2A_RATE_PER_CALLER, which this replaces; empty = as that says.
+    rate = models.CharField(max_length=64, blank=True, default="", db_default="")
     #: SHA-256 of the secret, in hexadecimal.
     digest = models.CharField(max_length=64)
     #: The secret before the last rotation goes on until then.

@@ -27,6 +27,10 @@ class Run(models.Model):
     #: Number of the event with the message this run answers.
     input_number = models.IntegerField()
     queue = models.CharField(max_length=64)
+    #: Out of whose share of the slots it comes (`Caller.share`).
+    share = models.CharField(max_length=256, blank=True, default="", db_default="")
+    #: Runs start in rounds, one of each share in a round (`store/rounds.py`); 0 = it had a slot at once.
+    round = models.BigIntegerField(default=0, db_default=0)
     status = models.CharField(max_length=16, choices=RunStatus.choices)
     attempt = models.IntegerField(default=0)
     token = models.CharField(max_length=40, blank=True, default="")
@@ -55,7 +59,10 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            models.Index("queue", "id", name="run_due", condition=Q(status="queued")),
+            models.Index(
+                "queue", "round", "id", name="run_due_by_round", condition=Q(status="queued")
+            ),
+            models.Index("share", "queue", "round", name="run_share", condition=Q(status="queued")),
             models.Index("lease_until", name="run_leased", condition=Q(status="running")),
         ]
 

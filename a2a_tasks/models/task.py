@@ -19,7 +19,10 @@ class Task(models.Model):
 
     public_id = models.CharField("task id", max_length=256)
     tenant = models.CharField(max_length=256, blank=True, default="")
+    #: Whose drawer it lies in: a principal's, or `caller.TENANTS` if its tenant shares it.
     owner = models.CharField(max_length=256, blank=True, default="")
+    #: Who made it, if that is not the owner.
+    maker = models.CharField(max_length=256, blank=True, db_default="")
     agent = models.CharField(max_length=64)
     context = models.ForeignKey(
         Context, on_delete=models.PROTECT, related_name="tasks", db_index=False
@@ -105,6 +108,7 @@ class Task(models.Model):
             models.Index("state", models.F("id").desc(), name="task_admin_state"),
             models.Index("agent", models.F("id").desc(), name="task_admin_agent"),
         ]
+        permissions = [("see_all_tenants", "Can see every tenant")]  # admin/staff.py
 
     def __str__(self) -> str:
         return self.public_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from a2a_tasks.agents import Agent
+from a2a_tasks.agents.visibility import scope_of
 from a2a_tasks.caller import Caller, Scope
 from a2a_tasks.protocol.catalogue import BY_NAME
 from a2a_tasks.protocol.errors import PushNotificationNotSupported, UnsupportedOperation
@@ -39,5 +40,5 @@ class Call:
             raise PushNotificationNotSupported
 
     def scope(self, tenant: str) -> Scope:
-        """The drawer this caller's objects lie in."""
-        return self.caller.scope(self.agent.slug, tenant)
+        """The drawer this caller's objects lie in. Raises InvalidParams for a tenant that is too long."""
+        return scope_of(self.agent, self.caller, tenant)

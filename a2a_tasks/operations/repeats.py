@@ -20,6 +20,7 @@ _turnstiles: weakref.WeakValueDictionary[tuple[int, Key], asyncio.Lock] = (
 def key_of(request: SendMessageRequest, call: Call) -> Key | None:
     """By what the request is known again; None if it brings nothing. Raises InvalidParams for a bad header.
 
+    It is the caller's own, also where the callers of a tenant share their tasks.
     A header goes before the message's id. Where clients name their tasks, messages have no ids of their own.
     """
     if call.idempotency_key is not None:
@@ -28,7 +29,11 @@ def key_of(request: SendMessageRequest, call: Call) -> Key | None:
         name = name_of_message(request)
     else:
         return None
-    return Key(call.scope(request.tenant), name, fingerprint(request, call.extensions))
+    return Key(
+        call.caller.own(call.agent.slug, request.tenant),
+        name,
+        fingerprint(request, call.extensions),
+    )
 
 
 def turnstile(key: Key) -> asyncio.Lock:

@@ -13,6 +13,7 @@
           InsufficientScope   -32000  403
         MethodNotAllowed      -32600  405
         TooLarge              -32600  413
+        RateLimited           -32000  429   with Retry-After
         Overloaded            -32000  503   with Retry-After
       ProtocolError           the nine of A2A 1.0 §3.3.2, with ErrorInfo
         TaskNotFound                  -32001  404
@@ -31,6 +32,7 @@ Codes: A2A 1.0.1 §5.4 (JSON-RPC, HTTP, gRPC).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -151,6 +153,26 @@ class Overloaded(RequestError):
         fault = cls(retry_after="1")
         fault.undone = undone
         return fault
+
+
+class RateLimited(RequestError):
+    """Too many requests, or too much of something at a time; `metadata["retry_after"]` is in seconds."""
+
+    code, http_status, grpc_status = -32000, 429, "RESOURCE_EXHAUSTED"
+    title = "Too many requests"
+
+    @classmethod
+    def until(cls, seconds: float, message: str = "") -> RateLimited:
+        """The error for a caller that may come again after so many seconds."""
+        return cls(message, retry_after=str(max(1, math.ceil(seconds))))
+
+    @property
+    def details(self) -> list[dict[str, object]]:
+        """A google.rpc.RetryInfo, if it is known when to come again."""
+        if "retry_after" not in self.metadata:
+            return []
+        delay = f"{self.metadata['retry_after']}s"
+        return [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}]
 
 
 class InvalidParams(RequestError):

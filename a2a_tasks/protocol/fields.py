@@ -51,7 +51,7 @@ def parse_rfc3339(text: str) -> datetime.datetime:
 
 def canonical_base64(text: str) -> str:
     """Standard padded base64 of what `text` (standard or URL-safe, padded or not) says. Raises ValueError."""
-    plain = text.translate({45: 43, 95: 47}).rstrip("=")
+    plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     padded = plain + "=" * (-len(plain) % 4)
     try:
         decoded = base64.b64decode(padded, validate=True)

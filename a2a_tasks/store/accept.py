@@ -14,6 +14,7 @@ from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import rounds
 from a2a_tasks.store.group import Group, one_by_one
 from a2a_tasks.store.hop import AWAY
 from a2a_tasks.store.records import Accepted, Assignment, NewTask, TaskExists, new_view
@@ -23,11 +24,11 @@ __all__ = ["accept", "accept_many", "accepting", "begin"]
 
 ACCEPT = """
 with input as (
-  select * from unnest(%(n)s::int[], %(tenant)s::text[], %(owner)s::text[], %(agent)s::text[], %(id)s::text[],
-    %(context_id)s::text[], %(is_task)s::bool[], %(at)s::timestamptz[], %(metadata)s::text[],
-    %(dialect)s::text[], %(role)s::text[], %(message)s::text[], %(queue)s::text[], %(request)s::text[],
-    %(token)s::text[], %(worker)s::text[], %(lease)s::float8[])
-  as i(n, tenant, owner, agent, id, context_id, is_task, at, metadata, dialect, role, message, queue, request,
+  select * from unnest(%(n)s::int[], %(tenant)s::text[], %(owner)s::text[], %(maker)s::text[], %(agent)s::text[],
+    %(id)s::text[], %(context_id)s::text[], %(is_task)s::bool[], %(at)s::timestamptz[], %(metadata)s::text[],
+    %(dialect)s::text[], %(role)s::text[], %(message)s::text[], %(queue)s::text[], %(share)s::text[],
+    %(request)s::text[], %(token)s::text[], %(worker)s::text[], %(lease)s::float8[])
+  as i(n, tenant, owner, maker, agent, id, context_id, is_task, at, metadata, dialect, role, message, queue, share, request,
     token, worker, lease)
 ), context as (
   insert into a2a_tasks_context (tenant, owner, agent, public_id)
@@ -35,9 +36,9 @@ with input as (
   on conflict (public_id, agent, owner, tenant) do update set updated_at = statement_timestamp()
   returning id, tenant, owner, agent, public_id
 ), task as (
-  insert into a2a_tasks_task (public_id, tenant, owner, agent, context_id, is_task, state, status_at,
+  insert into a2a_tasks_task (public_id, tenant, owner, maker, agent, context_id, is_task, state, status_at,
     status_message, metadata, memory, last_event, run_token, origin_dialect)
-  select i.id, i.tenant, i.owner, i.agent, c.id, i.is_task, 'TASK_STATE_SUBMITTED', i.at, '', i.metadata, '', 1,
+  select i.id, i.tenant, i.owner, i.maker, i.agent, c.id, i.is_task, 'TASK_STATE_SUBMITTED', i.at, '', i.metadata, '', 1,
     i.token, i.dialect
   from input i join context c
     on (c.public_id, c.agent, c.owner, c.tenant) = (i.context_id, i.agent, i.owner, i.tenant)
@@ -50,14 +51,25 @@ with input as (
   insert into a2a_tasks_message (task_id, number, role, body) select key, 1, role, message from keyed
 ), event as (
   insert into a2a_tasks_event (task_id, number, kind, state, body) select key, 1, 1, '', '' from keyed
+), joining as (
+  select j.queue, j.share, 1 + greatest(
+    coalesce((select r.round from a2a_tasks_run r where r.status = 'queued' and r.queue = j.queue
+      and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
+        and e.status in ('queued', 'running'))
+      order by r.round, r.id limit 1), 0),
+    coalesce((select max(r.round) from a2a_tasks_run r
+      where r.status = 'queued' and r.queue = j.queue and r.share = j.share), 0)) as round
+  from (select distinct queue, share from input where token = '') j
 ), run as (
-  insert into a2a_tasks_run (task_id, input_number, queue, status, attempt, token, worker, lease_seconds,
-    lease_until, started_at, request, error)
-  select key, 1, queue, case when token = '' then 'queued' else 'running' end,
+  insert into a2a_tasks_run (task_id, input_number, queue, share, round, status, attempt, token, worker,
+    lease_seconds, lease_until, started_at, request, error)
+  select key, 1, k.queue, k.share,
+    coalesce(j.round - 1 + row_number() over (partition by j.queue, j.share order by n), 0),
+    case when token = '' then 'queued' else 'running' end,
     case when token = '' then 0 else 1 end, token, worker, lease,
     case when token <> '' then clock_timestamp() + make_interval(secs => lease) end,
     case when token <> '' then clock_timestamp() end, request, ''
-  from keyed
+  from keyed k left join joining j on k.token = '' and (j.queue, j.share) = (k.queue, k.share)
   returning task_id, id
 )
 select k.n, k.key, r.id from keyed k join run r on r.task_id = k.key order by k.n
@@ -109,6 +121,7 @@ def _columns(news: Sequence[NewTask]) -> dict[str, list[Any]]:
         "n": list(range(len(news))),
         "tenant": [new.scope.tenant for new in news],
         "owner": [new.scope.owner for new in news],
+        "maker": [new.maker for new in news],
         "agent": [new.scope.agent for new in news],
         "context_id": [new.context_id for new in news],
         "id": [new.id for new in news],
@@ -119,6 +132,7 @@ def _columns(news: Sequence[NewTask]) -> dict[str, list[Any]]:
         "role": [new.role for new in news],
         "message": [new.message for new in news],
         "queue": [new.queue for new in news],
+        "share": [new.share for new in news],
         "request": [new.request for new in news],
         "token": [hold.token if hold else "" for hold in holds],
         "worker": [hold.worker if hold else "" for hold in holds],
@@ -160,6 +174,7 @@ def _insert_one(new: NewTask) -> tuple[int, int]:
     task = Task.objects.create(
         public_id=new.id,
         context=context,
+        maker=new.maker,
         is_task=new.is_task,
         state=TaskState.SUBMITTED,
         status_at=new.at,
@@ -177,8 +192,10 @@ def _insert_one(new: NewTask) -> tuple[int, int]:
 def create_run(task: int, number: int, new: NewTask) -> Run:
     """The row of a run that answers event `number`, queued or held."""
     hold = new.hold
-    held: dict[str, Any] = {"status": RunStatus.QUEUED}
-    if hold:
+    held: dict[str, Any]
+    if hold is None:
+        held = {"status": RunStatus.QUEUED, "round": rounds.joined(new.queue, new.share)}
+    else:
         held = {
             "status": RunStatus.RUNNING,
             "attempt": 1,
@@ -189,7 +206,12 @@ def create_run(task: int, number: int, new: NewTask) -> Run:
             "started_at": Now(),
         }
     return Run.objects.create(
-        task_id=task, input_number=number, queue=new.queue, request=new.request, **held
+        task_id=task,
+        input_number=number,
+        queue=new.queue,
+        share=new.share,
+        request=new.request,
+        **held,
     )
 
 
@@ -218,4 +240,5 @@ def _assignment(new: NewTask, task: int, run: int) -> Assignment | None:
         input=new.message,
         request=new.request,
         memory="",
+        share=new.share,
     )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
@@ -15,6 +14,7 @@ from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
+from a2a_tasks.store.reach import reached
 from a2a_tasks.store.tasks import view
 
 __all__ = ["cancel", "cancel_by_key"]
@@ -27,24 +27,16 @@ def cancel(scope: Scope, public_id: str, *, lenient: bool = False) -> values.Tas
     """
     if "\x00" in public_id:
         raise TaskNotFound(taskId=public_id)
-    return _cancel(
-        public_id,
-        lenient=lenient,
-        public_id=public_id,
-        agent=scope.agent,
-        owner=scope.owner,
-        tenant=scope.tenant,
-        is_task=True,
-    )
+    return _cancel(public_id, Q(public_id=public_id) & reached(scope), lenient=lenient)
 
 
 def cancel_by_key(task: int) -> values.Task:
     """Cancel any task, for operators. Raises TaskNotFound, TaskNotCancelable."""
-    return _cancel(str(task), pk=task)
+    return _cancel(str(task), Q(pk=task))
 
 
-def _cancel(name: str, *, lenient: bool = False, **which: Any) -> values.Task:
-    open_before = Task.objects.filter(**which).exclude(state__in=TERMINAL).exists()
+def _cancel(name: str, which: Q, *, lenient: bool = False) -> values.Task:
+    open_before = Task.objects.filter(which).exclude(state__in=TERMINAL).exists()
     task, recorded, runs = _write(name, which, open_before=open_before, lenient=lenient)
     if recorded is None:
         return view(task)
@@ -56,9 +48,9 @@ def _cancel(name: str, *, lenient: bool = False, **which: Any) -> values.Task:
 
 @transaction.atomic
 def _write(
-    name: str, which: dict[str, Any], *, open_before: bool, lenient: bool
+    name: str, which: Q, *, open_before: bool, lenient: bool
 ) -> tuple[Task, Recorded | None, list[int]]:
-    task = log.locked(**which)
+    task = log.locked(which)
     if task is None:
         raise TaskNotFound(taskId=name)
     state = TaskState(task.state)

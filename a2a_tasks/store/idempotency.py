@@ -23,6 +23,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded, fold
 from a2a_tasks.protocol.values import Raw, TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.companions import Companion
+from a2a_tasks.store.reach import reaches
 from a2a_tasks.store.records import Accepted, status_of
 from a2a_tasks.store.tasks import view
 
@@ -75,8 +76,8 @@ def _remember(key: Key, task: int) -> None:
         raise KeyTaken from fault
 
 
-def recall(key: Key) -> Recalled | None:
-    """What was accepted under this key; None if nothing was, or too long ago.
+def recall(key: Key, scope: Scope) -> Recalled | None:
+    """What was accepted under this key; None if nothing was, too long ago, or for a task out of the scope's reach.
 
     Raises IdempotencyConflict if that was another request.
     """
@@ -86,6 +87,8 @@ def recall(key: Key) -> Recalled | None:
     if row.expired:  # type: ignore[attr-defined]  # annotated
         Idempotency.objects.filter(pk=row.pk).delete()
         return None
+    if not reaches(scope, row.task):
+        return None  # it is not shared any more: a message to it fails, as without a key
     if row.fingerprint != key.fingerprint:
         raise IdempotencyConflict
     return _recalled(row, row.task)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
 
 from a2a_tasks.models import Artifact, Event, Message, Task
@@ -134,13 +134,13 @@ def beginning(task: int) -> int | None:
     return next((last + 1 if number is None else number for number, last in rows), None)
 
 
-def locked(*, skip: bool = False, **which: object) -> Task | None:
+def locked(*which: Q, skip: bool = False, **columns: object) -> Task | None:
     """The task row, locked until the transaction ends (SQLite locks the whole store by itself).
 
     Looked for twice: while the first look waited for the row, its id may have gone to a successor.
     `skip`: None also if somebody else has it locked at this moment.
     """
-    tasks = Task.objects.filter(**which).select_related("context")
+    tasks = Task.objects.filter(*which, **columns).select_related("context")
     if connection.vendor != "postgresql":
         return tasks.first()
     tasks = tasks.select_for_update(of=("self",), skip_locked=skip)

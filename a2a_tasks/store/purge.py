@@ -20,7 +20,7 @@ from django.utils import timezone
 from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import companions, tally
+from a2a_tasks.store import companions, files, tally
 from a2a_tasks.store.idempotency import forget_idempotency
 
 __all__ = ["Limits", "Removed", "purge", "survey"]
@@ -101,6 +101,8 @@ def purge(limits: Limits) -> Iterator[Removed]:
     while limits.keys and (gone := forget_idempotency(limits.keys, batch)):
         yield Removed(rows=gone)
     while gone := companions.forget(batch):
+        yield Removed(rows=gone)
+    while gone := files.sweep():
         yield Removed(rows=gone)
 
 

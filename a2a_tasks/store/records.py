@@ -54,6 +54,8 @@ class NewTask:
     """A message that begins a task."""
 
     scope: Scope
+    #: Who sends the message; empty = the owner.
+    principal: str = ""
     id: str
     context_id: str
     #: The Message as JSON, with the ids of task and context in it.
@@ -62,6 +64,8 @@ class NewTask:
     at: datetime.datetime
     dialect: str
     queue: str
+    #: Out of whose share of the slots its run comes.
+    share: str = ""
     #: What the request said beside the message, as JSON, for the run.
     request: str = ""
     metadata: str = ""
@@ -74,6 +78,11 @@ class NewTask:
     companions: tuple[Companion, ...] = ()
     #: What its companions lock that another batch may want too: a batch takes these in order.
     lock: str = ""
+
+    @property
+    def maker(self) -> str:
+        """Who makes the task, if that is not its owner."""
+        return "" if self.principal == self.scope.owner else self.principal
 
     def accompany(self, task: int) -> None:
         """Write what belongs beside the task with this primary key; call it inside the accepting transaction."""
@@ -99,6 +108,7 @@ class Assignment:
     input: str
     request: str
     memory: str
+    share: str = ""
     #: Artifacts that exist: (id, position, is it still growing?).
     artifacts: tuple[tuple[str, int, bool], ...] = ()
     #: When its lease was asked for, by this process's clock.

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
+from a2a_tasks.caller import Scope
 from a2a_tasks.models import Context, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import ContextMismatch, TaskEnded, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
@@ -16,6 +17,7 @@ from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recor
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.accept import create_run
+from a2a_tasks.store.reach import reached
 from a2a_tasks.store.records import Accepted, Assignment, NewTask
 from a2a_tasks.store.succeed import succeed
 from a2a_tasks.store.tasks import open_artifacts, view
@@ -39,16 +41,14 @@ def reply(new: NewTask) -> Accepted:
 
 @transaction.atomic
 def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
-    task = log.locked(
-        public_id=new.id,
-        agent=new.scope.agent,
-        owner=new.scope.owner,
-        tenant=new.scope.tenant,
-        is_task=True,
-    )
+    task = log.locked(reached(new.scope), public_id=new.id)
     _refuse(task, new)
     assert task is not None  # noqa: S101 - _refuse raised otherwise
-    new = replace(new, message=_in_context(new.message, task.context.public_id))
+    new = replace(
+        new,
+        message=_in_context(new.message, task.context.public_id),
+        scope=Scope(task.tenant, task.owner, task.agent),  # what goes on stays where it is
+    )
     if TaskState(task.state) in TERMINAL:
         return succeed(task, new), []
     recorded = [log.record(task, EventKind.INPUT, new.message, role=new.role)]
@@ -106,5 +106,6 @@ def _assignment(task: Task, run: Run, new: NewTask) -> Assignment | None:
         input=new.message,
         request=new.request,
         memory=task.memory,
+        share=new.share,
         artifacts=open_artifacts(task.pk),
     )

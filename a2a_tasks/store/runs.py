@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Exists, F, OuterRef, Q, Value
+from django.db.models import F, Q, Value
 from django.db.models.functions import Concat, Now
 
 from a2a_tasks import wakeups
@@ -25,6 +25,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.records import Assignment, Fenced
+from a2a_tasks.store.rounds import behind_another
 from a2a_tasks.store.sql import fetch
 from a2a_tasks.store.tasks import open_artifacts
 
@@ -38,6 +39,7 @@ __all__ = [
     "note",
     "rescue",
     "surrender",
+    "unfinished",
     "waiting",
 ]
 
@@ -52,10 +54,10 @@ with due as (
   select r.id, r.task_id, gen_random_uuid()::text as token, t.state = any(%(ended)s) as ended
   from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
   where r.status = 'queued' and r.queue = %(queue)s and r.due_at <= clock_timestamp()
-    and (t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s))
+    and r.share <> all(%(full)s) and (t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s))
     and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
       and e.status in ('queued', 'running'))
-  order by r.id limit %(limit)s
+  order by r.round, r.id limit %(limit)s
   for update of r, t skip locked
 ), task as (
   update a2a_tasks_task t set run_token = d.token from due d where t.id = d.task_id and not d.ended
@@ -68,14 +70,14 @@ with due as (
     started_at = case when d.ended then null else clock_timestamp() end,
     ended_at = case when d.ended then clock_timestamp() end
   from due d where r.id = d.id
-  returning r.id, r.task_id, r.token, r.attempt, r.input_number, r.request
+  returning r.id, r.task_id, r.token, r.attempt, r.input_number, r.request, r.share, r.round
 )
 select r.id, r.token, r.attempt, t.id, t.tenant, t.owner, t.agent, t.public_id, c.public_id, t.state, t.is_task,
-  t.last_event, r.input_number, m.body, r.request, t.memory,
+  t.last_event, r.input_number, m.body, r.request, t.memory, r.share,
   exists (select from a2a_tasks_artifact a where a.task_id = t.id)
 from run r join task t on t.id = r.task_id join a2a_tasks_context c on c.id = t.context_id
 join a2a_tasks_message m on m.task_id = t.id and m.number = r.input_number
-order by r.id
+order by r.round, r.id
 """
 
 HEARTBEAT = """
@@ -120,19 +122,26 @@ def claim(
     worker: str,
     limit: int,
     lease_seconds: float,
+    full: Collection[str] = (),
 ) -> list[Assignment]:
-    """Take up to `limit` due runs of these agents for this process, of a queue the oldest first, one of a task at a time.
+    """Take up to `limit` due runs of these agents for this process, of a queue round by round, one of a task at a time.
 
+    None of the shares that are `full`. Within a round the oldest comes first.
     Runs that nobody who hosts their agent took for A2A_ORPHAN_SECONDS are taken, too, to be failed.
     """
     take = _claim_postgres if connection.vendor == "postgresql" else _claim_portable
     asked = time.monotonic()
-    taken = take(queues, agents, worker, min(limit, BATCH), lease_seconds)
+    taken = take(queues, agents, worker, min(limit, BATCH), lease_seconds, full)
     return [dataclasses.replace(assignment, asked=asked) for assignment in taken]
 
 
 def _claim_postgres(
-    queues: Sequence[str], agents: Sequence[str], worker: str, limit: int, lease_seconds: float
+    queues: Sequence[str],
+    agents: Sequence[str],
+    worker: str,
+    limit: int,
+    lease_seconds: float,
+    full: Collection[str],
 ) -> list[Assignment]:
     values = {
         "ended": sorted(TERMINAL),
@@ -140,6 +149,7 @@ def _claim_postgres(
         "orphan": float(conf.ORPHAN_SECONDS),
         "worker": worker,
         "lease": lease_seconds,
+        "full": list(full),
     }
     rows: list[tuple[Any, ...]] = []
     with transaction.atomic() if len(queues) > 1 else contextlib.nullcontext():
@@ -153,7 +163,7 @@ def _claim_postgres(
 def _assignment(row: tuple[Any, ...]) -> Assignment:
     """The assignment in a row of CLAIM."""
     run, token, attempt, task, tenant, owner, agent, task_id, context_id, state = row[:10]
-    is_task, last_event, input_number, message, request, memory, has_artifacts = row[10:]
+    is_task, last_event, input_number, message, request, memory, share, has_artifacts = row[10:]
     return Assignment(
         run=run,
         token=token,
@@ -169,24 +179,25 @@ def _assignment(row: tuple[Any, ...]) -> Assignment:
         input=message,
         request=request,
         memory=memory,
+        share=share,
         artifacts=open_artifacts(task) if has_artifacts else (),
     )
 
 
 @transaction.atomic
 def _claim_portable(
-    queues: Sequence[str], agents: Sequence[str], worker: str, limit: int, lease_seconds: float
+    queues: Sequence[str],
+    agents: Sequence[str],
+    worker: str,
+    limit: int,
+    lease_seconds: float,
+    full: Collection[str],
 ) -> list[Assignment]:
-    earlier = Run.objects.filter(
-        task=OuterRef("task"),
-        pk__lt=OuterRef("pk"),
-        status__in=[RunStatus.QUEUED, RunStatus.RUNNING],
-    )
     due = (
         Run.objects.filter(status=RunStatus.QUEUED, queue__in=queues, due_at__lte=Now())
         .filter(Q(task__agent__in=agents) | Q(due_at__lt=Now() - _lease(conf.ORPHAN_SECONDS)))
-        .exclude(Exists(earlier))
-        .order_by("pk")
+        .exclude(Q(share__in=full) | behind_another())
+        .order_by("round", "pk")
     )
     taken = [_take(run, worker, lease_seconds) for run in due[:limit]]
     return [assignment for assignment in taken if assignment is not None]
@@ -212,14 +223,21 @@ def _take(run: Run, worker: str, lease_seconds: float) -> Assignment | None:
     message = Message.objects.get(task_id=task.pk, number=run.input_number)
     about_task = (task.pk, task.tenant, task.owner, task.agent, task.public_id)
     context = (task.context.public_id, task.state, task.is_task, task.last_event)
-    said = (run.input_number, message.body, run.request, task.memory, True)
+    said = (run.input_number, message.body, run.request, task.memory, run.share, True)
     return _assignment((run.pk, token, run.attempt + 1, *about_task, *context, *said))
 
 
 def waiting(queue: str, most: int) -> int:
     """How many runs wait in a queue; it is not counted beyond `most`."""
     waiting = Run.objects.filter(status=RunStatus.QUEUED, queue=queue)
-    return len(waiting.order_by("pk").values_list("pk")[:most])
+    return len(waiting.order_by("round", "pk").values_list("pk")[:most])
+
+
+def unfinished(share: str, most: int) -> int:
+    """How many runs of a share wait or go on; they are not counted beyond `most`."""
+    mine = Run.objects.filter(share=share).values_list("pk")
+    waiting = len(mine.filter(status=RunStatus.QUEUED)[:most])
+    return waiting + len(mine.filter(status=RunStatus.RUNNING)[: most - waiting])
 
 
 def standing() -> dict[str, int]:

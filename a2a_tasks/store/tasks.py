@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from django.core import signing
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import Scope, Shelf
 from a2a_tasks.models import Artifact, Message, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import InvalidParams
@@ -22,6 +23,7 @@ from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState, UnsetType
 from a2a_tasks.store import tally
 from a2a_tasks.store.append import growing
 from a2a_tasks.store.group import Group
+from a2a_tasks.store.reach import on, reached
 from a2a_tasks.store.records import status_of
 from a2a_tasks.store.sql import fetch
 
@@ -46,10 +48,11 @@ select i.n, t.id, t.last_event, c.public_id, t.state, t.status_at, t.status_mess
   (select array_agg(m.body order by m.number) from a2a_tasks_message m where m.task_id = t.id),
   (select array_agg(array[a.artifact_id, a.first_event::text, a.body] order by a.position)
    from a2a_tasks_artifact a where a.task_id = t.id)
-from unnest(%(n)s::int[], %(id)s::text[], %(agent)s::text[], %(owner)s::text[], %(tenant)s::text[])
-  as i(n, id, agent, owner, tenant)
+from unnest(%(n)s::int[], %(id)s::text[], %(agent)s::text[], %(owner)s::text[], %(tenant)s::text[],
+  %(maker)s::text[]) as i(n, id, agent, owner, tenant, maker)
 join a2a_tasks_task t
   on t.public_id = i.id and t.agent = i.agent and t.owner = i.owner and t.tenant || '' = i.tenant and t.is_task
+  and (i.maker = '' or t.maker = i.maker)
 join a2a_tasks_context c on c.id = t.context_id
 """
 # `tenant || ''` keeps the planner off the list indexes, which begin with the tenant: on a young table, without
@@ -103,7 +106,7 @@ def key_of(scope: Scope, public_id: str, *, lock: bool = False) -> int | None:
     """
     if "\x00" in public_id:
         return None
-    tasks = _scoped(scope).filter(public_id=public_id)
+    tasks = Task.objects.filter(reached(scope), public_id=public_id)
     if lock:
         tasks = tasks.select_for_update(no_key=True)
     return tasks.values_list("pk", flat=True).first()
@@ -116,32 +119,37 @@ class Standing(NamedTuple):
     tenant: str
     last_event: int
     ended: bool
+    owner: str
 
 
 def standing(task: int) -> Standing:
     """Where the task with this primary key stands; the transaction holds it, or has made it."""
-    columns = ("public_id", "tenant", "last_event", "state")
-    public_id, tenant, last, state = Task.objects.values_list(*columns).get(pk=task)
-    return Standing(public_id, tenant, last, state in TERMINAL)
+    columns = ("public_id", "tenant", "last_event", "state", "owner")
+    public_id, tenant, last, state, owner = Task.objects.values_list(*columns).get(pk=task)
+    return Standing(public_id, tenant, last, state in TERMINAL, owner)
 
 
 def origin(scope: Scope, public_id: str) -> str:
     """Code of the dialect a task was made in; empty if there is no such task in this scope."""
     if "\x00" in public_id:
         return ""
-    found = _scoped(scope).filter(public_id=public_id)
+    found = Task.objects.filter(reached(scope), public_id=public_id)
     return found.values_list("origin_dialect", flat=True).first() or ""
 
 
 def _find_postgres(keys: Sequence[Key]) -> dict[Key, Found]:
+    asked = [(scope, public_id, shelf) for scope, public_id in keys for shelf in scope.shelves]
     columns = {
-        "n": list(range(len(keys))),
-        "id": [public_id for _, public_id in keys],
-        "agent": [scope.agent for scope, _ in keys],
-        "owner": [scope.owner for scope, _ in keys],
-        "tenant": [scope.tenant for scope, _ in keys],
+        "n": list(range(len(asked))),
+        "id": [public_id for _, public_id, _ in asked],
+        "agent": [scope.agent for scope, _, _ in asked],
+        "owner": [shelf.owner for _, _, shelf in asked],
+        "tenant": [scope.tenant for scope, _, _ in asked],
+        "maker": [shelf.maker for _, _, shelf in asked],
     }
-    return {keys[row[0]]: _found(keys[row[0]][1], row) for row in fetch(FIND, columns)}
+    newest_first = sorted(fetch(FIND, columns), key=lambda row: -row[1])
+    rows = {asked[row[0]][:2]: row for row in newest_first}
+    return {key: _found(key[1], row) for key, row in rows.items()}
 
 
 def _found(public_id: str, row: tuple[Any, ...]) -> Found:
@@ -171,7 +179,8 @@ def _raws(texts: Iterable[str]) -> list[Raw] | UnsetType:
 def _find_portable(keys: Sequence[Key]) -> dict[Key, Found]:
     found = {}
     for scope, public_id in keys:
-        task = _still(_scoped(scope).filter(public_id=public_id).select_related("context"))
+        named = Task.objects.filter(reached(scope), public_id=public_id)
+        task = _still(named.select_related("context"))
         if task is not None:
             found[scope, public_id] = task
     return found
@@ -269,47 +278,52 @@ def reveal(task: int) -> None:
 def references(scope: Scope, public_ids: Collection[str]) -> list[values.Task]:
     """The tasks a message refers to, as far as they are this scope's; others are ignored (A2A 1.0 §3.4)."""
     wanted = [public_id for public_id in public_ids if "\x00" not in public_id]
-    tasks = _scoped(scope).filter(public_id__in=wanted)
+    tasks = Task.objects.filter(reached(scope), public_id__in=wanted)
     return _views(_Row.of(tasks), history=True, artifacts=True)
 
 
-def _scoped(scope: Scope) -> QuerySet[Task]:
-    return Task.objects.filter(
-        tenant=scope.tenant, owner=scope.owner, agent=scope.agent, is_task=True
-    )
-
-
-def _matching(scope: Scope, request: ListTasksRequest) -> tuple[QuerySet[Task], bool]:
-    """The tasks a list is about, and whether that is all of the scope."""
-    tasks = _scoped(scope)
+def _matching(scope: Scope, shelf: Shelf, request: ListTasksRequest) -> QuerySet[Task]:
+    """The tasks on a shelf that a list is about."""
+    tasks = Task.objects.filter(on(scope, shelf))
     if request.context_id is not None:
         tasks = tasks.filter(context__public_id=request.context_id)
     if request.status is not None:
         tasks = tasks.filter(state=request.status)
     if request.status_timestamp_after is not None:
         tasks = tasks.filter(status_at__gte=parse_rfc3339(request.status_timestamp_after))
-    asked = (request.context_id, request.status, request.status_timestamp_after)
-    return tasks, asked == (None, None, None)
+    return tasks
 
 
 def list_tasks(scope: Scope, request: ListTasksRequest) -> TaskPage:
     """One page, latest status first (A2A 1.0 §3.1.4). Raises InvalidParams for a token that is not ours."""
     if "\x00" in (request.context_id or ""):
         return TaskPage(tasks=[], next_page_token="", page_size=request.page_size, total_size=0)
-    matching, everything = _matching(scope, request)
-    rows = _Row.of(
-        _after(matching, scope, request.page_token).order_by("-status_at", "-id")[
-            : request.page_size + 1
-        ]
-    )
+    rows = _rows(scope, request)
     page = rows[: request.page_size]
     more = len(rows) > request.page_size
     return TaskPage(
         tasks=_listed(page, request),
         next_page_token=_token(scope, page[-1]) if more else "",
         page_size=request.page_size,
-        total_size=tally.total(scope) if everything else matching.count(),
+        total_size=sum(_size(scope, shelf, request) for shelf in scope.shelves),
     )
+
+
+def _rows(scope: Scope, request: ListTasksRequest) -> list[_Row]:
+    """The rows of a page and the one after it. Each shelf is read along its index: together they would have none."""
+    rows: list[_Row] = []
+    for shelf in scope.shelves:
+        rest = _after(_matching(scope, shelf, request), scope, request.page_token)
+        rows += _Row.of(rest.order_by("-status_at", "-id")[: request.page_size + 1])
+    rows.sort(key=lambda row: (row.status_at, row.pk), reverse=True)
+    return rows[: request.page_size + 1]
+
+
+def _size(scope: Scope, shelf: Shelf, request: ListTasksRequest) -> int:
+    asked = (request.context_id, request.status, request.status_timestamp_after)
+    if asked == (None, None, None) and not shelf.maker:
+        return tally.total(replace(scope, owner=shelf.owner))
+    return _matching(scope, shelf, request).count()
 
 
 def _listed(page: list[_Row], request: ListTasksRequest) -> list[values.Task]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from a2a_tasks.protocol.dialects import Dialect, Subject
+from a2a_tasks.protocol.files import Link, in_answer, in_event, refers
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
 from a2a_tasks.protocol.values import Raw, Task
 from a2a_tasks.streaming.follow import EventsRemoved, Follower
@@ -31,12 +32,21 @@ class EventStream:
         #: The Task (or the one direct Message) to begin with; None when a client resumes after an event.
         self.first, self.number = first, number
         self.follower = follower
+        #: From a file of the task to a URL for this client; set by who answers it.
+        self.link: Link | None = None
         #: If not 0, the client asked for events that are gone: those before this number. It gets the Task instead.
         self.removed = removed
         self._heard = heard or []
+        self._on_close: list[Callable[[], None]] = []
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Call this when the stream is closed, once."""
+        self._on_close.append(callback)
 
     async def close(self) -> None:
         """The stream has ended, or the client is gone: let go of the log."""
+        while self._on_close:
+            self._on_close.pop()()
         await self.follower.close()
 
     def begun(self, dialect: Dialect) -> list[bytes]:
@@ -44,7 +54,8 @@ class EventStream:
         if self.first is None:
             return []
         ended = self.follower.done and not self._heard
-        return dialect.first(self.subject, self.first, ended=ended)
+        first = self.first if self.link is None else in_answer(self.first, self.link)
+        return dialect.first(self.subject, first, ended=ended)
 
     def encoded(self, dialect: Dialect, event: Recorded) -> bytes:
         """An event as a dialect says it, encoded once for all who follow the task in this process.
@@ -53,6 +64,8 @@ class EventStream:
         """
         feed = self.follower.feed
         final = self.follower.done and event.number == self.follower.number
+        if self.link is not None and refers(event.body):  # the links are this client's own
+            return dialect.event(self.subject, in_event(event, self.link), final=final)
         if feed is None or dialect.manners.index:
             return dialect.event(self.subject, event, final=final)
         return feed.encoded(dialect, self.subject, event, final=final)

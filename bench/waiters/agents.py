@@ -30,6 +30,19 @@ class Waiter(Agent):
         yield turn.complete("It is time.")
 
 
+class Sleeper(Agent):
+    """`SECONDS`: sleeps for so long."""
+
+    name = "Sleeper"
+    description = "Sleeps."
+    skills = [Skill("sleep", "Sleep", "Sleeps for seconds", tags=["bench"])]
+
+    async def run(self, turn: Turn) -> str:
+        """Sleep."""
+        await asyncio.sleep(float(turn.text))
+        return "It is time."
+
+
 class ThreadWaiter(Agent):
     """`SECONDS`: blocks a thread for so long."""
 

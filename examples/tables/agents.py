@@ -97,7 +97,7 @@ class TablesAgent(Agent):
             yield turn.reject(f"I answer in {TEXT}, {JSON} and {SVG} only.")
             return
         try:
-            files = brought(_conversation(turn))
+            files = brought(_conversation(turn), lambda part: turn.read(part).now())
             for table in files.values():
                 yield turn.working(f"Read {table.name}: {len(table.rows)} rows.")
             desk = Desk({**shipped(), **files}, turn.memory)

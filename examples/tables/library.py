@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import MappingProxyType
 
@@ -32,21 +30,22 @@ def is_csv(part: Part) -> bool:
     return (part.media_type or "").partition(";")[0].strip().lower() == CSV
 
 
-def brought(parts: Iterable[Part]) -> dict[str, Table]:
-    """The tables among parts, by name; of two with one name the later counts. Raises Refused."""
+def brought(parts: Iterable[Part], read: Callable[[Part], bytes]) -> dict[str, Table]:
+    """The tables among parts, by name; of two with one name the later counts. `read` gives the bytes of a file.
+
+    Raises Refused, and what `read` raises but ValueError.
+    """
     files = [part for part in parts if is_csv(part)]
     if len(files) > MOST_FILES:
         raise Refused(f"At most {MOST_FILES} files, please.")
-    tables = [read_csv(table_name(part.filename), _content(part)) for part in files]
+    tables = [read_csv(table_name(part.filename), _content(part, read)) for part in files]
     return {table.name: table for table in tables}
 
 
-def _content(part: Part) -> bytes:
+def _content(part: Part, read: Callable[[Part], bytes]) -> bytes:
     if isinstance(part.text, str):
         return part.text.encode()
-    if not isinstance(part.raw, str):
-        raise Refused("Send the CSV file itself: this agent fetches nothing.")
     try:
-        return base64.b64decode(part.raw, validate=True)
-    except binascii.Error:
-        raise Refused(f"{table_name(part.filename)}: the file is not base64.") from None
+        return read(part)
+    except ValueError:
+        raise Refused("Send the CSV file itself: this agent fetches nothing.") from None

@@ -27,6 +27,16 @@ class TestChecks:
         settings.A2A_ANONYMOUS, settings.EMBEDDED = "1", False
         assert said() == {"a2a_tasks.W021"}
 
+    def test_name_a_rate_that_cannot_be_read(self, settings: Any) -> None:
+        settings.A2A_RATE_PER_TENANT = "often"
+        assert said() == {"a2a_tasks.E042"}
+
+    def test_say_that_passwords_may_be_tried_without_end(self, settings: Any) -> None:
+        settings.A2A_BASIC, settings.A2A_RATE_WRONG_CREDENTIALS = True, ""
+        assert said() == {"a2a_tasks.W042"}
+        settings.A2A_RATE_WRONG_CREDENTIALS = "1/s"
+        assert said() == set()
+
     def test_say_that_nobody_can_come(self, settings: Any) -> None:
         settings.A2A_API_KEYS = False
         assert said() == {"a2a_tasks.W022"}
@@ -80,3 +90,13 @@ class TestTheStart:
         settings.A2A_JWT_ISSUER = "https://login.example.com"
         await say_who_may_come()
         assert "bearer, apiKey" in caplog.text
+
+    async def test_says_which_agents_were_granted_to_a_few(
+        self, settings: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.INFO)
+        await say_who_may_come()
+        assert "granted" not in caplog.text
+        settings.A2A_GRANTS = "listed"
+        await say_who_may_come()
+        assert "(manage.py grants): demo" in caplog.text

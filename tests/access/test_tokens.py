@@ -269,13 +269,12 @@ class TestAudiences:
     def test_are_the_agents_own_urls_unless_the_operator_says_otherwise(
         self, settings: Any
     ) -> None:
-        demo = registry.find("demo")
         settings.A2A_PUBLIC_URL = "https://h/"
-        assert (audience(demo), audience(None)) == ("https://h/agents/demo", "https://h")
+        assert (audience("demo"), audience(None)) == ("https://h/agents/demo", "https://h")
         settings.A2A_JWT_AUDIENCE = "api://a2a/{agent}"
-        assert (audience(demo), audience(None)) == ("api://a2a/demo", "https://h")
+        assert (audience("demo"), audience(None)) == ("api://a2a/demo", "https://h")
         settings.A2A_JWT_AUDIENCE = "api://a2a"
-        assert (audience(demo), audience(None)) == ("api://a2a", "api://a2a")
+        assert (audience("demo"), audience(None)) == ("api://a2a", "api://a2a")
 
     async def test_of_one_agent_open_no_other(self, issuer: Issuer) -> None:
         token = issuer.token()

@@ -48,7 +48,9 @@ class TestAKey:
             assert row.digest not in shown
         assert LogEntry.objects.filter(object_id=str(row.pk)).exists()
 
-    @pytest.mark.parametrize("wrong", [{"scopes": 'a"b'}, {"tenant": "a/b"}, {"name": ""}])
+    @pytest.mark.parametrize(
+        "wrong", [{"scopes": 'a"b'}, {"tenant": "a/b"}, {"name": ""}, {"rate": "often"}]
+    )
     def test_is_not_made_of_what_cannot_be(
         self, admin_client: Client, wrong: dict[str, str]
     ) -> None:
@@ -73,11 +75,18 @@ class TestAKey:
         self, admin_client: Client
     ) -> None:
         row = issue("robot", tenant="acme").row
-        said = {"name": "droid", "scopes": "x", "tenant": "other", "digest": "0", "prefix": "p"}
+        said = {
+            "name": "droid",
+            "scopes": "x",
+            "rate": "1/s",
+            "tenant": "other",
+            "digest": "0",
+            "prefix": "p",
+        }
         page = reverse("admin:a2a_tasks_apikey_change", args=[row.pk])
         assert admin_client.post(page, said).status_code == 302
         changed = ApiKey.objects.get()
-        assert (changed.name, changed.scopes) == ("droid", "x")
+        assert (changed.name, changed.scopes, changed.rate) == ("droid", "x", "1/s")
         same = ("tenant", "digest", "prefix")
         assert [getattr(changed, name) for name in same] == [getattr(row, name) for name in same]
 

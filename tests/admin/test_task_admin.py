@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -13,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from a2a_tasks.admin import paging
-from a2a_tasks.models import Event, RunStatus, Task
+from a2a_tasks.models import Event, RunStatus, StoredFile, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
@@ -29,6 +33,15 @@ SCRIPT = "<script>alert(1)</script>"
 def page_of(task: Task) -> str:
     """The address of a task's page."""
     return reverse("admin:a2a_tasks_task_change", args=[task.pk])
+
+
+def kept(task: Task, content: bytes, **about: str) -> str:
+    """A file of the task; its id."""
+    name = storages["a2a_files"].save(f"admin-{task.pk}", ContentFile(content))
+    row = StoredFile.objects.create(
+        task=task, agent=task.agent, size=len(content), sha256="0" * 64, name=name, **about
+    )
+    return str(row.pk)
 
 
 def ids_listed(client: Client, query: str) -> list[str]:
@@ -266,7 +279,29 @@ class TestTheTaskPage:
             add_step(task, add_run(task, RunStatus.ENDED), f"step-{number}")
         with CaptureQueriesContext(connection) as asked:
             admin_client.get(page_of(task))
-        assert len(asked) <= 12
+        assert len(asked) <= 13
+
+    def test_lists_files_and_sends_them_to_be_saved(self, admin_client: Client) -> None:
+        task = make_task()
+        file = kept(task, SCRIPT.encode() * 5000, filename=f"{SCRIPT}.html")
+        page = admin_client.get(page_of(task)).content.decode()
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;.html" in page
+        sent = admin_client.get(f"{page_of(task).removesuffix('change/')}files/{file}/")
+        assert b"".join(cast("Any", sent).streaming_content) == SCRIPT.encode() * 5000
+        assert sent["Content-Disposition"].startswith("attachment;")
+        assert sent["Content-Type"] == "application/octet-stream"
+        assert sent["X-Content-Type-Options"] == "nosniff"
+
+    def test_files_are_for_those_who_may_see_their_task(self, sign_in: SignIn) -> None:
+        task, other = make_task(), make_task("task-2")
+        file = kept(task, b"x" * 100_000)
+        bob = sign_in("view_context")
+        assert bob.get(f"/admin/a2a_tasks/task/{task.pk}/files/{file}/").status_code == 404
+        assert Client().get(f"/admin/a2a_tasks/task/{task.pk}/files/{file}/").status_code == 302
+        User.objects.get().user_permissions.add(Permission.objects.get(codename="view_task"))
+        assert bob.get(f"/admin/a2a_tasks/task/{other.pk}/files/{file}/").status_code == 404
+        seen = bob.get(f"/admin/a2a_tasks/task/{task.pk}/files/{file}/")
+        assert b"".join(cast("Any", seen).streaming_content) == b"x" * 100_000
 
     def test_never_shows_a_lease_token(self, admin_client: Client) -> None:
         task = make_task()

@@ -39,6 +39,8 @@ MISTAKES: list[tuple[str, str, dict[str, Any]]] = [
     ("E022", "without spaces, quotes", {"skills": [Skill("a", "A", "A", ["a"], scopes=['"'])]}),
     ("E023", 'scopes = ["invoices"]', {"scopes": "invoices"}),
     ("E023", "are lists", {"schemes": "bearer"}),
+    ("E040", "'own', 'tenant'", {"visibility": "everybody"}),
+    ("E041", "'open', 'listed'", {"grants": "closed"}),
     ("W020", "A2A_BASIC=1", {"schemes": ["basic"]}),
     ("W001", "requires all four", {"skills": [Skill("", "A", "A", ["a"])]}),
     ("W001", "requires all four", {"skills": [Skill("a", "", "A", ["a"])]}),

@@ -21,7 +21,7 @@ from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from tests.bindings.client import PATIENCE, Event, Response, Stream
 from tests.bindings.peers import Fault, Peer
 
-__all__ = ["Grpc", "RpcStream", "address", "channel", "fault_of"]
+__all__ = ["Grpc", "RpcStream", "channel", "fault_of"]
 
 assert error_details_pb2  # json_format looks the details up by their names
 #: What peers of 0.3 tell errors apart by: no word of Python, though it looks like one.
@@ -64,13 +64,8 @@ async def _serve() -> _Served:
     return _served[loop]
 
 
-async def address() -> str:
-    """Where the test's server listens."""
-    return (await _serve()).address
-
-
-async def channel() -> grpc.aio.Channel:
-    """A channel to the test's server."""
+async def channel() -> Any:
+    """A channel to the test's server; its calls are told in bytes."""
     return (await _serve()).channel
 
 

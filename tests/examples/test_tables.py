@@ -676,7 +676,6 @@ class TestFiles:
         [
             (csv_part(b""), "shop: the file is empty"),
             (link("https://example.com/x.csv", media_type="text/csv"), "fetches nothing"),
-            (Part(raw="?", media_type="text/csv"), "not base64"),
         ],
     )
     async def test_what_cannot_be_read_fails_with_the_reason(self, part: Part, why: str) -> None:

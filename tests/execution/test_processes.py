@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 from a2a_project.operations import TABLE
-from a2a_tasks.agents import Agent, registry
+from a2a_tasks.agents import Agent, file, link, registry
 from a2a_tasks.execution.processes import _popen
-from a2a_tasks.models import Run, RunStatus, Step, Task
+from a2a_tasks.models import Run, RunStatus, Step, StoredFile, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.store.hop import hop
 from tests.execution.host import Client, due, hosting, message_of, runner, status_is
@@ -139,6 +139,21 @@ class TestRunning:
             "ids": [True, True],
             "users": 0,
         }
+
+    async def test_files_are_read_fetched_and_kept_by_the_runner(self, script: Client) -> None:
+        large = bytes(100_000)
+        parts = (file(large, "a", "x/y"), file(b"abc", "b", "x/y"), link("https://10.0.0.1/"))
+        request = script.request("files")
+        message = values.replace(request.message, parts=(*request.message.parts, *parts))
+        task = await TABLE["SendMessage"](
+            dataclasses.replace(request, message=message), script.call()
+        )
+        words, twice = (msgspec.json.decode(text)["parts"] for text in task.artifacts)
+        refused = "The URL of the file must not lead to a private or reserved address."
+        assert [part["text"] for part in words] == ["100000;", "3;", refused]
+        assert "url" in twice[0]
+        sizes = await hop(lambda: list(StoredFile.objects.order_by("size").values_list("size")))
+        assert sizes == [(100_000,), (200_000,)]
 
     async def test_memory_comes_back_with_the_next_turn(self, script: Client) -> None:
         task = await script.send("remember")

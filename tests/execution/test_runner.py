@@ -151,6 +151,47 @@ class TestRunning:
                 )
         assert most == 3
 
+    async def test_what_is_accepted_here_waits_behind_those_who_wait(self) -> None:
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            async with runner(slots=2) as made:
+                for n in range(3):
+                    await due(agent.slug, f"task-{n}")
+                await until(lambda: made._behind)
+                (first, _) = made._carried.values()
+                made._forget(first)  # a slot is free, and the one who waits has not got it yet
+                assert made.hold("agents") is None
+                await until(lambda: made.carrying == 2)
+                go.set()
+                await until(lambda: not made._behind)
+                assert made.hold("agents") is not None
+
+    async def test_a_share_has_no_more_slots_than_it_may(self, settings: Any) -> None:
+        settings.A2A_RUN_SLOTS_PER_TENANT = 2
+        go, at_work = asyncio.Event(), []
+
+        async def run(turn: Turn) -> str:
+            at_work.append(turn.task_id)
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            for n in range(4):
+                await due(agent.slug, f"a-{n}", share="a")
+            await due(agent.slug, "b-0", share="b")
+            async with runner(slots=10) as made:
+                await until(lambda: len(at_work) == 3)
+                assert sorted(at_work) == ["a-0", "a-1", "b-0"]
+                assert made.hold("agents", "a") is None
+                assert made.hold("agents", "b") is not None
+                go.set()
+                await until(lambda: len(at_work) == 5)
+
     async def test_a_runner_serves_its_queues_only(self) -> None:
         with playing(lambda turn: "x", queue="special") as agent:
             await due(agent.slug, "task-1", queue="special")

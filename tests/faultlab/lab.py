@@ -173,6 +173,7 @@ class Lab:
             "A2A_APPS": "tests.faultlab.agents_app",
             "A2A_DEFAULT_AGENT": "lab-short",
             "A2A_ANONYMOUS": "1",
+            "SECURE_COOKIES": "0",  # its operator comes without TLS
             "A2A_MAX_ATTEMPTS": str(self.plan.attempts),
             "A2A_FAILPOINTS": str(self.failpoints),
             "FAULTLAB_LEDGER": str(self.ledger_path),

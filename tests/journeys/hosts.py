@@ -12,10 +12,11 @@ from tests.processes import Child, python
 
 __all__ = ["QUICK", "RUNNING", "Host", "Web", "host", "web", "worker"]
 
-#: The demo agents and those of the journeys, for callers without credentials.
+#: The demo agents and those of the journeys, for callers without credentials, and browsers without TLS.
 APPS = {
     "A2A_APPS": "examples.demo,examples.tables,tests.journeys.agents_app",
     "A2A_ANONYMOUS": "1",
+    "SECURE_COOKIES": "0",
 }
 #: Short leases and frequent looks, for journeys that wait for a rescue or without hints.
 QUICK = {"A2A_LEASE_SECONDS": "1.5", "A2A_BEAT_SECONDS": "0.4", "A2A_POLL_SECONDS": "0.3"}

@@ -11,15 +11,17 @@ from pytest_django import Settings
 
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, Turn
+from a2a_tasks.caller import Caller
 from a2a_tasks.operations import line
 from a2a_tasks.operations.line import place_in_line
 from a2a_tasks.protocol import values
-from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.errors import Overloaded, RateLimited, TaskNotFound
 from a2a_tasks.protocol.requests import ListTasksRequest
 from tests.agents_under_test import playing
 from tests.execution.host import Client, hosting
 from tests.execution.waiting import until
 
+BOB = Caller(principal="user:bob")
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -28,8 +30,9 @@ async def local(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     """Runs are this process's own, and nothing is known of their queues."""
     settings.A2A_RUNS = "local"
     settings.A2A_POLL_SECONDS = 0.1
-    monkeypatch.setattr(line, "backlog", line.Backlog())
+    monkeypatch.setattr(line, "backlog", line.queued())
     monkeypatch.setattr("a2a_tasks.operations.conversation.backlog", line.backlog)
+    monkeypatch.setattr("a2a_tasks.operations.conversation.unfinished", line.begun())
     async with hosting():
         yield
 
@@ -138,3 +141,54 @@ class TestTheQueueOfRuns:
         assert (len(given), refused) == (20, [])
         for task in given:
             await alice.cancel(task.id)
+
+
+class TestWhatIsUnfinished:
+    async def test_of_one_caller_only_so_many_runs_are(
+        self, agent: Agent, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(line, "LOOK_SECONDS", 3600.0)
+        alice, bob = Client(agent), Client(agent, BOB)
+        settings.A2A_RUN_SLOTS, settings.A2A_MAX_UNFINISHED_PER_TENANT = 2, 3
+        begun = [await alice.begin("wait") for _ in range(3)]
+        for again in (alice.begin("wait"), alice.send("hello"), alice.stream("hello")):
+            with pytest.raises(RateLimited) as caught:
+                await again
+            assert caught.value.metadata == {"retry_after": "5"}
+        await bob.begin("hello")
+        monkeypatch.setattr(line, "LOOK_SECONDS", 0.0)
+        await alice.cancel(begun[0].id)
+        await alice.begin("hello")
+
+
+class TestOpenStreams:
+    async def test_of_one_caller_only_so_many_are_open(
+        self, agent: Agent, settings: Settings
+    ) -> None:
+        alice, bob = Client(agent), Client(agent, BOB)
+        settings.A2A_MAX_STREAMS_PER_TENANT = 2
+        task = await alice.begin("wait")
+        open_ = [await alice.subscribe(task.id), await alice.stream("wait")]
+        for again in (alice.subscribe(task.id), alice.stream("wait")):
+            with pytest.raises(RateLimited) as caught:
+                await again
+            assert caught.value.metadata == {"retry_after": "5"}
+        await (await bob.stream("hello")).close()
+        await open_[0].close()
+        await open_[0].close()  # twice is once
+        open_[0] = await alice.subscribe(task.id)
+        with pytest.raises(RateLimited):
+            await alice.subscribe(task.id)
+        for stream in open_:
+            await stream.close()
+        assert not line.streams._open
+
+    async def test_one_that_could_not_be_opened_does_not_count(
+        self, agent: Agent, settings: Settings
+    ) -> None:
+        alice = Client(agent)
+        settings.A2A_MAX_STREAMS_PER_TENANT = 1
+        for _ in range(3):
+            with pytest.raises(TaskNotFound):
+                await alice.subscribe("nowhere")
+        assert not line.streams._open

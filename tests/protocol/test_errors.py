@@ -44,6 +44,7 @@ OTHERS = {
     "TooLarge": (-32600, 413, "INVALID_ARGUMENT"),
     "Unauthenticated": (-32000, 401, "UNAUTHENTICATED"),
     "Forbidden": (-32000, 403, "PERMISSION_DENIED"),
+    "RateLimited": (-32000, 429, "RESOURCE_EXHAUSTED"),
     "Overloaded": (-32000, 503, "UNAVAILABLE"),
     "InternalError": (-32603, 500, "INTERNAL"),
 }

@@ -14,7 +14,7 @@ from a2a_push.models import PushConfig
 from a2a_push.store import configs
 from a2a_tasks.caller import Scope
 from a2a_tasks.models import Task
-from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
+from a2a_tasks.protocol.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a_tasks.protocol.values import replace
 from a2a_tasks.store.tasks import key_of
 from tests.push.configs import SECRETS, URL, config, ids, page, registered, tells_none
@@ -142,6 +142,20 @@ class TestCreate:
         configs.delete(ALICE, "task-1", "c-1")
         registered("c-3")
         assert ids() == ["c-2", "c-3"]
+
+    def test_stops_at_the_most_a_caller_may_have_until_tasks_end(self, settings: Settings) -> None:
+        settings.A2A_MAX_PUSH_CONFIGS_PER_CALLER = 2
+        for number in (1, 2, 3):
+            accepted(f"task-{number}")
+        registered()
+        registered(task_id="task-2")
+        with pytest.raises(RateLimited):
+            registered(task_id="task-3")
+        registered(task_id="task-2", url="https://b.example")  # no new one
+        accepted("task-1", scope=BOB)
+        configs.create(BOB, config(task_id="task-1"))
+        PushConfig.objects.filter(task__public_id="task-1").update(active=False)  # it has ended
+        registered(task_id="task-3")
 
     def test_counts_each_task_for_itself(self, settings: Settings) -> None:
         settings.A2A_MAX_PUSH_CONFIGS = 1

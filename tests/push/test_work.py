@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.db.models.functions import Now
@@ -17,7 +18,11 @@ from a2a_push.store.records import Fenced, Held, Result
 from a2a_push.store.rows import update_each
 from a2a_push.store.settling import Settling, settle
 from a2a_tasks import wakeups
+from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.append import append
+from a2a_tasks.store.file_links import is_signed
+from a2a_tasks.store.records import ArtifactRow, NewEvent
 from tests.push.configs import registered
 from tests.store.world import Pen, held
 
@@ -39,6 +44,27 @@ def take(worker: str = "here:1") -> list[Held]:
     found, _ = taking.sweep(0)
     keys = [candidate.config for candidate in found]
     return taking.take(keys, worker=worker, lease_seconds=30)
+
+
+class TestFiles:
+    def test_a_webhook_is_told_of_a_file_by_a_url_that_the_host_would_answer(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_PUBLIC_URL = "https://agents.example.com"
+        file = "0123456789abcdef" * 2
+        pen = Pen(held())
+        registered()
+        body = b'{"artifact":{"artifactId":"a","parts":[{"url":"a2a-file:%s"}]}}' % file.encode()
+        row = ArtifactRow(0, "a", 0, body=body.decode())
+        event = NewEvent(EventKind.ARTIFACT, body.decode())
+        append(pen.batch(event, artifacts=[row]))
+        pen.end()
+        (one,) = take()
+        (part,) = json.loads(one.told.body)["artifactUpdate"]["artifact"]["parts"]
+        url = urlsplit(part["url"])
+        assert part["url"].startswith(f"https://agents.example.com/agents/demo/files/{file}?")
+        said = {name: value for name, (value,) in parse_qs(url.query).items()}
+        assert is_signed("demo", file, **said, principal="user:alice")
 
 
 def result(verdict: Any = None, **changes: Any) -> Result:

@@ -48,6 +48,19 @@ class App:
     async def do_hello(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         await answer(send, b"hello")
 
+    async def do_size(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        """How many bytes the body has; says when it begins to come."""
+        size, more = 0, True
+        say("body began")
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                say("body broken off")
+                return
+            size += len(message["body"])
+            more = message["more_body"]
+        await answer(send, str(size).encode())
+
     async def do_caller(self, scope: Scope, _receive: Receive, send: Send) -> None:
         await answer(send, f"{scope['scheme']} {scope['client'][0]}".encode())
 
@@ -171,6 +184,9 @@ def main() -> None:
     parser.add_argument("--drain", type=float, default=5.0)
     parser.add_argument("--trusted", action="append", default=[])
     parser.add_argument("--access-log", action="store_true")
+    parser.add_argument("--request-seconds", type=float, default=20.0)
+    parser.add_argument("--request-bytes-per-second", type=int, default=4096)
+    parser.add_argument("--max-body", type=int, default=4 * 1024 * 1024)
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO)
     lifetime.on_start(started)
@@ -179,6 +195,9 @@ def main() -> None:
         drain_seconds=options.drain,
         access_log=options.access_log,
         trusted_proxies=tuple(options.trusted),
+        request_seconds=options.request_seconds,
+        request_bytes_per_second=options.request_bytes_per_second,
+        max_body_bytes=options.max_body,
         on_listening=lambda host, port: say(f"listening on {host} {port}"),
     )
     importlib.import_module(f"a2a_project.{options.server}_server").serve(

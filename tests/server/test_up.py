@@ -11,6 +11,7 @@ from django.contrib.auth import authenticate, get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import OperationalError
+from django.http import HttpRequest
 
 from a2a_project.lifecycle import address_of, listen
 from a2a_tasks.access.callers import anonymous_allowed
@@ -36,14 +37,14 @@ class TestTheFirstAdmin:
         password = create_first_admin("")
         assert password
         assert password in admin_notice(password)
-        admin = authenticate(username="admin", password=password)
+        admin = authenticate(HttpRequest(), username="admin", password=password)
         assert admin is not None
         assert admin.is_superuser
         assert create_first_admin("") is None
 
     def test_gets_the_password_of_the_operator_which_is_not_shown(self) -> None:
         assert create_first_admin("of the operator") == ""
-        assert authenticate(username="admin", password="of the operator") is not None
+        assert authenticate(HttpRequest(), username="admin", password="of the operator") is not None
         assert "of the operator" not in admin_notice("")
 
     def test_is_not_made_where_there_is_a_superuser_of_any_name(self) -> None:

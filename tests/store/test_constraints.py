@@ -10,7 +10,7 @@ from django.apps import apps
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
-from a2a_tasks.models import Artifact, Context, Event, Idempotency, Message, Run, Tally, Task
+from a2a_tasks.models import Artifact, Context, Event, Grant, Idempotency, Message, Run, Tally, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.idempotency import Key, remembering
@@ -49,6 +49,11 @@ def second_key() -> object:
     return copied(Idempotency.objects.get())()
 
 
+def second_grant() -> object:
+    Grant.objects.create(agent="demo", grantee="*", right="see")
+    return Grant.objects.create(agent="demo", grantee="*", right="see")
+
+
 def held_after_the_end(state: str) -> Callable[[], object]:
     return lambda: Task.objects.filter(pk=held().task).update(state=state)
 
@@ -69,6 +74,7 @@ CASES: dict[str, list[Callable[[], object]]] = {
     "task_id_is_unique_per_owner": [second_task],
     "one_tally_per_scope": [second_tally],
     "idempotency_key_is_unique_per_owner": [second_key],
+    "a_right_is_granted_once": [second_grant],
     "an_ended_task_is_held_by_no_run": [held_after_the_end(state) for state in sorted(TERMINAL)],
     "one_run_of_a_task_at_a_time": [two_at_a_time],
     "a_running_run_has_token_and_lease": [

@@ -38,7 +38,7 @@ def keyed(task: str, key: Key = KEY, **changes: Any) -> NewTask:
 
 def recalled(key: Key = KEY) -> Recalled:
     """What is known of a key, of which something is known."""
-    result = recall(key)
+    result = recall(key, key.scope)
     assert result is not None
     return result
 
@@ -50,7 +50,7 @@ def age(hours: float) -> None:
 
 class TestAKey:
     def test_is_unknown_at_first(self) -> None:
-        assert recall(KEY) is None
+        assert recall(KEY, ALICE) is None
 
     def test_recalls_the_message_as_it_was_accepted(self) -> None:
         accepted = accept(keyed("task-1"))
@@ -88,20 +88,20 @@ class TestAKey:
         accept(keyed("task-1"))
         others = [BOB, CHARLIE, type(ALICE)(ALICE.tenant, ALICE.owner, "another-agent")]
         for scope in others:
-            assert recall(Key(scope, KEY.name, KEY.fingerprint)) is None
+            assert recall(Key(scope, KEY.name, KEY.fingerprint), scope) is None
             accept(keyed("task-1", Key(scope, KEY.name, "different")))
         assert recalled().accepted.view.id == "task-1"
 
     def test_of_another_request_is_a_conflict(self) -> None:
         accept(keyed("task-1"))
         with pytest.raises(IdempotencyConflict):
-            recall(Key(ALICE, KEY.name, "g"))
+            recall(Key(ALICE, KEY.name, "g"), ALICE)
 
     def test_is_not_kept_of_a_message_that_was_refused(self) -> None:
         accept(new("task-1"))
         with pytest.raises(TaskExists):
             accept(keyed("task-1"))
-        assert recall(KEY) is None
+        assert recall(KEY, ALICE) is None
 
     @pytest.mark.parametrize("to_a_task", [False, True], ids=["accept", "reply"])
     def test_that_is_taken_undoes_the_message(self, to_a_task: bool) -> None:
@@ -135,7 +135,7 @@ class TestAKey:
     def test_goes_with_its_task(self) -> None:
         accept(keyed("task-1"))
         Task.objects.all().delete()
-        assert recall(KEY) is None
+        assert recall(KEY, ALICE) is None
 
 
 class TestForgetting:
@@ -145,14 +145,14 @@ class TestForgetting:
         age(1.9)
         assert recalled().accepted.view.id == "task-1"
         age(2.1)
-        assert recall(KEY) is None
+        assert recall(KEY, ALICE) is None
         accept(keyed("task-2"))
         assert recalled().accepted.view.id == "task-2"
 
     def test_makes_no_conflict_of_what_is_forgotten(self) -> None:
         accept(keyed("task-1"))
         age(25)
-        assert recall(Key(ALICE, KEY.name, "g")) is None
+        assert recall(Key(ALICE, KEY.name, "g"), ALICE) is None
 
     def test_takes_the_oldest_first_and_no_more_than_asked(self) -> None:
         for n in range(5):

@@ -228,6 +228,8 @@ def _comparable(row: dict[str, Any]) -> dict[str, Any]:
     for name, value in row.items():
         if name in {"id", "task_id", "context_id", "run", "owner"}:
             shown[name] = value is not None
+        elif name == "round":  # it depends on who else waits
+            shown[name] = value > 0
         elif isinstance(value, datetime.datetime) and name != "status_at":
             shown[name] = True
         else:

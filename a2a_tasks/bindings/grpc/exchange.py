@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 import grpc
 
 from a2a_tasks import lifetime
-from a2a_tasks.agents import Agent, registry
+from a2a_tasks.access.callers import existing
+from a2a_tasks.agents import Agent
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from a2a_tasks.bindings.circumstances import Circumstances, Table, Visit, circumstances
 from a2a_tasks.bindings.faults import told
@@ -75,7 +76,7 @@ class Exchange:
     async def _negotiate(self, body: bytes) -> tuple[Request, Circumstances]:
         """Everything that comes before the operation: nothing is told to whoever may not come in."""
         tree, fault = self._read(body)
-        agent = self.agent = self._agent(tree)
+        agent = self.agent = await self._agent(tree)
         visit = Visit(self.request, agent, MOUNTS[self.rpc.dialect("")], self.table)
         caller = await visit.caller()
         dialect = form(self.rpc.dialect(visit.version(self.rpc.admitted)))
@@ -90,18 +91,22 @@ class Exchange:
         except A2AError as fault:
             return {}, fault
 
-    def _agent(self, tree: dict[str, Any]) -> Agent:
+    async def _agent(self, tree: dict[str, Any]) -> Agent:
         """The agent that the metadata name, or the first segment of the tenant, or else the default one.
 
-        A segment that names an agent is taken off the tenant. Raises MethodNotFound.
+        A segment that names an agent is taken off the tenant. Raises MethodNotFound, WrongCredentials, Overloaded.
         """
-        named = self.request.header(AGENT)
+        if named := self.request.header(AGENT):
+            return await self._existing(named)
         segment, _, rest = str(tree.get("tenant", "")).partition("/")
-        found = registry.find(named or segment or str(conf.DEFAULT_AGENT))
-        if found is not None and segment and not named:
-            tree["tenant"] = rest
-        if found is None and not named:
-            found = registry.find(str(conf.DEFAULT_AGENT))
+        found = await existing(self.request.credentials, segment) if segment else None
+        if found is None:
+            return await self._existing(str(conf.DEFAULT_AGENT))
+        tree["tenant"] = rest
+        return found
+
+    async def _existing(self, slug: str) -> Agent:
+        found = await existing(self.request.credentials, slug)
         if found is None:
             raise MethodNotFound("There is no such agent")
         return found

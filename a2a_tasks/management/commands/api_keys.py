@@ -29,6 +29,9 @@ class Command(BaseCommand):
         create.add_argument("--scopes", default="", help="separated by spaces")
         create.add_argument("--tenant", default="")
         create.add_argument(
+            "--rate", default="", help="how often it may be used: 20/s, 600/m burst 100"
+        )
+        create.add_argument(
             "--days", type=float, default=365.0, help="until it expires (default 365; 0 = never)"
         )
         words.add_parser("list", help="show all keys")
@@ -55,6 +58,7 @@ class Command(BaseCommand):
                 tenant=options["tenant"],
                 scopes=options["scopes"].split(),
                 expires_at=_end(options["days"]),
+                rate=options["rate"],
             )
         except ValueError as fault:
             raise CommandError(str(fault)) from None
@@ -65,6 +69,7 @@ class Command(BaseCommand):
         for row in listed():
             about = [row.prefix, _state(row), row.name, f"scopes: {row.scopes or '-'}"]
             about += [f"tenant: {row.tenant}"] if row.tenant else []
+            about += [f"rate: {row.rate}"] if row.rate else []
             about += [f"used: {_moment(row.last_used_at)}"]
             if row.previous_until and row.previous_until > timezone.now():
                 used = _moment(row.previous_used_at)

@@ -104,6 +104,9 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
         drain_seconds=conf.DRAIN_SECONDS,
         access_log=options["verbosity"] > 1,
         trusted_proxies=tuple(filter(None, map(str.strip, options["trusted_proxies"].split(",")))),
+        request_seconds=conf.REQUEST_SECONDS,
+        request_bytes_per_second=max(1, conf.REQUEST_BYTES_PER_SECOND),
+        max_body_bytes=conf.MAX_BODY_BYTES,
         on_listening=lambda host, port: on_listening(Address(host, port)),
         descriptor=options.get("fd"),
     )

@@ -19,7 +19,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from a2a_tasks.agents import Agent, AgentError, Skill, Turn, data
+from a2a_tasks.agents import Agent, AgentError, FileUnavailable, Skill, Turn, data, file
 from tests.agents_under_test import look_at_nothing, until_told
 
 #: How long a script waits for its test, in seconds.
@@ -34,6 +34,7 @@ class Script(Agent):
     description = "Does as the test says."
     runs_in = "process"
     queue = "processes"
+    default_input_modes = ("*/*",)
     skills = [Skill("script", "Script", "Does as the test says.", tags=["test"])]
 
     def run(self, turn: Turn) -> Any:
@@ -103,6 +104,21 @@ async def async_generator(turn: Turn) -> AsyncIterator[str]:
 
 def silent(turn: Turn) -> None:
     """Say nothing."""
+
+
+# --- files ----------------------------------------------------------------------------------
+
+
+def files(turn: Turn) -> Iterator[Any]:
+    """Say how large each is, and why one cannot be had; then give the first one back twice as large."""
+    found = []
+    for part in turn.parts[1:]:
+        try:
+            found.append(turn.fetch(part).now())
+            yield f"{len(found[-1])};"
+        except FileUnavailable as fault:
+            yield str(fault)
+    yield turn.artifact(file(found[0] * 2, "twice", "x/y"), id="twice")
 
 
 # --- the turn -------------------------------------------------------------------------------

@@ -1,0 +1,62 @@
+"""The second factor: asked for before the admin, and guessed at no more often than a password."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.core import context
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from allauth.mfa.utils import is_mfa_enabled
+from axes.handlers.proxy import AxesProxyHandler
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.auth.signals import user_login_failed
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.deprecation import MiddlewareMixin
+
+__all__ = ["CountedAgainForm", "CountedForm", "SecondFactor"]
+
+
+class _Counted:
+    """A form for a code: a wrong one counts as a wrong password does (`access/lockout.py`)."""
+
+    user: User
+
+    def clean_code(self) -> str:
+        """The code, if it is right, and its user need not wait."""
+        credentials = {"username": self.user.get_username()}
+        if not AxesProxyHandler.is_allowed(context.request, credentials):
+            raise ValidationError("Too many wrong codes. Come back later.")
+        try:
+            code: str = super().clean_code()  # type: ignore[misc]  # of the form beside
+        except ValidationError:
+            user_login_failed.send(__name__, credentials=credentials, request=context.request)
+            raise
+        return code
+
+
+class CountedForm(_Counted, AuthenticateForm):  # type: ignore[misc]  # allauth is untyped
+    """When somebody signs in."""
+
+
+class CountedAgainForm(_Counted, ReauthenticateForm):  # type: ignore[misc]
+    """When somebody who is in changes what lets him in."""
+
+
+class SecondFactor(MiddlewareMixin):
+    """Middleware. Staff without a second factor is sent to make one before it sees the admin."""
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+    ) -> HttpResponse | None:
+        """To the page that makes one, if need be."""
+        in_admin = (
+            request.resolver_match is not None and "admin" in request.resolver_match.namespaces
+        )
+        if not (settings.MFA_REQUIRED and in_admin and request.user.is_authenticated):
+            return None
+        if is_mfa_enabled(request.user):
+            return None
+        return HttpResponseRedirect(reverse("mfa_activate_totp"))

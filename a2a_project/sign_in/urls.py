@@ -1,0 +1,29 @@
+"""Of allauth's pages those that staff needs: nobody signs up here, and nobody is sent mail."""
+
+from __future__ import annotations
+
+from allauth.account import views as account
+from allauth.mfa.totp.views import activate_totp
+from allauth.socialaccount import views as social
+from csp.constants import SELF
+from csp.decorators import csp_update
+from django.urls import include, path
+
+__all__ = ["urlpatterns"]
+
+urlpatterns = [
+    path("login/", account.login, name="account_login"),
+    path("logout/", account.logout, name="account_logout"),
+    path("inactive/", account.account_inactive, name="account_inactive"),
+    path("reauthenticate/", account.reauthenticate, name="account_reauthenticate"),
+    # The picture to scan is in the page.
+    path(
+        "2fa/totp/activate/",
+        csp_update({"img-src": [SELF, "data:"]})(activate_totp),
+        name="mfa_activate_totp",
+    ),
+    path("2fa/", include("allauth.mfa.urls")),
+    path("cancelled/", social.login_cancelled, name="socialaccount_login_cancelled"),
+    path("error/", social.login_error, name="socialaccount_login_error"),
+    path("", include("allauth.socialaccount.providers.openid_connect.urls")),
+]

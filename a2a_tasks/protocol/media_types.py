@@ -1,0 +1,44 @@
+"""Media types of parts, and whether modes of an agent admit them (A2A 1.0 §4.1.6, §4.4.1)."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Iterable
+
+from a2a_tasks.protocol.values import UNSET, Part
+
+__all__ = ["UNKNOWN", "admits", "media_type_of", "plain"]
+
+UNKNOWN = "application/octet-stream"
+
+
+def plain(media_type: str) -> str:
+    """Without parameters, in lower case (RFC 9110 §8.3.1)."""
+    return media_type.partition(";")[0].strip().lower()
+
+
+def admits(modes: Iterable[str], media_type: str) -> bool:
+    """Is it one of the modes? `text/*` is all of a kind, `*/*` everything; parameters do not count."""
+    asked = plain(media_type)
+    kind = asked.partition("/")[0]
+    return not {asked, f"{kind}/*", "*/*"}.isdisjoint(map(plain, modes))
+
+
+def media_type_of(part: Part) -> str:
+    """What a part is said to be; of a file of which nothing is said, what its name means."""
+    if part.media_type:
+        return part.media_type
+    if part.text is not UNSET:
+        return "text/plain"
+    if part.data is not UNSET:
+        return "application/json"
+    guessed, encoding = mimetypes.guess_type(_name(part))
+    return UNKNOWN if encoding else guessed or UNKNOWN
+
+
+def _name(part: Part) -> str:
+    """The name of a file, or the path of its URL."""
+    if part.filename or not isinstance(part.url, str):
+        return part.filename or ""
+    path = part.url.partition("#")[0].partition("?")[0].partition("://")[2]
+    return path.partition("/")[2]

@@ -1,0 +1,17 @@
+"use strict";
+
+// The page of the management API: Swagger UI, with the session of the admin and its CSRF token.
+const page = document.getElementById("api-docs");
+
+SwaggerUIBundle({
+  url: page.dataset.description,
+  domNode: page,
+  deepLinking: true,
+  validatorUrl: null, // asks nobody else
+  requestInterceptor: (request) => {
+    if (new URL(request.url, location.href).origin === location.origin) {
+      request.headers["X-CSRFToken"] = page.dataset.csrf;
+    }
+    return request;
+  },
+});

@@ -1,0 +1,1 @@
+"""The management API, asked as its clients ask."""

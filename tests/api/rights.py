@@ -1,0 +1,46 @@
+"""Who may what: every route of the API by its name in OpenAPI, with the scope and the permission it asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["BODIES", "RIGHTS"]
+
+READ, WRITE, KEYS = "admin:read", "admin:write", "admin:keys"
+
+RIGHTS: dict[str, tuple[str, str]] = {
+    "list_agents": (READ, "a2a_tasks.view_task"),
+    "get_agent": (READ, "a2a_tasks.view_task"),
+    "list_tasks": (READ, "a2a_tasks.view_task"),
+    "get_task": (READ, "a2a_tasks.view_task"),
+    "cancel_task": (WRITE, "a2a_tasks.change_task"),
+    "list_task_events": (READ, "a2a_tasks.view_task"),
+    "list_task_runs": (READ, "a2a_tasks.view_run"),
+    "list_contexts": (READ, "a2a_tasks.view_context"),
+    "get_context": (READ, "a2a_tasks.view_context"),
+    "list_runs": (READ, "a2a_tasks.view_run"),
+    "get_run": (READ, "a2a_tasks.view_run"),
+    "list_keys": (READ, "a2a_tasks.view_apikey"),
+    "get_key": (READ, "a2a_tasks.view_apikey"),
+    "create_key": (KEYS, "a2a_tasks.add_apikey"),
+    "rotate_key": (KEYS, "a2a_tasks.change_apikey"),
+    "revoke_key": (KEYS, "a2a_tasks.change_apikey"),
+    "list_webhook_configs": (READ, "a2a_push.view_pushconfig"),
+    "get_webhook_config": (READ, "a2a_push.view_pushconfig"),
+    "enable_webhook_config": (WRITE, "a2a_push.change_pushconfig"),
+    "list_deliveries": (READ, "a2a_push.view_delivery"),
+    "get_delivery": (READ, "a2a_push.view_delivery"),
+    "try_delivery_now": (WRITE, "a2a_push.change_delivery"),
+    "replay_delivery": (WRITE, "a2a_push.change_delivery"),
+    "replay_deliveries": (WRITE, "a2a_push.change_delivery"),
+    "list_receivers": (READ, "a2a_push.view_receiver"),
+    "get_receiver": (READ, "a2a_push.view_receiver"),
+    "enable_receiver": (WRITE, "a2a_push.change_receiver"),
+    "disable_receiver": (WRITE, "a2a_push.change_receiver"),
+}
+#: What a change needs to be told.
+BODIES: dict[str, Any] = {
+    "create_key": {"name": "robot"},
+    "disable_receiver": {"reason": "too loud"},
+    "replay_deliveries": {"all": True},
+}

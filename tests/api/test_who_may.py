@@ -1,0 +1,164 @@
+"""The matrix: every route, asked by everybody."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from a2a_project.management_api import _description
+from a2a_push.models import Delivery, Receiver
+from a2a_tasks.models import ApiKey, Task
+from tests.api.rights import BODIES, KEYS, READ, RIGHTS, WRITE
+from tests.api.world import Answer, World, asked, key_of, person, populated
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Route(NamedTuple):
+    """A route of the API."""
+
+    name: str
+    path: str
+    is_change: bool
+
+    @property
+    def is_of_one(self) -> bool:
+        """Does it name a row?"""
+        return "{" in self.path and "agents" not in self.path
+
+    def asked(self, who: Any, at: str) -> Answer:
+        """Ask it."""
+        return asked(who, at, BODIES.get(self.name), post=self.is_change)
+
+
+ROUTES = [
+    Route(about["operationId"], path, method == "post")
+    for path, methods in sorted(_description()["paths"].items())
+    for method, about in sorted(methods.items())
+]
+every_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+
+
+def ready(world: World, route: Route) -> str:
+    """The address, with the row in a state in which it can be done."""
+    if route.name == "enable_receiver":
+        Receiver.objects.filter(pk=world.receiver.pk).update(disabled_at=timezone.now())
+    return world.at(route.path)
+
+
+def state_of_the_world() -> list[Any]:
+    """What a change would change, of all there is."""
+    return [
+        list(Task.objects.order_by("pk").values_list("pk", "state")),
+        list(ApiKey.objects.order_by("pk").values_list("prefix", "digest", "revoked_at")),
+        list(Delivery.objects.order_by("pk").values_list("pk", "status", "trigger")),
+        list(Receiver.objects.order_by("pk").values_list("pk", "disabled_at")),
+    ]
+
+
+def test_the_matrix_has_every_route() -> None:
+    assert {route.name for route in ROUTES} == set(RIGHTS)
+
+
+@every_route
+class TestARoute:
+    def test_is_for_nobody_without_credentials(self, route: Route) -> None:
+        at = ready(populated(), route)
+        before = state_of_the_world()
+        stranger = person(RIGHTS[route.name][1], name="eve", staff=False)
+        for who in (None, "nonsense", key_of()[:-1] + "!", stranger):
+            answer = route.asked(who, at)
+            assert (answer.status, answer.code) == (401, "unauthenticated")
+            assert "ApiKey" in answer.headers["www-authenticate"]
+        ApiKey.objects.exclude(name="key of one").delete()
+        assert state_of_the_world() == before
+
+    def test_names_the_scope_that_is_missing(self, route: Route) -> None:
+        at = ready(populated(), route)
+        scope = RIGHTS[route.name][0]
+        keys = [key_of(), key_of(*{READ, WRITE, KEYS, "admin", "*"} - {scope})]
+        before = state_of_the_world()
+        for key in keys:
+            answer = route.asked(key, at)
+            assert (answer.status, answer.code, answer.json["scope"]) == (
+                403,
+                "missing_scope",
+                scope,
+            )
+        assert state_of_the_world() == before
+
+    def test_names_the_permission_that_is_missing(self, route: Route) -> None:
+        at = ready(populated(), route)
+        permission = RIGHTS[route.name][1]
+        others = {needed for _, needed in RIGHTS.values() if needed != permission}
+        # To change implies to view, as in the admin.
+        others.discard(permission.replace("view", "change"))
+        before = state_of_the_world()
+        answer = route.asked(person(*others), at)
+        assert (answer.status, answer.code) == (403, "missing_permission")
+        assert answer.json["permission"] == permission
+        assert state_of_the_world() == before
+
+    def test_is_for_who_has_the_scope(self, route: Route) -> None:
+        answer = route.asked(key_of(RIGHTS[route.name][0]), ready(populated(), route))
+        assert answer.status == (201 if route.name == "create_key" else 200), answer.body
+        assert answer.headers["cache-control"] == "no-store"
+
+    def test_is_for_a_person_with_the_permission(self, route: Route) -> None:
+        bob = person(RIGHTS[route.name][1])
+        answer = route.asked(bob, ready(populated(), route))
+        assert answer.status == (201 if route.name == "create_key" else 200), answer.body
+
+    def test_is_not_for_a_person_who_was_locked_out(self, route: Route) -> None:
+        bob = person(RIGHTS[route.name][1])
+        User.objects.update(is_active=False)
+        assert route.asked(bob, ready(populated(), route)).status == 401
+
+    def test_has_nothing_of_another_tenants(self, route: Route) -> None:
+        theirs = populated("acme", "theirs")
+        key = key_of(RIGHTS[route.name][0], tenant="globex")
+        at = ready(theirs, route)
+        before = state_of_the_world()
+        answer = route.asked(key, at)
+        if route.is_of_one:
+            missing = route.asked(key, route.path.format(key=10**9, prefix="a" * 12))
+            assert (answer.status, answer.code) == (404, "not_found")
+            assert answer.body == missing.body
+            assert answer.headers == missing.headers
+        elif route.name not in {"create_key", "list_agents", "get_agent"}:
+            lines = answer.json.get("items", [])
+            told = [line for line in lines if line.get("tenant") != "globex"]  # its own key is
+            assert told == []
+            assert answer.json.get("found", 0) == 0
+        assert b"theirs" not in answer.body
+        if route.name != "create_key":
+            assert state_of_the_world() == before
+
+    @pytest.mark.parametrize("tenant", ["acme", "acme/berlin"])
+    def test_is_for_an_operator_of_the_tenant(self, route: Route, tenant: str) -> None:
+        answer = route.asked(
+            key_of(RIGHTS[route.name][0], tenant="acme"), ready(populated(tenant), route)
+        )
+        assert answer.status in {200, 201}, answer.body
+        if "items" in answer.json:
+            assert answer.json["items"] != []
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if r.is_of_one], ids=lambda route: route.name)
+def test_a_person_of_a_tenant_has_its_rows_and_those_below_it_alone(route: Route) -> None:
+    """As in the admin (`tests/admin/test_staff.py`)."""
+    bob = person(RIGHTS[route.name][1], tenants=("acme", "globex"))
+    for tenant, status in (("acme", 200), ("globex/berlin", 200), ("ACME", 404), ("", 404)):
+        world = populated(tenant, f"of-{tenant.replace('/', '-')}")
+        assert route.asked(bob, ready(world, route)).status == status, tenant
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if r.is_of_one], ids=lambda route: route.name)
+def test_a_tenant_of_a_like_name_is_another(route: Route) -> None:
+    key = key_of(RIGHTS[route.name][0], tenant="acme")
+    for n, tenant in enumerate(["ACME/berlin", "acme-2", "acmes/berlin", ""]):
+        theirs = populated(tenant, f"theirs-{n}")
+        assert route.asked(key, ready(theirs, route)).status == 404, tenant

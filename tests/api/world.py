@@ -1,0 +1,129 @@
+"""What there is to be asked of: a tenant with one of everything, and who asks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+
+from a2a_push.models import Delivery, PushConfig, Receiver, Status
+from a2a_tasks.access.api_keys import issue
+from a2a_tasks.models import ApiKey, Context, Run, RunStatus, Task
+from tests.admin.rows import add_artifact, add_run, make_task
+from tests.push.admin.rows import add_attempt, make_config, make_delivery, make_receiver
+
+__all__ = ["API", "Answer", "World", "asked", "key_of", "person", "populated"]
+
+API = "/api/v1"
+ROUTE = re.compile(r"\{\w+\}")
+
+
+@dataclass(frozen=True)
+class World:
+    """One of everything, of one tenant."""
+
+    task: Task
+    run: Run
+    config: PushConfig
+    #: Dead, and pending.
+    delivery: Delivery
+    waiting: Delivery
+    key: ApiKey
+
+    @property
+    def receiver(self) -> Receiver:
+        """Where the webhook leads."""
+        return self.config.receiver
+
+    def at(self, path: str) -> str:
+        """The address of a route in this world."""
+        found: dict[str, Any] = {
+            "/agents": "demo",
+            "/tasks": self.task.pk,
+            "/contexts": self.task.context_id,
+            "/runs": self.run.pk,
+            "/keys": self.key.prefix,
+            "/webhooks/configs": self.config.pk,
+            "/webhooks/deliveries": self.delivery.pk,
+            "/webhooks/receivers": self.receiver.pk,
+        }
+        if path.endswith("try-now"):
+            found["/webhooks/deliveries"] = self.waiting.pk
+        noun = path.removeprefix(API).partition("/{")[0]
+        return ROUTE.sub(str(found.get(noun)), path)
+
+
+def populated(tenant: str = "", name: str = "one") -> World:
+    """Make them; the webhook and the receiver are disabled, so that they can be enabled."""
+    task = make_task(f"task-{name}", context_id=f"context-{name}")
+    add_artifact(task, "page", "one ", "two")
+    Task.objects.filter(pk=task.pk).update(tenant=tenant, metadata='{"a":1}')
+    Context.objects.filter(pk=task.context_id).update(tenant=tenant)
+    task.refresh_from_db()
+    run = add_run(task, RunStatus.FAILED, worker="worker-1", error="Traceback: boom")
+    receiver = make_receiver(f"https://hooks.example.com/{name}", tenant=tenant)
+    config = make_config(task, f"config-{name}", receiver=receiver, disabled_reason="gone")
+    dead = make_delivery(config, Status.DEAD, reason="answered 500")
+    add_attempt(dead)
+    waiting = make_delivery(config)
+    key = issue(f"key of {name}", tenant=tenant.partition("/")[0]).row
+    return World(task, run, config, dead, waiting, key)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, parsed."""
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of a problem; anything else fails."""
+        assert self.headers["content-type"] == "application/problem+json", self.body
+        assert self.json["status"] == self.status
+        return str(self.json["code"])
+
+
+def asked(who: Client | str | None, path: str, body: Any = None, *, post: bool = False) -> Answer:
+    """Ask as a session of the admin, with a key, or as nobody; with a body it is a POST."""
+    client = who if isinstance(who, Client) else Client(raise_request_exception=False)
+    headers = {"X-API-Key": who} if isinstance(who, str) else {}
+    url = path if path.startswith("/api") else API + path
+    if body is None and not post:
+        answer = client.get(url, headers=headers)
+    else:
+        text = "" if body is None else json.dumps(body)
+        answer = client.post(url, text, content_type="application/json", headers=headers)
+    lower = {name.lower(): value for name, value in answer.headers.items()}
+    return Answer(answer.status_code, lower, answer.content)
+
+
+def key_of(*scopes: str, tenant: str = "") -> str:
+    """A key with these scopes."""
+    return issue("test", scopes=scopes, tenant=tenant).key
+
+
+def person(
+    *permissions: str, name: str = "bob", staff: bool = True, tenants: tuple[str, ...] = ()
+) -> Client:
+    """Somebody at a session, with these permissions (`app.codename`) and no others, who sees these tenants, or all."""
+    user = User.objects.create_user(name, password="x", is_staff=staff)
+    codes = [permission.partition(".")[2] for permission in permissions]
+    codes += [] if tenants else ["see_all_tenants"]
+    user.groups.set([Group.objects.get_or_create(name=f"tenant:{name}")[0] for name in tenants])
+    user.user_permissions.set(Permission.objects.filter(codename__in=codes))
+    client = Client()
+    client.force_login(user)
+    return client

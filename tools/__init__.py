@@ -1,0 +1,1 @@
+"""What the makefile does in more than a line."""
