@@ -63,7 +63,7 @@ def said(text: str = "echo hi", **members: Any) -> a2a_pb2.SendMessageRequest:
 
 def old(text: str = "echo hi", **configuration: Any) -> a2a_v0_3_pb2.SendMessageRequest:
     """A send in 0.3."""
-    message = a2a_v0_3_pb2.Message(message_id="m1", role=1, content=[{"text": text}])
+    message = a2a_v0_3_pb2.Message(message_id="m1", role="ROLE_USER", content=[{"text": text}])
     return a2a_v0_3_pb2.SendMessageRequest(request=message, configuration=configuration)
 
 

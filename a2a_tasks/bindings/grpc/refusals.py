@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +69,7 @@ def _details(fault: A2AError, headers: Mapping[str, str]) -> list[Message]:
     if isinstance(fault, InvalidParams) and fault.violations:
         found.append(_bad_request(fault))
     if wait := headers.get("retry-after"):
-        found.append(RetryInfo(retry_delay=Duration(seconds=int(wait))))
+        found.append(RetryInfo(retry_delay=Duration(seconds=math.ceil(float(wait)))))
     return found
 
 
