@@ -6,7 +6,9 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_
 WORKDIR /host
 
 # The requirements change less often than the code: a layer of their own.
-COPY requirements.txt requirements-grpc.txt requirements-sso.txt ./
+COPY requirements.txt .
+COPY requirements-grpc.txt .
+COPY requirements-sso.txt .
 # --build-arg SSO=1: with single sign-on and the second factor of the admin; GRPC=1: with what serves gRPC.
 ARG SSO=
 ARG GRPC=

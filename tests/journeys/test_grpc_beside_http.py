@@ -18,9 +18,7 @@ from a2a.types import (
     TaskState,
 )
 from a2a.utils import errors
-from pytest_django.plugin import DjangoDbBlocker
 
-from a2a_tasks.management.commands.up import create_first_admin
 from tests import backend
 from tests.journeys.hosts import APPS, RUNNING, web, worker
 from tests.journeys.sdk import Official, last_state, official, said, word
@@ -29,6 +27,8 @@ from tests.processes import python
 
 S = TaskState
 PASSWORD = "correct horse"
+ADMIN = ("--username", "admin", "--email", "admin@example.com")
+CREATE_ADMIN = ("-m", "django", "createsuperuser", "--noinput", *ADMIN)
 
 
 def free_port() -> int:
@@ -46,14 +46,16 @@ class Ways:
 
 
 @pytest.fixture(scope="module")
-def ways(emptied: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Ways]:
+def ways(emptied: None) -> Iterator[Ways]:
     """The host of this backend."""
     port = free_port()
-    environ = {"A2A_GRPC_PORT": str(port), "ADMIN_PASSWORD": PASSWORD}
+    environ = {"A2A_GRPC_PORT": str(port), "ADMIN_PASSWORD": PASSWORD, "SECURE_COOKIES": "0"}
     with ExitStack() as running:
         if backend.backend() == backend.STACK:
-            with django_db_blocker.unblock():
-                create_first_admin(PASSWORD)
+            made = running.enter_context(
+                python(CREATE_ADMIN, {"DJANGO_SUPERUSER_PASSWORD": PASSWORD})
+            )
+            assert made.process.wait(PATIENCE) == 0, made.log
             running.enter_context(worker(environ=environ))
             arguments = ["-m", "django", "serve_grpc"]
             process = running.enter_context(python(arguments, {**APPS, **environ}))
