@@ -11,7 +11,7 @@ export HOST PORT
 unexport DJANGO_SETTINGS_MODULE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run stack restart test test-fast test-stack faults-quick faults webhooks check lint types layers migrations audit fmt bench clean
+.PHONY: help setup run stack restart test test-fast test-stack faults-quick faults webhooks hostile check lint types layers migrations audit fmt bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,9 @@ faults: .venv/.test ## The fault campaign: hours of kills, freezes and outages; 
 
 webhooks: .venv/.test ## The webhooks' campaign: bad receivers, volume, kills; writes docs/webhooks-report.md
 	@$(BIN)/python -m tests.push.farm all $(ARGS)
+
+hostile: .venv/.test ## The security campaign: 10,000 hostile requests and more; writes docs/security-report.md
+	@$(BIN)/python -m tests.access.hostile all $(ARGS)
 
 check: lint types layers migrations audit ## Everything CI asks for besides the tests
 lint: .venv/.test ## Style and common mistakes (ruff)

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from a2a_push.store.figures import Figures, figures
 from a2a_tasks.access.callers import identify
 from a2a_tasks.access.credentials import networks
-from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond
+from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond, without_body
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import (
     InsufficientScope,
@@ -40,6 +40,8 @@ UNAVAILABLE = b'{"status":"unavailable"}'
 async def serve(scope: Scope, receive: Receive, send: Send) -> None:
     """Show them to those who may see them; to others there is nothing here."""
     request = Request(scope, receive)
+    if request.method == "HEAD":
+        send = without_body(send)
     try:
         allowed = await _may_read(request)
     except Overloaded:  # nobody can tell who it is
@@ -49,7 +51,7 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         await respond(send, 404, NOT_FOUND)
         return
     headers = [(b"content-type", CONTENT_TYPE_LATEST.encode()), (b"cache-control", b"no-store")]
-    await respond(send, 200, await _text(), headers, head=request.method == "HEAD")
+    await respond(send, 200, await _text(), headers)
 
 
 async def _may_read(request: Request) -> bool:

@@ -305,7 +305,13 @@ if CELERY_BROKER_URL.startswith(("redis", "valkey")):
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "formatters": {
+        "line": {
+            "()": "a2a_project.log_line.LogLine",
+            "format": "{asctime} {levelname} {name} {message}",
+            "style": "{",
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "loggers": {  # two lines a ring of the bell, or a sign-in, tell nothing
         "axes": {"level": "WARNING"},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -13,6 +15,11 @@ from tests.processes import Child, celery_worker
 
 #: The session's worker, once a test asked for one.
 WORKER = pytest.StashKey[Child]()
+#: What tests count, and how it is called in the report.
+COUNTED = {
+    "cells": "cells of the cross-access matrix",
+    "hostile": "hostile requests",
+}
 
 
 # No test is about how long it takes; a busy machine is slow now and then.
@@ -58,6 +65,15 @@ def pytest_runtest_makereport(
 def _sendable(text: str) -> str:
     """The text as processes of one run can tell it each other: what was logged may hold half surrogates."""
     return text.encode(errors="backslashreplace").decode()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Tell what tests counted, as they did by `record_property("cells", n)`, in whichever process they ran."""
+    counted: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        counted.update({name: value for name, value in report.user_properties if name in COUNTED})
+    for name, count in counted.items():
+        terminalreporter.write_line(f"{COUNTED[name]}: {count}")
 
 
 def pytest_unconfigure() -> None:

@@ -6,6 +6,7 @@ nothing else a token says (`jku`, `x5u`, `jwk`, `x5c` are not looked at).
 
 from __future__ import annotations
 
+import base64
 import functools
 import math
 import time
@@ -34,8 +35,8 @@ ALGORITHMS = frozenset(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits i
 ALGORITHMS |= {"Ed25519"}
 #: What a token may be called (RFC 8725 §3.11); anything else was made for another purpose.
 TYPES = {"", "jwt", "at+jwt", "application/jwt", "application/at+jwt"}
-#: Bytes of a token's header.
-LONGEST_HEADER = 8192
+#: Bytes of a token's header, and levels of what is in it.
+LONGEST_HEADER, DEEPEST_HEADER = 8192, 8
 #: Where `{agent}` stands in A2A_JWT_AUDIENCE.
 SLUG = "{agent}"
 
@@ -91,11 +92,32 @@ def _forget(**_: Any) -> None:
 
 async def verify(text: str) -> Vouched:
     """Who shows this token. Raises WrongCredentials, and Overloaded when the issuer's keys cannot be had."""
+    header = _header(text, rules())
     token = _opened(text, rules())
-    kid = token.headers().get("kid")
+    return vouched_by(token, await _keys().named(header.get("kid")), rules(), time.time())
+
+
+def _header(text: str, asked: Rules) -> Mapping[str, Any]:
+    """The header, read by the host's own door before any library sees the token; nothing of it is believed yet.
+
+    Whatever is critical (RFC 7515 §4.1.11) is unknown here, an unencoded payload too (RFC 7797 §7). Raises WrongCredentials.
+    """
+    segment = text.partition(".")[0]
+    padded = segment + "=" * (-len(segment) % 4)
+    try:
+        header = read(base64.b64decode(padded, b"-_", validate=True), max_depth=DEEPEST_HEADER)
+    except (A2AError, ValueError):
+        raise refused("a token that cannot be read") from None
+    if not isinstance(header, Mapping) or header.keys() & {"crit", "b64"}:
+        raise refused("a token with a header that is not understood")
+    if header.get("alg") not in [*asked.algorithms]:  # a list: what it says may be of any type
+        raise refused("a token with an algorithm that is not accepted")
+    kid, kind = header.get("kid"), header.get("typ", "")
     if not isinstance(kid, str | None):
         raise refused("a token whose kid is no text")
-    return vouched_by(token, await _keys().named(kid), rules(), time.time())
+    if not isinstance(kind, str) or kind.lower() not in TYPES:
+        raise refused("a token of another type")
+    return header
 
 
 def _registry(allowed: Collection[str]) -> jws.JWSRegistry:
@@ -108,15 +130,9 @@ def _registry(allowed: Collection[str]) -> jws.JWSRegistry:
 def _opened(text: str, asked: Rules) -> jws.CompactSignature:
     """A token taken apart; nothing of it is believed yet. Raises WrongCredentials."""
     try:
-        token = jws.extract_compact(text.encode("ascii"), registry=_registry(asked.algorithms))
+        return jws.extract_compact(text.encode("ascii"), registry=_registry(asked.algorithms))
     except (JoseError, ValueError):
         raise refused("a token that cannot be read") from None
-    if token.headers().get("alg") not in asked.algorithms:
-        raise refused("a token with an algorithm that is not accepted")
-    kind = token.headers().get("typ", "")
-    if not isinstance(kind, str) or kind.lower() not in TYPES:
-        raise refused("a token of another type")
-    return token
 
 
 def vouched_by(

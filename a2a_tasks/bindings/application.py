@@ -19,7 +19,7 @@ from a2a_tasks.bindings.card_endpoint import serve_card, serve_catalogue
 from a2a_tasks.bindings.circumstances import Table, Visit
 from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.file_endpoint import serve_file, serving_file
-from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond
+from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond, without_body
 from a2a_tasks.bindings.jsonrpc_endpoint import serve_jsonrpc
 from a2a_tasks.bindings.rest_endpoint import serve_rest
 from a2a_tasks.conf import conf
@@ -52,6 +52,8 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
+        if request.method == "HEAD":
+            send = without_body(send)
         encoded = request.segments
         segments = [unquote(segment) for segment in encoded]
         if segments[0] == "agents" and len(segments) == 1:

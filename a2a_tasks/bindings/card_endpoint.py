@@ -99,7 +99,6 @@ async def serve_card(visit: Visit, send: Send, name: str) -> None:
     """The public card of an agent, `name` as it was asked for; 304 for a client that has it."""
     request = visit.request
     headers: Headers
-    head = request.method == "HEAD"
     try:
         if request.method not in {"GET", "HEAD"}:
             raise MethodNotAllowed(allow="GET, HEAD")
@@ -109,7 +108,7 @@ async def serve_card(visit: Visit, send: Send, name: str) -> None:
         refusal = spoken(visit.mount.dialect or "v10").rest.refusal(error)
         media_type = (b"content-type", refusal.media_type.encode() or JSON)
         headers = [*headers_of(error, visit.agent), media_type]
-        await respond(send, refusal.status, refusal.body, headers, head=head)
+        await respond(send, refusal.status, refusal.body, headers)
         return
     headers = [
         (b"etag", etag),
@@ -119,7 +118,7 @@ async def serve_card(visit: Visit, send: Send, name: str) -> None:
     if _unchanged(request, etag):
         await respond(send, 304, b"", headers)
     else:
-        await respond(send, 200, body, headers, head=head)
+        await respond(send, 200, body, headers)
 
 
 async def serve_catalogue(request: Request, send: Send) -> None:
@@ -134,5 +133,4 @@ async def serve_catalogue(request: Request, send: Send) -> None:
         error = told(fault)
         await respond(send, error.http_status, rest.error_body(error), headers_of(error))
         return
-    headers = _caching(private=any_listed())
-    await respond(send, 200, body, headers, head=request.method == "HEAD")
+    await respond(send, 200, body, _caching(private=any_listed()))

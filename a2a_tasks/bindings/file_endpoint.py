@@ -108,8 +108,7 @@ async def serve_file(request: Request, send: Send, agent: Agent, file_id: str) -
         row, file = await _asked(request, agent, file_id)
     except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
         fault = told(raised)
-        body, head = rest.error_body(fault), request.method == "HEAD"
-        await respond(send, fault.http_status, body, headers_of(fault, agent), head=head)
+        await respond(send, fault.http_status, rest.error_body(fault), headers_of(fault, agent))
         return
     try:
         await _send(request, send, row, file)

@@ -26,6 +26,7 @@ __all__ = [
     "Scope",
     "Send",
     "respond",
+    "without_body",
 ]
 
 Scope = MutableMapping[str, Any]
@@ -38,6 +39,10 @@ JSON = b"application/json"
 A2A_JSON = b"application/a2a+json"
 #: An answer is what its media type says, whatever a browser thinks it looks like.
 NOSNIFF = (b"x-content-type-options", b"nosniff")
+#: What a body without a Content-Type may be taken for (RFC 9110 §8.3).
+UNNAMED = "application/octet-stream"
+#: Digits of a Content-Length that is still a length.
+LONGEST_NUMBER = 19
 
 
 class ClientGone(Exception):
@@ -98,6 +103,20 @@ class Request:
         return self.header("content-type").partition(";")[0].strip().lower()
 
     @property
+    def unreadable(self) -> str:
+        """What the body is said to be that nobody here reads, another media type or packed; empty = it may be JSON.
+
+        Of a browser it must be called JSON: a body without a name is what pages of other sites may send unasked.
+        """
+        coding = self.header("content-encoding").strip().lower()
+        if coding not in {"", "identity"}:
+            return coding
+        called = self.media_type
+        if not called and self.header("origin"):
+            return UNNAMED
+        return "" if called in {"", "application/json"} or called.endswith("+json") else called
+
+    @property
     def base_url(self) -> str:
         """The host's own base URL as this client sees it. Raises InvalidRequest for a host not allowed."""
         if conf.PUBLIC_URL:
@@ -111,8 +130,7 @@ class Request:
     async def body(self) -> bytes:
         """The whole body. Raises TooLarge as soon as it is, and ClientGone."""
         limit = int(conf.MAX_BODY_BYTES)
-        declared = self.header("content-length")
-        if declared.isdecimal() and int(declared) > limit:
+        if _exceeds(self.header("content-length"), limit):
             raise TooLarge(f"The body is larger than {limit} bytes")
         chunks: list[bytes] = []
         size = 0
@@ -128,15 +146,27 @@ class Request:
                 return b"".join(chunks)
 
 
+def without_body(send: Send) -> Send:
+    """For HEAD: the headers of the answer that GET would get, and nothing after them (RFC 9110 §9.3.2)."""
+
+    async def headers_only(message: MutableMapping[str, Any]) -> None:
+        await send({**message, "body": b""} if "body" in message else message)
+
+    return headers_only
+
+
+def _exceeds(digits: str, limit: int) -> bool:
+    """Is a number written in so many digits greater? It may be too long to be read as one."""
+    return digits.isdecimal() and (len(digits) > LONGEST_NUMBER or int(digits) > limit)
+
+
 async def respond(
     send: Send,
     status: int,
     body: bytes,
     headers: Iterable[tuple[bytes, bytes]] = (),
-    *,
-    head: bool = False,
 ) -> None:
-    """Send a whole response, or for HEAD its headers; it is JSON unless the headers say otherwise."""
+    """Send a whole response; it is JSON unless the headers say otherwise."""
     given = [*headers, NOSNIFF]
     if not any(name == b"content-type" for name, _ in given):
         given.append((b"content-type", JSON))
@@ -144,4 +174,4 @@ async def respond(
         given.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": given})
     failpoint("accept.responding")
-    await send({"type": "http.response.body", "body": b"" if head else body})
+    await send({"type": "http.response.body", "body": body})

@@ -47,9 +47,8 @@ def _status(fault: A2AError) -> int:
 
 
 def _check_content_type(request: Request) -> None:
-    media_type = request.media_type
-    if media_type and media_type != "application/json" and not media_type.endswith("+json"):
-        raise _WrongContentType("Send application/json", mediaType=media_type)
+    if called := request.unreadable:
+        raise _WrongContentType("Send application/json", mediaType=called)
 
 
 class _Exchange:

@@ -29,9 +29,8 @@ async def _body(request: Request) -> Mapping[str, Any]:
     body = await request.body()
     if not body.strip():
         return {}
-    media_type = request.media_type
-    if media_type and media_type != "application/json" and not media_type.endswith("+json"):
-        raise ContentTypeNotSupported("Send application/json", mediaType=media_type)
+    if called := request.unreadable:
+        raise ContentTypeNotSupported("Send application/json", mediaType=called)
     document = read(body, max_depth=int(conf.MAX_JSON_DEPTH))
     if document is None:
         return {}

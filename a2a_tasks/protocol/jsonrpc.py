@@ -12,6 +12,8 @@ from a2a_tasks.protocol.jsontext import Flawed, read, write
 __all__ = ["Call", "error", "read_call", "result", "result_opening"]
 
 NULL = b"null"
+#: Characters of an id: it comes again with every event of a stream.
+LONGEST_ID = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,13 @@ class BadCall(Exception):
 
 def _id_of(document: Any) -> bytes:
     found = document.get("id") if isinstance(document, Mapping) else None
-    if isinstance(found, bool) or not isinstance(found, str | int | float | None):
-        return NULL
-    return write(found)
+    return write(found) if _is_id(found) else NULL
+
+
+def _is_id(found: Any) -> bool:
+    if isinstance(found, str):
+        return len(found) <= LONGEST_ID
+    return isinstance(found, int | float | None) and not isinstance(found, bool)
 
 
 def _is_envelope(document: Any) -> bool:
@@ -43,8 +49,7 @@ def _is_envelope(document: Any) -> bool:
         isinstance(document, Mapping)
         and document.get("jsonrpc") == "2.0"
         and isinstance(document.get("method"), str)
-        and isinstance(document.get("id"), str | int | float | None)
-        and not isinstance(document.get("id"), bool)
+        and _is_id(document.get("id"))
     )
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import math
 import re
+from array import array
+from itertools import accumulate
 from typing import Any, NoReturn
 
 import msgspec
@@ -20,7 +22,8 @@ __all__ = ["Flawed", "read", "write"]
 
 #: Also one that never ends, and without going back, so that no body costs more than its length.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_BRACKETS = re.compile(rb"[\[\]{}]")
+#: Leaves the brackets alone: one level down, or (as a signed byte) one up.
+_LEVELS, _OTHERS = bytes.maketrans(b"[{]}", b"\1\1\xff\xff"), bytes({*range(256)} - {*b"[]{}"})
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _INT64_DIGITS = 18
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
@@ -78,14 +81,11 @@ _encoder = msgspec.json.Encoder()
 
 
 def _too_deep(body: bytes, limit: int) -> bool:
+    """Is it nested deeper? What closes more than it opened may hide some; there the parser stops before it gets so far."""
     if body.count(b"[") + body.count(b"{") <= limit:  # nearly every request ends here
         return False
-    depth = 0
-    for bracket in _BRACKETS.finditer(_STRINGS.sub(b"", body)):
-        depth += 1 if bracket[0] in b"[{" else -1
-        if depth > limit:
-            return True
-    return False
+    levels = array("b", _STRINGS.sub(b"", body).translate(_LEVELS, _OTHERS))
+    return max(accumulate(levels), default=0) > limit
 
 
 def _readable(text: str) -> Any:
@@ -130,6 +130,8 @@ def read(body: bytes, *, max_depth: int = 64) -> Any:
         document = _strict.decode(text)
     except _Flaw as flaw:
         raise Flawed(str(flaw), _readable(text)) from None
+    except RecursionError:  # a limit beyond what Python can follow
+        raise Flawed("nested too deep") from None
     except ValueError:
         raise ParseError from None
     if _has_lone_surrogate(text, document):

@@ -22,7 +22,7 @@ from tests.access.certificates import as_in_rfc_9440, certificate
 from tests.access.issuer import Issuer
 from tests.access.test_users_and_certificates import PASSWORD, basic
 from tests.bindings.client import Client, Response
-from tests.bindings.peers import PEERS, Fault, Peer
+from tests.bindings.peers import PEERS, Fault, Peer, message
 from tests.dialects.clients import WIRES, Refused, Wire
 
 pytestmark = pytest.mark.usefixtures("host")
@@ -157,6 +157,16 @@ class TestACaller:
         task = await acme.send()
         with pytest.raises(Fault, match="not found"):
             await umbrella.call("GetTask", {"id": task["id"], "tenant": "acme"})
+
+    async def test_of_a_tenant_names_tenants_below_it_as_long_as_can_be_kept(
+        self, binding: type[Peer]
+    ) -> None:
+        known = await keyed(binding, tenant="t" * 128)
+        for length, fits in ((127, True), (128, False)):
+            asked = known.ask("SendMessage", {**message("echo hi"), "tenant": "x" * length})
+            response = await asked
+            assert response.status < 500, response
+            assert (b"TASK_STATE_COMPLETED" in response.body) == fits
 
     async def test_and_its_scopes_are_known_to_the_agent(
         self, binding: type[Peer], guarded: Agent

@@ -12,6 +12,8 @@ import time
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc import jws
 from joserfc.jwk import OctKey
@@ -29,6 +31,19 @@ from tests.access.issuer import AUDIENCE, Issuer, Key, issuing, key, signed
 def part(document: Any) -> str:
     """A segment of a token."""
     return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=").decode()
+
+
+def by_hand(issuer: Issuer, head: Any, payload: Any) -> str:
+    """A token that the issuer has truly signed (RS256), whatever is in it."""
+
+    def segment(said: Any) -> str:
+        text = said if isinstance(said, bytes) else json.dumps(said).encode()
+        return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+    signed_text = f"{segment(head)}.{segment(payload)}"
+    private: Any = issuer.keys[0].private_key
+    signature = private.sign(signed_text.encode(), PKCS1v15(), SHA256())
+    return f"{signed_text}.{segment(signature)}"
 
 
 async def shown(token: str, slug: str = "demo", **more: str) -> Caller:
@@ -225,6 +240,121 @@ class TestATokenIsRefused:
         text = f"{part(head)}.{part(issuer.claims())}"
         await refused(f"{text}.{issuer.token().rpartition('.')[2]}")
 
+    @pytest.mark.parametrize(
+        "more",
+        [
+            {"crit": ["exp"], "exp": 2**40},
+            {"crit": ["b64"], "b64": True},
+            {"crit": ["alg"]},
+            {"crit": []},
+            {"crit": "b64"},
+            {"crit": [["b64"]]},
+            {"crit": None},
+            {"b64": False},
+            {"b64": True},
+            {"alg": ["RS256"]},
+            {"alg": {"a": 1}},
+            {"alg": 7},
+            {"alg": None},
+            {"alg": "rs256"},
+            {"alg": "RS256 "},
+            {"typ": ["JWT"]},
+            {"typ": None},
+            {"kid": "x" * 5000},
+            {"kid": "../../../../dev/null"},
+            {"kid": "one' union select 'x"},
+            {"x": "\ud800"},
+            {"x": 2**70},
+            {"x": float("nan")},
+        ],
+        ids=str,
+    )
+    async def test_by_the_issuer_itself_with_a_header_nobody_has_to_understand(
+        self, issuer: Issuer, more: dict[str, Any]
+    ) -> None:
+        """Each is truly signed: it is the header that is refused."""
+        await refused(by_hand(issuer, {"alg": "RS256", "kid": "one", **more}, issuer.claims()))
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            b'{"alg":"RS256","kid":"one","x":' + b"[" * 2500 + b"]" * 2500 + b"}",
+            b'{"alg":"RS256","kid":"one","x":' + b'{"x":' * 500 + b"1" + b"}" * 501,
+            b'{"alg":"none","kid":"one","alg":"RS256"}',
+            b'{"alg":"RS256","kid":"two","kid":"one"}',
+            b'\xef\xbb\xbf{"alg":"RS256","kid":"one"}',
+            '{"alg":"RS256","kid":"one"}'.encode("utf-16"),
+            b'["alg","RS256"]',
+            b'"RS256"',
+            b"null",
+            b"\xff\xfe",
+            b"9" * 5000,
+        ],
+        ids=lambda head: repr(head[:40]),
+    )
+    async def test_by_the_issuer_itself_whose_header_is_none(
+        self, issuer: Issuer, head: bytes
+    ) -> None:
+        await refused(by_hand(issuer, head, issuer.claims()))
+
+    async def test_and_one_made_by_hand_is_as_good_as_any(self, issuer: Issuer) -> None:
+        """Or the tests above would prove nothing."""
+        await shown(by_hand(issuer, {"alg": "RS256", "kid": "one", "x": [[1]]}, issuer.claims()))
+
+    async def test_that_is_in_another_token(self, issuer: Issuer) -> None:
+        """Nested (RFC 7519 §5.2): a reader who unpacks one asks whose word the inner one is."""
+        inner = issuer.token()
+        for typ in ({"cty": "JWT"}, {}):
+            head = {"alg": "RS256", "kid": "one", **typ}
+            await refused(by_hand(issuer, head, inner.encode()))
+            await refused(by_hand(issuer, head, json.dumps(inner).encode()))
+        await refused(f"{inner}.{inner}")
+
+    async def test_that_is_encrypted_or_written_as_json(self, issuer: Issuer) -> None:
+        head, claims, signature = issuer.token().split(".")
+        jwe = part({"alg": "dir", "enc": "A256GCM"})
+        written = {"payload": claims, "protected": head, "signature": signature}
+        for token in (f"{jwe}..AAAA.AAAA.AAAA", json.dumps(written), part(written)):
+            await refused(token)
+
+    @pytest.mark.parametrize(
+        "payload",
+        [
+            b"",
+            b"null",
+            b"[]",
+            b'"x"',
+            b"{",
+            b"\xff",
+            b'{"sub":"root","a":' + b"[" * 3000 + b"]" * 3000 + b"}",
+            b'{"exp":' + b"9" * 4000 + b"}",
+        ],
+        ids=lambda payload: repr(payload[:20]),
+    )
+    async def test_by_the_issuer_itself_that_says_nothing(
+        self, issuer: Issuer, payload: bytes
+    ) -> None:
+        await refused(by_hand(issuer, {"alg": "RS256", "kid": "one"}, payload))
+
+    async def test_signed_with_nothing_on_a_curve(self, issuer: Issuer) -> None:
+        """r = s = 0 has been a signature of everything, elsewhere; and DER is none here."""
+        issuer.keys = [key("ES256")]
+        head, claims, signature = issuer.token(alg="ES256").split(".")
+        await shown(f"{head}.{claims}.{signature}")
+        for forged in (b"\0" * 64, b"", b"\xff" * 64, b"0\x06\x02\x01\x00\x02\x01\x00", b"\0" * 63):
+            text = base64.urlsafe_b64encode(forged).rstrip(b"=").decode()
+            await refused(f"{head}.{claims}.{text}")
+
+    async def test_larger_than_any_token_is(self, issuer: Issuer) -> None:
+        await shown(issuer.token(groups=["g" * 100] * 80))
+        await refused(issuer.token(groups=["g" * 100] * 200))
+        await refused(issuer.token(header={"x": "y" * 8000}))
+
+    async def test_under_a_name_that_two_keys_have(self, issuer: Issuer) -> None:
+        ours = issuer.keys[0]
+        issuer.keys = [ours, key("PS256", "one")]
+        await refused(issuer.token(ours))
+
     async def test_with_any_bit_changed(self, issuer: Issuer) -> None:
         head, claims, signature = issuer.token().split(".")
         other = part(issuer.claims(sub="root"))
@@ -326,6 +456,23 @@ class TestTheIssuer:
         for n in range(20):
             await refused(issuer.token(header={"kid": f"made up {n}"}))
         assert issuer.asked_for_keys == 2
+
+    @pytest.mark.parametrize(("number", "served"), [(1_000, True), (10_000, False)])
+    async def test_with_very_many_keys_costs_no_more_than_a_hundred(
+        self, issuer: Issuer, number: int, served: bool
+    ) -> None:
+        """The first hundred are read of a document that may be read at all."""
+        (ours,) = issuer.document("/keys")["keys"]
+        small = {"kty": "OKP", "crv": "Ed25519", "x": "A" * 43}
+        document = {"keys": [ours, *({**small, "kid": str(n)} for n in range(number))]}
+        plain = issuer.document
+        issuer.document = lambda path: document if path == "/keys" else plain(path)  # type: ignore[method-assign]
+        if served:
+            await shown(issuer.token())
+            assert len(tokens._keys()._keys) <= 100
+        else:
+            with pytest.raises(Overloaded):
+                await shown(issuer.token())
 
     async def test_that_withdraws_a_key_is_believed(self, issuer: Issuer) -> None:
         old = issuer.keys[0]

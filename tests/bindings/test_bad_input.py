@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from a2a_tasks.conf import conf
 from tests.bindings.client import Client, Response
-from tests.bindings.peers import Fault, Peer, message, no_leak
+from tests.bindings.peers import Fault, Peer, message, no_leak, state_of
 
 AGENT = "/agents/demo"
 #: body: JSON-RPC code (dialects §6.1), reason over HTTP.
@@ -296,6 +297,161 @@ class TestAQuery:
         assert checked(response)["tasks"] == []
 
 
+class TestABodyInAnotherDress:
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"content-type": "text/plain"},
+            {"content-type": "multipart/form-data; boundary=x"},
+            {"content-type": "application/json, application/json"},
+            {"content-type": "application/json", "content-encoding": "gzip"},
+            {"content-type": "application/json", "content-encoding": "identity, br"},
+        ],
+        ids=str,
+    )
+    async def test_is_not_opened(self, host: None, client: Client, headers: dict[str, str]) -> None:
+        """A small body could be a large one inside."""
+        call = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}
+        response = await client.post(AGENT, call, headers)
+        assert (response.status, checked(response)["error"]["code"]) == (415, -32005)
+        response = await client.post(f"{AGENT}/message:send", message(), headers)
+        assert reason_of(checked(response)) == "CONTENT_TYPE_NOT_SUPPORTED"
+
+    async def test_is_not_opened_either_if_a_page_of_another_site_has_it_sent(
+        self, host: None, client: Client
+    ) -> None:
+        """Without asking first a browser sends bodies that are called nothing, or no JSON; others it asks for, and is not allowed."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message()})
+        sent = {"origin": "https://evil.example"}
+        for path, text in ((AGENT, body), (f"{AGENT}/message:send", json.dumps(message()))):
+            for kind in ({}, {"content-type": "text/plain;charset=UTF-8"}):
+                response = await client.ask("POST", path, text.encode(), {**sent, **kind})
+                assert "error" in checked(response)
+                assert response.status in {400, 415}
+        asked = {**sent, "access-control-request-headers": "content-type"}
+        response = await client.ask("OPTIONS", AGENT, headers=asked)
+        assert response.status == 405
+        assert not any(name.startswith("access-control") for name, _ in response.headers)
+        assert (await client.get(f"{AGENT}/tasks")).json["totalSize"] == 0
+
+    async def test_may_have_no_name_elsewhere(self, host: None, client: Client) -> None:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}).encode()
+        assert "result" in checked(await client.ask("POST", AGENT, body))
+
+    @pytest.mark.parametrize("coding", ["identity", "Identity", ""])
+    async def test_that_is_none_is_read(self, host: None, client: Client, coding: str) -> None:
+        call = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}
+        assert "result" in checked(await client.post(AGENT, call, {"content-encoding": coding}))
+
+
+class TestNames:
+    async def test_are_not_normalised(self, host: None, client: Client) -> None:
+        """The Ångström sign, the letter, and A with a ring are three tasks."""
+        at, said = (
+            f"{AGENT}/a2a/0.1",
+            {"role": "user", "parts": [{"type": "text", "text": "echo hi"}]},
+        )
+        names = ["\u212b", "\u00c5", "A\u030a", "a\u030a", "\u200bA", "x\r\ny", "\ufb01", "fi"]
+        for name in names:
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tasks/send"}
+            response = await client.post(at, {**call, "params": {"id": name, "message": said}})
+            assert checked(response)["result"]["id"] == name
+        response = await client.get(f"{AGENT}/tasks")
+        assert sorted(task["id"] for task in checked(response)["tasks"]) == sorted(names)
+
+    @pytest.mark.parametrize("id_", ["x" * 1025, "\u00e9" * 4096])
+    async def test_of_requests_are_not_too_long_to_stand_in_every_event(
+        self, host: None, client: Client, id_: str
+    ) -> None:
+        call = {"jsonrpc": "2.0", "method": "SendStreamingMessage", "params": message()}
+        document = checked(await client.post(AGENT, {**call, "id": id_}))
+        assert (document["error"]["code"], document["id"]) == (-32600, None)
+        assert checked(await client.get(f"{AGENT}/tasks"))["totalSize"] == 0
+
+    async def test_of_requests_may_be_long(self, host: None, client: Client) -> None:
+        call = {"jsonrpc": "2.0", "method": "ListTasks", "id": "x" * 1024}
+        assert checked(await client.post(AGENT, call))["id"] == call["id"]
+
+    async def test_of_other_tasks_may_be_so_many(self, peer: Peer) -> None:
+        many = [f"t{n}" for n in range(conf.MAX_REFERENCES)]
+        assert state_of(await peer.send("echo x", referenceTaskIds=many)) == "completed"
+        with pytest.raises(Fault) as caught:
+            await peer.send("echo x", referenceTaskIds=[*many, "t"])
+        assert caught.value.fields == ["message.referenceTaskIds"]
+
+
+class TestAHostName:
+    HOSTS = (
+        "",
+        " ",
+        "a b",
+        "[::1",
+        "[]",
+        "a:b:c",
+        "a" * 5000,
+        "\xff",
+        "localhost:99999999999",
+        "..",
+        "%00",
+        "a,b",
+        "@",
+        "http://a",
+    )
+
+    @pytest.mark.parametrize("name", HOSTS, ids=lambda name: repr(name[:12]))
+    async def test_that_is_none_is_not_answered_with_a_fault(
+        self, host: None, client: Client, name: str
+    ) -> None:
+        for path in ("/.well-known/agent-card.json", "/agents", f"{AGENT}/tasks"):
+            response = await client.get(path, {"host": name})
+            checked(response)
+            assert response.status in {200, 400}
+
+    async def test_that_was_not_allowed_is_in_no_card(
+        self, client: Client, settings: Settings
+    ) -> None:
+        settings.ALLOWED_HOSTS = ["agents.example.com"]
+        for name in (
+            "evil.example",
+            "agents.example.com.evil.example",
+            "agents.example.com@evil.example",
+        ):
+            response = await client.get("/.well-known/agent-card.json", {"host": name})
+            assert response.status == 400
+            assert b"evil" not in response.body
+
+
+class TestAHeader:
+    """What a client says comes back in a body, as JSON, if at all: no header of an answer holds a word of it."""
+
+    @pytest.mark.parametrize(
+        "said", ["x%0d%0aset-cookie:%20a=b", "%0a%0aHTTP/1.1%20200%20OK", "x%00"]
+    )
+    async def test_of_an_answer_holds_nothing_of_the_path(
+        self, host: None, client: Client, said: str
+    ) -> None:
+        for verb, path in (
+            ("GET", f"{AGENT}/tasks/{said}"),
+            ("POST", f"{AGENT}/tasks/{said}:cancel"),
+            ("DELETE", f"{AGENT}/tasks/{said}/pushNotificationConfigs/{said}"),
+            ("GET", f"{AGENT}/{said}/tasks?A2A-Version={said}"),
+            ("GET", f"/agents/{said}/"),
+        ):
+            response = await client.ask(verb, path)
+            checked(response)
+            assert not any("\r" in text or "\n" in text for _, text in response.headers)
+            assert "set-cookie" not in dict(response.headers)
+
+    @pytest.mark.parametrize(
+        "name", ["a2a-extensions", "x-a2a-extensions", "a2a-version", "origin"]
+    )
+    async def test_of_an_answer_holds_nothing_of_the_request_s(
+        self, host: None, client: Client, name: str
+    ) -> None:
+        response = await client.get(f"{AGENT}/tasks", {name: "urn:x:nobody knows"})
+        assert not any("nobody" in text for _, text in response.headers)
+
+
 class TestPathAndBody:
     async def test_must_not_name_different_tasks(self, client: Client) -> None:
         for body in ({"id": "u"}, {"id": 1}):
@@ -339,6 +495,13 @@ class TestABodyTooLarge:
                 exchange.upload(b"x" * 400, more=True)
             response = await exchange.response()
             assert exchange.taken == 3
+        checked(response)
+        assert response.status == 413
+
+    @pytest.mark.parametrize("digits", ["9" * 19, "9" * 5000])
+    async def test_may_not_even_say_how_large(self, client: Client, digits: str) -> None:
+        headers = {"content-type": "application/json", "content-length": digits}
+        response = await client.post(AGENT, {}, headers)
         checked(response)
         assert response.status == 413
 

@@ -20,10 +20,12 @@ from pytest_django import Settings
 
 from a2a_project.grpc_server import Server
 from a2a_tasks import lifetime
+from a2a_tasks.access.api_keys import issue
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from a2a_tasks.bindings.grpc import forms
 from a2a_tasks.bindings.grpc.call_request import peer_of
 from a2a_tasks.bindings.grpc.schema import message_class
+from a2a_tasks.store.hop import hop
 from a2a_tasks.streaming.hub import hub
 from tests.bindings.authority import Authority
 from tests.bindings.peers import Fault, no_leak
@@ -238,6 +240,27 @@ class TestCredentials:
         code, fault = await refused(f"{FINAL}/{rpc}", b"\xff")
         assert (code, str(fault)) == ("UNAUTHENTICATED", "Authentication required")
         assert any(name == "www-authenticate" for name, _ in fault.response.headers)
+
+    async def test_open_in_both_packages_what_is_closed_to_others(self, settings: Settings) -> None:
+        settings.A2A_ANONYMOUS = "0"
+        keys = [(await hop(issue, name)).key for name in ("alice", "bob")]
+        sent = await ask(
+            f"{FINAL}/SendMessage", said(), a2a_pb2.SendMessageResponse, x_api_key=keys[0]
+        )
+        named = a2a_v0_3_pb2.GetTaskRequest(name=f"tasks/{sent.task.id}")
+        assert await ask(f"{OLD}/GetTask", named, x_api_key=keys[0])
+        assert (await refused(f"{OLD}/GetTask", named, x_api_key=keys[1]))[0] == "NOT_FOUND"
+        assert (await refused(f"{OLD}/GetTask", named))[0] == "UNAUTHENTICATED"
+
+    async def test_that_come_too_often_are_told_when_to_come_again(
+        self, settings: Settings
+    ) -> None:
+        settings.A2A_RATE_PER_CALLER = "1/h"
+        await ask(f"{FINAL}/ListTasks", b"")
+        code, fault = await refused(f"{FINAL}/ListTasks", b"")
+        assert code == "RESOURCE_EXHAUSTED"
+        assert int(dict(fault.response.headers)["retry-after"]) > 0
+        assert fault.details[0]["@type"].endswith("google.rpc.RetryInfo")
 
     async def test_that_are_wrong_are_refused(self) -> None:
         code, _ = await refused(f"{FINAL}/ListTasks", b"", x_api_key="wrong")

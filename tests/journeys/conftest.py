@@ -10,6 +10,7 @@ from django.db import OperationalError, connection, connections
 from django.test.utils import setup_databases, teardown_databases
 from pytest_django.plugin import DjangoDbBlocker
 
+from a2a_tasks.store import hop
 from tests.journeys.hosts import RUNNING
 
 
@@ -32,6 +33,7 @@ def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
         made = None if _has_tables() else setup_databases(verbosity=0, interactive=False)
     yield
     if made is not None:
+        hop.close()  # a journey may have used the store itself
         with django_db_blocker.unblock():
             teardown_databases(made, verbosity=0)
 

@@ -135,12 +135,15 @@ class Official:
 
 @asynccontextmanager
 async def official(
-    url: str, binding: str, credentials: CredentialService | None = None
+    url: str, binding: str, credentials: CredentialService | None = None, version: str = "1.0"
 ) -> AsyncIterator[Official]:
-    """The client as its card tells it to talk, over one binding, with the credentials its card asks for."""
+    """The client as its card tells it to talk, over one binding in one version, with the credentials its card asks for."""
     known: list[ClientCallInterceptor] = [AuthInterceptor(credentials)] if credentials else []
     async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
         card = await A2ACardResolver(http, url).get_agent_card()
+        spoken = [one for one in card.supported_interfaces if one.protocol_version == version]
+        del card.supported_interfaces[:]
+        card.supported_interfaces.extend(spoken)
         clients = [
             ClientFactory(
                 ClientConfig(

@@ -78,34 +78,52 @@ async def client(ways: Ways) -> AsyncIterator[Official]:
         yield made
 
 
-class TestTheOfficialClient:
-    async def test_sends_and_reads(self, client: Official) -> None:
-        text = word()
-        task = await client.send(f"echo {text}")
-        assert said(*task.artifacts) == text
-        assert await client.get(task.id) == task
+@pytest.fixture(params=["1.0", "0.3"])
+async def either(ways: Ways, request: pytest.FixtureRequest) -> AsyncIterator[Official]:
+    """The published client over either package."""
+    async with official(ways.url, "GRPC", version=request.param) as made:
+        yield made
 
-    async def test_streams_chunks_in_order(self, client: Official) -> None:
-        events = await client.stream("chunks 20")
+
+class TestTheOfficialClientOfEitherPackage:
+    async def test_sends_and_reads(self, either: Official) -> None:
+        text = word()
+        task = await either.send(f"echo {text}")
+        assert said(*task.artifacts) == text
+        assert await either.get(task.id) == task
+
+    async def test_streams_chunks_in_order(self, either: Official) -> None:
+        events = await either.stream("chunks 20")
         updates = [e.artifact_update for e in events if e.HasField("artifact_update")]
         assert [update.append for update in updates] == [False] + [True] * 19
         assert last_state(events) == S.TASK_STATE_COMPLETED
 
-    async def test_is_asked_and_answers(self, client: Official) -> None:
-        asked = await client.send("ask Who?")
+    async def test_is_asked_and_answers(self, either: Official) -> None:
+        asked = await either.send("ask Who?")
         assert asked.status.state == S.TASK_STATE_INPUT_REQUIRED
         answer = word()
-        done = await client.send(answer, task=asked.id)
+        done = await either.send(answer, task=asked.id)
         assert answer in said(*done.artifacts)
 
-    async def test_follows_and_cancels(self, client: Official) -> None:
-        task = await client.start("slow 60")
-        stream = client.subscription(task.id)
+    async def test_follows_and_cancels(self, either: Official) -> None:
+        task = await either.start("slow 60")
+        stream = either.subscription(task.id)
         events = [await anext(stream)]
-        assert (await client.cancel(task.id)).status.state == S.TASK_STATE_CANCELED
+        assert (await either.cancel(task.id)).status.state == S.TASK_STATE_CANCELED
         events += [event async for event in stream]
         assert last_state(events) == S.TASK_STATE_CANCELED
 
+    async def test_knows_errors_by_their_names(self, either: Official) -> None:
+        with pytest.raises(errors.TaskNotFoundError):
+            await either.get("unknown")
+        task = await either.send("echo x")
+        with pytest.raises(errors.TaskNotCancelableError):
+            await either.cancel(task.id)
+        with pytest.raises(errors.UnsupportedOperationError):
+            await either.send("echo y", task=task.id)
+
+
+class TestTheOfficialClient:
     async def test_lists_in_pages(self, client: Official) -> None:
         context = (await client.send("echo 0")).context_id
         await asyncio.gather(*(client.send("echo 1", context=context) for _ in range(2)))
@@ -126,16 +144,9 @@ class TestTheOfficialClient:
             await client.plain.get_task_push_notification_config(named)
         await client.cancel(task.id)
 
-    async def test_knows_errors_by_their_names(self, client: Official) -> None:
-        with pytest.raises(errors.TaskNotFoundError):
-            await client.get("unknown")
+    async def test_is_told_which_parameter_is_wrong(self, client: Official) -> None:
         with pytest.raises(errors.InvalidParamsError):
             await client.list(page_size=-1)
-        task = await client.send("echo x")
-        with pytest.raises(errors.TaskNotCancelableError):
-            await client.cancel(task.id)
-        with pytest.raises(errors.UnsupportedOperationError):
-            await client.send("echo y", task=task.id)
 
 
 async def streamed(http: httpx.AsyncClient, task: str) -> AsyncIterator[dict[str, object]]:

@@ -12,6 +12,14 @@ from hypothesis import strategies as st
 from a2a_tasks.protocol.errors import InvalidParams, ParseError
 from a2a_tasks.protocol.jsontext import Flawed, read, write
 
+
+def depth(document: Any) -> int:
+    """Levels of objects and lists."""
+    if isinstance(document, dict):
+        return 1 + max(map(depth, document.values()), default=0)
+    return 1 + max(map(depth, document), default=0) if isinstance(document, list) else 0
+
+
 NOT_JSON = {
     "nothing": b"",
     "white space": b" \n",
@@ -134,6 +142,35 @@ class TestTakenJSON:
         assert read(b"[[1]]", max_depth=2) == [[1]]
         with pytest.raises(Flawed):
             read(b"[[[1]]]", max_depth=2)
+
+    @given(
+        st.recursive(
+            st.text(st.sampled_from('[]{}"\\x')) | st.integers(0, 9),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+            max_leaves=12,
+        ),
+        st.integers(1, 6),
+    )
+    def test_is_refused_exactly_when_it_is_deeper(self, document: Any, limit: int) -> None:
+        body = json.dumps(document).encode()
+        if depth(document) <= limit:
+            assert read(body, max_depth=limit) == document
+        else:
+            with pytest.raises(Flawed):
+                read(body, max_depth=limit)
+
+    @pytest.mark.parametrize("text", ["[" * 99, '"]' * 99, "[{" * 99 + "\\", ""])
+    def test_may_say_as_many_brackets_in_strings_as_it_likes(self, text: str) -> None:
+        assert read(write([text])) == [text]
+
+    @pytest.mark.parametrize("body", [b"]" * 99 + b"[" * 99, b"[}" * 99, b"[" * 60 + b"]" * 99])
+    def test_that_closes_what_it_has_not_opened_is_none(self, body: bytes) -> None:
+        with pytest.raises((ParseError, Flawed)):
+            read(body)
+
+    def test_is_not_deeper_than_the_reader_can_follow(self) -> None:
+        with pytest.raises(Flawed):
+            read(b"[" * 20_000 + b"]" * 20_000, max_depth=100_000)
 
     @given(st.binary(max_size=40))
     def test_is_the_only_thing_besides_an_error(self, body: bytes) -> None:

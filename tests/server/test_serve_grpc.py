@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import grpc
 import pytest
@@ -38,7 +39,7 @@ def test_it_serves_until_it_is_asked_to_end_and_tells_its_streams() -> None:
     with served(A2A_DRAIN_SECONDS="5") as (process, address):
         assert serves(address)
         with grpc.insecure_channel(address) as channel:
-            call = channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
+            call: Any = channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
             items = call(request, timeout=PATIENCE)
             assert a2a_pb2.StreamResponse.FromString(next(items)).HasField("task")
             process.process.send_signal(signal.SIGTERM)

@@ -1,0 +1,1 @@
+"""Hostile requests: golden ones, bent in ways that a seed decides, and a judge of what the host answers."""

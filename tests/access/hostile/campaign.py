@@ -1,0 +1,275 @@
+"""Parts of the campaign that ask a running host over sockets: many hostile requests, and how long foreign and missing take."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import statistics
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.db import connection
+from django.test.utils import setup_databases, teardown_databases
+
+from a2a_tasks.access.api_keys import issue
+from a2a_tasks.models import Run, RunStatus
+from tests.access.hostile import page
+from tests.access.hostile.bending import hostile
+from tests.access.hostile.golden import Request
+from tests.access.hostile.judge import Answer, is_error, leaks, wrong
+from tests.access.hostile.wire import BLOBS, IMPATIENCE, Cut, Wire, head
+from tests.access.matrix.asks import Named, ask, wires
+from tests.execution.waiting import eventually
+from tests.journeys import hosts
+
+__all__ = ["requests", "times"]
+
+#: What a request may change. Deliveries of webhooks go on by themselves; tallies are made by reading.
+COUNTED = {
+    "a2a_tasks_task": "count(*), max(id), sum(last_event), count(distinct state), max(status_at)",
+    "a2a_tasks_context": "count(*), max(id), max(updated_at)",
+    "a2a_tasks_message": "count(*), sum(length(body))",
+    "a2a_tasks_event": "count(*), sum(length(body))",
+    "a2a_tasks_artifact": "count(*), sum(length(body))",
+    "a2a_tasks_run": "count(*), max(id), max(ended_at)",
+    "a2a_tasks_idempotency": "count(*), max(id)",
+    "a2a_push_pushconfig": "count(*), max(id), sum(length(url)), sum(length(secret)), sum(length(schemes))",
+}
+#: Requests after which a process has grown to its size.
+WARM = 1000
+#: MB it may grow by from there.
+MOST_GROWTH = 48
+EVERY = 250
+#: How often a comparison goes on that a restless machine has made doubtful.
+MOST_BATCHES = 5
+#: Bytes of a line that every server reads.
+LONGEST_LINE = 16_000
+Json = dict[str, Any]
+
+
+@contextmanager
+def running(server: str, **environ: str) -> Iterator[hosts.Host]:
+    """A host of this run's backend, on a database of its own."""
+    made = setup_databases(verbosity=0, interactive=False)
+    try:
+        with hosts.host(environ, server=server) as host:
+            yield host
+    finally:
+        connection.close()
+        teardown_databases(made, verbosity=0)
+
+
+def marks() -> list[Any]:
+    """Counts and sums of every table that requests write."""
+    found = []
+    with connection.cursor() as cursor:
+        for table, columns in COUNTED.items():
+            cursor.execute(f"select {columns} from {table}")
+            found.append(cursor.fetchone())
+    return found
+
+
+def idle() -> bool:
+    """Is no run under way or waiting?"""
+    return not Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).exists()
+
+
+def megabytes(pid: int) -> float:
+    """Memory a process holds."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    (kilobytes,) = re.findall(r"VmRSS:\s+(\d+) kB", status)
+    return int(kilobytes) / 1024
+
+
+def _port(url: str) -> int:
+    port = urlsplit(url).port
+    assert port is not None
+    return port
+
+
+def _made(wire: Wire) -> dict[str, str]:
+    """An ended task, for requests that name one."""
+    said = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "echo hi"}]}
+    headers = ((b"content-type", b"application/json"),)
+    body = json.dumps({"message": said}).encode()
+    task = json.loads(wire.ask(Request(b"POST", b"/agents/demo/message:send", headers, body)).body)
+    return {"task": task["task"]["id"], "context": task["task"]["contextId"]}
+
+
+def requests(server: str, first: int, count: int) -> Json:
+    """Send them one after another, and judge each answer, what it did to the tables, and the process at the end."""
+    begun = time.monotonic()
+    with (
+        running(server, A2A_WEBHOOK_ALLOW_PRIVATE="1", LOG_LEVEL="ERROR") as host,
+        Wire(_port(host.here)) as wire,
+    ):
+        pid = host.webs[0].process.process.pid
+        trial = _Trial(wire)
+        sizes = []
+        for number in range(first, first + count):
+            trial.one(number)
+            if number - first + 1 in {min(WARM, count // 2), count}:
+                sizes.append(megabytes(pid))
+            if number % EVERY == 0:
+                print(
+                    f"\r{number - first} of {count}, {len(trial.wrong)} wrong", end="", flush=True
+                )
+        trial.blobs(_port(host.here))
+        trial.healthy()
+        if sizes[-1] - sizes[0] > MOST_GROWTH:
+            trial.wrong.append(f"the process grew from {sizes[0]:.0f} to {sizes[-1]:.0f} MB")
+        log = host.webs[0].process.log
+        trial.wrong += [f"log: {line}"[:300] for line in log.splitlines() if " ERROR " in line]
+    print()
+    return {
+        "requests": count,
+        "framing": len(BLOBS),
+        "accepted": trial.accepted,
+        "refused": trial.refused,
+        "cut": trial.cut,
+        "statuses": dict(sorted(trial.statuses.items())),
+        "bends": dict(trial.bends.most_common()),
+        "memory": [round(size) for size in sizes],
+        "wrong": trial.wrong[:100],
+        "seconds": round(time.monotonic() - begun),
+    }
+
+
+class _Trial:
+    """What was asked and answered so far."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._there = _made(wire)
+        eventually(idle)
+        self._before = marks()
+        self.accepted = self.refused = self.cut = 0
+        self.statuses: Counter[int] = Counter()
+        self.bends: Counter[str] = Counter()
+        self.wrong: list[str] = []
+
+    def _known(self, name: str, chance: random.Random) -> str:
+        strange = str(uuid.UUID(int=chance.getrandbits(128)))
+        return self._there.get(name, strange) if chance.random() < 0.7 else strange
+
+    def one(self, number: int) -> None:
+        """Ask, and judge."""
+        request = hostile(number, self._known)
+        try:
+            answer = self._wire.ask(request)
+        except Cut as cut:
+            if len(head(request)) > LONGEST_LINE:  # some servers only hang up then
+                self.cut += 1
+                return
+            self.wrong.append(f"{number}: no answer ({cut}): {request}"[:1500])
+            return
+        eventually(idle)
+        problems = list(wrong(request, answer))
+        before, self._before = self._before, marks()
+        if is_error(answer) and self._before != before:
+            problems.append("something was changed")
+        self._count(request, answer)
+        self.wrong += [f"{number}: {problem}: {request} -> {answer}"[:1500] for problem in problems]
+
+    def _count(self, request: Request, answer: Answer) -> None:
+        self.statuses[answer.status] += 1
+        self.bends.update(set(request.bent))
+        if is_error(answer):
+            self.refused += 1
+        else:
+            self.accepted += 1
+
+    def blobs(self, port: int) -> None:
+        """What is no request: refused, or the connection ends."""
+        for number, blob in enumerate(BLOBS):
+            try:
+                with Wire(port, IMPATIENCE) as wire:
+                    answer = wire.send(blob)
+            except Cut:
+                continue
+            said = f"framing {number}: {blob[:80]!r} -> {answer}"[:500]
+            if answer.status >= 500 and answer.status not in {501, 505}:
+                self.wrong.append(f"a fault: {said}")
+            if leaks(answer):
+                self.wrong.append(f"a leak: {said}")
+
+    def healthy(self) -> None:
+        """Does it work as on the first day?"""
+        if self._wire.ask(Request(b"GET", b"/readyz")).status != 200 or not _made(self._wire):
+            self.wrong.append("the host is not healthy")
+
+
+def times(server: str, rounds: int) -> Json:
+    """Medians of what is another's and of what is not there, asked in turns, in milliseconds."""
+    begun = time.monotonic()
+    with (
+        running(server, A2A_ANONYMOUS="0", LOG_LEVEL="ERROR") as host,
+        Wire(_port(host.here)) as wire,
+    ):
+        alice, mallory = (issue(name, tenant="acme").key for name in ("alice", "mallory"))
+        found = {}
+        for one in wires():
+            if one.name in {"v10", "v10-http", "v03", "v03-http", "v01", "dr"}:
+                prize = _prize(wire, alice)
+                for operation in ("get", "cancel", "subscribe", "configs", "read", "send"):
+                    asked = ask(one, operation, replace(prize, config="c"))
+                    if asked is not None and not (operation == "send" and one.grammar.names_tasks):
+                        word = f"{one.name} {operation}"
+                        found[word] = _compared(wire, one, operation, prize, mallory, rounds)
+    return {"rounds": rounds, "medians": found, "seconds": round(time.monotonic() - begun)}
+
+
+def _prize(wire: Wire, key: str) -> Named:
+    """A task of Alice's that waits for her."""
+    said = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "ask what"}]}
+    headers = ((b"content-type", b"application/json"), (b"x-api-key", key.encode()))
+    body = json.dumps({"message": said}).encode()
+    answer = wire.ask(Request(b"POST", b"/agents/demo/message:send", headers, body))
+    task = json.loads(answer.body)["task"]
+    return Named(task=task["id"], config="c")
+
+
+def _compared(
+    wire: Wire, one: Any, operation: str, prize: Named, key: str, rounds: int
+) -> Mapping[str, float]:
+    """The medians, and that of the difference of each two that were asked one after the other."""
+    taken: dict[str, list[float]] = {"foreign": [], "missing": []}
+    for asked_so_far in range(rounds * MOST_BATCHES):
+        if asked_so_far % rounds == 0 and asked_so_far and abs(_difference(taken)) < page.MOST_MS:
+            break
+        absent = replace(prize, task=str(uuid.uuid4()))
+        for kind, named in random.sample([("foreign", prize), ("missing", absent)], 2):
+            asked = ask(one, operation, named)
+            assert asked is not None
+            headers = {**asked.headers, "x-api-key": key}
+            request = Request(
+                asked.verb.encode(),
+                f"/agents/demo/{asked.path}".encode(),
+                tuple((name.encode(), text.encode()) for name, text in headers.items()),
+                asked.body,
+            )
+            begun = time.perf_counter()
+            answer = wire.ask(request)
+            taken[kind].append(time.perf_counter() - begun)
+            assert is_error(answer), answer
+    medians = {kind: statistics.median(_steady(found)) * 1000 for kind, found in taken.items()}
+    return {**medians, "difference": _difference(taken), "pairs": len(taken["foreign"])}
+
+
+def _difference(taken: Mapping[str, Sequence[float]]) -> float:
+    """The median of the differences, in milliseconds."""
+    pairs = zip(_steady(taken["foreign"]), _steady(taken["missing"]), strict=True)
+    return statistics.median(foreign - missing for foreign, missing in pairs) * 1000
+
+
+def _steady(found: Sequence[float]) -> Sequence[float]:
+    """Without the first few, which warm caches."""
+    return found[len(found) // 10 :]

@@ -1,0 +1,89 @@
+"""A thousand hostile requests, answered in this process: no fault of ours, no word of the inside, nothing changed by what was refused."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import pytest
+
+from a2a_project.asgi import application
+from a2a_tasks.store.hop import hop
+from tests.access.hostile.bending import hostile
+from tests.access.hostile.golden import Request
+from tests.access.hostile.judge import Answer, is_error, wrong
+from tests.access.matrix.outcomes import rows, settled
+from tests.backend import STACK, backend
+from tests.bindings.client import Client, Exchange, Response
+from tests.execution.waiting import until
+
+pytestmark = pytest.mark.usefixtures("host")
+#: The fast half has a thousand, the other one as many as show what a database of another kind makes of them.
+HOW_MANY, IN_ONE = (1000, 250) if backend() != STACK else (300, 100)
+
+
+def scope(request: Request) -> dict[str, Any]:
+    """The request as a server hands it to the application."""
+    raw, _, query = request.target.partition(b"?")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": request.verb.decode("latin-1").upper(),
+        "scheme": "http",
+        "path": unquote_to_bytes(raw).decode(errors="replace"),
+        "raw_path": raw,
+        "query_string": query,
+        "root_path": "",
+        "headers": [(b"host", b"localhost:8000"), *request.headers],
+        "client": ("127.0.0.1", 50000),
+        "server": ("127.0.0.1", 8000),
+    }
+
+
+async def answer(request: Request) -> Answer:
+    """What the host says."""
+    async with Exchange(application, scope(request)) as exchange:
+        exchange.upload(request.body)
+        response = await exchange.response()
+    headers = tuple((k.encode(), v.encode("latin-1", "replace")) for k, v in response.headers)
+    return Answer(response.status, headers, response.body)
+
+
+async def made(client: Client) -> dict[str, str]:
+    """Something that is there: an ended task."""
+    said = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "echo hi"}]}
+    response: Response = await client.post("/agents/demo/message:send", {"message": said})
+    task = response.json["task"]
+    return {"task": task["id"], "context": task["contextId"]}
+
+
+@pytest.mark.parametrize("first", range(0, HOW_MANY, IN_ONE))
+async def test_is_answered_as_it_should_be_and_changes_nothing_if_it_is_refused(
+    first: int, client: Client, settings: Any, record_property: Any
+) -> None:
+    settings.A2A_POLL_SECONDS = 60.0
+    settings.A2A_WEBHOOK_ALLOW_PRIVATE = True
+    there = await made(client)
+
+    def known(name: str, chance: random.Random) -> str:
+        strange = str(uuid.UUID(int=chance.getrandbits(128)))
+        return there.get(name, strange) if chance.random() < 0.7 else strange
+
+    found = []
+    await until(settled)
+    before = await hop(rows)
+    for number in range(first, first + IN_ONE):
+        request = hostile(number, known)
+        said = await answer(request)
+        await until(settled)
+        after = await hop(rows)
+        problems = list(wrong(request, said))
+        if is_error(said) and after != before:
+            problems.append("something was changed")
+        before = after
+        found += [f"{number}: {problem}: {request} -> {said}"[:1500] for problem in problems]
+    assert not found, f"{len(found)} problems:\n" + "\n".join(found[:20])
+    record_property("hostile", IN_ONE)
