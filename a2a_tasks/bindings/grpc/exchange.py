@@ -150,6 +150,7 @@ class _Relay:
             finally:
                 forget()
                 rest.cancel()
+                await asyncio.wait({rest})  # nothing is read any more when the log is let go of
         finally:
             await self.events.close()
             self._tell_last()
