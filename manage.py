@@ -6,11 +6,14 @@ import sys
 
 from django.core.management import execute_from_command_line
 
+from a2a_tasks.audit import acting, system
+
 
 def main() -> None:
     """Run the command that the arguments name, with this project's settings."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
-    execute_from_command_line(sys.argv)
+    with acting(lambda: system(" ".join(sys.argv[1:2]))):
+        execute_from_command_line(sys.argv)
 
 
 if __name__ == "__main__":

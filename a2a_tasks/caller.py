@@ -43,6 +43,11 @@ class Scope:
     beside: Shelf | None = None
 
     @property
+    def principal(self) -> str:
+        """Who asks, whoever the drawer belongs to."""
+        return self.beside.owner if self.owner == TENANTS and self.beside else self.owner
+
+    @property
     def shelves(self) -> tuple[Shelf, ...]:
         """All that is read."""
         own = Shelf(self.owner)

@@ -15,6 +15,7 @@ from a2a_tasks.agents import registry
 from a2a_tasks.agents.cards import card_of
 from a2a_tasks.agents.security import GRANTS
 from a2a_tasks.agents.visibility import VISIBILITIES
+from a2a_tasks.audit.keys import keys
 from a2a_tasks.conf import conf, names
 from a2a_tasks.execution.fetching import guard
 from a2a_tasks.outbound import trusting
@@ -23,6 +24,8 @@ from a2a_tasks.store.files import STORAGE
 
 __all__ = [
     "check_agents",
+    "check_audit_keys",
+    "check_audit_keys_of_production",
     "check_card_keys",
     "check_card_keys_of_production",
     "check_files",
@@ -71,6 +74,35 @@ def check_card_keys(
         hint = "Make one: python manage.py card_keys make FILE"
         return [Error(str(fault), hint=hint, id="a2a_tasks.E017")]
     return [*_unused_keys(), *_unsigned_cards()]
+
+
+@register()
+def check_audit_keys(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """Keys too short to seal with, before the first entry is to be sealed."""
+    try:
+        keys()
+    except ValueError as fault:
+        hint = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
+        return [Error(str(fault), hint=f"Make one: {hint}", id="a2a_tasks.E040")]
+    return []
+
+
+@register(deploy=True)
+def check_audit_keys_of_production(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """Seals that are made from the key of everything else."""
+    if conf.AUDIT_KEYS:
+        return []
+    return [
+        Warning(
+            "The audit log is sealed with a key made from SECRET_KEY",
+            hint="Set A2A_AUDIT_KEYS, so that SECRET_KEY can be changed, and is not enough to write the log anew.",
+            id="a2a_tasks.W040",
+        )
+    ]
 
 
 @register(deploy=True)

@@ -151,6 +151,10 @@ class HostSettings:
     RETENTION_DAYS: float = 0.0
     #: Days for which the event log of a task is kept after its end; 0 = as long as the task.
     EVENT_RETENTION_DAYS: float = 0.0
+    #: Days for which entries of the audit log are kept; 0 = for ever.
+    AUDIT_RETENTION_DAYS: float = 0.0
+    #: Secrets that the audit log is sealed with, of 32 characters at least, newest first, separated by commas; empty = made from `SECRET_KEY`.
+    AUDIT_KEYS: str = ""
     #: Most rows that retention removes in one transaction.
     PURGE_BATCH: int = 500
     #: Seconds the hourly purge works at the most; an hour later it goes on.

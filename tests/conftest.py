@@ -95,10 +95,36 @@ def django_db_modify_db_settings_parallel_suffix() -> None:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Make the test database; before it is dropped, let the store's threads give back their connections."""
-    yield
-    from a2a_tasks.store import hop  # noqa: PLC0415 - importable only once Django is set up
+    from django.core.management.commands import flush  # noqa: PLC0415 - only once Django is set up
+    from django.db import transaction  # noqa: PLC0415 - the same
 
+    from a2a_tasks.store import hop  # noqa: PLC0415 - the same
+    from a2a_tasks.store.audit_triggers import unlocked  # noqa: PLC0415 - the same
+
+    empty = flush.Command.handle
+
+    def empty_also_the_audit_log(*args: Any, **kwargs: Any) -> None:
+        """After a test; for everybody else the log is append-only."""
+        with transaction.atomic(), unlocked():
+            empty(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flush.Command, "handle", empty_also_the_audit_log)
+        yield
     hop.close()
+
+
+@pytest.fixture
+def empty_audit_log(db: None) -> None:
+    """Begin with an empty log: what a former test was refused may have been written after its end."""
+    from django.db import transaction  # noqa: PLC0415 - only once Django is set up
+
+    from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal  # noqa: PLC0415 - the same
+    from a2a_tasks.store.audit_triggers import unlocked  # noqa: PLC0415 - the same
+
+    with transaction.atomic(), unlocked():
+        for model in (AuditEntry, AuditLink, AuditSeal):
+            model._default_manager.all().delete()
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,8 @@ def block(tmp_path: Path) -> str:
     found = re.search(r"## A production host\n.*?```sh\n(.*?)```", page, re.DOTALL)
     assert found is not None
     (tmp_path / "etc").mkdir()
-    (tmp_path / "etc" / "secret_key").write_text(os.urandom(32).hex() + "\n")
+    for secret in ("secret_key", "audit_keys"):
+        (tmp_path / "etc" / secret).write_text(os.urandom(32).hex() + "\n")
     lines = found[1].replace("/etc/a2a", f"{tmp_path}/etc")
     return lines.replace("/var/lib/a2a", f"{tmp_path}/var")
 
@@ -60,6 +61,7 @@ def test_there_is_nothing_to_warn_of(block: str, tmp_path: Path) -> None:
     [
         (r"export SECRET_KEY=.*", "a2a_tasks.W031"),
         (r"export A2A_CARD_KEYS=.*", "a2a_tasks.W014"),
+        (r"export A2A_AUDIT_KEYS=.*", "a2a_tasks.W040"),
         (r"SECURE_SSL_REDIRECT=1", "security.W008"),
         (r"SECURE_HSTS_SECONDS=\d+", "security.W004"),
     ],

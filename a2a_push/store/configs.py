@@ -15,11 +15,13 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from a2a_push import sealing
+from a2a_push.keyring import origin
 from a2a_push.models import Delivery, PushConfig, Status
 from a2a_push.store.following import freeze_rest
 from a2a_push.store.presence import note_one_more
 from a2a_push.store.receivers import receiver_of
 from a2a_tasks import wakeups
+from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import values
@@ -27,7 +29,7 @@ from a2a_tasks.protocol.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import ListPushConfigsRequest
 from a2a_tasks.protocol.values import PushConfigPage
-from a2a_tasks.store import tasks
+from a2a_tasks.store import audit, tasks
 from a2a_tasks.store.tasks import key_of
 
 __all__ = [
@@ -79,28 +81,32 @@ def create(scope: Scope, config: values.PushConfig) -> values.PushConfig:
 
     Raises TaskNotFound, InvalidParams if the task has as many as it may have, RateLimited if its owner has.
     """
-    put(_held(scope, config.task_id), config)
+    put(_held(scope, config.task_id), config, scope.principal)
     return values.replace(config, token="", credentials="", headers={})
 
 
-def put(task: int, config: values.PushConfig) -> None:
+def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
     """The same beside a task whose row the transaction holds, or has made.
 
-    A new webhook is told of what comes after this moment: at an ended task, nothing.
+    A new webhook is told of what comes after this moment: at an ended task, nothing. It is by whoever made the task,
+    unless `by` says so.
     """
     mine = PushConfig.objects.filter(task_id=task)
     now = tasks.standing(task)
-    columns = _columns(config) | {"receiver_id": receiver_of(now.tenant, config.url)}
+    actor = now.maker if by is None else by
+    columns = _columns(config) | {"receiver_id": receiver_of(now.scope.tenant, config.url)}
     if _replaced(mine.filter(public_id=config.id), columns):
+        _note(Action.WEBHOOK_REPLACE, now, config, actor)
         hint = wakeups.Committed(task, now.last_event)
         transaction.on_commit(functools.partial(wakeups.announce, hint))
         return
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
         raise _too_many(config.path)
     if not now.ended:
-        _check_all_of(now.owner)
+        _check_all_of(now.scope.owner)
     columns |= {"cursor": now.last_event, "looked": now.last_event, "active": not now.ended}
     PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
+    _note(Action.WEBHOOK_CREATE, now, config, actor)
     note_one_more()
 
 
@@ -109,6 +115,12 @@ def _check_all_of(owner: str) -> None:
     most = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
     if most and PushConfig.objects.filter(active=True, task__owner=owner).count() >= most:
         raise RateLimited("Too many of your webhooks are active", retry_after=LATER)
+
+
+def _note(action: Action, task: tasks.Standing, config: values.PushConfig, actor: str) -> None:
+    """Path and query of a URL may be as good as a secret."""
+    said = {"config": config.id, "to": origin(config.url)}
+    audit.note(action, task.public_id, scope=task.scope, actor=actor, detail=said)
 
 
 def _replaced(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:
@@ -178,16 +190,17 @@ def page(scope: Scope, request: ListPushConfigsRequest) -> PushConfigPage:
 def delete(scope: Scope, task_id: str, config_id: str) -> None:
     """Take a webhook away; one that is not there is away already. Raises TaskNotFound for the task."""
     mine = PushConfig.objects.filter(task_id=_held(scope, task_id))
-    if "\x00" not in config_id:
-        _remove(mine.filter(public_id=config_id))
+    if "\x00" not in config_id and _remove(mine.filter(public_id=config_id)):
+        said = {"config": config_id}
+        audit.note(Action.WEBHOOK_DELETE, task_id, scope=scope, actor=scope.principal, detail=said)
 
 
-def _remove(which: QuerySet[PushConfig]) -> None:
-    """Take webhooks away; what was still to be sent is cancelled, what is being sent may arrive."""
+def _remove(which: QuerySet[PushConfig]) -> bool:
+    """Take webhooks away, if there are any; what was still to be sent is cancelled, what is being sent may arrive."""
     keys = list(which.order_by("pk").select_for_update().values_list("pk", flat=True))
     pending = Delivery.objects.filter(config__in=keys, status=Status.PENDING)
     pending.update(status=Status.CANCELLED, next_at=None, settled_at=Now(), reason=TAKEN_AWAY)
-    PushConfig.objects.filter(pk__in=keys).delete()
+    return bool(PushConfig.objects.filter(pk__in=keys).delete()[0])
 
 
 @transaction.atomic
@@ -236,14 +249,23 @@ def reseal() -> tuple[int, int]:
     done = unreadable = last = 0
     sealed = PushConfig.objects.exclude(secret="").order_by("pk").values_list("pk", "secret")
     while rows := list(sealed.filter(pk__gt=last)[:SLICE]):
-        for last, secret in rows:
-            try:
-                fresh = sealing.resealed(secret)
-            except sealing.Unreadable:
-                unreadable += 1
-                continue
-            # One that was replaced meanwhile is sealed with the newest key already.
-            done += PushConfig.objects.filter(pk=last, secret=secret).update(secret=fresh)
+        count, not_opened = _reseal(rows)
+        done, unreadable, last = done + count, unreadable + not_opened, rows[-1][0]
+    return done, unreadable
+
+
+@transaction.atomic
+def _reseal(rows: list[tuple[int, str]]) -> tuple[int, int]:
+    done = unreadable = 0
+    for key, secret in rows:
+        try:
+            fresh = sealing.resealed(secret)
+        except sealing.Unreadable:
+            unreadable += 1
+            continue
+        # One that was replaced meanwhile is sealed with the newest key already.
+        done += PushConfig.objects.filter(pk=key, secret=secret).update(secret=fresh)
+    audit.note(Action.SECRETS_RESEAL, detail={"resealed": done, "unreadable": unreadable})
     return done, unreadable
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from a2a_push.models import Delivery, PushConfig, Receiver, Status
 from a2a_tasks.conf import conf
+from a2a_tasks.store.holds import unheld
 
 __all__ = ["forget", "untold"]
 
@@ -39,8 +40,9 @@ def forget(most: int) -> int:
 
 @transaction.atomic
 def _forget(limit: datetime.datetime, most: int) -> int:
-    old = Delivery.objects.filter(settled_at__lt=limit).order_by("settled_at")
-    keys = list(old.select_for_update(skip_locked=True).values_list("pk", flat=True)[:most])
+    old = unheld(Delivery.objects.filter(settled_at__lt=limit), "task__").order_by("settled_at")
+    locked = old.select_for_update(of=("self",), skip_locked=True)
+    keys = list(locked.values_list("pk", flat=True)[:most])
     if keys:
         return Delivery.objects.filter(pk__in=keys).delete()[0]
     return _forget_receivers(limit, most)

@@ -13,6 +13,9 @@ from a2a_push.models import Delivery, PushConfig, Status, Trigger
 from a2a_push.store.chosen import Chosen
 from a2a_push.store.presence import note_one_more
 from a2a_tasks import wakeups
+from a2a_tasks.audit import Action
+from a2a_tasks.caller import Scope
+from a2a_tasks.store import audit
 
 __all__ = ["replay", "replay_between", "retry_now"]
 
@@ -72,6 +75,7 @@ def _again(ids: list[int]) -> int:
 def _replayed(ids: list[int]) -> tuple[int, list[wakeups.Hint]]:
     settled = Delivery.objects.filter(pk__in=ids).exclude(status=Status.PENDING)
     configs = _held(settled)
+    _note(settled.filter(config__in=configs))
     count = settled.filter(config__in=configs).update(
         status=Status.PENDING,
         attempts=0,
@@ -88,9 +92,16 @@ def _replayed(ids: list[int]) -> tuple[int, list[wakeups.Hint]]:
 def _now(delivery: int) -> list[wakeups.Hint]:
     pending = Delivery.objects.filter(pk=delivery, status=Status.PENDING)
     configs = _held(pending)
+    _note(pending.filter(config__in=configs))
     if not pending.filter(config__in=configs).update(next_at=None, trigger=Trigger.OPERATOR):
         return []
     return _due(configs)
+
+
+def _note(deliveries: QuerySet[Delivery]) -> None:
+    scopes = ("task__tenant", "task__owner", "task__agent")
+    rows = deliveries.order_by("pk").values_list("webhook_id", *scopes)
+    audit.note_each(Action.WEBHOOK_REPLAY, [(Scope(*scope), name) for name, *scope in rows])
 
 
 def _held(deliveries: QuerySet[Delivery]) -> list[int]:

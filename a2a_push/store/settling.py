@@ -23,8 +23,11 @@ from a2a_push.store.configs import shown
 from a2a_push.store.receivers import policy, read, written
 from a2a_push.store.records import Fenced, Held, Result
 from a2a_push.store.rows import update_each
+from a2a_tasks.audit import Action
+from a2a_tasks.caller import Scope
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outbound import Kind
+from a2a_tasks.store import audit
 from a2a_tasks.store.group import Group, one_by_one
 from a2a_tasks.store.hop import AWAY, outcome
 
@@ -33,6 +36,8 @@ __all__ = ["SLOW_SECONDS", "Settling", "settle", "settling"]
 logger = logging.getLogger(__name__)
 #: A receiver that takes longer is sent one notification at a time.
 SLOW_SECONDS = 1.0
+#: Who switches off what answers badly.
+BY = "system:webhooks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +186,7 @@ def _tell(receiver: Receiver, asked: Settling) -> None:
         receiver.paused_until = max(until, receiver.paused_until or until)
     if state.phase is Phase.DISABLED and receiver.disabled_at is None:
         receiver.disabled_at, receiver.disabled_reason = now, state.reason
+        audit.note(Action.RECEIVER_DISABLE, str(receiver.pk), tenant=receiver.tenant, actor=BY)
     for name, value in written(state).items():
         setattr(receiver, name, value)
 
@@ -209,6 +215,9 @@ def _settle(item: _Item) -> None:
         item.config.cursor = max(item.config.cursor, delivery.through)
     if isinstance(verdict, Disable):
         item.config.disabled_reason = verdict.reason
+        task = item.config.task
+        scope, said = Scope(task.tenant, task.owner, task.agent), {"config": item.config.public_id}
+        audit.note(Action.WEBHOOK_DISABLE, task.public_id, scope=scope, actor=BY, detail=said)
 
 
 def _keep(items: Sequence[_Item]) -> None:

@@ -11,7 +11,9 @@ from a2a_push.breaker import Breaker
 from a2a_push.models import PushConfig, Receiver
 from a2a_push.store.presence import note_one_more
 from a2a_tasks import wakeups
+from a2a_tasks.audit import Action
 from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.store import audit, tasks
 
 __all__ = ["disable", "enable", "enable_config"]
 
@@ -33,6 +35,7 @@ def disable(receiver: int, reason: str) -> bool:
         disabled_reason=reason,
         well=False,
     )
+    audit.note(Action.RECEIVER_DISABLE, str(receiver), tenant=row.tenant)
     return True
 
 
@@ -41,9 +44,20 @@ def enable(receiver: int) -> bool:
 
     What is dead stays so until it is replayed.
     """
+    if not _enabled(receiver):
+        return False
+    _announce(PushConfig.objects.filter(receiver=receiver, active=True))
+    return True
+
+
+@transaction.atomic
+def _enabled(receiver: int) -> bool:
     known = Receiver.objects.filter(pk=receiver)
     blocked = known.exclude(disabled_at=None, probe_at=None, paused_until=None)
-    enabled = blocked.update(
+    row = blocked.select_for_update().first()
+    if row is None:
+        return False
+    known.update(
         breaker="{}",
         probe_at=None,
         paused_until=None,
@@ -51,18 +65,27 @@ def enable(receiver: int) -> bool:
         disabled_reason="",
         well=False,
     )
-    if enabled:
-        _announce(PushConfig.objects.filter(receiver=receiver, active=True))
-    return bool(enabled)
+    audit.note(Action.RECEIVER_ENABLE, str(receiver), tenant=row.tenant)
+    return True
 
 
 def enable_config(config: int) -> bool:
     """Tell a webhook that had been disabled of what comes from now on. False if it was not."""
-    disabled = PushConfig.objects.filter(pk=config).exclude(disabled_reason="")
-    if not disabled.update(disabled_reason="", active=True, due_at=Now()):
+    if not _enabled_config(config):
         return False
     note_one_more()
     _announce(PushConfig.objects.filter(pk=config))
+    return True
+
+
+@transaction.atomic
+def _enabled_config(config: int) -> bool:
+    disabled = PushConfig.objects.filter(pk=config).exclude(disabled_reason="")
+    if not disabled.update(disabled_reason="", active=True, due_at=Now()):
+        return False
+    row = PushConfig.objects.only("task_id", "public_id").get(pk=config)
+    task, said = tasks.standing(row.task_id), {"config": row.public_id}
+    audit.note(Action.WEBHOOK_ENABLE, task.public_id, scope=task.scope, detail=said)
     return True
 
 

@@ -26,12 +26,24 @@ from django.utils import timezone
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Vouched
 from a2a_tasks.agents.security import API_KEY, is_scope
+from a2a_tasks.audit import Action
 from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.models import ApiKey
 from a2a_tasks.rates import Rate, read_rate
+from a2a_tasks.store import audit
 from a2a_tasks.store.hop import hop
 
-__all__ = ["Issued", "is_tenant", "issue", "listed", "principal_of", "revoke", "rotate", "verify"]
+__all__ = [
+    "Issued",
+    "describe",
+    "is_tenant",
+    "issue",
+    "listed",
+    "principal_of",
+    "revoke",
+    "rotate",
+    "verify",
+]
 
 logger = logging.getLogger(__name__)
 PATTERN = re.compile(r"a2a_([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
@@ -69,15 +81,17 @@ def issue(
     if not is_tenant(tenant):
         raise ValueError(f"{tenant!r} cannot be a tenant")
     secret = _secret()
-    row = ApiKey.objects.create(
-        prefix=base64.b32encode(secrets.token_bytes(8)).decode().lower()[:12],
-        name=name,
-        tenant=tenant,
-        scopes=" ".join(given),
-        digest=_digest(secret),
-        expires_at=expires_at,
-        rate=rate,
-    )
+    with transaction.atomic():
+        row = ApiKey.objects.create(
+            prefix=base64.b32encode(secrets.token_bytes(8)).decode().lower()[:12],
+            name=name,
+            tenant=tenant,
+            scopes=" ".join(given),
+            digest=_digest(secret),
+            expires_at=expires_at,
+            rate=rate,
+        )
+        _note(Action.KEY_CREATE, row)
     return Issued(row, _key(row, secret))
 
 
@@ -99,6 +113,7 @@ def rotate(prefix: str, overlap: timedelta, expires_at: datetime | None = None) 
         row.previous_until, row.rotated_at = now + overlap, now
         row.previous_used_at, row.expires_at = None, end
         row.save()
+        _note(Action.KEY_ROTATE, row)
     return Issued(row, _key(row, secret))
 
 
@@ -109,8 +124,26 @@ def listed() -> QuerySet[ApiKey]:
 
 def revoke(prefix: str) -> bool:
     """End a key for good; False if it had ended before, or is not there. It may open for A2A_CREDENTIAL_SECONDS yet."""
-    live = ApiKey.objects.filter(prefix=prefix, revoked_at=None)
-    return bool(live.update(revoked_at=timezone.now()))
+    with transaction.atomic():
+        row = ApiKey.objects.select_for_update().filter(prefix=prefix, revoked_at=None).first()
+        if row is not None:
+            row.revoked_at = timezone.now()
+            row.save(update_fields=["revoked_at"])
+            _note(Action.KEY_REVOKE, row)
+    return row is not None
+
+
+@transaction.atomic
+def describe(row: ApiKey) -> None:
+    """Write what may be changed of a key: what it is for, its scopes, its rate, its end."""
+    row.save(update_fields=["name", "scopes", "rate", "expires_at"])
+    _note(Action.KEY_CHANGE, row)
+
+
+def _note(action: Action, row: ApiKey) -> None:
+    until = row.expires_at and row.expires_at.isoformat()
+    detail = {"scopes": row.scopes, "expires": until or ""}
+    audit.note(action, row.prefix, tenant=row.tenant, detail=detail)
 
 
 async def verify(text: str) -> Vouched:

@@ -15,9 +15,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from a2a_tasks.access import api_keys, certificates, grants, metering, passwords, tokens
+from a2a_tasks.access import api_keys, certificates, denials, grants, metering, passwords, tokens
 from a2a_tasks.access.credentials import Credentials, Shown, certificate_of, shown
-from a2a_tasks.access.refusals import refused
+from a2a_tasks.access.refusals import again, refused
 from a2a_tasks.access.vouched import Memory, Vouched, digest
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.agent import Agent
@@ -61,7 +61,7 @@ MOST_KNOWN, MOST_WRONG = 20_000, 2_000
 MOST_ASKED = 200
 
 _known: Memory[Vouched] = Memory(MOST_KNOWN)
-_wrong: Memory[str] = Memory(MOST_WRONG)
+_wrong: Memory[tuple[str, str]] = Memory(MOST_WRONG)
 _asking: dict[bytes, asyncio.Task[Vouched]] = {}
 
 
@@ -75,17 +75,25 @@ def forget(**_: Any) -> None:
 def _counting(
     look: Callable[Concatenate[Credentials, _P], Awaitable[_T]],
 ) -> Callable[Concatenate[Credentials, _P], Awaitable[_T]]:
-    """What is wrong counts for its address, and an address may run out of it (`A2A_RATE_WRONG_CREDENTIALS`)."""
+    """Who is not let in is in the audit log; what is wrong counts for its address (`A2A_RATE_WRONG_CREDENTIALS`)."""
 
     @functools.wraps(look)
     async def counting(credentials: Credentials, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         try:
             return await look(credentials, *args, **kwargs)
-        except WrongCredentials:
+        except WrongCredentials as fault:
+            denials.refused(credentials.address, _slug(*args), fault.why)
             await metering.count_wrong(credentials.address)
+            raise
+        except Unauthenticated:
+            denials.refused(credentials.address, _slug(*args), "no credentials")
             raise
 
     return counting
+
+
+def _slug(agent: object = None) -> str:
+    return agent.slug if isinstance(agent, Agent) else str(agent or "")
 
 
 @_counting
@@ -102,7 +110,7 @@ async def identify(credentials: Credentials, agent: Agent | None = None) -> Call
         raise Unauthenticated
     caller = ANONYMOUS if vouched is None else vouched.caller
     if agent is not None and listed(agent):
-        await _let_use(caller, agent)
+        await _let_use(caller, agent, credentials.address)
     rate = None if vouched is None else vouched.rate
     if rates := metering.rates_for(caller, agent, credentials.address, rate):
         await metering.take(rates)
@@ -145,12 +153,13 @@ async def _shows(agent: Agent, vouched: Vouched | None) -> bool:
     return Right.SEE in await grants.rights(caller, agent.slug)
 
 
-async def _let_use(caller: Caller, agent: Agent) -> None:
+async def _let_use(caller: Caller, agent: Agent, address: str) -> None:
     """Raise what whoever may see the agent, but not use it, is told."""
     if Right.USE in await grants.rights(caller, agent.slug):
         return
     if caller.anonymous:
         raise Unauthenticated
+    denials.denied(caller, agent, "may see it, but not use it", address=address)
     raise Forbidden("The caller may see this agent, but not use it")
 
 
@@ -176,6 +185,8 @@ def _admit(vouched: Vouched, credentials: Credentials, agent: Agent | None) -> N
         [scope for scope in agent.scopes if scope not in vouched.caller.scopes] if agent else ()
     )
     if lacking:
+        why = f"lacks the scope {' '.join(lacking)}"
+        denials.denied(vouched.caller, agent, why, address=credentials.address)
         raise InsufficientScope.lacking(lacking)
 
 
@@ -206,8 +217,8 @@ def _thumbprint(credentials: Credentials) -> str:
 
 async def _look(credential: Shown, key: bytes) -> Vouched:
     """Have it verified, once for all who show it at the same time."""
-    if (told := _wrong.get(key)) is not None:
-        raise WrongCredentials(told)
+    if (before := _wrong.get(key)) is not None:
+        raise again(*before)
     task = _asking.get(key)
     if task is None or task.get_loop() is not asyncio.get_running_loop():
         if len(_asking) >= MOST_ASKED:
@@ -230,7 +241,7 @@ async def _verified(credential: Shown, key: bytes) -> Vouched:
             raise refused("credentials that no scheme here can read")
         vouched = await VERIFIERS[credential.scheme](credential)
     except WrongCredentials as fault:
-        _wrong.keep(key, fault.message, conf.CREDENTIAL_SECONDS)
+        _wrong.keep(key, (fault.why, fault.message), conf.CREDENTIAL_SECONDS)
         raise
     _known.keep(key, vouched, min(conf.CREDENTIAL_SECONDS, vouched.until - time.time()))
     return vouched

@@ -12,14 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.core.signals import setting_changed
+from django.db import transaction
 from django.db.models import QuerySet
 from django.dispatch import receiver
 
 from a2a_tasks.agents.agent import SLUG
 from a2a_tasks.agents.security import is_scope
+from a2a_tasks.audit import Action
 from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.conf import conf
 from a2a_tasks.models import ALL, Grant, Right
+from a2a_tasks.store import audit
 from a2a_tasks.store.group import Group
 
 __all__ = [
@@ -146,7 +149,10 @@ def grant(agent: str, grantee: str, right: str) -> bool:
     """
     if flaw := flaw_of(agent, grantee):
         raise ValueError(flaw)
-    _, made = Grant.objects.get_or_create(agent=agent, grantee=grantee, right=Right(right))
+    with transaction.atomic():
+        row, made = Grant.objects.get_or_create(agent=agent, grantee=grantee, right=Right(right))
+        if made:
+            _note(Action.GRANT_ADD, row)
     forget()
     return made
 
@@ -154,9 +160,17 @@ def grant(agent: str, grantee: str, right: str) -> bool:
 def withdraw(agent: str, grantee: str, right: str = "") -> int:
     """Take a right away again, or all that this agent and grantee have together. Returns how many there were."""
     which = Grant.objects.filter(agent=agent, grantee=grantee)
-    gone, _ = (which.filter(right=right) if right else which).delete()
+    with transaction.atomic():
+        rows = list((which.filter(right=right) if right else which).select_for_update())
+        for row in rows:
+            row.delete()
+            _note(Action.GRANT_REMOVE, row)
     forget()
-    return gone
+    return len(rows)
+
+
+def _note(action: Action, row: Grant) -> None:
+    audit.note(action, row.grantee, detail={"agent": row.agent, "right": row.right})
 
 
 def granted() -> QuerySet[Grant]:

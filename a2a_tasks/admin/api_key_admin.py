@@ -16,7 +16,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from a2a_tasks.access.api_keys import Issued, issue, revoke, rotate
+from a2a_tasks.access.api_keys import Issued, describe, issue, revoke, rotate
 from a2a_tasks.admin.staff import TenantAdmin, sees
 from a2a_tasks.agents.security import is_scope
 from a2a_tasks.caller import is_tenant
@@ -118,7 +118,7 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Make a key, or write what was changed."""
         if change:
-            obj.save(update_fields=["name", "scopes", "rate", "expires_at"])
+            describe(obj)
             return
         issued = issue(
             obj.name,

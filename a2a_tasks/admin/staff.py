@@ -124,6 +124,10 @@ class HostWideAdmin(_ModelAdmin[_M]):
         """Only if the user sees every tenant."""
         return _sees_all(request) and super().has_add_permission(request)
 
+    def has_change_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
+        """Only if the user sees every tenant."""
+        return _sees_all(request) and super().has_change_permission(request, obj)
+
     def has_delete_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
         """Only if the user sees every tenant."""
         return _sees_all(request) and super().has_delete_permission(request, obj)

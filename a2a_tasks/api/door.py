@@ -17,6 +17,7 @@ from rest_framework.request import Request
 
 from a2a_tasks.access.callers import identify
 from a2a_tasks.access.credentials import PEER, Credentials, shown
+from a2a_tasks.access.staff import CALLER
 from a2a_tasks.admin.staff import of_tenants, tenants_of
 from a2a_tasks.agents.security import MUTUAL_TLS
 from a2a_tasks.caller import Caller
@@ -113,6 +114,7 @@ class Door(BaseAuthentication):
             return by_session
         _refuse_other_sites(request)
         caller = async_to_sync(identify)(credentials)
+        setattr(request._request, CALLER, caller)  # noqa: SLF001 - who acts, for the audit log
         return AnonymousUser(), _by_credentials(caller)
 
 

@@ -15,6 +15,7 @@ from a2a_tasks.agents import Agent
 from a2a_tasks.agents.cards import url_of
 from a2a_tasks.agents.host_extensions import declared
 from a2a_tasks.agents.visibility import scope_of
+from a2a_tasks.audit import request_named
 from a2a_tasks.bindings.http import Headers, Request
 from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
@@ -136,6 +137,7 @@ def circumstances(visit: Visit, dialect: Dialect, caller: Caller) -> Circumstanc
         extensions=tuple(active),
         last_event_id=read_event_id(request.header("last-event-id")),
         idempotency_key=request.headers.get("idempotency-key"),
+        request_id=request_named(request.header("x-request-id")),
         base_url=request.base_url,
     )
     return Circumstances(dialect, call, headers)

@@ -12,6 +12,7 @@ from a2a_tasks import lifetime
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.housekeeping import Housekeeper
 from a2a_tasks.execution.runner import Runner
+from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.store.records import Assignment, Hold
 
 __all__ = ["by_workers", "carry", "ensure_started", "hold"]
@@ -39,6 +40,7 @@ def _runner() -> Runner:
         lifetime.on_drain(found.stop_claiming)
         lifetime.on_stop(functools.partial(_drain, found))
         lifetime.on_stop(Housekeeper().close)
+        lifetime.on_stop(Sealer().close)
     return found
 
 

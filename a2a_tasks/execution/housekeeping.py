@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 
 from a2a_tasks import lifetime
+from a2a_tasks.audit import acting
 from a2a_tasks.conf import conf
 from a2a_tasks.store.hop import hop, in_thread
 from a2a_tasks.store.purge import Limits, Removed, purge
@@ -37,6 +38,10 @@ class _Purge:
 
     def step(self) -> tuple[Removed, float] | None:
         """Remove a batch: what went, and the seconds to rest after it; None at the end. Called again, it goes on."""
+        with acting(lambda: "system:retention"):
+            return self._step()
+
+    def _step(self) -> tuple[Removed, float] | None:
         begun = time.monotonic()
         if self._batches is None:
             self._batches = purge(Limits.configured())

@@ -21,6 +21,7 @@ from celery import bootsteps, current_app, signals
 from a2a_tasks import lifetime, process
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.runner import Runner
+from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.failpoints import failpoint
 
 __all__ = ["WATCHDOG", "begin_drain", "beside", "carrying", "start", "stop", "wake"]
@@ -69,6 +70,7 @@ async def _begin(queues: Sequence[str] | None) -> None:
         _runner.start()
         _able.append(_runner.looked)
         lifetime.on_drain(_runner.stop_claiming)
+        lifetime.on_stop(Sealer().close)
         lifetime.on_stop(functools.partial(_drain_runner, _runner))
 
 

@@ -6,7 +6,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('a2a_tasks', '0008_files'),
+        ('a2a_tasks', "0010_privacy"),
     ]
 
     operations = [

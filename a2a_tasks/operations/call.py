@@ -28,6 +28,8 @@ class Call:
     last_event_id: EventId | None = None
     #: `Idempotency-Key`, as it came; None = there is none.
     idempotency_key: str | None = None
+    #: What the client or the proxy calls the request (`X-Request-ID`), for the audit log.
+    request_id: str = ""
     #: Base URL of the host as the client sees it, for cards.
     base_url: str = ""
 

@@ -19,7 +19,11 @@ logger = logging.getLogger(__name__)
 async def cancel_task(request: CancelTaskRequest, call: Call) -> Task:
     """Cancel a task: it is final at once, then its agent is stopped. Raises TaskNotFound, TaskNotCancelable."""
     canceled = await hop(
-        cancel.cancel, call.scope(request.tenant), request.id, lenient=request.lenient
+        cancel.cancel,
+        call.scope(request.tenant),
+        request.id,
+        lenient=request.lenient,
+        request=call.request_id,
     )
     return trimmed(canceled, request.history_length)
 

@@ -283,6 +283,7 @@ def _new(
         queue=call.agent.queue,
         share=call.caller.share,
         request=run_request(request, call.caller, call.extensions),
+        request_id=call.request_id,
         is_task=_makes_task(request, call),
         reopens=request.reopens,
         companions=(*beside, remembering(key)) if key else beside,

@@ -128,6 +128,9 @@ class Forbidden(RequestError):
 class WrongCredentials(Unauthenticated):
     """Credentials that are not valid, or not accepted here. What is wrong with them is told to the log, not the client."""
 
+    #: What is wrong with them, without anything of them.
+    why = ""
+
 
 class InsufficientScope(Forbidden):
     """The caller lacks scopes; `metadata["scope"]` names them, with spaces between."""

@@ -10,11 +10,12 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
+from a2a_tasks.audit import Action
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import rounds
+from a2a_tasks.store import audit, rounds
 from a2a_tasks.store.group import Group, one_by_one
 from a2a_tasks.store.hop import AWAY
 from a2a_tasks.store.records import Accepted, Assignment, NewTask, TaskExists, new_view
@@ -27,9 +28,9 @@ with input as (
   select * from unnest(%(n)s::int[], %(tenant)s::text[], %(owner)s::text[], %(maker)s::text[], %(agent)s::text[],
     %(id)s::text[], %(context_id)s::text[], %(is_task)s::bool[], %(at)s::timestamptz[], %(metadata)s::text[],
     %(dialect)s::text[], %(role)s::text[], %(message)s::text[], %(queue)s::text[], %(share)s::text[],
-    %(request)s::text[], %(token)s::text[], %(worker)s::text[], %(lease)s::float8[])
+    %(request)s::text[], %(token)s::text[], %(worker)s::text[], %(lease)s::float8[], %(request_id)s::text[])
   as i(n, tenant, owner, maker, agent, id, context_id, is_task, at, metadata, dialect, role, message, queue, share, request,
-    token, worker, lease)
+    token, worker, lease, request_id)
 ), context as (
   insert into a2a_tasks_context (tenant, owner, agent, public_id)
   select distinct tenant, owner, agent, context_id from input order by context_id, agent, owner, tenant
@@ -60,6 +61,9 @@ with input as (
     coalesce((select max(r.round) from a2a_tasks_run r
       where r.status = 'queued' and r.queue = j.queue and r.share = j.share), 0)) as round
   from (select distinct queue, share from input where token = '') j
+), audit as (
+  insert into a2a_tasks_auditentry (tenant, agent, actor, action, object, outcome, detail, request)
+  select tenant, agent, coalesce(nullif(maker, ''), owner), 'task.send', id, 'done', '', request_id from keyed
 ), run as (
   insert into a2a_tasks_run (task_id, input_number, queue, share, round, status, attempt, token, worker,
     lease_seconds, lease_until, started_at, request, error)
@@ -137,6 +141,7 @@ def _columns(news: Sequence[NewTask]) -> dict[str, list[Any]]:
         "token": [hold.token if hold else "" for hold in holds],
         "worker": [hold.worker if hold else "" for hold in holds],
         "lease": [hold.lease_seconds if hold else 0.0 for hold in holds],
+        "request_id": [new.request_id for new in news],
     }
 
 
@@ -186,6 +191,9 @@ def _insert_one(new: NewTask) -> tuple[int, int]:
     )
     Message.objects.create(task=task, number=1, role=new.role, body=new.message)
     Event.objects.create(task=task, number=1, kind=EventKind.INPUT)
+    audit.note(
+        Action.TASK_SEND, new.id, scope=new.scope, actor=new.scope.principal, request=new.request_id
+    )
     return task.pk, create_run(task.pk, 1, new).pk
 
 

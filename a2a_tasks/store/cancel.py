@@ -2,42 +2,56 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
+from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
 from a2a_tasks.models import Run, RunStatus, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import log
+from a2a_tasks.store import audit, log
 from a2a_tasks.store.reach import reached
 from a2a_tasks.store.tasks import view
 
 __all__ = ["cancel", "cancel_by_key"]
 
 
-def cancel(scope: Scope, public_id: str, *, lenient: bool = False) -> values.Task:
+def cancel(
+    scope: Scope, public_id: str, *, lenient: bool = False, request: str = ""
+) -> values.Task:
     """Cancel a task of this scope. Raises TaskNotFound, TaskNotCancelable.
 
-    `lenient`: one that has ended is returned as it is.
+    `lenient`: one that has ended is returned as it is. `request`: its id, for the audit log.
     """
     if "\x00" in public_id:
         raise TaskNotFound(taskId=public_id)
-    return _cancel(public_id, Q(public_id=public_id) & reached(scope), lenient=lenient)
+    by = _By(public_id, scope.principal, request)
+    return _cancel(by, Q(public_id=public_id) & reached(scope), lenient=lenient)
 
 
 def cancel_by_key(task: int) -> values.Task:
-    """Cancel any task, for operators. Raises TaskNotFound, TaskNotCancelable."""
-    return _cancel(str(task), Q(pk=task))
+    """Cancel any task, for whoever acts now (audit/actor.py). Raises TaskNotFound, TaskNotCancelable."""
+    return _cancel(_By(str(task)), Q(pk=task))
 
 
-def _cancel(name: str, which: Q, *, lenient: bool = False) -> values.Task:
+class _By(NamedTuple):
+    """What the task is called, and who wants it cancelled."""
+
+    name: str
+    actor: str | None = None
+    request: str | None = None
+
+
+def _cancel(by: _By, which: Q, *, lenient: bool = False) -> values.Task:
     open_before = Task.objects.filter(which).exclude(state__in=TERMINAL).exists()
-    task, recorded, runs = _write(name, which, open_before=open_before, lenient=lenient)
+    task, recorded, runs = _write(by, which, open_before=open_before, lenient=lenient)
     if recorded is None:
         return view(task)
     wakeups.announce(wakeups.Committed(task.pk, recorded.number, [recorded]))
@@ -48,11 +62,11 @@ def _cancel(name: str, which: Q, *, lenient: bool = False) -> values.Task:
 
 @transaction.atomic
 def _write(
-    name: str, which: Q, *, open_before: bool, lenient: bool
+    by: _By, which: Q, *, open_before: bool, lenient: bool
 ) -> tuple[Task, Recorded | None, list[int]]:
     task = log.locked(which)
     if task is None:
-        raise TaskNotFound(taskId=name)
+        raise TaskNotFound(taskId=by.name)
     state = TaskState(task.state)
     if state is TaskState.CANCELED and open_before:
         return task, None, []  # somebody cancelled it at the same moment: both did (A2A 1.0 §3.1.5)
@@ -63,4 +77,6 @@ def _write(
     active = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])
     runs = list(active.values_list("pk", flat=True))
     active.update(status=RunStatus.CANCELED, token="", lease_until=None, ended_at=Now())
+    scope = Scope(task.tenant, task.owner, task.agent)
+    audit.note(Action.TASK_CANCEL, task.public_id, scope=scope, actor=by.actor, request=by.request)
     return task, log.change_state(task, TaskState.CANCELED, at=log.now()), runs

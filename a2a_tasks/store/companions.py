@@ -5,7 +5,8 @@ This app knows nothing of them; each registers itself when it is loaded (`AppCon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 from a2a_tasks.protocol.requests import SendMessageRequest
 
@@ -15,13 +16,16 @@ __all__ = [
     "Make",
     "Move",
     "Needed",
+    "Tell",
     "forget",
     "needed",
     "of",
+    "on_export",
     "on_purge",
     "on_succession",
     "register",
     "succeed",
+    "told",
 ]
 
 #: Writes beside the task with this primary key. What it raises undoes the message it came with.
@@ -35,9 +39,13 @@ Needed = Callable[[Collection[int]], set[int]]
 #: Removes what is past its time, at most so many rows in one transaction, and returns how many.
 Forget = Callable[[int], int]
 
+#: Documents of what is kept beside these tasks, without secrets, for whom the tasks are.
+Tell = Callable[[Collection[int]], Iterable[Mapping[str, Any]]]
+
 _makes: list[Make] = []
 _moves: list[Move] = []
 _purges: list[tuple[Needed, Forget]] = []
+_tells: dict[str, Tell] = {}
 
 
 def register(make: Make) -> None:
@@ -73,6 +81,16 @@ def on_purge(needed: Needed, forget: Forget) -> None:
 def needed(tasks: Collection[int]) -> set[int]:
     """Those of these tasks that somebody still needs."""
     return {task for ask, _ in _purges for task in ask(tasks)}
+
+
+def on_export(name: str, tell: Tell) -> None:
+    """Have what `tell` gives be in exports of a principal's data, under this name."""
+    _tells[name] = tell
+
+
+def told() -> Mapping[str, Tell]:
+    """What is exported, by its name."""
+    return _tells
 
 
 def forget(most: int) -> int:

@@ -7,6 +7,7 @@ timer, only for the flush before.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -40,7 +41,8 @@ class _Queue(Generic[T, R]):
         self._waiting.append((item, future))
         if self._lanes < LANES:
             self._lanes += 1
-            flush = asyncio.create_task(self._flush())
+            # Not in the context of whoever happens to come first: it writes for others, too.
+            flush = asyncio.create_task(self._flush(), context=contextvars.Context())
             self._flushes.add(flush)
             flush.add_done_callback(self._flushes.discard)
         return future

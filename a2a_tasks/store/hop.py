@@ -9,6 +9,7 @@ A database that is away costs nobody more than A2A_DATABASE_SECONDS: see docs/de
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import logging
 import threading
@@ -30,7 +31,7 @@ from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.deadline import await_no_longer_than_asked, drop_dead_connection, longest
 
-__all__ = ["AWAY", "close", "hang_up", "hop", "in_thread", "outcome", "until_answered"]
+__all__ = ["AWAY", "behind", "close", "hang_up", "hop", "in_thread", "outcome", "until_answered"]
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -99,7 +100,9 @@ def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def _begin(work: Callable[[], T]) -> Future[T]:
-    return _executor().submit(in_thread, work)
+    """In the context of whoever asks: it says who acts (audit/actor.py)."""
+    context = contextvars.copy_context()
+    return _executor().submit(lambda: context.run(in_thread, work))
 
 
 async def _in_time(job: Future[T]) -> T:
@@ -147,6 +150,18 @@ async def until_answered(ask: Callable[[], Awaitable[T]]) -> T:
             if not away.undone:
                 raise
         await asyncio.sleep(AGAIN_SECONDS)
+
+
+def behind(work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Future[None]:
+    """Run a transaction in the store's threads, with nobody waiting for it: what it raises is for the log alone."""
+
+    def done() -> None:
+        try:
+            in_thread(work, *args, **kwargs)
+        except Exception as fault:  # noqa: BLE001 - nobody else hears of it
+            logger.warning("%s came to nothing: %r", getattr(work, "__name__", work), fault)
+
+    return _executor().submit(done)
 
 
 def hang_up() -> None:

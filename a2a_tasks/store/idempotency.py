@@ -23,6 +23,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded, fold
 from a2a_tasks.protocol.values import Raw, TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.companions import Companion
+from a2a_tasks.store.holds import unheld
 from a2a_tasks.store.reach import reaches
 from a2a_tasks.store.records import Accepted, status_of
 from a2a_tasks.store.tasks import view
@@ -147,7 +148,8 @@ def _beginning(task: Task) -> values.Task:
 
 def forget_idempotency(before: datetime.datetime, limit: int) -> int:
     """Forget keys that came before a moment, the oldest first and at most `limit`. Returns how many."""
-    oldest = Idempotency.objects.filter(created_at__lt=before).order_by("created_at")
+    oldest = unheld(Idempotency.objects.filter(created_at__lt=before), "task__")
+    oldest = oldest.order_by("created_at")
     gone, _ = Idempotency.objects.filter(
         pk__in=list(oldest.values_list("pk", flat=True)[:limit])
     ).delete()

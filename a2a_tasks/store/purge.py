@@ -1,4 +1,4 @@
-"""Retention: what ended long ago goes, in small transactions, the oldest first (decision 71).
+"""Retention: what ended long ago goes, in small transactions, the oldest first (decision 71), but for what is held.
 
 Two steps, each with its own limit: the *log* of an ended task, and the ended task with everything that is its own. Tasks
 are walked in the order of their ids, which is that in which they began, so that the walk stops at the first one too
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,18 +17,36 @@ from django.db import connection, transaction
 from django.db.models import CASCADE, Count, Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
+from a2a_tasks.audit import Action
+from a2a_tasks.caller import Scope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import companions, files, tally
+from a2a_tasks.store import audit, companions, files, tally
+from a2a_tasks.store.audit_past import purge_audit
+from a2a_tasks.store.companions import Needed
+from a2a_tasks.store.holds import in_force, unheld
 from a2a_tasks.store.idempotency import forget_idempotency
+from a2a_tasks.store.retention import days_of_tenants
 
-__all__ = ["Limits", "Removed", "purge", "survey"]
+__all__ = ["Limits", "Removed", "purge", "remove_each", "survey"]
 
 #: Tasks looked at in one read of the walk.
 SLICE = 1000
 #: Rows a task has at the least: itself, message, event, run. So many tasks fit into a batch at most.
 SMALLEST = 4
+#: What is read of a task that goes.
+COLUMNS = (
+    "pk",
+    "public_id",
+    "tenant",
+    "owner",
+    "agent",
+    "context_id",
+    "is_task",
+    "last_event",
+    "status_at",
+)
 
 # The tasks that have events, in order, by one step into the primary key each.
 LOGGED = """
@@ -49,6 +67,10 @@ class Limits(NamedTuple):
     events: datetime.datetime | None = None
     #: Idempotency keys that came before it.
     keys: datetime.datetime | None = None
+    #: Entries of the audit log that were written before it.
+    audit: datetime.datetime | None = None
+    #: The same of the tasks of tenants that have days of their own.
+    tenants: Mapping[str, datetime.datetime | None] = {}
 
     @classmethod
     def of(cls, days: float, event_days: float) -> Limits:
@@ -60,7 +82,35 @@ class Limits(NamedTuple):
         """Those of the settings, but for the days given."""
         tasks = float(conf.RETENTION_DAYS) if days is None else days
         events = float(conf.EVENT_RETENTION_DAYS) if event_days is None else event_days
-        return cls.of(tasks, events)._replace(keys=_before(float(conf.IDEMPOTENCY_HOURS) / 24))
+        return cls.of(tasks, events)._replace(
+            keys=_before(float(conf.IDEMPOTENCY_HOURS) / 24),
+            audit=_before(float(conf.AUDIT_RETENTION_DAYS)),
+            tenants={tenant: _before(own) for tenant, own in days_of_tenants().items()},
+        )
+
+    def of_tasks(self) -> _Limit:
+        """Of whole tasks."""
+        return _Limit(self.tasks, self.tenants)
+
+    def of_logs(self) -> _Limit:
+        """Of logs: where tasks go sooner, none."""
+        return _Limit(self.events, {})
+
+
+class _Limit(NamedTuple):
+    """What ended before goes: a moment of all tenants, and some that are of one."""
+
+    default: datetime.datetime | None
+    tenants: Mapping[str, datetime.datetime | None]
+
+    def widest(self) -> datetime.datetime | None:
+        """The latest of the moments; None = nothing goes."""
+        return max(filter(None, (self.default, *self.tenants.values())), default=None)
+
+    def goes(self, tenant: str, ended: datetime.datetime) -> bool:
+        """Does a task go that ended then?"""
+        limit = self.tenants.get(tenant, self.default)
+        return limit is not None and ended < limit
 
 
 def _before(days: float) -> datetime.datetime | None:
@@ -104,6 +154,21 @@ def purge(limits: Limits) -> Iterator[Removed]:
         yield Removed(rows=gone)
     while gone := files.sweep():
         yield Removed(rows=gone)
+    if limits.audit is not None and not in_force().exists():
+        yield from (Removed(rows=gone) for gone in purge_audit(limits.audit, batch))
+
+
+def remove_each(keys: list[int]) -> Iterator[Removed]:
+    """Remove these tasks, whose webhooks nobody is told of any more; those that have not ended, or are held, stay."""
+    now = timezone.now() + datetime.timedelta(days=1)
+    left = keys
+    while left:
+        removed, left = _remove_tasks(left, now, max(1, int(conf.PURGE_BATCH)), needed=_nobody)
+        yield removed
+
+
+def _nobody(_: Collection[int]) -> set[int]:
+    return set()
 
 
 def survey(limits: Limits) -> Removed:
@@ -111,30 +176,33 @@ def survey(limits: Limits) -> Removed:
 
     def log(keys: list[int], limit: datetime.datetime, _: int) -> tuple[Removed, list[int]]:
         going = _going(keys, limit)
-        if limits.tasks is not None:  # older ones go as a whole, and were counted so
-            going = going.filter(status_at__gte=limits.tasks)
-        return Removed(rows=sum(map(_logged, going))), []
+        whole = limits.of_tasks()  # those go as a whole, and were counted so
+        left = [task for task in going if not whole.goes(task.tenant, task.status_at)]
+        return Removed(rows=sum(map(_logged, left))), []
 
     return sum(_sweep(limits, _count_tasks, log), Removed())
 
 
 def _sweep(limits: Limits, tasks: _Remove, log: _Remove) -> Iterator[Removed]:
-    if limits.tasks is not None:
-        yield from _walk(_all, limits.tasks, tasks)
-    if limits.events is not None and (limits.tasks is None or limits.events > limits.tasks):
-        yield from _walk(_with_events, limits.events, log)
+    yield from _walk(_all, limits.of_tasks(), tasks)
+    sooner = limits.tasks is None or limits.events is None or limits.events > limits.tasks
+    if sooner or limits.tenants:
+        yield from _walk(_with_events, limits.of_logs(), log)
 
 
 # --- the walk -----------------------------------------------------------------------------------
 
 
 def _walk(
-    following: Callable[[int], list[int]], limit: datetime.datetime, remove: _Remove
+    following: Callable[[int], list[int]], limits: _Limit, remove: _Remove
 ) -> Iterator[Removed]:
+    limit = limits.widest()
+    if limit is None:
+        return
     cursor, young = 0, False
     while not young and (keys := following(cursor)):
         cursor = keys[-1]
-        left, young = _ended(keys, limit)
+        left, young = _ended(keys, limits, limit)
         while left:
             removed, left = remove(left, limit, max(1, int(conf.PURGE_BATCH)))
             yield removed
@@ -153,37 +221,45 @@ def _with_events(after: int) -> list[int]:
         return [key for (key,) in cursor.fetchall()]
 
 
-def _ended(keys: list[int], limit: datetime.datetime) -> tuple[list[int], bool]:
-    """Those of these tasks that ended before the limit, and whether the last one began after it."""
+def _ended(keys: list[int], limits: _Limit, widest: datetime.datetime) -> tuple[list[int], bool]:
+    """Those of these tasks that ended before their limits, and whether the last one began after all of them."""
     rows = Task.objects.filter(pk__in=keys).order_by("pk")
-    found = list(rows.values_list("pk", "state", "status_at", "created_at"))
-    young = bool(found) and found[-1][3] >= limit
-    return [key for key, state, at, _ in found if state in TERMINAL and at < limit], young
+    found = list(rows.values_list("pk", "state", "status_at", "created_at", "tenant"))
+    young = bool(found) and found[-1][3] >= widest
+    going = [
+        key for key, state, at, _, tenant in found if state in TERMINAL and limits.goes(tenant, at)
+    ]
+    return going, young
 
 
 # --- one batch ----------------------------------------------------------------------------------
 
 
-def _going(keys: list[int], limit: datetime.datetime) -> QuerySet[Task]:
+def _going(
+    keys: list[int], limit: datetime.datetime, needed: Needed = companions.needed
+) -> QuerySet[Task]:
     """Those of these tasks that may go, each with the number its log begins with as `first`.
 
     An ended task never begins again and gets no further run, so what is found here stays so.
     """
     busy = Run.objects.filter(task=OuterRef("pk"), status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
     first = Event.objects.filter(task=OuterRef("pk")).order_by("number").values("number")[:1]
+    ended = Task.objects.filter(pk__in=keys, state__in=sorted(TERMINAL), status_at__lt=limit)
     return (
-        Task.objects.filter(pk__in=keys, state__in=sorted(TERMINAL), status_at__lt=limit)
+        unheld(ended)
         .exclude(Exists(busy))
-        .exclude(pk__in=companions.needed(keys))
+        .exclude(pk__in=needed(keys))
         .annotate(first=Subquery(first))
-        .only("pk", "tenant", "owner", "agent", "context_id", "is_task", "last_event")
+        .only(*COLUMNS)
         .order_by("pk")
     )
 
 
-def _held(keys: list[int], limit: datetime.datetime) -> list[Task]:
+def _held(
+    keys: list[int], limit: datetime.datetime, needed: Needed = companions.needed
+) -> list[Task]:
     """The same, locked, without those another transaction holds at this moment."""
-    tasks = _going(keys, limit)
+    tasks = _going(keys, limit, needed)
     if connection.vendor == "postgresql":
         tasks = tasks.select_for_update(of=("self",), skip_locked=True)
     return list(tasks)
@@ -210,17 +286,26 @@ def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[R
             continue  # it is nowhere but in the log
         rows += _cut(task, room - rows)
         if rows >= room:
-            return Removed(rows=rows), [key for key in keys if key >= task.pk]
-    return Removed(rows=rows), keys[room:]
+            return _told(rows), [key for key in keys if key >= task.pk]
+    return _told(rows), keys[room:]
+
+
+def _told(events: int) -> Removed:
+    if events:
+        audit.note(Action.LOG_PURGE, detail={"events": events})
+    return Removed(rows=events)
 
 
 @transaction.atomic
 def _remove_tasks(
-    keys: list[int], limit: datetime.datetime, room: int
+    keys: list[int],
+    limit: datetime.datetime,
+    room: int,
+    needed: Needed = companions.needed,
 ) -> tuple[Removed, list[int]]:
     """Remove the first of these tasks, as many as fit; the log of one that is too large goes before it, in pieces."""
     most = max(1, room // SMALLEST)
-    tasks = _held(keys[:most], limit)
+    tasks = _held(keys[:most], limit, needed)
     sizes = _sizes([task.pk for task in tasks])
     whole: list[Task] = []
     rows = 0
@@ -254,6 +339,8 @@ def _delete(tasks: list[Task], limit: datetime.datetime) -> Removed:
     keys = [task.pk for task in tasks]
     contexts = _lock_contexts({task.context_id for task in tasks})
     tally.forget(tasks)
+    scoped = [(Scope(task.tenant, task.owner, task.agent), task.public_id) for task in tasks]
+    audit.note_each(Action.TASK_PURGE, scoped)
     rows, _ = Task.objects.filter(pk__in=keys).only("pk").delete()
     used = Task.objects.filter(context=OuterRef("pk"))
     empty = Context.objects.filter(pk__in=contexts, updated_at__lt=limit).exclude(Exists(used))

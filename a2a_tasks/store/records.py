@@ -69,6 +69,8 @@ class NewTask:
     #: What the request said beside the message, as JSON, for the run.
     request: str = ""
     metadata: str = ""
+    #: What the client or the proxy calls the request, for the audit log.
+    request_id: str = ""
     #: False if the agent may answer with a direct Message.
     is_task: bool = True
     hold: Hold | None = None

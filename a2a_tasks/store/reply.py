@@ -9,13 +9,14 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
+from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
 from a2a_tasks.models import Context, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import ContextMismatch, TaskEnded, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import log
+from a2a_tasks.store import audit, log
 from a2a_tasks.store.accept import create_run
 from a2a_tasks.store.reach import reached
 from a2a_tasks.store.records import Accepted, Assignment, NewTask
@@ -60,6 +61,9 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     if busy:
         new = replace(new, hold=None)  # its turn comes after the runs before it
     run = create_run(task.pk, number, new)
+    audit.note(
+        Action.TASK_SEND, new.id, scope=new.scope, actor=new.scope.principal, request=new.request_id
+    )
     new.accompany(task.pk)
     if new.hold:
         Task.objects.filter(pk=task.pk).update(run_token=new.hold.token)

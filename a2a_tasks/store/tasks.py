@@ -116,17 +116,19 @@ class Standing(NamedTuple):
     """Where a task stands, for apps that follow it."""
 
     public_id: str
-    tenant: str
+    scope: Scope
+    #: The principal that made it.
+    maker: str
     last_event: int
     ended: bool
-    owner: str
 
 
 def standing(task: int) -> Standing:
     """Where the task with this primary key stands; the transaction holds it, or has made it."""
-    columns = ("public_id", "tenant", "last_event", "state", "owner")
-    public_id, tenant, last, state, owner = Task.objects.values_list(*columns).get(pk=task)
-    return Standing(public_id, tenant, last, state in TERMINAL, owner)
+    columns = ("public_id", "maker", "tenant", "owner", "agent", "last_event", "state")
+    public_id, maker, *scope, last, state = Task.objects.values_list(*columns).get(pk=task)
+    drawer = Scope(*scope)
+    return Standing(public_id, drawer, maker or drawer.owner, last, state in TERMINAL)
 
 
 def origin(scope: Scope, public_id: str) -> str:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from a2a_project.management_api import _description
 from a2a_push.models import Delivery, Receiver
-from a2a_tasks.models import ApiKey, Task
+from a2a_tasks.models import ApiKey, AuditEntry, Task
 from tests.api.rights import BODIES, KEYS, READ, RIGHTS, WRITE
 from tests.api.world import Answer, World, asked, key_of, person, populated
 
@@ -106,6 +106,14 @@ class TestARoute:
         answer = route.asked(key_of(RIGHTS[route.name][0]), ready(populated(), route))
         assert answer.status == (201 if route.name == "create_key" else 200), answer.body
         assert answer.headers["cache-control"] == "no-store"
+
+    def test_leaves_an_entry_by_the_caller_if_it_changes_something(self, route: Route) -> None:
+        key, at = key_of(RIGHTS[route.name][0]), ready(populated(), route)
+        before = AuditEntry.objects.latest("pk").pk
+        route.asked(key, at)
+        entries = AuditEntry.objects.filter(pk__gt=before).exclude(action__startswith="access.")
+        by = {entry.actor for entry in entries}
+        assert by == ({f"key:{key.split('_')[1]}"} if route.is_change else set())
 
     def test_is_for_a_person_with_the_permission(self, route: Route) -> None:
         bob = person(RIGHTS[route.name][1])

@@ -36,6 +36,7 @@ def secrets(path: Path) -> list[str]:
     return [str(key.as_dict(private=True)["d"]) for key in read_keys(path.read_text())]
 
 
+@pytest.mark.django_db(transaction=True)  # making a file leaves an entry in the audit log
 class TestCardKeys:
     @pytest.mark.parametrize("algorithm", ["ES256", "EdDSA"])
     def test_makes_a_file_for_its_owner_alone(self, tmp_path: Path, algorithm: str) -> None:

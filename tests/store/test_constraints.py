@@ -10,7 +10,19 @@ from django.apps import apps
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
-from a2a_tasks.models import Artifact, Context, Event, Grant, Idempotency, Message, Run, Tally, Task
+from a2a_tasks.models import (
+    Artifact,
+    Context,
+    Event,
+    Grant,
+    Hold,
+    Idempotency,
+    Message,
+    Run,
+    Tally,
+    Task,
+    TenantRetention,
+)
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.idempotency import Key, remembering
@@ -65,6 +77,16 @@ def two_at_a_time() -> object:
     )
 
 
+def second_hold() -> object:
+    Hold.objects.create(kind="task", name="t", reason="x", released_at=Now())
+    Hold.objects.create(kind="task", name="t", reason="x")
+    return Hold.objects.create(kind="task", name="t", reason="y")
+
+
+def negative_days() -> object:
+    return TenantRetention.objects.create(tenant="acme", days=-1)
+
+
 def changed_run(**changes: Any) -> Callable[[], object]:
     return lambda: Run.objects.filter(pk=held().run).update(**changes)
 
@@ -84,6 +106,8 @@ CASES: dict[str, list[Callable[[], object]]] = {
         changed_run(status="ended"),
         changed_run(status="canceled", lease_until=None),
     ],
+    "held_once_at_a_time": [second_hold],
+    "days_are_not_negative": [negative_days],
 }
 
 

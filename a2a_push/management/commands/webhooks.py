@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
-from django.utils.dateparse import parse_date, parse_datetime
 
 from a2a_push.models import Delivery
 from a2a_push.store.chosen import Chosen
 from a2a_push.store.replays import SLICE, replay
+from a2a_tasks.management.moments import moment
 
 __all__ = ["Command"]
 
@@ -97,20 +96,8 @@ def _add_narrowing(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--receiver", default="", metavar="URL", help="to this URL; its query does not count"
     )
-    parser.add_argument("--since", type=_moment, metavar="TIME", help="made from then on")
-    parser.add_argument("--until", type=_moment, metavar="TIME", help="made before then")
-
-
-def _moment(text: str) -> datetime.datetime:
-    """A moment as ISO 8601 has it, in the time zone of the settings if it names none; a date is its beginning."""
-    try:
-        day = parse_date(text)
-        moment = datetime.datetime.combine(day, datetime.time()) if day else parse_datetime(text)
-    except ValueError:
-        moment = None
-    if moment is None:
-        raise ArgumentTypeError(f"{text!r} is no time like 2026-11-21 or 2026-11-21T08:30")
-    return timezone.make_aware(moment) if timezone.is_naive(moment) else moment
+    parser.add_argument("--since", type=moment, metavar="TIME", help="made from then on")
+    parser.add_argument("--until", type=moment, metavar="TIME", help="made before then")
 
 
 def _chosen(options: dict[str, Any]) -> Chosen:

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 
+from a2a_tasks.audit import Action
 from a2a_tasks.signatures import key_file, ring
 from a2a_tasks.signatures.keys import ALGORITHMS, CardKey
+from a2a_tasks.store import audit
 
 __all__ = ["Command"]
 
@@ -63,6 +66,7 @@ class Command(BaseCommand):
                 return
             keys = self._changed(what, options)
             _write(options["file"], key_file.written(keys), new=what == "make")
+            self._note(what, options["file"])
         except FileExistsError:
             raise CommandError(f"{options['file']} exists: rotate it instead") from None
         except OSError as fault:
@@ -71,6 +75,13 @@ class Command(BaseCommand):
             raise CommandError(str(flaw)) from None
         self._show(keys)
         self.stdout.write(AFTERWARDS)
+
+    def _note(self, what: str, file: Path) -> None:
+        """In the audit log, if the database is there: keys are changed without it, too."""
+        try:
+            audit.note(Action.CARD_KEYS_CHANGE, file.name, detail={"what": what})
+        except DatabaseError as fault:
+            self.stderr.write(f"This is not in the audit log: {fault}")
 
     def _none(self) -> tuple[CardKey, ...]:
         raise CommandError(

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from a2a_tasks.conf import conf
 from a2a_tasks.store.purge import Limits, Removed, purge, survey
+from a2a_tasks.store.retention import days_of_tenants
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -46,9 +47,10 @@ class Command(BaseCommand):
         days = options["older_than"], options["events_older_than"]
         if not all(0 <= number < float("inf") for number in days):
             raise CommandError("Days must not be negative, and finite.")
-        if not any(days):
+        if not any([*days, conf.AUDIT_RETENTION_DAYS, *days_of_tenants().values()]):
             raise CommandError(
-                "Everything is kept: set A2A_RETENTION_DAYS or A2A_EVENT_RETENTION_DAYS, or give --older-than DAYS."
+                "Everything is kept: set A2A_RETENTION_DAYS, A2A_EVENT_RETENTION_DAYS or A2A_AUDIT_RETENTION_DAYS, "
+                "or give --older-than DAYS."
             )
         limits = Limits.configured(*days)
         if options["dry_run"]:

@@ -20,8 +20,8 @@ from tests.execution.waiting import until
 
 __all__ = ["Outcome", "Watcher", "rows", "settled"]
 
-#: Counts are made when somebody asks for them, also by reading.
-DERIVED = {"a2a_tasks_tally"}
+#: Counts are made when somebody asks for them, also by reading; the audit log has refusals, now and then.
+DERIVED = {"a2a_tasks_tally"} | {f"a2a_tasks_audit{part}" for part in ("entry", "link", "seal")}
 UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 MOMENT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 Tables = dict[str, frozenset[str]]
@@ -81,7 +81,8 @@ def _listening(heard: list[str]) -> Iterator[None]:
     plain: Callable[..., Any] = CursorWrapper.execute
 
     def execute(self: CursorWrapper, sql: str, params: Any = None) -> Any:
-        heard.append(sql)
+        if "a2a_tasks_audit" not in sql:  # it is written behind the request, and not each time
+            heard.append(sql)
         return plain(self, sql, params)
 
     with pytest.MonkeyPatch.context() as patched:

@@ -1,0 +1,102 @@
+"""Django's users for the audit log: who signs in and out, and who is made, changed or deleted, by page or command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractUser, Group
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.db.models import Model
+from django.db.models.signals import m2m_changed, post_delete, post_save
+from django.http import HttpRequest
+
+from a2a_tasks.access import denials
+from a2a_tasks.access.staff import address_of
+from a2a_tasks.audit import Action, staff
+from a2a_tasks.store import audit
+
+__all__ = ["install"]
+
+#: What a sign-in changes of a user's row; it has an entry of its own.
+SIGN_IN = frozenset({"last_login"})
+CHANGED = {"post_add", "post_remove", "post_clear"}
+
+
+def install() -> None:
+    """Listen from now on."""
+    user_logged_in.connect(_signed_in, dispatch_uid="audit")
+    user_logged_out.connect(_signed_out, dispatch_uid="audit")
+    user_login_failed.connect(_failed, dispatch_uid="audit")
+    user: Any = get_user_model()
+    for model in (user, Group):
+        post_save.connect(_saved, sender=model, dispatch_uid="audit")
+        post_delete.connect(_deleted, sender=model, dispatch_uid="audit")
+    for through in (user.groups, user.user_permissions, Group.permissions):
+        m2m_changed.connect(_granted, sender=through.through, dispatch_uid="audit")
+
+
+def _name(row: Model) -> str:
+    return str(row.pk) if isinstance(row, Group) else f"user:{row.pk}"
+
+
+def _signed_in(request: HttpRequest | None, user: AbstractUser, **_: Any) -> None:
+    detail = {"address": address_of(request)} if request else None
+    audit.note(Action.LOGIN, _name(user), actor=staff(user.pk), detail=detail)
+
+
+def _signed_out(user: AbstractUser | None, **_: Any) -> None:
+    if user is not None:
+        audit.note(Action.LOGOUT, _name(user), actor=staff(user.pk))
+
+
+def _failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
+    """Names only those there are: people type passwords where their name belongs. HTTP Basic is told elsewhere."""
+    if request is None:
+        return
+    name = str(credentials.get(get_user_model().USERNAME_FIELD, ""))
+    denials.failed(address_of(request), _user_called(name))
+
+
+def _user_called(name: str) -> str:
+    model: Any = get_user_model()
+    if "\0" in name:
+        return ""
+    found = model.objects.filter(**{model.USERNAME_FIELD: name}).first()
+    return _name(found) if found else ""
+
+
+def _saved(
+    sender: type[Model],
+    instance: Model,
+    created: bool,
+    raw: bool,
+    update_fields: frozenset[str] | None = None,
+    **_: Any,
+) -> None:
+    if raw or update_fields == SIGN_IN:
+        return
+    fields = " ".join(sorted(update_fields or ()))
+    made, changed = (
+        (Action.GROUP_CREATE, Action.GROUP_CHANGE)
+        if sender is Group
+        else (Action.USER_CREATE, Action.USER_CHANGE)
+    )
+    detail = {"fields": fields} if fields else None
+    audit.note(made if created else changed, _name(instance), detail=detail)
+
+
+def _deleted(sender: type[Model], instance: Model, **_: Any) -> None:
+    audit.note(Action.GROUP_DELETE if sender is Group else Action.USER_DELETE, _name(instance))
+
+
+def _granted(
+    sender: type[Model], instance: Model, action: str, pk_set: set[int] | None, **_: Any
+) -> None:
+    """Groups of a user, permissions of either; from whichever side it was said."""
+    if action not in CHANGED or pk_set == set():
+        return
+    what = sender._meta.model_name  # noqa: SLF001 - Django's documented interface
+    said = {"what": what, "how": action.removeprefix("post_"), "which": sorted(pk_set or ())}
+    changed = Action.GROUP_CHANGE if isinstance(instance, Group) else Action.USER_CHANGE
+    audit.note(changed, _name(instance), detail=said)

@@ -1,0 +1,69 @@
+"""THE TABLE of actions: everything that changes the host's state on somebody's wish, and what was refused.
+
+What an agent says of its task is not here: the task's own log has it. To add an action: a row here, and one call of
+`store.audit.note` in the transaction that does it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Action"]
+
+
+class Action(StrEnum):
+    """An action by its name; the text says what is done, and what the entry's object is."""
+
+    about: str
+
+    def __new__(cls, name: str, about: str) -> Action:
+        """One row of the table."""
+        row = str.__new__(cls, name)
+        row._value_ = name
+        row.about = about
+        return row
+
+    TASK_SEND = "task.send", "a message was accepted: the task it began or went to"
+    TASK_CANCEL = "task.cancel", "a task was cancelled: the task"
+    TASK_PURGE = "task.purge", "retention removed a task with everything of it: the task"
+    LOG_PURGE = "log.purge", "retention removed events of ended tasks: nothing; the detail counts"
+    WEBHOOK_CREATE = "webhook.create", "a webhook was registered: its task"
+    WEBHOOK_REPLACE = "webhook.replace", "a webhook was replaced by one of the same id: its task"
+    WEBHOOK_DELETE = "webhook.delete", "a webhook was taken away: its task"
+    WEBHOOK_ENABLE = "webhook.enable", "a disabled webhook was enabled: its task"
+    WEBHOOK_DISABLE = "webhook.disable", "a webhook's receiver said it is gone: its task"
+    WEBHOOK_REPLAY = "webhook.replay", "deliveries are sent once more, or at once: the webhook-id"
+    RECEIVER_ENABLE = "receiver.enable", "a receiver is sent to again: its number"
+    RECEIVER_DISABLE = "receiver.disable", "nothing is sent to a receiver any more: its number"
+    SECRETS_RESEAL = "secrets.reseal", "stored secrets were sealed anew: nothing; the detail counts"
+    KEY_CREATE = "key.create", "an API key was made: its prefix"
+    KEY_ROTATE = "key.rotate", "an API key got a new secret: its prefix"
+    KEY_CHANGE = "key.change", "name, scopes or end of an API key were changed: its prefix"
+    KEY_REVOKE = "key.revoke", "an API key was ended for good: its prefix"
+    GRANT_ADD = "grant.add", "a right to an agent was granted: to whom"
+    GRANT_REMOVE = "grant.remove", "a right to an agent was taken away: from whom"
+    CARD_KEYS_CHANGE = "card_keys.change", "the file of keys that sign cards was written: its name"
+    USER_CREATE = "user.create", "a Django user was made: `user:<number>`"
+    USER_CHANGE = "user.change", "a Django user was changed: `user:<number>`"
+    USER_DELETE = "user.delete", "a Django user was deleted: `user:<number>`"
+    GROUP_CREATE = "group.create", "a group of Django users was made: its number"
+    GROUP_CHANGE = "group.change", "a group of Django users was changed: its number"
+    GROUP_DELETE = "group.delete", "a group of Django users was deleted: its number"
+    LOGIN = "login.done", "somebody signed in to the pages: `user:<number>`"
+    LOGOUT = "login.ended", "somebody signed out: `user:<number>`"
+    LOGIN_FAILED = "login.failed", "a sign-in failed: `user:<number>`, if there is such a user"
+    ACCESS_REFUSED = "access.refused", "credentials were missing or wrong (401): nothing"
+    ACCESS_DENIED = "access.denied", "a known caller may not do that (403): nothing"
+    AUDIT_PURGE = (
+        "audit.purge",
+        "the oldest entries of this log were removed: the last one's number",
+    )
+    AUDIT_EXPORT = "audit.export", "this log was exported: nothing"
+    PRIVACY_EXPORT = "privacy.export", "a principal's data was exported: the principal"
+    PRIVACY_ERASE = "privacy.erase", "a principal's data was erased: what it is called since"
+    RETENTION_SET = (
+        "retention.set",
+        "a tenant's days of retention were set or taken away: the tenant",
+    )
+    HOLD_SET = "hold.set", "a legal hold was laid: what is held"
+    HOLD_RELEASE = "hold.release", "a legal hold was released: what was held"

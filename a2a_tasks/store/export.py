@@ -1,0 +1,103 @@
+"""A principal's data as documents, for whom it is about: what it said, what it was answered, what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from django.db import transaction
+from django.db.models import QuerySet
+
+from a2a_tasks.audit import Action
+from a2a_tasks.models import Artifact, Event, Message, Task
+from a2a_tasks.store import audit, companions
+from a2a_tasks.store.audit_reading import rows as audit_rows
+from a2a_tasks.store.principal import Principal
+
+__all__ = ["documents", "note_export"]
+
+Document = Mapping[str, Any]
+
+
+def documents(principal: Principal) -> Iterator[tuple[str, Iterator[Document]]]:
+    """Everything, kind by kind, each read in slices. Secrets are in none."""
+    yield "contexts", _columns(principal.contexts(), "public_id", "agent", "tenant", "created_at")
+    for name, tell in {**TASKS, **companions.told()}.items():
+        yield name, _told(principal, tell)
+    yield "keys", _columns(principal.keys(), *KEY)
+    yield "audit", iter(audit_rows(principal.entries()))
+
+
+def note_export(principal: Principal, counts: Mapping[str, int]) -> None:
+    """The record that it was done."""
+    with transaction.atomic():
+        audit.note(Action.PRIVACY_EXPORT, principal.name, detail=counts)
+
+
+def _told(
+    principal: Principal, tell: Callable[[Collection[int]], Iterable[Document]]
+) -> Iterator[Document]:
+    for keys in principal.slices():
+        yield from tell(keys)
+
+
+def _columns(rows: QuerySet[Any], *names: str) -> Iterator[Document]:
+    yield from rows.order_by("pk").values(*names).iterator()
+
+
+def _tasks(keys: Collection[int]) -> Iterator[Document]:
+    columns = ("public_id", "agent", "tenant", "state", "status_at", "created_at")
+    rows = Task.objects.filter(pk__in=keys).select_related("context").order_by("pk")
+    for row in rows:
+        told = {name: getattr(row, name) for name in columns}
+        bodies = {
+            name: _body(getattr(row, name)) for name in ("status_message", "metadata", "memory")
+        }
+        yield told | {"context": row.context.public_id} | bodies
+
+
+def _messages(keys: Collection[int]) -> Iterator[Document]:
+    rows = Message.objects.filter(task__in=keys).order_by("task_id", "number")
+    for task, number, at, body in rows.values_list(
+        "task__public_id", "number", "created_at", "body"
+    ).iterator():
+        yield {"task": task, "number": number, "at": at, "message": _body(body)}
+
+
+def _artifacts(keys: Collection[int]) -> Iterator[Document]:
+    rows = Artifact.objects.filter(task__in=keys).order_by("task_id", "position")
+    for task, position, body in rows.values_list("task__public_id", "position", "body").iterator():
+        yield {"task": task, "position": position, "artifact": _body(body)}
+
+
+def _events(keys: Collection[int]) -> Iterator[Document]:
+    rows = Event.objects.filter(task__in=keys).order_by("task_id", "number")
+    for task, number, at, body in rows.values_list(
+        "task__public_id", "number", "created_at", "body"
+    ).iterator():
+        yield {"task": task, "number": number, "at": at, "event": _body(body)}
+
+
+def _body(text: str) -> msgspec.Raw | None:
+    """JSON as it is stored; an empty text is none, or is elsewhere: in the messages, or in the events."""
+    return msgspec.Raw(text.encode()) if text else None
+
+
+TASKS: Mapping[str, Callable[[Collection[int]], Iterable[Document]]] = {
+    "tasks": _tasks,
+    "messages": _messages,
+    "artifacts": _artifacts,
+    "events": _events,
+}
+#: What is told of an API key.
+KEY = (
+    "prefix",
+    "name",
+    "tenant",
+    "scopes",
+    "created_at",
+    "expires_at",
+    "revoked_at",
+    "last_used_at",
+)

@@ -1,0 +1,1 @@
+"""Tests of the audit log: the chain, the table of actions, and that everything leaves an entry."""
