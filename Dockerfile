@@ -7,10 +7,12 @@ WORKDIR /host
 
 # The requirements change less often than the code: a layer of their own.
 COPY requirements.txt .
+COPY requirements-grpc.txt .
 COPY requirements-sso.txt .
-# --build-arg SSO=1: with single sign-on and the second factor of the admin.
+# --build-arg SSO=1: with single sign-on and the second factor of the admin; GRPC=1: with what serves gRPC.
 ARG SSO=
-RUN pip install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt}
+ARG GRPC=
+RUN pip install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt} ${GRPC:+--requirement requirements-grpc.txt}
 
 COPY manage.py ./
 COPY a2a_project a2a_project
@@ -23,5 +25,5 @@ RUN python -m compileall -q a2a_project a2a_tasks a2a_push examples
 RUN useradd --system --uid 10001 --no-create-home host \
     && install --directory --owner=10001 --mode=700 /srv/files
 USER 10001
-EXPOSE 8000
+EXPOSE 8000 50051
 CMD ["python", "manage.py", "serve"]

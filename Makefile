@@ -65,7 +65,7 @@ clean: ## Remove .venv and caches; keeps var/ (the database)
 	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) here. Install Python 3.11 or newer, or name it: make PYTHON=/path/to/python"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.11" % sys.version_info[:2])'
 	@echo "Making .venv" && $(PYTHON) -m venv --clear .venv && touch $@
-.venv/.run: .venv/.made requirements.txt
-	@echo "Installing requirements.txt" && $(PIP) -r requirements.txt && touch $@
-.venv/.test: .venv/.made requirements.txt requirements-sso.txt requirements-test.txt
+.venv/.run: .venv/.made requirements.txt requirements-grpc.txt
+	@echo "Installing requirements.txt" && $(PIP) -r requirements.txt $(if $(A2A_GRPC_PORT),-r requirements-grpc.txt) && touch $@
+.venv/.test: .venv/.made requirements.txt requirements-grpc.txt requirements-sso.txt requirements-test.txt
 	@echo "Installing requirements-test.txt (a minute or two)" && $(PIP) -r requirements-test.txt && touch .venv/.run $@

@@ -13,11 +13,9 @@ from django.core.asgi import get_asgi_application
 
 django_application = get_asgi_application()  # sets Django up; what follows needs the apps
 
-from a2a_project import health, metrics  # noqa: E402
+from a2a_project import health, metrics, startup  # noqa: E402
 from a2a_project.operations import TABLE  # noqa: E402
-from a2a_push import delivery  # noqa: E402
 from a2a_tasks import lifetime  # noqa: E402
-from a2a_tasks.access.spoken import say_who_may_come  # noqa: E402
 from a2a_tasks.bindings.application import Application  # noqa: E402
 from a2a_tasks.bindings.http import (  # noqa: E402
     ClientGone,
@@ -27,22 +25,10 @@ from a2a_tasks.bindings.http import (  # noqa: E402
     Send,
     respond,
 )
-from a2a_tasks.execution import dispatch  # noqa: E402
 from a2a_tasks.protocol.errors import TooLarge  # noqa: E402
 
 protocol = Application(TABLE)
-
-
-async def deliver() -> None:
-    """Send webhooks from this process, if it also runs the agents; otherwise workers do."""
-    if not dispatch.by_workers():
-        await delivery.begin(alone=True)
-
-
-lifetime.on_start(dispatch.ensure_started)
-lifetime.on_start(deliver)
-lifetime.on_start(say_who_may_come)
-lifetime.on_start(health.tell_when_ready)
+startup.register()
 
 
 async def http(scope: Scope, receive: Receive, send: Send) -> None:

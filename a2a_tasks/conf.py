@@ -91,6 +91,16 @@ class HostSettings:
     RATE_PER_AGENT: str = ""
     #: How often one address may show wrong credentials; then those that are not known already are not looked at. Behind a proxy set `TRUSTED_PROXIES`.
     RATE_WRONG_CREDENTIALS: str = "5/s burst 100"
+    #: Port of gRPC: of `serve_grpc`, of its process in the stack, and of the embedded host; 0 = no gRPC there.
+    GRPC_PORT: int = 0
+    #: What cards call the way in by gRPC, `host:port`; empty = the host's own name with `A2A_GRPC_PORT`, if there is one.
+    GRPC_URL: str = ""
+    #: File with the certificate of the gRPC server and those above it (PEM); empty = in clear.
+    GRPC_CERTIFICATE: str = ""
+    #: File with the key of that certificate (PEM); empty = it is in the same file.
+    GRPC_KEY: str = ""
+    #: File of certificate authorities (PEM) whose certificates every client of gRPC must show; empty = none is asked for.
+    GRPC_CLIENT_CA: str = ""
     #: Who runs agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a broker).
     RUNS: str = "auto"
     #: Runs one process carries at once; more wait in the table.

@@ -22,16 +22,16 @@ from bench.postgres import Server
 from bench.procs import say
 from bench.report import Results
 from bench.scenarios import PLAIN, TITLES, s3, s4
-from bench.targets import CACHE, TARGETS, OursWorker, Setup, Target, lacks
+from bench.targets import CACHE, TARGETS, Setup, Target, lacks
 from bench.wrk import Metrics
 
 SCENARIOS = sorted(TITLES)
 #: Scenarios in one group share the databases; each group starts on fresh ones.
-GROUPS = (("S1", "S2", "S4", "S5", "S6"), ("S7",), ("S3",), ("W1", "W2"))
+GROUPS = (("S1", "S2", "S4", "S5", "S6"), ("S7",), ("S3",), ("W1", "W2"), ("G1",))
 #: One round only: it hardly varies, and takes longest.
 ONCE = {"S7", "W1", "W2"}
-#: Scenarios of the workers, which only their own target is asked.
-OF_WORKERS = {"W1", "W2"}
+#: Scenarios of one target alone, which is asked nothing else.
+OWN = {"W1": "ours-worker", "W2": "ours-worker", "G1": "ours-grpc"}
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -67,9 +67,10 @@ def _chosen(parser: argparse.ArgumentParser, text: str, known: list[str]) -> lis
     return [name for name in known if name in names]
 
 
-def of_workers(scenarios: Sequence[str]) -> bool:
-    """Is this a group of scenarios for workers alone?"""
-    return not OF_WORKERS.isdisjoint(scenarios)
+def asked(scenarios: Sequence[str], target: str) -> bool:
+    """Is this target asked a group of scenarios?"""
+    own = {OWN[name] for name in scenarios if name in OWN}
+    return target in own if own else target not in OWN.values()
 
 
 def available(names: list[str], named: bool) -> list[str]:
@@ -90,7 +91,7 @@ class Bench:
 
     async def group(self, scenarios: list[str]) -> None:
         """Measure the scenarios on stores that are empty at first."""
-        targets = [it for it in self.targets if isinstance(it, OursWorker) == of_workers(scenarios)]
+        targets = [it for it in self.targets if asked(scenarios, it.name)]
         for target in targets:
             say(f"preparing {target.name}")
             target.prepare()

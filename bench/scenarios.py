@@ -16,6 +16,7 @@ from bench.client import COMPLETED, Post, WrongAnswer, call, echo, post, rpc, se
 from bench.fill import stored
 from bench.overload import w2
 from bench.plan import Plan
+from bench.rpc import g1
 from bench.targets import Cost, Target
 from bench.waiting import w1
 from bench.wrk import Metrics
@@ -214,7 +215,16 @@ async def s7(target: Target, plan: Plan) -> Metrics:
 
 Scenario = Callable[[Target, Plan], Coroutine[Any, Any, Metrics]]
 #: Those without a size of their own; S3 and S4 are driven size by size.
-PLAIN: dict[str, Scenario] = {"S1": s1, "S2": s2, "S5": s5, "S6": s6, "S7": s7, "W1": w1, "W2": w2}
+PLAIN: dict[str, Scenario] = {
+    "S1": s1,
+    "S2": s2,
+    "S5": s5,
+    "S6": s6,
+    "S7": s7,
+    "W1": w1,
+    "W2": w2,
+    "G1": g1,
+}
 TITLES = {
     name: " ".join((function.__doc__ or "").split())
     for name, function in {**PLAIN, "S3": s3, "S4": s4}.items()

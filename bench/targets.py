@@ -263,6 +263,28 @@ class OursWorker(OursCelery):
         return client.Endpoint(self.endpoint.url.replace("/demo/", f"/{agent}/"))
 
 
+class OursRpc(OursCelery):
+    """The stack, with the process that serves gRPC."""
+
+    name = "ours-grpc"
+    address = ""
+    serving: Child
+
+    def launch(self, port: int) -> Iterator[Child]:
+        """Everything `ours-celery` has, and `serve_grpc`."""
+        yield from super().launch(port)
+        number = procs.free_port()
+        self.address = f"127.0.0.1:{number}"
+        command = [sys.executable, "manage.py", "serve_grpc", "--port", str(number)]
+        self.serving = self.child("-grpc", command, self.env(self.redis))
+        yield self.serving
+
+    def web(self, port: int, redis: str = "") -> Child:
+        """The web process, whose Redis is also that of gRPC."""
+        self.redis = redis
+        return super().web(port, redis)
+
+
 def _redis_binary() -> str | None:
     return shutil.which("redis-server") or shutil.which("valkey-server")
 
@@ -271,11 +293,11 @@ def lacks(name: str) -> str:
     """What this machine lacks for the target; empty when nothing."""
     if name == "js-pg" and not (shutil.which("node") and shutil.which("npm")):
         return "node 20 or newer, and npm"
-    if name in {"ours-celery", "ours-worker"} and not _redis_binary():
+    if name in {"ours-celery", "ours-grpc", "ours-worker"} and not _redis_binary():
         return "redis-server or valkey-server"
     return ""
 
 
 TARGETS: dict[str, type[Target]] = {
-    kind.name: kind for kind in (A2aSdk, A2aJs, OursLocal, OursCelery, OursWorker)
+    kind.name: kind for kind in (A2aSdk, A2aJs, OursLocal, OursCelery, OursRpc, OursWorker)
 }

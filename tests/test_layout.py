@@ -18,7 +18,7 @@ from a2a_tasks.conf import HostSettings
 from a2a_tasks.management.commands import stack
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = ["migrate", "web", "worker", "pusher", "beat"]
+OURS = ["migrate", "web", "grpc", "worker", "pusher", "beat"]
 LOCAL_OPTIONS = {"-A", "-l", "-n", "--fd", "--pidfile", "--schedule", "--server"}
 SECRETS = ["SECRET_KEY", "POSTGRES_PASSWORD"]
 
@@ -91,8 +91,8 @@ class TestCompose:
         assert uses
         assert all(use.startswith(":?") for use in uses)
 
-    def test_only_the_web_process_is_reached_from_outside(self, services: dict[str, Any]) -> None:
-        assert [name for name, service in services.items() if "ports" in service] == ["web"]
+    def test_only_what_serves_is_reached_from_outside(self, services: dict[str, Any]) -> None:
+        assert [name for name, service in services.items() if "ports" in service] == ["web", "grpc"]
 
 
 class TestImage:
@@ -111,12 +111,13 @@ class TestImage:
 
 class TestRequirements:
     @pytest.mark.parametrize(
-        "path", ["requirements.txt", "requirements-sso.txt", "requirements-test.txt"]
+        "path",
+        [f"requirements{extra}.txt" for extra in ("", "-grpc", "-sso", "-test")],
     )
     def test_every_package_is_pinned(self, path: str) -> None:
         lines = [line.split("#")[0].strip() for line in text(path).splitlines()]
         loose = [line for line in lines if line and "==" not in line]
-        included = ["-r requirements.txt", "-r requirements-sso.txt"]
+        included = [f"-r requirements{extra}.txt" for extra in ("", "-grpc", "-sso")]
         assert loose == (included if "test" in path else [])
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.host_extensions import declared
 from a2a_tasks.agents.security import requirements, security_of
 from a2a_tasks.agents.skill import Extension, Skill
+from a2a_tasks.conf import conf
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
 __all__ = ["card_of", "url_of"]
@@ -62,7 +64,28 @@ def _interfaces(agent: Agent, base_url: str) -> list[dict[str, str]]:
             "protocolVersion": version,
         }
         for dialect, version, binding in INTERFACES
-    ]
+    ] + _grpc_interfaces(agent, base_url)
+
+
+def _grpc_interfaces(agent: Agent, base_url: str) -> list[dict[str, str]]:
+    """The ways in by gRPC, which has one address for all agents: 1.0 tells them apart by `tenant`.
+
+    0.3 has nothing of the kind in its cards, so it is the default agent's alone.
+    """
+    if not (address := _grpc_address(base_url)):
+        return []
+    way = {"url": address, "protocolBinding": "GRPC"}
+    if agent.slug != conf.DEFAULT_AGENT:
+        return [{**way, "tenant": agent.slug, "protocolVersion": "1.0"}]
+    return [{**way, "protocolVersion": version} for version in ("1.0", "0.3")]
+
+
+def _grpc_address(base_url: str) -> str:
+    """`host:port`; empty = there is no gRPC."""
+    if conf.GRPC_URL or not conf.GRPC_PORT:
+        return str(conf.GRPC_URL)
+    host = urlsplit(base_url).hostname or ""
+    return f"[{host}]:{conf.GRPC_PORT}" if ":" in host else f"{host}:{conf.GRPC_PORT}"
 
 
 def card_of(agent: Agent, base_url: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from a2a_tasks.agents import registry
 from tests.bindings.client import Client, ends
 from tests.bindings.peers import PEERS, Peer
 from tests.bindings.puppet import Puppet
+from tests.bindings.rpc_peer import Grpc
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +40,16 @@ def client() -> Client:
     return Client(application)
 
 
-@pytest.fixture(params=PEERS, ids=lambda peer: peer.name)
+@pytest.fixture(params=[*PEERS, Grpc], ids=lambda peer: peer.name)
 def peer(request: pytest.FixtureRequest, host: None, client: Client) -> Peer:
     """A client of the demo agent, over each binding."""
+    made: Peer = request.param(Client(client.app, "/agents/demo"))
+    return made
+
+
+@pytest.fixture(params=PEERS, ids=lambda peer: peer.name)
+def http_peer(request: pytest.FixtureRequest, host: None, client: Client) -> Peer:
+    """The same, over the bindings on HTTP: for what only these have."""
     made: Peer = request.param(Client(client.app, "/agents/demo"))
     return made
 

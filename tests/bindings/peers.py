@@ -112,6 +112,13 @@ class Peer(ABC):
         """Ask, and return the result. Raises Fault."""
         return self.unwrapped(await self.ask(operation, params, headers))
 
+    async def headers_and_result(
+        self, operation: str, params: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> tuple[Mapping[str, str], Any]:
+        """Ask, and return the answer's headers too. Raises Fault."""
+        response = await self.ask(operation, params, headers)
+        return dict(response.headers), self.unwrapped(response)
+
     async def send(self, text: str = "echo hi", **members: Any) -> Any:
         """Send a message and return the task (or the direct Message under `message`)."""
         configuration = members.pop("configuration", {})

@@ -64,6 +64,12 @@ SENDS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
+@pytest.fixture
+def peer(http_peer: Peer) -> Peer:
+    """A client over the bindings on HTTP: what is asked here is a matter of HTTP."""
+    return http_peer
+
+
 def checked(response: Response) -> Any:
     """The body of an answer that tells nothing it should not."""
     no_leak(response.body)

@@ -362,3 +362,43 @@ async def test_an_extension_of_the_host_that_is_asked_for_is_in_force(
     uri = "urn:a2a-host:extensions:idempotent-sends:1"
     asked = {"a2a-extensions": f"urn:unknown, {uri}"}
     assert (await client.get("/agents/demo/tasks", asked)).header("a2a-extensions") == uri
+
+
+class TestTheWayInByGrpc:
+    async def interfaces(self, client: Client, path: str, version: str = "1.0") -> list[Any]:
+        """Those of a card that are gRPC's."""
+        card = (await client.get(path, {"a2a-version": version})).json
+        found = card.get("supportedInterfaces") or card["additionalInterfaces"]
+        return [one for one in found if "GRPC" in one.values()]
+
+    async def test_is_not_in_cards_unless_there_is_one(self, client: Client) -> None:
+        for version in ("1.0", "0.3"):
+            assert await self.interfaces(client, CARD, version) == []
+
+    async def test_is_at_the_hosts_own_name(self, client: Client, settings: Settings) -> None:
+        settings.A2A_GRPC_PORT = 50051
+        way = {"url": "localhost:50051", "protocolBinding": "GRPC"}
+        assert await self.interfaces(client, CARD) == [
+            {**way, "protocolVersion": "1.0"},
+            {**way, "protocolVersion": "0.3"},
+        ]
+        old = [{"url": "localhost:50051", "transport": "GRPC"}]
+        assert await self.interfaces(client, CARD, "0.3") == old
+        draft = f"/agents/demo/a2a/1.0-draft{CARD}"
+        assert await self.interfaces(client, draft) == [way]
+
+    async def test_is_told_as_the_operator_calls_it(
+        self, client: Client, settings: Settings
+    ) -> None:
+        settings.A2A_GRPC_URL = "grpc.example.com:443"
+        (first, _) = await self.interfaces(client, CARD)
+        assert first["url"] == "grpc.example.com:443"
+
+    async def test_has_the_agent_as_its_tenant_which_0_3_cannot_say(
+        self, client: Client, settings: Settings
+    ) -> None:
+        settings.A2A_GRPC_PORT = 50051
+        path = f"/agents/tables{CARD}"
+        (only,) = await self.interfaces(client, path)
+        assert (only["tenant"], only["protocolVersion"]) == ("tables", "1.0")
+        assert await self.interfaces(client, path, "0.3") == []

@@ -43,6 +43,12 @@ VERBS = {
 }
 
 
+@pytest.fixture
+def peer(http_peer: Peer) -> Peer:
+    """A client over the bindings on HTTP: what is asked here is a matter of HTTP."""
+    return http_peer
+
+
 def path_of(operation: str) -> tuple[str, str]:
     """The verb and a path of an operation."""
     (found,) = [known for known in OPERATIONS if known.name == operation]

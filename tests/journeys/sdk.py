@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import grpc
 import httpx
 from a2a.client import (
     A2ACardResolver,
@@ -149,6 +150,7 @@ async def official(
                     streaming=streaming,
                     httpx_client=http,
                     supported_protocol_bindings=[binding],
+                    grpc_channel_factory=grpc.aio.insecure_channel,
                 )
             ).create(card, interceptors=known)
             for streaming in (False, True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from a2a.types import AgentCard
-from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
+from google.protobuf.json_format import ParseDict
 from jsonschema import Draft202012Validator
 
 __all__ = ["SCHEMAS", "check", "parsed"]

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
-from a2a_project import asgi
+from a2a_project import startup
 from a2a_push import delivery, jobs
 from a2a_push.delivery import Deliverer
 from a2a_push.models import Delivery, PushConfig, Receiver
@@ -855,7 +855,7 @@ class TestTheEmbeddedHost:
         settings.A2A_RUNS = "local"
         writer = await pen()
         await register(receiver.url())
-        await asgi.deliver()
+        await startup.deliver()
         try:
             await story(writer)
             await settled(3)
@@ -893,7 +893,7 @@ class TestTheEmbeddedHost:
 
     async def test_leaves_it_to_workers_where_there_are_any(self, settings: Settings) -> None:
         settings.A2A_RUNS = "celery"
-        await asgi.deliver()
+        await startup.deliver()
         assert asyncio.get_running_loop() not in delivery._deliverers
 
 

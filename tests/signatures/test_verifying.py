@@ -14,7 +14,7 @@ from a2a.client.card_resolver import parse_agent_card
 from a2a.utils.signing import create_agent_card_signer
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
-from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+from google.protobuf.json_format import MessageToDict
 
 from a2a_tasks.signatures.forms import loose, payload, strict
 from a2a_tasks.signatures.signing import encoded, signed

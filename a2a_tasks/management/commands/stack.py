@@ -41,10 +41,10 @@ KILL_AFTER = 5.0
 
 
 class Command(BaseCommand):
-    """Runs web, worker, pusher and beat."""
+    """Runs web, worker, pusher and beat, and gRPC if it has a port."""
 
     help = (
-        "Run web, worker, pusher and beat as processes against DATABASE_URL, REDIS_URL, CELERY_BROKER_URL. "
+        "Run web, worker, pusher, beat and, with A2A_GRPC_PORT, gRPC as processes against DATABASE_URL, REDIS_URL, CELERY_BROKER_URL. "
         "--restart has the running ones replaced, one by one."
     )
 
@@ -103,7 +103,8 @@ class Command(BaseCommand):
         )
         # Workers first: a new web process may know agents that an old worker does not host.
         helpers = [*workers(options["workers"]), *pushers(options["pushers"])]
-        programs = [*helpers, *web(descriptors, options["server"]), beat()]
+        serving = [*web(descriptors, options["server"]), *grpc(address.host)]
+        programs = [*helpers, *serving, beat()]
         asyncio.run(supervisor.run(programs))
 
     def restart(self, folder: Path) -> None:
@@ -179,6 +180,14 @@ def web(descriptors: Sequence[int], server: str) -> list[Program]:
         Program(f"web.{n}", (*serve, "--fd", str(descriptor)), (descriptor,))
         for n, descriptor in enumerate(descriptors, 1)
     ]
+
+
+def grpc(host: str) -> list[Program]:
+    """The process that serves gRPC, if A2A_GRPC_PORT says at which port."""
+    if not conf.GRPC_PORT:
+        return []
+    at = ("--host", host, "--port", str(conf.GRPC_PORT))
+    return [Program("grpc", (sys.executable, "-m", "django", "serve_grpc", *at))]
 
 
 def queues() -> list[str]:

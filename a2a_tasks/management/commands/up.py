@@ -18,6 +18,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from a2a_tasks.access.callers import anonymous_allowed
 from a2a_tasks.conf import conf
+from a2a_tasks.management.commands import serve_grpc
 from a2a_tasks.management.commands.serve import (
     Address,
     add_serving_arguments,
@@ -54,6 +55,7 @@ class Command(BaseCommand):
         if password is not None:
             self.stdout.write(self.style.WARNING(admin_notice(password)))
         connections.close_all()
+        serve_grpc.beside(options["host"])
         serve_site(options, lambda at: self.stdout.write(banner(at)))
 
 
@@ -112,6 +114,7 @@ def banner(address: Address) -> str:
         f"  admin     {url}admin/",
         f"  agents    {url}agents/",
         f"  card      {url}.well-known/agent-card.json",
+        *([f"  gRPC      {address.host}:{conf.GRPC_PORT}"] if conf.GRPC_PORT else []),
         "",
         f"  try       {try_it(url)}",
         "",

@@ -39,6 +39,7 @@ FINAL_FLOWS: Flows = {
 WORDS = {"text/plain": "text", "application/json": "data"}
 MEDIA_TYPES = {word: media_type for media_type, word in WORDS.items()}
 BINDINGS = ("JSONRPC", "HTTP+JSON")
+OLD = ["0", "3"]
 
 
 def oldest(card: Card, url: str) -> dict[str, Any]:
@@ -84,6 +85,11 @@ def draft(card: Card, url: str) -> dict[str, Any]:
     """The card of the draft of November 2025: its own members, and those it had just deprecated."""
     schemes = _schemes(card, lambda scheme: _wrapped(scheme, FLOWS))
     interfaces = [{"url": url, "protocolBinding": binding} for binding in BINDINGS]
+    interfaces += [
+        _kept(interface, "url", "protocolBinding")  # its proto package is that of 0.3
+        for interface in _list(card, "supportedInterfaces")
+        if interface["protocolBinding"] == "GRPC" and _minor(interface["protocolVersion"]) == OLD
+    ]
     return {
         "protocolVersion": "1.0",
         **_about(card),
