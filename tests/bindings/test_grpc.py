@@ -342,7 +342,7 @@ class TestAStream:
         )
         rest = [a2a_pb2.StreamResponse.FromString(item) async for item in again]
         assert rest[:2] == seen
-        numbers = [one.status_update.metadata[RESUMABLE_STREAMS.uri] for one in rest]
+        numbers = [int(str(one.status_update.metadata[RESUMABLE_STREAMS.uri])) for one in rest]
         assert numbers == list(range(int(number) + 1, int(number) + 1 + len(rest)))
         assert rest[-1].status_update.status.state == a2a_pb2.TASK_STATE_COMPLETED
 
