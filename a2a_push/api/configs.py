@@ -15,7 +15,7 @@ from a2a_push.admin.config_admin import state_of
 from a2a_push.models import PushConfig
 from a2a_push.store.switches import enable_config
 from a2a_tasks.api.action import Asked, View, action
-from a2a_tasks.api.door import Right, of_tenant, operator_of
+from a2a_tasks.api.door import Right, operator_of, there_for
 from a2a_tasks.api.paging import CreatedQuery, page, page_of
 from a2a_tasks.api.problems import Conflict, NotFound
 from a2a_tasks.api.stored import document
@@ -133,7 +133,7 @@ def _rows(request: Request) -> QuerySet[Any]:
     kept = Case(
         When(secret="", then=Value(False)), default=Value(True), output_field=BooleanField()
     )
-    return of_tenant(rows.annotate(has_secrets=kept), operator_of(request), "task__tenant")
+    return there_for(operator_of(request), rows.annotate(has_secrets=kept), by="task__")
 
 
 def _find(request: Request, key: int) -> PushConfig:

@@ -17,15 +17,15 @@ from a2a_push.models import Attempt, Delivery, Status
 from a2a_push.store.chosen import Chosen
 from a2a_push.store.replays import replay, retry_now
 from a2a_tasks.api.action import Asked, View, action
-from a2a_tasks.api.door import Right, of_tenant, operator_of
+from a2a_tasks.api.door import Right, operator_of, there_for
 from a2a_tasks.api.paging import CreatedQuery, moment_field, page, page_of
 from a2a_tasks.api.problems import Conflict, NotFound, wrong
 from a2a_tasks.api.stored import LIMIT, StoredField, document, size, unless_long
 
 __all__ = ["DeliveryList", "DeliveryOne", "DeliveryReplay", "DeliveryTryNow", "Replay"]
 
-TO_VIEW = Right.to_view("a2a_push.delivery")
-TO_SEND = Right.to_change("a2a_push.delivery")
+TO_VIEW = Right.to_view("a2a_push.delivery", of_agents=True)
+TO_SEND = Right.to_change("a2a_push.delivery", of_agents=True)
 #: Attempts in the answer that shows a delivery.
 ATTEMPTS = 100
 #: Deliveries that one request replays; the next request goes on.
@@ -267,7 +267,7 @@ def _chosen(request: Request, asked: Asked) -> list[int]:
         since=asked.get("since"),
         until=asked.get("until"),
     )
-    rows = of_tenant(chosen.rows(), operator_of(request), "task__tenant")
+    rows = there_for(operator_of(request), chosen.rows(), by="task__")
     rows = rows.filter(pk__gt=_opened(asked.get("cursor", "")))
     if task := asked.get("task_key"):
         rows = rows.filter(task=task)
@@ -286,7 +286,7 @@ def _opened(cursor: str) -> int:
 
 
 def _rows(request: Request) -> QuerySet[Delivery]:
-    return of_tenant(with_company(Delivery.objects.all()), operator_of(request), "task__tenant")
+    return there_for(operator_of(request), with_company(Delivery.objects.all()), by="task__")
 
 
 def _find(request: Request, key: int) -> Delivery:

@@ -17,7 +17,7 @@ from a2a_push.store.receivers import read
 from a2a_push.store.switches import disable, enable
 from a2a_tasks.admin.paging import COUNTED, bounded_count
 from a2a_tasks.api.action import Asked, View, action
-from a2a_tasks.api.door import Right, of_tenant, operator_of
+from a2a_tasks.api.door import Right, operator_of, there_for
 from a2a_tasks.api.paging import CreatedQuery, page, page_of
 from a2a_tasks.api.problems import Conflict, NotFound
 
@@ -162,7 +162,7 @@ class ReceiverDisable(View):
 
 
 def _rows(request: Request) -> QuerySet[Receiver]:
-    return of_tenant(Receiver.objects.all(), operator_of(request))
+    return there_for(operator_of(request), Receiver.objects.all())
 
 
 def _find(request: Request, key: int) -> Receiver:

@@ -1,4 +1,4 @@
-"""Grants: who may use, see and operate agents that are listed (`A2A_GRANTS`). To everybody else such an agent is missing.
+"""Grants: who may use and see agents that are listed (`A2A_GRANTS`), which are missing to everybody else; who operates any.
 
 All of them are read at once and believed for A2A_CREDENTIAL_SECONDS, so that requests do not ask the database.
 """
@@ -32,6 +32,7 @@ __all__ = [
     "grant",
     "granted",
     "is_grantee",
+    "operated_in_thread",
     "rights",
     "rights_in_thread",
     "withdraw",
@@ -74,6 +75,14 @@ def rights_in_thread(caller: Caller, agent: str) -> frozenset[Right]:
     """The same for pages, which are made in threads with a database of their own."""
     known = _fresh()
     return _held(_read() if known is None else known, caller, agent)
+
+
+def operated_in_thread(caller: Caller) -> frozenset[str] | None:
+    """The agents that a caller was granted to operate, those that are not hosted here too; None = all. For threads."""
+    known = _fresh()
+    given = _read() if known is None else known
+    agents = frozenset(slug for slug in given if Right.OPERATE in _held(given, caller, slug))
+    return None if ALL in agents else agents
 
 
 def _held(given: Given, caller: Caller, agent: str) -> frozenset[Right]:

@@ -15,7 +15,7 @@ from a2a_tasks.access import grants
 from a2a_tasks.admin.staff import HostWideAdmin
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import listed
-from a2a_tasks.models import ALL, ApiKey, Grant
+from a2a_tasks.models import ALL, ApiKey, Grant, Right
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[Grant]
@@ -71,7 +71,9 @@ class GrantAdmin(HostWideAdmin[Grant]):
 
     @admin.display(description="in force", boolean=True)
     def counts(self, row: Grant) -> bool:
-        """Say whether anybody asks for it: an open agent is for whoever is let in."""
+        """Say whether anybody asks for it: an open agent is for whoever is let in, and operated by few all the same."""
+        if row.right == Right.OPERATE:
+            return True
         if row.agent == ALL:
             return registry.any_listed()
         agent = registry.find(row.agent)

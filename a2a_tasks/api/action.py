@@ -104,10 +104,11 @@ def _described(
     }
     text = inspect.getdoc(method) or ""
     permissions = " or ".join(f"`{permission}`" for permission in right.permissions)
+    granted = ", or `operate` granted on the agent" if right.of_agents else ""
     return extend_schema(
         operation_id=name,
         summary=text.partition("\n")[0].rstrip("."),
-        description=f"{text}\n\nScope `{right.scope}`; of staff, permission {permissions}.",
+        description=f"{text}\n\nScope `{right.scope}`{granted}; of staff, permission {permissions}.",
         parameters=[*([query] if query else []), *HEADERS],
         request=body,
         responses={status: _good(shape) for status, shape in answers.items()} | faults,

@@ -14,7 +14,7 @@ from a2a_tasks.admin.paging import COUNTED, newest
 from a2a_tasks.agents import Agent, registry
 from a2a_tasks.agents.security import accepted, open_to_anybody
 from a2a_tasks.api.action import Asked, View, action
-from a2a_tasks.api.door import Operator, Right, of_tenant, operator_of
+from a2a_tasks.api.door import Operator, Right, operator_of, there_for
 from a2a_tasks.api.problems import NotFound
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
@@ -22,7 +22,7 @@ from a2a_tasks.protocol.values import TaskState
 
 __all__ = ["AgentList", "AgentOne"]
 
-TO_VIEW = Right.to_view("a2a_tasks.task")
+TO_VIEW = Right.to_view("a2a_tasks.task", of_agents=True)
 
 
 class SkillSerializer(serializers.Serializer[Any]):
@@ -102,8 +102,10 @@ class AgentList(View):
     @action("list_agents", TO_VIEW, AgentsSerializer)
     def get(self, request: Request, asked: Asked) -> Response:
         """List the agents of this host, those that are off as well."""
-        counts = _counts(operator_of(request))
-        agents = [agent for slug in registry.slugs() if (agent := registry.hosted(slug))]
+        operator = operator_of(request)
+        counts = _counts(operator)
+        slugs = filter(operator.operates, registry.slugs())
+        agents = [agent for slug in slugs if (agent := registry.hosted(slug))]
         shown = [_shown(agent, counts) for agent in agents]
         return Response(AgentsSerializer({"items": shown}).data)
 
@@ -114,10 +116,11 @@ class AgentOne(View):
     @action("get_agent", TO_VIEW, AgentSerializer, problems=(404,))
     def get(self, request: Request, asked: Asked, *, slug: str) -> Response:
         """Show an agent."""
-        agent = registry.hosted(slug)
+        operator = operator_of(request)
+        agent = registry.hosted(slug) if operator.operates(slug) else None
         if agent is None:
             raise NotFound
-        return Response(AgentSerializer(_shown(agent, _counts(operator_of(request)))).data)
+        return Response(AgentSerializer(_shown(agent, _counts(operator))).data)
 
 
 @dataclass(frozen=True)
@@ -131,10 +134,10 @@ def _counts(operator: Operator) -> _Counts:
     found: dict[str, dict[str, int]] = defaultdict(dict)
     at_least = []
     for state in TaskState:
-        # Of what has ended there may be any number of another tenant's: no further than the newest.
+        # Of what has ended there may be any number that is not theirs: no further than the newest.
         rows = Task.objects.filter(state=state)
-        rows = newest(rows) if state in TERMINAL and operator.tenants is not None else rows
-        some = of_tenant(rows, operator).order_by("-pk")[:COUNTED]
+        rows = newest(rows) if state in TERMINAL and not operator.sees_all else rows
+        some = there_for(operator, rows).order_by("-pk")[:COUNTED]
         totals = Counter(some.values_list("agent", flat=True))
         for agent, number in totals.items():
             found[agent][state.word] = number

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_tasks.api.action import Asked, View, action
-from a2a_tasks.api.door import Right, of_tenant, operator_of
+from a2a_tasks.api.door import Right, operator_of, there_for
 from a2a_tasks.api.paging import CreatedQuery, page, page_of
 from a2a_tasks.api.problems import NotFound
 from a2a_tasks.api.tasks import TaskLineSerializer, task_rows
@@ -16,7 +16,7 @@ from a2a_tasks.models import Context
 
 __all__ = ["ContextList", "ContextOne"]
 
-TO_VIEW = Right.to_view("a2a_tasks.context")
+TO_VIEW = Right.to_view("a2a_tasks.context", of_agents=True)
 #: Tasks in the answer that shows a context.
 TASKS = 50
 
@@ -102,4 +102,4 @@ class ContextOne(View):
 
 
 def _rows(request: Request) -> QuerySet[Context]:
-    return of_tenant(Context.objects.all(), operator_of(request))
+    return there_for(operator_of(request), Context.objects.all())

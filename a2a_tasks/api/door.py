@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync
@@ -17,6 +17,7 @@ from rest_framework.request import Request
 
 from a2a_tasks.access.callers import identify
 from a2a_tasks.access.credentials import PEER, Credentials, shown
+from a2a_tasks.access.grants import operated_in_thread
 from a2a_tasks.access.staff import CALLER
 from a2a_tasks.admin.staff import of_tenants, tenants_of
 from a2a_tasks.agents.security import MUTUAL_TLS
@@ -33,8 +34,8 @@ __all__ = [
     "MissingPermission",
     "Operator",
     "Right",
-    "of_tenant",
     "operator_of",
+    "there_for",
 ]
 
 _M = TypeVar("_M", bound=Model)
@@ -48,18 +49,22 @@ class Right:
 
     scope: str
     permissions: tuple[str, ...]
+    #: Callers without the scope have it with those agents that they were granted to operate.
+    of_agents: bool = False
 
     @classmethod
-    def to_view(cls, model: str) -> Right:
+    def to_view(cls, model: str, *, of_agents: bool = False) -> Right:
         """To look at the rows of a model, `app.model`."""
         app, _, name = model.partition(".")
-        return cls(READ, (f"{app}.view_{name}", f"{app}.change_{name}"))
+        return cls(READ, (f"{app}.view_{name}", f"{app}.change_{name}"), of_agents)
 
     @classmethod
-    def to_change(cls, model: str, scope: str = WRITE, *, verb: str = "change") -> Right:
+    def to_change(
+        cls, model: str, scope: str = WRITE, *, verb: str = "change", of_agents: bool = False
+    ) -> Right:
         """To do something to them. What `change` means for each model is the admin's word."""
         app, _, name = model.partition(".")
-        return cls(scope, (f"{app}.{verb}_{name}",))
+        return cls(scope, (f"{app}.{verb}_{name}",), of_agents)
 
 
 class MissingPermission(Forbidden):
@@ -80,8 +85,30 @@ class Operator:
     tenant: str = ""
     #: Whose rows there are for this operator, with those of tenants below them; None = all.
     tenants: frozenset[str] | None = None
+    #: The agents whose rows there are for this operator; None = all.
+    agents: frozenset[str] | None = None
     scopes: frozenset[str] = frozenset()
     person: AbstractUser | None = field(default=None, repr=False)
+    #: Whom grants are asked about; None = a person, whom permissions are for.
+    caller: Caller | None = field(default=None, repr=False)
+
+    @property
+    def sees_all(self) -> bool:
+        """Are all rows there for this operator?"""
+        return self.tenants is None and self.agents is None
+
+    def operates(self, agent: str) -> bool:
+        """Is the agent there for this operator?"""
+        return self.agents is None or agent in self.agents
+
+    def within(self, right: Right) -> Operator:
+        """The operator as a route has it that asks for the right. Raises InsufficientScope or MissingPermission."""
+        if self.caller is not None and right.of_agents and right.scope not in self.scopes:
+            agents = operated_in_thread(self.caller)
+            if agents is None or agents:
+                return replace(self, agents=agents)
+        self.check(right)
+        return self
 
     def check(self, right: Right) -> None:
         """Raises InsufficientScope or MissingPermission."""
@@ -142,7 +169,11 @@ def _credentials(request: HttpRequest) -> Credentials:
 def _by_credentials(caller: Caller) -> Operator:
     tenants = frozenset({caller.tenant}) if caller.tenant else None
     return Operator(
-        principal=caller.principal, tenant=caller.tenant, tenants=tenants, scopes=caller.scopes
+        principal=caller.principal,
+        tenant=caller.tenant,
+        tenants=tenants,
+        scopes=caller.scopes,
+        caller=caller,
     )
 
 
@@ -162,7 +193,7 @@ class Allowed(BasePermission):
     """DRF's permission: the operator has the right of the route; a route that names none is for nobody."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Raises Unauthenticated, InsufficientScope, MissingPermission."""
+        """From here on the operator is the one of this route. Raises Unauthenticated, InsufficientScope, MissingPermission."""
         if not isinstance(request.auth, Operator):
             raise Unauthenticated
         verb = "get" if request.method == "HEAD" else str(request.method).lower()
@@ -172,7 +203,7 @@ class Allowed(BasePermission):
         right = getattr(handler, "right", None)
         if right is None:
             return False
-        request.auth.check(right)
+        request.auth = request.auth.within(right)
         return True
 
 
@@ -184,6 +215,9 @@ def operator_of(request: Request) -> Operator:
     return operator
 
 
-def of_tenant(rows: QuerySet[_M], operator: Operator, column: str = "tenant") -> QuerySet[_M]:
-    """Those rows that there are for the operator."""
-    return of_tenants(rows, operator.tenants, column)
+def there_for(operator: Operator, rows: QuerySet[_M], *, by: str = "") -> QuerySet[_M]:
+    """Those rows that there are for the operator. `by` leads from a row to what has a tenant and an agent: `task__`."""
+    rows = of_tenants(rows, operator.tenants, f"{by}tenant")
+    if operator.agents is None:
+        return rows
+    return rows.filter(**{f"{by}agent__in": sorted(operator.agents)})

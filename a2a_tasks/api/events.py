@@ -65,7 +65,7 @@ class TaskEvents(View):
 
     @action(
         "list_task_events",
-        Right.to_view("a2a_tasks.task"),
+        Right.to_view("a2a_tasks.task", of_agents=True),
         EventsSerializer,
         query=EventsQuery,
         problems=(404,),

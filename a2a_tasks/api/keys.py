@@ -20,7 +20,7 @@ from a2a_tasks.access import api_keys
 from a2a_tasks.admin.staff import covers
 from a2a_tasks.agents.security import is_scope
 from a2a_tasks.api.action import Asked, View, action
-from a2a_tasks.api.door import KEYS, Operator, Right, of_tenant, operator_of
+from a2a_tasks.api.door import KEYS, Operator, Right, operator_of, there_for
 from a2a_tasks.api.paging import PageQuery, moment_field, page, page_of
 from a2a_tasks.api.problems import Conflict, NotFound, wrong
 from a2a_tasks.models import ApiKey
@@ -204,7 +204,7 @@ class KeyRevoke(View):
 
 
 def _rows(request: Request) -> QuerySet[ApiKey]:
-    return of_tenant(ApiKey.objects.all(), operator_of(request))
+    return there_for(operator_of(request), ApiKey.objects.all())
 
 
 def _find(request: Request, prefix: str) -> ApiKey:

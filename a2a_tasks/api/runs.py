@@ -11,14 +11,14 @@ from rest_framework.response import Response
 
 from a2a_tasks.admin.shown import LIMIT, ending
 from a2a_tasks.api.action import Asked, View, action
-from a2a_tasks.api.door import Right, of_tenant, operator_of
+from a2a_tasks.api.door import Right, operator_of, there_for
 from a2a_tasks.api.paging import CreatedQuery, PageQuery, page, page_of
 from a2a_tasks.api.problems import NotFound
 from a2a_tasks.models import Run, RunStatus, Task
 
 __all__ = ["RunList", "RunOne", "RunLineSerializer", "TaskRuns", "of_task"]
 
-TO_VIEW = Right.to_view("a2a_tasks.run")
+TO_VIEW = Right.to_view("a2a_tasks.run", of_agents=True)
 
 
 class RunLineSerializer(serializers.ModelSerializer[Run]):
@@ -109,7 +109,7 @@ class TaskRuns(View):
     @action("list_task_runs", TO_VIEW, page_of(RunLineSerializer), query=PageQuery, problems=(404,))
     def get(self, request: Request, asked: Asked, *, key: int) -> Response:
         """List the runs of a task, newest first."""
-        if not of_tenant(Task.objects.filter(pk=key), operator_of(request)).exists():
+        if not there_for(operator_of(request), Task.objects.filter(pk=key)).exists():
             raise NotFound
         return Response(page_of(RunLineSerializer)(page(of_task(key), asked, indexed=True)).data)
 
@@ -120,7 +120,7 @@ def of_task(task: int) -> QuerySet[Run]:
 
 
 def _rows(request: Request) -> QuerySet[Run]:
-    return of_tenant(_light(Run.objects.all()), operator_of(request), "task__tenant")
+    return there_for(operator_of(request), _light(Run.objects.all()), by="task__")
 
 
 def _light(rows: QuerySet[Run]) -> QuerySet[Run]:

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_tasks.api.action import Asked, View, action
-from a2a_tasks.api.door import Right, of_tenant, operator_of
+from a2a_tasks.api.door import Right, operator_of, there_for
 from a2a_tasks.api.paging import CreatedQuery, moment_field, page, page_of
 from a2a_tasks.api.problems import NotFound
 from a2a_tasks.api.runs import RunLineSerializer, of_task
@@ -27,8 +27,8 @@ from a2a_tasks.store import log
 
 __all__ = ["TaskCancel", "TaskList", "TaskOne", "TaskLineSerializer", "find_task", "task_rows"]
 
-TO_VIEW = Right.to_view("a2a_tasks.task")
-TO_CANCEL = Right.to_change("a2a_tasks.task")
+TO_VIEW = Right.to_view("a2a_tasks.task", of_agents=True)
+TO_CANCEL = Right.to_change("a2a_tasks.task", of_agents=True)
 #: Messages, artifacts and runs in the answer that shows a task.
 MESSAGES, ARTIFACTS, RUNS = 50, 50, 20
 STATES = {state.word: state for state in TaskState}
@@ -196,7 +196,7 @@ def task_rows(request: Request) -> QuerySet[Task]:
     """The tasks that there are for the operator, without what is long or a key."""
     rows = Task.objects.select_related("context")
     rows = rows.defer("status_message", "metadata", "memory", "run_token")
-    return of_tenant(rows, operator_of(request))
+    return there_for(operator_of(request), rows)
 
 
 def find_task(request: Request, key: int) -> Task:
@@ -226,7 +226,7 @@ def _states(asked: Asked) -> list[TaskState]:
 
 def _by_one_index(asked: Asked, request: Request) -> bool:
     """By state, or by agent, and by nothing else: then that index has nothing but what is asked for."""
-    if operator_of(request).tenant:
+    if not operator_of(request).sees_all:
         return False
     narrowing = asked.keys() - {"cursor", "size", "created_after", "created_before"}
     return narrowing in ({"state"}, {"agent"}, set())

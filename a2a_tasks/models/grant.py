@@ -14,7 +14,7 @@ class Right(models.TextChoices):
 
     USE = "use", "use: send messages to it, and see what comes of them"
     SEE = "see", "see: its card, alone and in the catalogue"
-    OPERATE = "operate", "operate: its card; kept for operators, nothing asks for more yet"
+    OPERATE = "operate", "operate: see and cancel all its tasks, by the management API"
 
 
 class Grant(models.Model):

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_tasks.access import callers
+from a2a_tasks.access import callers, grants
 
 
 @pytest.fixture(autouse=True)
 def _unknown() -> Iterator[None]:
     callers.forget()
+    grants.forget()
     yield
     callers.forget()
+    grants.forget()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BODIES", "RIGHTS"]
+__all__ = ["BODIES", "OPERATED", "RIGHTS"]
 
 READ, WRITE, KEYS = "admin:read", "admin:write", "admin:keys"
 
@@ -43,4 +43,11 @@ BODIES: dict[str, Any] = {
     "create_key": {"name": "robot"},
     "disable_receiver": {"reason": "too loud"},
     "replay_deliveries": {"all": True},
+}
+#: What is open without a scope, too, to whoever operates the agent: the rows of this agent, and nothing else.
+OPERATED = {
+    *("list_agents", "get_agent", "list_tasks", "get_task", "cancel_task", "list_task_events"),
+    *("list_task_runs", "list_contexts", "get_context", "list_runs", "get_run"),
+    *("list_deliveries", "get_delivery", "try_delivery_now", "replay_delivery"),
+    "replay_deliveries",
 }

@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from a2a_project.management_api import _description
 from a2a_push.models import Delivery, Receiver
+from a2a_tasks.access.grants import grant, withdraw
 from a2a_tasks.models import ApiKey, AuditEntry, Task
-from tests.api.rights import BODIES, KEYS, READ, RIGHTS, WRITE
-from tests.api.world import Answer, World, asked, key_of, person, populated
+from tests.api.rights import BODIES, KEYS, OPERATED, READ, RIGHTS, WRITE
+from tests.api.world import Answer, World, asked, key_of, operates, person, populated
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -153,6 +154,91 @@ class TestARoute:
         assert answer.status in {200, 201}, answer.body
         if "items" in answer.json:
             assert answer.json["items"] != []
+
+
+@every_route
+class TestWhoeverOperatesAnAgent:
+    def test_has_its_rows_and_nothing_else(self, route: Route) -> None:
+        key, at = operates("demo"), ready(populated(), route)
+        before = state_of_the_world()
+        answer = route.asked(key, at)
+        if route.name in OPERATED:
+            assert answer.status == 200, answer.body
+            assert answer.json.get("items") != []
+            assert answer.json.get("found") != 0
+            assert (state_of_the_world() != before) == route.is_change
+        else:
+            assert (answer.status, answer.code) == (403, "missing_scope")
+            assert state_of_the_world() == before
+
+    def test_leaves_entries_as_who_changed_it(self, route: Route) -> None:
+        key, at = operates("demo"), ready(populated(), route)
+        before = AuditEntry.objects.latest("pk").pk
+        route.asked(key, at)
+        entries = AuditEntry.objects.filter(pk__gt=before).exclude(action__startswith="access.")
+        changed = route.is_change and route.name in OPERATED
+        by = {entry.actor for entry in entries}
+        assert by == ({f"key:{key.split('_')[1]}"} if changed else set())
+
+    @pytest.mark.parametrize("agent", ["tables", "gone"])
+    def test_finds_nothing_of_another(self, route: Route, agent: str) -> None:
+        key, at = operates(agent), ready(populated(), route)
+        before = state_of_the_world()
+        answer = route.asked(key, at)
+        if route.name not in OPERATED:
+            assert (answer.status, answer.code) == (403, "missing_scope")
+        elif "{" in route.path:
+            missing = route.asked(key, route.path.format(key=10**9, slug="nobody"))
+            assert (answer.status, answer.code) == (404, "not_found")
+            assert (answer.body, answer.headers) == (missing.body, missing.headers)
+        else:
+            lines = [line.get("slug") for line in answer.json.get("items", [])]
+            assert lines in ([], [agent])
+            assert answer.json.get("found", 0) == 0
+        assert state_of_the_world() == before
+
+    @pytest.mark.parametrize(
+        ("tenant", "has"), [("acme", True), ("acme/berlin", True), ("ACME", False), ("", False)]
+    )
+    def test_has_them_in_its_own_tenant(self, route: Route, tenant: str, has: bool) -> None:
+        answer = route.asked(operates("demo", tenant="acme"), ready(populated(tenant), route))
+        if route.name in OPERATED and route.is_of_one:
+            assert answer.status == (200 if has else 404)
+        elif route.name in OPERATED - {"list_agents", "get_agent"}:
+            assert bool(answer.json.get("items") or answer.json.get("found")) == has
+
+    def test_has_what_a_scope_gives_beside_it(self, route: Route) -> None:
+        scope = RIGHTS[route.name][0]
+        answer = route.asked(operates("tables", scope), ready(populated(), route))
+        assert answer.status in {200, 201}, answer.body
+
+
+def test_a_scope_to_read_does_not_widen_what_may_be_changed() -> None:
+    world = populated()
+    for agent, status in (("tables", 404), ("demo", 200)):
+        key = operates(agent, READ)
+        assert asked(key, f"/tasks/{world.task.pk}").status == 200
+        assert asked(key, f"/tasks/{world.task.pk}/cancel", post=True).status == status
+
+
+@pytest.mark.parametrize("grantee", ["*", "scope:night", "tenant:acme"])
+@pytest.mark.parametrize("agent", ["demo", "*"])
+def test_an_agent_is_operated_by_whoever_the_grant_means_until_it_is_withdrawn(
+    grantee: str, agent: str
+) -> None:
+    key, at = key_of("night", tenant="acme"), f"/tasks/{populated('acme').task.pk}"
+    grant(agent, grantee, "operate")
+    assert asked(key, at).status == 200
+    assert asked(None, at).status == 401
+    withdraw(agent, grantee)
+    assert asked(key, at).status == 403
+
+
+@pytest.mark.parametrize("right", ["use", "see"])
+def test_other_rights_open_nothing_here(right: str) -> None:
+    at = f"/tasks/{populated().task.pk}"
+    grant("*", "*", right)
+    assert asked(key_of(), at).code == "missing_scope"
 
 
 @pytest.mark.parametrize("route", [r for r in ROUTES if r.is_of_one], ids=lambda route: route.name)

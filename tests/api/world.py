@@ -13,11 +13,12 @@ from django.test import Client
 
 from a2a_push.models import Delivery, PushConfig, Receiver, Status
 from a2a_tasks.access.api_keys import issue
+from a2a_tasks.access.grants import grant
 from a2a_tasks.models import ApiKey, Context, Run, RunStatus, Task
 from tests.admin.rows import add_artifact, add_run, make_task
 from tests.push.admin.rows import add_attempt, make_config, make_delivery, make_receiver
 
-__all__ = ["API", "Answer", "World", "asked", "key_of", "person", "populated"]
+__all__ = ["API", "Answer", "World", "asked", "key_of", "operates", "person", "populated"]
 
 API = "/api/v1"
 ROUTE = re.compile(r"\{\w+\}")
@@ -113,6 +114,13 @@ def asked(who: Client | str | None, path: str, body: Any = None, *, post: bool =
 def key_of(*scopes: str, tenant: str = "") -> str:
     """A key with these scopes."""
     return issue("test", scopes=scopes, tenant=tenant).key
+
+
+def operates(agent: str, *scopes: str, tenant: str = "") -> str:
+    """A key with these scopes, to which an agent was granted."""
+    issued = issue("test", scopes=scopes, tenant=tenant)
+    grant(agent, f"key:{issued.row.prefix}", "operate")
+    return issued.key
 
 
 def person(
