@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.vulnerabilities import NOT_AUDITED, verdict
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 FLAW = {"id": "PYSEC-2018-28", "fix_versions": ["2.20.0"], "aliases": [], "description": "x"}
 
 
