@@ -24,6 +24,7 @@ from a2a_tasks.access.api_keys import issue
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from a2a_tasks.bindings.grpc import forms
 from a2a_tasks.bindings.grpc.call_request import peer_of
+from a2a_tasks.bindings.grpc.rpcs import Rpc
 from a2a_tasks.bindings.grpc.schema import message_class
 from a2a_tasks.store.hop import hop
 from a2a_tasks.streaming.hub import hub
@@ -261,6 +262,16 @@ class TestCredentials:
         assert code == "RESOURCE_EXHAUSTED"
         assert int(dict(fault.response.headers)["retry-after"]) > 0
         assert fault.details[0]["@type"].endswith("google.rpc.RetryInfo")
+
+    async def test_come_before_anything_is_made_of_a_message(
+        self, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """To make a tree of one takes a thousand times as long as to parse it."""
+        settings.A2A_ANONYMOUS = "0"
+        read: list[Rpc] = []
+        monkeypatch.setattr(Rpc, "read", property(read.append))
+        code, _ = await refused(f"{FINAL}/SendMessage", nested(10))
+        assert (code, read) == ("UNAUTHENTICATED", [])
 
     async def test_that_are_wrong_are_refused(self) -> None:
         code, _ = await refused(f"{FINAL}/ListTasks", b"", x_api_key="wrong")
