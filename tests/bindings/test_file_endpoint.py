@@ -15,7 +15,7 @@ from django.core.files.storage import storages
 from pytest_django import Settings
 
 from a2a_project.asgi import application
-from a2a_tasks.access import api_keys
+from a2a_tasks.access import api_keys, grants
 from a2a_tasks.agents import Agent, Skill, Turn, registry
 from a2a_tasks.bindings.file_endpoint import Span, span
 from a2a_tasks.models import StoredFile, Task
@@ -250,6 +250,45 @@ async def key() -> dict[str, str]:
     """The header of a new caller."""
     made = await hop(api_keys.issue, f"client {next(_names)}")
     return {"x-api-key": made.key}
+
+
+class TestListed:
+    """Files of an agent that is there for those alone it was granted to."""
+
+    @pytest.fixture(autouse=True)
+    def granted(self, settings: Settings) -> None:
+        settings.A2A_GRANTS = "listed"
+
+    async def owned(self, client: Client) -> tuple[str, dict[str, str]]:
+        """The path of a file, and the credentials of whose it is."""
+        alice = await hop(api_keys.issue, "alice")
+        await hop(grants.grant, "keeper", api_keys.principal_of(alice.row), "use")
+        headers = {"x-api-key": alice.key}
+        return path_of(await sent(client, headers=headers)), headers
+
+    async def test_a_url_opens_to_whoever_was_given_it(self, client: Client) -> None:
+        path, _ = await self.owned(client)
+        assert (await client.get(path)).body == CONTENT
+
+    async def test_without_the_signature_the_agent_is_missing(self, client: Client) -> None:
+        path, _ = await self.owned(client)
+        unsigned = path.partition("?")[0]
+        missing = await refused(client, unsigned.replace("keeper", "missing"))
+        assert await refused(client, unsigned) == missing
+        assert await refused(client, path.replace("keeper", "missing")) == missing
+        wrong = {"x-api-key": "a2a_wrong_wrong"}
+        assert await refused(client, unsigned, wrong) == missing
+
+    async def test_authenticated_urls_ask_for_the_grant(
+        self, client: Client, settings: Settings
+    ) -> None:
+        settings.A2A_FILE_URLS = "authenticated"
+        path, alice = await self.owned(client)
+        assert (await client.get(path, alice)).body == CONTENT
+        bob = await key()
+        assert await refused(client, path, bob) == await refused(
+            client, path.replace("keeper", "missing"), bob
+        )
 
 
 class TestAuthenticated:
