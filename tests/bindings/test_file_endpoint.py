@@ -303,6 +303,15 @@ class TestAuthenticated:
         assert await refused(client, path, bob) == nothing
         assert await refused(client, path) == nothing, "nobody is not alice"
 
+    def test_a_name_that_begins_with_another_is_not_taken_for_it(self, settings: Settings) -> None:
+        """What a principal is called may hold what stands before a signature."""
+        settings.A2A_FILE_URLS = "authenticated"
+        url = urlsplit(file_links.linking("keeper", "", "jwt:issuer alice:x")("f" * 32))
+        said = {name: value for name, (value,) in parse_qs(url.query).items()}
+        bent = {**said, "signature": f"x:{said['signature']}"}
+        assert file_links.is_signed("keeper", "f" * 32, **said, principal="jwt:issuer alice:x")
+        assert not file_links.is_signed("keeper", "f" * 32, **bent, principal="jwt:issuer alice")
+
     async def test_wrong_credentials_and_none_learn_nothing_of_a_file(
         self, client: Client, settings: Settings
     ) -> None:
