@@ -232,6 +232,24 @@ class TestAnAgent:
         assert code == "NOT_FOUND"
 
 
+class TestSlowness:
+    @pytest.mark.parametrize("rpc", ["SendMessage", "SendStreamingMessage"])
+    async def test_a_call_whose_message_does_not_come_is_cut_off(
+        self, settings: Settings, rpc: str
+    ) -> None:
+        settings.A2A_REQUEST_SECONDS = 0.1
+        opened = await channel()
+        begin = opened.stream_stream if "Streaming" in rpc else opened.stream_unary
+        call = begin(f"{FINAL}/{rpc}")(timeout=20)
+        assert await call.code() is Code.DEADLINE_EXCEEDED
+        assert await call.details() == "The message did not come in time"
+
+    async def test_a_call_without_a_message_says_nothing(self) -> None:
+        call = (await channel()).stream_unary(f"{FINAL}/SendMessage")()
+        await call.done_writing()
+        assert await call.code() is Code.INVALID_ARGUMENT
+
+
 class TestCredentials:
     @pytest.mark.parametrize("rpc", ["GetTask", "SendMessage", "ListTasks"])
     async def test_are_missed_before_anything_is_said_of_the_message(
