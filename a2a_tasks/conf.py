@@ -163,7 +163,7 @@ class HostSettings:
     MAX_BODY_BYTES: int = 4 * 1024 * 1024
     #: Seconds in which a request must have come, head and body; then it is cut off with 408. 0 = any time.
     REQUEST_SECONDS: float = 20.0
-    #: Bytes of a request that buy it a second more; at least 1.
+    #: Bytes of a request over HTTP that buy it a second more; at least 1.
     REQUEST_BYTES_PER_SECOND: int = 4096
     #: Deepest nesting of a JSON body.
     MAX_JSON_DEPTH: int = 64

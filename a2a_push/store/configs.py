@@ -103,24 +103,23 @@ def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
         raise _too_many(config.path)
     if not now.ended:
-        _check_all_of(now.scope)
+        _check_all_of(now)
     columns |= {"cursor": now.last_event, "looked": now.last_event, "active": not now.ended}
     PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
     _note(Action.WEBHOOK_CREATE, now, config, actor)
     note_one_more()
 
 
-def _check_all_of(scope: Scope) -> None:
-    """Raise RateLimited if the owner has as many webhooks at unfinished tasks as it may have; of what is shared, the tenant."""
+def _check_all_of(task: tasks.Standing) -> None:
+    """Raise RateLimited if whoever made the task has as many webhooks at unfinished ones as it may have."""
     most = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
-    if not most:
-        return
-    mine = PushConfig.objects.filter(active=True, task__owner=scope.owner)
-    if scope.owner == TENANTS:
-        tenant = scope.tenant.partition("/")[0]
-        mine = mine.filter(Q(task__tenant=tenant) | Q(task__tenant__startswith=f"{tenant}/"))
-    if mine.count() >= most:
+    if most and PushConfig.objects.filter(_made_by(task.maker), active=True).count() >= most:
         raise RateLimited("Too many of your webhooks are active", retry_after=LATER)
+
+
+def _made_by(principal: str) -> Q:
+    """At the tasks a principal has made, its own and those its tenant shares."""
+    return Q(task__owner=principal) | Q(task__owner=TENANTS, task__maker=principal)
 
 
 def _note(action: Action, task: tasks.Standing, config: values.PushConfig, actor: str) -> None:
