@@ -199,7 +199,7 @@ class HostSettings:
     FETCH_SECONDS: float = 30.0
     #: Most webhooks registered for one task.
     MAX_PUSH_CONFIGS: int = 16
-    #: Most webhooks of one caller, for tasks that have not ended. 0 = any number.
+    #: Most webhooks of one caller, or at what its tenant shares of the tenant, for tasks that have not ended. 0 = any number.
     MAX_PUSH_CONFIGS_PER_CALLER: int = 0
     #: Webhooks may lead to this machine's own loopback, in clear too, at any port but a service's. For development.
     WEBHOOK_ALLOW_PRIVATE: bool = False

@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef
 
 from a2a_tasks.audit import Action
 from a2a_tasks.audit.chain import redacted
-from a2a_tasks.models import AuditEntry, AuditLink, Held, Tally, Task
+from a2a_tasks.models import AuditEntry, AuditLink, Held, Hold, Tally, Task
 from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import audit, audit_seals, audit_triggers, cancel
@@ -120,12 +120,14 @@ def _cancel(task: int) -> bool:
 
 @transaction.atomic
 def _forget(principal: Principal, done: Erasure) -> Erasure:
-    """What is left when there are no tasks: contexts, counts, the key."""
+    """What is left when there are no tasks: contexts, requests about tasks its tenant shares, counts, the key."""
     used = Task.objects.filter(context=OuterRef("pk"))
     contexts, _ = principal.contexts().exclude(Exists(used)).delete()
+    principal.requests().delete()
     if principal.tenant is None:
         principal.grants().delete()
         Tally.objects.filter(owner=principal.name).delete()
+        Hold.objects.filter(kind=Held.PRINCIPAL, name=principal.name).update(name=done.name)
     keys, _ = principal.keys().delete()
     return replace(done, keys=keys, removed=done.removed + Removed(contexts=contexts))
 

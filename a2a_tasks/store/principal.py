@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from a2a_tasks.models import ApiKey, AuditEntry, Context, Grant, Task
+from a2a_tasks.models import ApiKey, AuditEntry, Context, Grant, Idempotency, Task
 
 __all__ = ["Principal"]
 
@@ -36,6 +36,10 @@ class Principal:
     def contexts(self) -> QuerySet[Context]:
         """Its contexts."""
         return Context.objects.filter(self._within(), owner=self.name).order_by("pk")
+
+    def requests(self) -> QuerySet[Idempotency]:
+        """Its requests that may come again, also those about others' tasks, which its tenant shares."""
+        return Idempotency.objects.filter(self._within(), owner=self.name)
 
     def keys(self) -> QuerySet[ApiKey]:
         """The API key that it is, if it is one."""

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from a2a_push.models import PushConfig
 from a2a_push.store import configs
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import TENANTS, Scope
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a_tasks.protocol.values import replace
@@ -156,6 +156,16 @@ class TestCreate:
         configs.create(BOB, config(task_id="task-1"))
         PushConfig.objects.filter(task__public_id="task-1").update(active=False)  # it has ended
         registered(task_id="task-3")
+
+    def test_counts_what_a_tenant_shares_apart_from_other_tenants(self, settings: Settings) -> None:
+        settings.A2A_MAX_PUSH_CONFIGS_PER_CALLER = 1
+        shared = [Scope(tenant, TENANTS, "demo") for tenant in ("acme", "globex", "acme/eu")]
+        for scope in shared:
+            accepted("task-1", scope=scope)
+        for scope in shared[:2]:
+            configs.create(scope, config(task_id="task-1"))
+        with pytest.raises(RateLimited):
+            configs.create(shared[2], config(task_id="task-1"))
 
     def test_counts_each_task_for_itself(self, settings: Settings) -> None:
         settings.A2A_MAX_PUSH_CONFIGS = 1

@@ -204,7 +204,9 @@ class TestTheSecondFactor:
         async with browser(url) as root:
             page = await by_password(root)
             assert page.url.path == "/accounts/reauthenticate/"
-            assert (await root.get("/admin/a2a_tasks/task/")).url.path == page.url.path
+            for place in ("/admin/a2a_tasks/task/", "/api/v1/docs/"):
+                assert (await root.get(place)).url.path == page.url.path
+            assert (await root.get("/api/v1/tasks")).status_code == 401
             page = await submit(root, page, password=PASSWORD)
             assert page.url.path == "/accounts/2fa/totp/activate/"
             secret = re.search(r'value="([A-Z2-7]{32})"', page.text)
@@ -224,6 +226,7 @@ class TestTheSecondFactor:
             assert page.url.path == "/accounts/2fa/authenticate/"
             page = await submit(root, page, code=code_of(secret[1], time.time()))
             assert (page.url.path, page.status_code) == ("/admin/", 200)
+            assert (await root.get("/api/v1/tasks")).status_code == 200
             for place in sorted(STRANGERS):
                 page = await root.get(f"/{place}", follow_redirects=False)
                 assert page.status_code in {200, 302, 401}, place

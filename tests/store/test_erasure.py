@@ -12,7 +12,7 @@ from django.db import connection
 from a2a_push.models import Attempt, Delivery, PushConfig, Status
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.audit import Action
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import TENANTS, Scope
 from a2a_tasks.models import ApiKey, AuditEntry, Context, Event, Run, Task
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.store import audit, audit_seals, holds
@@ -79,6 +79,26 @@ class TestErase:
         assert (
             done.entries == AuditEntry.objects.filter(actor=done.name).count() + 1
         )  # and one about it
+
+    def test_what_its_tenant_shares_forgets_it_and_stays(self) -> None:
+        shared = Scope("acme", TENANTS, "demo")
+        remembered = remembering(Key(MINE, "key/2", "f"))
+        held("others", scope=shared, companions=(remembered,))
+        Task.objects.update(maker="user:bob")
+        made = held("made", scope=shared).task
+        Task.objects.filter(pk=made).update(maker=CANARY)
+        erased()
+        assert everywhere("canary7f3a") == []
+        assert list(Task.objects.values_list("public_id", flat=True)) == ["others"]
+
+    def test_a_hold_that_was_released_stays_without_the_name(self) -> None:
+        world()
+        row = holds.lay(Held.PRINCIPAL, CANARY, "a lawsuit")
+        holds.release(row.pk)
+        done = erased()
+        row.refresh_from_db()
+        assert row.name == done.name
+        assert everywhere("canary7f3a") == []
 
     def test_nothing_of_anybody_else_is_touched(self) -> None:
         world()
