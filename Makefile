@@ -52,7 +52,7 @@ migrations: .venv/.test ## No migration is missing
 	@$(BIN)/python manage.py makemigrations --check --dry-run
 audit: .venv/.test ## Mistakes that let people in (bandit), known vulnerabilities of packages (pip-audit, where it is reached)
 	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_project a2a_tasks a2a_push examples tools manage.py
-	@$(BIN)/python -m tools.audit
+	@$(BIN)/python -m tests.vulnerabilities
 fmt: .venv/.test ## Format the code and mend what can be mended
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 bench: .venv/.test ## Measure the host; ARGS go to the bench

@@ -163,7 +163,7 @@ class HostSettings:
     MAX_BODY_BYTES: int = 4 * 1024 * 1024
     #: Seconds in which a request must have come, head and body; then it is cut off with 408. 0 = any time.
     REQUEST_SECONDS: float = 20.0
-    #: Bytes of a request that buy it a second more; at least 1.
+    #: Bytes of a request over HTTP that buy it a second more; at least 1.
     REQUEST_BYTES_PER_SECOND: int = 4096
     #: Deepest nesting of a JSON body.
     MAX_JSON_DEPTH: int = 64
@@ -199,7 +199,7 @@ class HostSettings:
     FETCH_SECONDS: float = 30.0
     #: Most webhooks registered for one task.
     MAX_PUSH_CONFIGS: int = 16
-    #: Most webhooks of one caller, for tasks that have not ended. 0 = any number.
+    #: Most webhooks of one caller, or at what its tenant shares of the tenant, for tasks that have not ended. 0 = any number.
     MAX_PUSH_CONFIGS_PER_CALLER: int = 0
     #: Webhooks may lead to this machine's own loopback, in clear too, at any port but a service's. For development.
     WEBHOOK_ALLOW_PRIVATE: bool = False

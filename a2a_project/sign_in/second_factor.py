@@ -9,7 +9,7 @@ from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.utils import is_mfa_enabled
 from axes.handlers.proxy import AxesProxyHandler
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.contrib.auth.signals import user_login_failed
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -46,17 +46,21 @@ class CountedAgainForm(_Counted, ReauthenticateForm):  # type: ignore[misc]
 
 
 class SecondFactor(MiddlewareMixin):
-    """Middleware. Staff without a second factor is sent to make one before it sees the admin."""
+    """Middleware. Staff without a second factor is sent to make one before it sees the admin, and is nobody to the API."""
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponse | None:
         """To the page that makes one, if need be."""
-        in_admin = (
-            request.resolver_match is not None and "admin" in request.resolver_match.namespaces
-        )
-        if not (settings.MFA_REQUIRED and in_admin and request.user.is_authenticated):
+        match = request.resolver_match
+        if match is None or not settings.MFA_REQUIRED:
             return None
-        if is_mfa_enabled(request.user):
+        page = "admin" in match.namespaces or match.url_name == "api-docs"
+        if not (page or match.route.startswith("api/")):
             return None
-        return HttpResponseRedirect(reverse("mfa_activate_totp"))
+        if not request.user.is_authenticated or is_mfa_enabled(request.user):
+            return None
+        if page:
+            return HttpResponseRedirect(reverse("mfa_activate_totp"))
+        request.user = AnonymousUser()
+        return None

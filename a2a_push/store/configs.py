@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from django.core import signing
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from a2a_push import sealing
@@ -22,7 +22,7 @@ from a2a_push.store.presence import note_one_more
 from a2a_push.store.receivers import receiver_of
 from a2a_tasks import wakeups
 from a2a_tasks.audit import Action
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import TENANTS, Scope
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import InvalidParams, RateLimited, TaskNotFound
@@ -103,18 +103,23 @@ def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
         raise _too_many(config.path)
     if not now.ended:
-        _check_all_of(now.scope.owner)
+        _check_all_of(now)
     columns |= {"cursor": now.last_event, "looked": now.last_event, "active": not now.ended}
     PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
     _note(Action.WEBHOOK_CREATE, now, config, actor)
     note_one_more()
 
 
-def _check_all_of(owner: str) -> None:
-    """Raise RateLimited if the owner has as many webhooks at unfinished tasks as it may have."""
+def _check_all_of(task: tasks.Standing) -> None:
+    """Raise RateLimited if whoever made the task has as many webhooks at unfinished ones as it may have."""
     most = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
-    if most and PushConfig.objects.filter(active=True, task__owner=owner).count() >= most:
+    if most and PushConfig.objects.filter(_made_by(task.maker), active=True).count() >= most:
         raise RateLimited("Too many of your webhooks are active", retry_after=LATER)
+
+
+def _made_by(principal: str) -> Q:
+    """At the tasks a principal has made, its own and those its tenant shares."""
+    return Q(task__owner=principal) | Q(task__owner=TENANTS, task__maker=principal)
 
 
 def _note(action: Action, task: tasks.Standing, config: values.PushConfig, actor: str) -> None:

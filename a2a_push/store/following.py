@@ -183,7 +183,7 @@ def _frozen(config: PushConfig, step: Step, name: str = "") -> Delivery:
     """A delivery as it will be sent, however often; `name` is the id its task had, if it has another one now."""
     task = config.task
     key = webhook_id(config.pk, task.pk, task.public_id, step.through)
-    link = linking(task.agent, str(conf.PUBLIC_URL), task.owner)
+    link = linking(task.agent, str(conf.PUBLIC_URL), task.maker or task.owner)
     events = [in_event(event, link) for event in step.events]
     subject = in_task(_subject(config, name), link)
     told = notification(key, config.dialect, events, subject)

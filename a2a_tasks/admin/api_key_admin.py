@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
 from a2a_tasks.access.api_keys import Issued, describe, issue, revoke, rotate
-from a2a_tasks.admin.staff import TenantAdmin, sees
+from a2a_tasks.admin.staff import TenantAdmin, may_give, sees, tenants_of
 from a2a_tasks.agents.security import is_scope
 from a2a_tasks.caller import is_tenant
 from a2a_tasks.models import ApiKey
@@ -74,6 +74,14 @@ class ApiKeyForm(_Form):
         if not sees(self.user, tenant):
             raise ValidationError("You make keys for the tenants you see, and no others.")
         return tenant
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a key that sees more tenants than the user."""
+        said = super().clean() or {}
+        tenant, scopes = said.get("tenant", self.instance.tenant), said.get("scopes", "").split()
+        if not may_give(tenants_of(self.user), tenant, scopes):
+            raise ValidationError("Such a key would see all tenants, and you do not.")
+        return said
 
 
 @admin.register(ApiKey)
@@ -139,8 +147,11 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
     @admin.action(description="Rotate selected keys", permissions=["change"])
     def rotate_selected(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse:
         """Give them new secrets, and show these."""
-        issued = []
+        issued, tenants = [], tenants_of(request.user)
         for row in queryset:
+            if not may_give(tenants, row.tenant, row.scopes.split()):
+                self.message_user(request, f"{row} sees all tenants.", messages.WARNING)
+                continue
             try:
                 issued.append(rotate(row.prefix, OVERLAP))
             except ValueError:

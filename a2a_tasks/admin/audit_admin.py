@@ -101,7 +101,7 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
         wanted = search_term.strip()
         if not wanted or "\0" in wanted:
             return queryset, False
-        if AuditEntry.objects.filter(object=wanted).exists():
+        if queryset.filter(object=wanted).exists():
             return queryset.filter(object=wanted), False
         return newest(queryset).filter(actor=wanted), False
 

@@ -6,6 +6,7 @@ being a superuser does. What is not seen does not exist: not in lists, counts, s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import admin
@@ -29,6 +30,7 @@ __all__ = [
     "HostWideAdmin",
     "TenantAdmin",
     "covers",
+    "may_give",
     "may_view",
     "of_tenants",
     "sees",
@@ -41,6 +43,8 @@ _User = AbstractBaseUser | AnonymousUser
 #: What the name of a group begins with that lets its members see a tenant.
 GROUP = "tenant:"
 EVERY_TENANT = "a2a_tasks.see_all_tenants"
+#: What scopes of the management API begin with.
+OPERATORS = "admin:"
 
 
 def tenants_of(user: _User) -> frozenset[str] | None:
@@ -62,6 +66,12 @@ def covers(tenants: frozenset[str] | None, tenant: str) -> bool:
     if tenants is None or tenant in tenants:
         return True
     return any(tenant.startswith(f"{above}/") for above in tenants if above)
+
+
+def may_give(tenants: frozenset[str] | None, tenant: str, scopes: Iterable[str]) -> bool:
+    """May who sees these tenants have a key of the tenant with the scopes? One of the host and for operators sees them all."""
+    hosts = not tenant and any(scope.startswith(OPERATORS) for scope in scopes)
+    return covers(tenants, tenant) and (tenants is None or not hosts)
 
 
 def within(rows: QuerySet[_M], user: _User, lookup: str = "tenant") -> QuerySet[_M]:

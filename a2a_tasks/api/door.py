@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -167,7 +168,7 @@ def _credentials(request: HttpRequest) -> Credentials:
 
 
 def _by_credentials(caller: Caller) -> Operator:
-    tenants = frozenset({caller.tenant}) if caller.tenant else None
+    tenants = frozenset({caller.tenant}) if caller.tenant else _tenants_of_user(caller)
     return Operator(
         principal=caller.principal,
         tenant=caller.tenant,
@@ -175,6 +176,15 @@ def _by_credentials(caller: Caller) -> Operator:
         scopes=caller.scopes,
         caller=caller,
     )
+
+
+def _tenants_of_user(caller: Caller) -> frozenset[str] | None:
+    """Whoever shows the password of one of Django's users sees what that user would at a session; other callers see all."""
+    kind, _, key = caller.principal.partition(":")
+    if kind != "user":
+        return None
+    person = get_user_model().objects.filter(pk=key).first()
+    return tenants_of(person or AnonymousUser())
 
 
 def _by_session(request: Request) -> tuple[Any, Operator] | None:

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_tasks.access import api_keys
-from a2a_tasks.admin.staff import covers
+from a2a_tasks.admin.staff import covers, may_give
 from a2a_tasks.agents.security import is_scope
 from a2a_tasks.api.action import Asked, View, action
 from a2a_tasks.api.door import KEYS, Operator, Right, operator_of, there_for
@@ -151,9 +151,12 @@ class KeyList(View):
         if len(" ".join(scopes)) > MOST_SCOPES:
             raise wrong("body", "scopes", f"They are longer than {MOST_SCOPES} characters.")
         operator.check_scopes(*scopes)
+        tenant = _tenant(operator, asked)
+        if not may_give(operator.tenants, tenant, scopes):
+            raise wrong("body", "scopes", "Such a key would see all tenants, and you do not.")
         issued = api_keys.issue(
             asked["name"],
-            tenant=_tenant(operator, asked),
+            tenant=tenant,
             scopes=scopes,
             expires_at=asked.get("expires_at", timezone.now() + LIFE),
         )
@@ -176,10 +179,13 @@ class KeyRotate(View):
     def post(self, request: Request, asked: Asked, *, prefix: str) -> Response:
         """Give a key a new secret, and show it, this once; the old one goes on for the overlap.
 
-        409 for a key that was revoked or has expired.
+        409 for a key that was revoked, has expired, or sees all tenants while you do not.
         """
-        row = _find(request, prefix)
-        operator_of(request).check_scopes(*row.scopes.split())
+        row, operator = _find(request, prefix), operator_of(request)
+        scopes = row.scopes.split()
+        operator.check_scopes(*scopes)
+        if not may_give(operator.tenants, row.tenant, scopes):
+            raise Conflict("The key sees all tenants, and you do not")
         overlap = timedelta(hours=asked["overlap_hours"])
         try:
             issued = api_keys.rotate(row.prefix, overlap, asked.get("expires_at"))

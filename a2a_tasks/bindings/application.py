@@ -15,10 +15,11 @@ import re
 from urllib.parse import unquote
 
 from a2a_tasks.access.callers import existing
+from a2a_tasks.agents import Agent, registry
 from a2a_tasks.bindings.card_endpoint import serve_card, serve_catalogue
 from a2a_tasks.bindings.circumstances import Table, Visit
 from a2a_tasks.bindings.faults import headers_of, told
-from a2a_tasks.bindings.file_endpoint import serve_file, serving_file
+from a2a_tasks.bindings.file_endpoint import authenticated, serve_file, serving_file
 from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond, without_body
 from a2a_tasks.bindings.jsonrpc_endpoint import serve_jsonrpc
 from a2a_tasks.bindings.rest_endpoint import serve_rest
@@ -37,6 +38,16 @@ CARDS = ([".well-known", "agent-card.json"], [".well-known", "agent.json"])
 async def _refuse(send: Send, error: A2AError) -> None:
     """What is said before there is an agent to say it: the same of each."""
     await respond(send, error.http_status, rest.error_body(error), headers_of(error))
+
+
+async def _agent(request: Request, slug: str, file: str | None) -> Agent | None:
+    """The agent of that slug, if there is one for who asks. A signed URL of a file vouches for whoever has it.
+
+    Raises WrongCredentials, Overloaded.
+    """
+    if file is not None and not authenticated():
+        return registry.find(slug)
+    return await existing(request.credentials, slug)
 
 
 class Application:
@@ -61,19 +72,19 @@ class Application:
             return
         at_root = segments[0] != "agents"
         slug = str(conf.DEFAULT_AGENT) if at_root else segments[1]
+        path = segments if at_root else segments[2:]
+        mount, below = split(path)
+        file = serving_file(request, below) if mount is DETECTING and not at_root else None
         try:
-            agent = await existing(request.credentials, slug)
+            agent = await _agent(request, slug, file)
         except Exception as fault:  # noqa: BLE001 - whatever it is, the client gets an answer
             await _refuse(send, told(fault))
             return
-        path = segments if at_root else segments[2:]
-        mount, below = split(path)
         unknown = mount is DETECTING and path[:1] == ["a2a"] and below and VERSION.match(below[0])
         nowhere = at_root and below not in CARDS
         if agent is None or unknown or nowhere:
             await _refuse(send, MethodNotFound("There is nothing at this path"))
             return
-        file = serving_file(request, below) if mount is DETECTING and not at_root else None
         if file is not None:
             await serve_file(request, send, agent, file)
             return

@@ -26,7 +26,7 @@ from a2a_tasks.operations.download_file import (
 from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.media_types import UNKNOWN, plain
 
-__all__ = ["serve_file", "serving_file"]
+__all__ = ["authenticated", "serve_file", "serving_file"]
 
 #: Below an agent. No route of a dialect looks like it.
 SEGMENTS = 2

@@ -11,13 +11,15 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+import msgspec
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from a2a_tasks.audit import Action
 from a2a_tasks.audit.chain import redacted
-from a2a_tasks.models import AuditEntry, AuditLink, Held, Tally, Task
+from a2a_tasks.models import AuditEntry, AuditLink, Held, Hold, Tally, Task
 from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
+from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import audit, audit_seals, audit_triggers, cancel
 from a2a_tasks.store.holds import in_force, unheld
@@ -120,14 +122,27 @@ def _cancel(task: int) -> bool:
 
 @transaction.atomic
 def _forget(principal: Principal, done: Erasure) -> Erasure:
-    """What is left when there are no tasks: contexts, counts, the key."""
+    """What is left when there are no tasks: contexts, requests about tasks its tenant shares, counts, the key."""
     used = Task.objects.filter(context=OuterRef("pk"))
     contexts, _ = principal.contexts().exclude(Exists(used)).delete()
     if principal.tenant is None:
         principal.grants().delete()
         Tally.objects.filter(owner=principal.name).delete()
+        Hold.objects.filter(kind=Held.PRINCIPAL, name=principal.name).update(name=done.name)
+    _forget_elsewhere(principal, done.name)
     keys, _ = principal.keys().delete()
     return replace(done, keys=keys, removed=done.removed + Removed(contexts=contexts))
+
+
+def _forget_elsewhere(principal: Principal, name: str) -> None:
+    """What it left at tasks of others, which its tenant shares, and of files that still wait to be swept."""
+    principal.repeats().delete()
+    principal.lost_files().update(owner="", filename="")
+    for run in principal.runs().iterator():
+        said = msgspec.json.decode(run.request)
+        if said.get("principal") == principal.name:
+            run.request = write({**said, "principal": name, "scopes": []}).decode()
+            run.save(update_fields=["request"])
 
 
 def _rename(principal: Principal, name: str) -> Iterator[int]:

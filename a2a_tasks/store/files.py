@@ -25,7 +25,7 @@ from django.db.models.functions import Now
 
 from a2a_tasks.caller import Scope
 from a2a_tasks.conf import conf
-from a2a_tasks.models import StoredFile
+from a2a_tasks.models import StoredFile, Task
 from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.files import reference
@@ -163,7 +163,10 @@ def attaching(files: Collection[uuid.UUID]) -> Companion:
 
     def attach(task: int) -> None:
         waiting = StoredFile.objects.filter(pk__in=files, task=None, pending_until__gt=Now())
-        if waiting.update(task_id=task, pending_until=None) != len(files):
+        owner = Task.objects.filter(pk=task).values(
+            "owner"
+        )  # of a drawer that is not what new tasks get
+        if waiting.update(task_id=task, owner=owner, pending_until=None) != len(files):
             raise Overloaded.away(undone=True)  # swept: whoever sends again sends the bytes again
 
     return attach

@@ -15,8 +15,13 @@ from a2a_tasks.store import audit
 __all__ = ["AlreadyHeld", "Held", "in_force", "lay", "release", "unheld"]
 
 M = TypeVar("M", bound=Model)
-#: By which column of a task each kind finds what it is on. Tenants are another matter: they have others below them.
-COLUMNS = {Held.PRINCIPAL: "owner", Held.CONTEXT: "context__public_id", Held.TASK: "public_id"}
+#: By which columns of a task each kind finds what it is on. Tenants are another matter: they have others below them.
+COLUMNS = (
+    (Held.PRINCIPAL, "owner"),
+    (Held.PRINCIPAL, "maker"),  # in the drawer that its tenant shares
+    (Held.CONTEXT, "context__public_id"),
+    (Held.TASK, "public_id"),
+)
 
 
 class AlreadyHeld(ValueError):
@@ -60,7 +65,7 @@ def unheld(rows: QuerySet[M], task: str = "") -> QuerySet[M]:
     tenants = list(in_force().filter(kind=Held.TENANT).values_list("name", flat=True))
     if tenants:
         rows = rows.exclude(_below(tenants, f"{task}tenant"))
-    for kind, column in COLUMNS.items():
+    for kind, column in COLUMNS:
         rows = rows.exclude(_named(kind, f"{task}{column}"))
     return rows
 

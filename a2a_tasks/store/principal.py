@@ -7,7 +7,18 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from a2a_tasks.models import ApiKey, AuditEntry, Context, Grant, Task
+from a2a_tasks.caller import TENANTS
+from a2a_tasks.models import (
+    ApiKey,
+    AuditEntry,
+    Context,
+    Grant,
+    Idempotency,
+    Run,
+    StoredFile,
+    Task,
+)
+from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["Principal"]
 
@@ -37,6 +48,19 @@ class Principal:
         """Its contexts."""
         return Context.objects.filter(self._within(), owner=self.name).order_by("pk")
 
+    def repeats(self) -> QuerySet[Idempotency]:
+        """The requests it made that may come again, at whosever tasks."""
+        return Idempotency.objects.filter(self._within(), owner=self.name)
+
+    def runs(self) -> QuerySet[Run]:
+        """Runs at tasks that are shared, whose request may name it."""
+        shared = Run.objects.filter(self._within("task__"), task__owner=TENANTS)
+        return shared.filter(request__contains=write(self.name).decode()).order_by("pk")
+
+    def lost_files(self) -> QuerySet[StoredFile]:
+        """Its files that no task has, or has any more."""
+        return StoredFile.objects.filter(self._within(), owner=self.name, task=None)
+
     def keys(self) -> QuerySet[ApiKey]:
         """The API key that it is, if it is one."""
         found = ApiKey.objects.filter(prefix=self.prefix) if self.prefix else ApiKey.objects.none()
@@ -65,11 +89,11 @@ class Principal:
             yield keys
             last = keys[-1]
 
-    def _within(self) -> Q:
+    def _within(self, at: str = "") -> Q:
         if self.tenant is None:
             return Q()
-        below = Q(tenant__startswith=f"{self.tenant}/") if self.tenant else Q()
-        return Q(tenant=self.tenant) | below
+        below = Q(**{f"{at}tenant__startswith": f"{self.tenant}/"}) if self.tenant else Q()
+        return Q(**{f"{at}tenant": self.tenant}) | below
 
 
 def _keys(rows: QuerySet[Task]) -> list[int]:

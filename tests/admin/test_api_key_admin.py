@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.models import ApiKey
+from tests.admin.people import SignIn
 
 pytestmark = pytest.mark.django_db
 
@@ -89,6 +90,19 @@ class TestAKey:
         assert (changed.name, changed.scopes, changed.rate) == ("droid", "x", "1/s")
         same = ("tenant", "digest", "prefix")
         assert [getattr(changed, name) for name in same] == [getattr(row, name) for name in same]
+
+    def test_that_sees_all_tenants_is_for_who_sees_them(self, sign_in: SignIn) -> None:
+        bob = sign_in("add_apikey", "change_apikey")
+        assert not KEY.search(self.made(bob, scopes="admin:read").content.decode())
+        assert not ApiKey.objects.exists()
+        host, ours = issue("host", scopes=["admin:keys"]).row, issue("ours").row
+        shown = act(bob, "rotate_selected", host, ours).content.decode()
+        assert [key[4:16] for key in KEY.findall(shown)] == [ours.prefix]
+        page = reverse("admin:a2a_tasks_apikey_change", args=[ours.pk])
+        said = {"name": "x", "scopes": "admin:read", "rate": ""}
+        assert "you do not" in bob.post(page, said).content.decode()
+        ours.refresh_from_db()
+        assert ours.scopes == ""
 
     def test_is_never_deleted(self, admin_client: Client) -> None:
         row = issue("robot").row

@@ -130,6 +130,13 @@ def test_every_table_is_of_tenants_or_named_here_as_one_that_is_not() -> None:
         assert type(pages).get_object is TenantAdmin.get_object
 
 
+def test_whom_the_log_names_elsewhere_too_is_found_as_who_acted() -> None:
+    audit.note(Action.TASK_SEND, "task-1", tenant="acme", actor="key:k3vbd7yq2mza")
+    audit.note(Action.GRANT_ADD, "key:k3vbd7yq2mza")
+    found = listed(member("acme"), AuditEntry, q="key:k3vbd7yq2mza")
+    assert [row.object for row in found] == ["task-1"]
+
+
 @pytest.mark.parametrize("model", TABLES, ids=lambda model: model._meta.label)
 class TestOfEveryTable:
     def test_staff_lists_its_tenants_alone(self, model: type[Model]) -> None:

@@ -60,8 +60,24 @@ class TestMaking:
         )
         assert made.json["scopes"] == ["a", "b"]
 
+    def test_by_a_person_gives_no_sight_of_tenants_the_person_does_not_see(self) -> None:
+        bob = person("a2a_tasks.add_apikey", tenants=("",))
+        refused = asked(bob, "/keys", {"name": "x", "tenant": "", "scopes": ["admin:read"]})
+        assert refused.json["errors"][0]["name"] == "scopes"
+        assert not ApiKey.objects.exists()
+        made = asked(bob, "/keys", {"name": "x", "tenant": "", "scopes": ["pay"]})
+        assert made.status == 201
+
 
 class TestRotating:
+    def test_by_a_person_shows_no_key_that_sees_more_tenants(self) -> None:
+        host, ours = issue("host", scopes=["admin:read"]).row, issue("ours").row
+        bob = person("a2a_tasks.change_apikey", tenants=("",))
+        assert asked(bob, f"/keys/{host.prefix}/rotate", {}).code == "conflict"
+        assert asked(bob, f"/keys/{ours.prefix}/rotate", {}).status == 200
+        host.refresh_from_db()
+        assert host.rotated_at is None
+
     def test_shows_the_new_secret_while_the_old_one_goes_on(self) -> None:
         old = issue("robot", scopes=["admin:keys"])
         turned = asked(old.key, f"/keys/{old.row.prefix}/rotate", {"overlap_hours": 1})

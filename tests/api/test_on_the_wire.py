@@ -65,6 +65,18 @@ class TestTheWaysIn:
         settings.A2A_BASIC = True  # who she is is looked at anew
         assert await listed(client, basic("alice")) == 200
 
+    async def test_by_a_password_shows_the_tenants_that_a_session_of_the_user_would(
+        self, client: Client, settings: Any
+    ) -> None:
+        settings.A2A_BASIC = True
+        await hop(issue, "of globex", tenant="globex")
+        await hop(issue, "of acme", tenant="acme")
+        alice = await hop(User.objects.create_user, "alice", password=PASSWORD)
+        for name in ("admin:read", "tenant:acme"):
+            await hop(alice.groups.add, await hop(Group.objects.create, name=name))
+        answer = await client.ask("GET", "/api/v1/keys", headers=basic("alice"))
+        assert [row["name"] for row in json.loads(answer.body)["items"]] == ["of acme"]
+
     async def test_is_a_certificate_from_a_listed_proxy_alone(
         self, client: Client, settings: Any
     ) -> None:

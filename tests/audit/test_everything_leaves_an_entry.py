@@ -400,7 +400,7 @@ def reseal() -> None:
 
 
 #: Commands that change nothing of the host's state.
-LOOKS = {"serve", "stack", "up", "startagent", "verify_card", "webhook_keys"}
+LOOKS = {"serve", "serve_grpc", "stack", "up", "startagent", "verify_card", "webhook_keys"}
 COMMANDS: dict[str, dict[str, tuple[Callable[[Path], object], set[str]]]] = {
     "grants": {
         "add": (lambda _: run("grants", "add", "demo", "user:7"), {"grant.add"}),

@@ -15,7 +15,7 @@ from django.core.files.storage import storages
 from pytest_django import Settings
 
 from a2a_project.asgi import application
-from a2a_tasks.access import api_keys
+from a2a_tasks.access import api_keys, grants
 from a2a_tasks.agents import Agent, Skill, Turn, registry
 from a2a_tasks.bindings.file_endpoint import Span, span
 from a2a_tasks.models import StoredFile, Task
@@ -252,6 +252,45 @@ async def key() -> dict[str, str]:
     return {"x-api-key": made.key}
 
 
+class TestListed:
+    """Files of an agent that is there for those alone it was granted to."""
+
+    @pytest.fixture(autouse=True)
+    def granted(self, settings: Settings) -> None:
+        settings.A2A_GRANTS = "listed"
+
+    async def owned(self, client: Client) -> tuple[str, dict[str, str]]:
+        """The path of a file, and the credentials of whose it is."""
+        alice = await hop(api_keys.issue, "alice")
+        await hop(grants.grant, "keeper", api_keys.principal_of(alice.row), "use")
+        headers = {"x-api-key": alice.key}
+        return path_of(await sent(client, headers=headers)), headers
+
+    async def test_a_url_opens_to_whoever_was_given_it(self, client: Client) -> None:
+        path, _ = await self.owned(client)
+        assert (await client.get(path)).body == CONTENT
+
+    async def test_without_the_signature_the_agent_is_missing(self, client: Client) -> None:
+        path, _ = await self.owned(client)
+        unsigned = path.partition("?")[0]
+        missing = await refused(client, unsigned.replace("keeper", "missing"))
+        assert await refused(client, unsigned) == missing
+        assert await refused(client, path.replace("keeper", "missing")) == missing
+        wrong = {"x-api-key": "a2a_wrong_wrong"}
+        assert await refused(client, unsigned, wrong) == missing
+
+    async def test_authenticated_urls_ask_for_the_grant(
+        self, client: Client, settings: Settings
+    ) -> None:
+        settings.A2A_FILE_URLS = "authenticated"
+        path, alice = await self.owned(client)
+        assert (await client.get(path, alice)).body == CONTENT
+        bob = await key()
+        assert await refused(client, path, bob) == await refused(
+            client, path.replace("keeper", "missing"), bob
+        )
+
+
 class TestAuthenticated:
     async def test_a_url_opens_to_the_caller_it_was_made_for_alone(
         self, client: Client, settings: Settings
@@ -263,6 +302,15 @@ class TestAuthenticated:
         nothing = await refused(client, "/agents/keeper/files/" + "0" * 32, bob)
         assert await refused(client, path, bob) == nothing
         assert await refused(client, path) == nothing, "nobody is not alice"
+
+    def test_a_name_that_begins_with_another_is_not_taken_for_it(self, settings: Settings) -> None:
+        """What a principal is called may hold what stands before a signature."""
+        settings.A2A_FILE_URLS = "authenticated"
+        url = urlsplit(file_links.linking("keeper", "", "jwt:issuer alice:x")("f" * 32))
+        said = {name: value for name, (value,) in parse_qs(url.query).items()}
+        bent = {**said, "signature": f"x:{said['signature']}"}
+        assert file_links.is_signed("keeper", "f" * 32, **said, principal="jwt:issuer alice:x")
+        assert not file_links.is_signed("keeper", "f" * 32, **bent, principal="jwt:issuer alice")
 
     async def test_wrong_credentials_and_none_learn_nothing_of_a_file(
         self, client: Client, settings: Settings

@@ -24,6 +24,7 @@ from a2a_tasks.access.api_keys import issue
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from a2a_tasks.bindings.grpc import forms
 from a2a_tasks.bindings.grpc.call_request import peer_of
+from a2a_tasks.bindings.grpc.rpcs import Rpc
 from a2a_tasks.bindings.grpc.schema import message_class
 from a2a_tasks.store.hop import hop
 from a2a_tasks.streaming.hub import hub
@@ -231,6 +232,24 @@ class TestAnAgent:
         assert code == "NOT_FOUND"
 
 
+class TestSlowness:
+    @pytest.mark.parametrize("rpc", ["SendMessage", "SendStreamingMessage"])
+    async def test_a_call_whose_message_does_not_come_is_cut_off(
+        self, settings: Settings, rpc: str
+    ) -> None:
+        settings.A2A_REQUEST_SECONDS = 0.1
+        opened = await channel()
+        begin = opened.stream_stream if "Streaming" in rpc else opened.stream_unary
+        call = begin(f"{FINAL}/{rpc}")(timeout=20)
+        assert await call.code() is Code.DEADLINE_EXCEEDED
+        assert await call.details() == "The message did not come in time"
+
+    async def test_a_call_without_a_message_says_nothing(self) -> None:
+        call = (await channel()).stream_unary(f"{FINAL}/SendMessage")()
+        await call.done_writing()
+        assert await call.code() is Code.INVALID_ARGUMENT
+
+
 class TestCredentials:
     @pytest.mark.parametrize("rpc", ["GetTask", "SendMessage", "ListTasks"])
     async def test_are_missed_before_anything_is_said_of_the_message(
@@ -261,6 +280,16 @@ class TestCredentials:
         assert code == "RESOURCE_EXHAUSTED"
         assert int(dict(fault.response.headers)["retry-after"]) > 0
         assert fault.details[0]["@type"].endswith("google.rpc.RetryInfo")
+
+    async def test_come_before_anything_is_made_of_a_message(
+        self, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """To make a tree of one takes a thousand times as long as to parse it."""
+        settings.A2A_ANONYMOUS = "0"
+        read: list[Rpc] = []
+        monkeypatch.setattr(Rpc, "read", property(read.append))
+        code, _ = await refused(f"{FINAL}/SendMessage", nested(10))
+        assert (code, read) == ("UNAUTHENTICATED", [])
 
     async def test_that_are_wrong_are_refused(self) -> None:
         code, _ = await refused(f"{FINAL}/ListTasks", b"", x_api_key="wrong")

@@ -53,14 +53,12 @@ def test_a_job_gives_what_its_work_returns_or_raises() -> None:
     assert isinstance(failing.future.exception(PATIENCE), ZeroDivisionError)
 
 
-def test_a_free_thread_is_used_again_and_no_more_are_begun_than_may_be(
-    go: threading.Event,
-) -> None:
+def test_a_free_thread_is_used_again_and_no_more_are_begun_than_may_be() -> None:
     threads = Threads(lambda: 2)
     assert len({threads.submit(ident, "a").future.result(PATIENCE) for _ in range(20)}) <= 2
-    jobs = [threads.submit(lambda: (go.wait(PATIENCE), ident())[1], "a") for _ in range(10)]
+    met = threading.Barrier(2)  # two at a time, so by two threads
+    jobs = [threads.submit(lambda: (met.wait(PATIENCE), ident())[1], "a") for _ in range(10)]
     assert len(threads._useful) == 2
-    go.set()
     assert len({job.future.result(PATIENCE) for job in jobs}) == 2
 
 

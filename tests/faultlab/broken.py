@@ -175,8 +175,8 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "claim-without-a-lock",
         "store/runs.py",
-        "  order by r.id limit %(limit)s\n  for update of r, t skip locked\n",
-        "  order by r.id limit %(limit)s\n",
+        "  order by r.round, r.id limit %(limit)s\n  for update of r, t skip locked\n",
+        "  order by r.round, r.id limit %(limit)s\n",
         ("I7",),
         "crowd",
     ),
@@ -383,8 +383,8 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "key-kept-after-the-task",
         "operations/conversation.py",
-        "    accepted = await _accept(request, call, key)\n",
-        "    accepted = await _accept(request, call, None)\n"
+        "    accepted = await _accept_with_files(request, call, key)\n",
+        "    accepted = await _accept_with_files(request, call, None)\n"
         "    if key is not None:\n        await hop(remembering(key), accepted.task)\n",
         ("I16",),
         "sent-twice",

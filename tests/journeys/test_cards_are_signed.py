@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from tests import backend
 from tests.journeys.clients.environments import HERE, NODE, node_modules
 from tests.journeys.hosts import Web, web
 from tests.journeys.waiting import PATIENCE
+from tests.server.process import ROOT
 from tests.signatures.given import sdk_verifier
 
 PUBLIC_URL = "https://agents.example.com"
@@ -57,10 +59,12 @@ class Told:
 
 
 def card_keys(*arguments: str) -> list[str]:
-    """Have the command do it; the names of the keys then, newest first."""
-    out = io.StringIO()
-    call_command("card_keys", *arguments, stdout=out)
-    return [line.split()[0] for line in out.getvalue().splitlines()[:-1]]
+    """Have the command do it, as an operator; the names of the keys then, newest first."""
+    command = [sys.executable, "manage.py", "card_keys", *arguments]
+    done = subprocess.run(  # noqa: S603 - ours
+        command, cwd=ROOT, env=backend.children(), capture_output=True, text=True, check=True
+    )
+    return [line.split()[0] for line in done.stdout.splitlines()[:-1]]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from a2a_push.models import PushConfig
 from a2a_push.store import configs
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import Scope, scope_in
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a_tasks.protocol.values import replace
@@ -156,6 +156,19 @@ class TestCreate:
         configs.create(BOB, config(task_id="task-1"))
         PushConfig.objects.filter(task__public_id="task-1").update(active=False)  # it has ended
         registered(task_id="task-3")
+
+    def test_counts_what_tenants_share_for_whoever_made_it(self, settings: Settings) -> None:
+        settings.A2A_MAX_PUSH_CONFIGS_PER_CALLER = 1
+        acme, globex = (
+            scope_in(name, f"key:{name}", "demo", shared=True) for name in ("acme", "globex")
+        )
+        for scope in (acme, globex):
+            for task in ("task-1", "task-2"):
+                accepted(task, scope=scope, principal=scope.principal)
+        registered(scope=acme)
+        registered(scope=globex)
+        with pytest.raises(RateLimited):
+            registered(scope=acme, task_id="task-2")
 
     def test_counts_each_task_for_itself(self, settings: Settings) -> None:
         settings.A2A_MAX_PUSH_CONFIGS = 1

@@ -18,13 +18,14 @@ from a2a_push.store.records import Fenced, Held, Result
 from a2a_push.store.rows import update_each
 from a2a_push.store.settling import Settling, settle
 from a2a_tasks import wakeups
+from a2a_tasks.caller import Scope, scope_in
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.append import append
 from a2a_tasks.store.file_links import is_signed
 from a2a_tasks.store.records import ArtifactRow, NewEvent
 from tests.push.configs import registered
-from tests.store.world import Pen, held
+from tests.store.world import ALICE, Pen, held
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUR = datetime.timedelta(hours=1)
@@ -47,13 +48,19 @@ def take(worker: str = "here:1") -> list[Held]:
 
 
 class TestFiles:
+    @pytest.mark.parametrize(
+        "scope",
+        [ALICE, scope_in("acme", "user:alice", "demo", shared=True)],
+        ids=["own", "shared"],
+    )
     def test_a_webhook_is_told_of_a_file_by_a_url_that_the_host_would_answer(
-        self, settings: Any
+        self, settings: Any, scope: Scope
     ) -> None:
         settings.A2A_PUBLIC_URL = "https://agents.example.com"
+        settings.A2A_FILE_URLS = "authenticated"
         file = "0123456789abcdef" * 2
-        pen = Pen(held())
-        registered()
+        pen = Pen(held(scope=scope, principal="user:alice"))
+        registered(scope=scope)
         body = b'{"artifact":{"artifactId":"a","parts":[{"url":"a2a-file:%s"}]}}' % file.encode()
         row = ArtifactRow(0, "a", 0, body=body.decode())
         event = NewEvent(EventKind.ARTIFACT, body.decode())

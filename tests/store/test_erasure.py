@@ -12,8 +12,8 @@ from django.db import connection
 from a2a_push.models import Attempt, Delivery, PushConfig, Status
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.audit import Action
-from a2a_tasks.caller import Scope
-from a2a_tasks.models import ApiKey, AuditEntry, Context, Event, Run, Task
+from a2a_tasks.caller import TENANTS, Scope, scope_in
+from a2a_tasks.models import ApiKey, AuditEntry, Context, Event, Run, StoredFile, Task
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.store import audit, audit_seals, holds
 from a2a_tasks.store.audit_proof import Broken, verify
@@ -22,9 +22,10 @@ from a2a_tasks.store.erasure import Erasure, erase, survey
 from a2a_tasks.store.holds import Held
 from a2a_tasks.store.idempotency import Key, remembering
 from a2a_tasks.store.principal import Principal
+from a2a_tasks.store.reply import reply
 from a2a_tasks.store.tasks import list_tasks
 from tests.push.admin.rows import add_attempt, make_config, make_delivery
-from tests.store.world import Pen, accepted, held
+from tests.store.world import Pen, accepted, held, new
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
@@ -80,6 +81,26 @@ class TestErase:
             done.entries == AuditEntry.objects.filter(actor=done.name).count() + 1
         )  # and one about it
 
+    def test_what_its_tenant_shares_forgets_it_and_stays(self) -> None:
+        shared = Scope("acme", TENANTS, "demo")
+        remembered = remembering(Key(MINE, "key/2", "f"))
+        held("others", scope=shared, companions=(remembered,))
+        Task.objects.update(maker="user:bob")
+        made = held("made", scope=shared).task
+        Task.objects.filter(pk=made).update(maker=CANARY)
+        erased()
+        assert everywhere("canary7f3a") == []
+        assert list(Task.objects.values_list("public_id", flat=True)) == ["others"]
+
+    def test_a_hold_that_was_released_stays_without_the_name(self) -> None:
+        world()
+        row = holds.lay(Held.PRINCIPAL, CANARY, "a lawsuit")
+        holds.release(row.pk)
+        done = erased()
+        row.refresh_from_db()
+        assert row.name == done.name
+        assert everywhere("canary7f3a") == []
+
     def test_nothing_of_anybody_else_is_touched(self) -> None:
         world()
         models = (Task, Context, Event, Run, PushConfig, Delivery, Attempt)
@@ -112,6 +133,23 @@ class TestErase:
             AuditEntry.objects.filter(actor="user:bob").update(actor=done.name)
         with pytest.raises(Broken, match="is not what was sealed"):
             verified()
+
+    def test_nothing_of_it_is_left_at_tasks_that_others_share_with_it(self) -> None:
+        bob = scope_in("acme", "user:bob", "demo", shared=True)
+        accepted("t", scope=bob, principal="user:bob")
+        said = json.dumps({"principal": CANARY, "tenant": "acme", "scopes": ["pay"]})
+        mine = scope_in("acme", CANARY, "demo", shared=True)
+        remembered = remembering(Key(Scope("acme", CANARY, "demo"), "key/1", "f"))
+        reply(new("t", scope=mine, principal=CANARY, request=said, companions=(remembered,)))
+        lost = StoredFile.objects.create(
+            tenant="acme", owner=CANARY, agent="demo", size=1, filename="cv of canary7f3a.pdf"
+        )
+        done = erased()
+        assert everywhere("canary7f3a") == []
+        run = json.loads(Run.objects.latest("pk").request)
+        assert (run["principal"], run["scopes"]) == (done.name, [])
+        assert Task.objects.filter(maker="user:bob").count() == 1
+        assert StoredFile.objects.filter(pk=lost.pk).exists(), "its bytes are still to be swept"
 
     def test_can_be_done_again(self) -> None:
         world()

@@ -15,7 +15,7 @@ from django.core.files.storage import FileSystemStorage, storages
 from django.db import connections, transaction
 from django.utils import timezone
 
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import Scope, scope_in
 from a2a_tasks.models import StoredFile, Task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.files import file_of
@@ -24,6 +24,7 @@ from a2a_tasks.store import files, purge
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.files import FileGone
 from a2a_tasks.store.purge import Limits
+from a2a_tasks.store.reply import reply
 from tests.store.world import ALICE, BOB, CHARLIE, accepted, new
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -139,6 +140,16 @@ class TestTaking:
         task = accept(new(companions=(files.attaching([key]),))).task
         assert StoredFile.objects.get(pk=key).task_id == task
         assert read(key) == CONTENT
+
+    def test_a_file_lies_in_the_drawer_of_its_task(self) -> None:
+        """Also where new tasks would lie in another one, since the agent's visibility was changed."""
+        own = Scope("acme", "key:a", "demo")
+        accept(new(scope=own))
+        shared = scope_in("acme", "key:a", "demo", shared=True)
+        key = keep(shared)
+        reply(new(scope=shared, principal="key:a", companions=(files.attaching([key]),)))
+        assert read(key, own) == CONTENT
+        assert read(key, shared) is None
 
     @pytest.mark.parametrize("scope", [BOB, CHARLIE, OTHER_AGENT], ids=["owner", "tenant", "agent"])
     def test_it_does_not_exist_for_others(self, scope: Scope) -> None:

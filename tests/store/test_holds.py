@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from a2a_tasks.audit import acting
+from a2a_tasks.caller import TENANTS
 from a2a_tasks.models import AuditEntry, Event, Hold, Task
 from a2a_tasks.store import cancel, holds
 from a2a_tasks.store.holds import Held
@@ -90,6 +91,14 @@ class TestRetention:
         assert swept() == stay
         holds.release(row.pk)
         assert swept() == []
+
+    def test_leaves_what_a_held_principal_made_for_its_tenant(self) -> None:
+        ended("own", owner=TENANTS)
+        ended("other", owner=TENANTS)
+        Task.objects.filter(public_id="own").update(maker="user:alice")
+        Task.objects.filter(public_id="other").update(maker="user:bob")
+        holds.lay(Held.PRINCIPAL, "user:alice", "a lawsuit")
+        assert swept() == ["own"]
 
     def test_leaves_the_log_of_what_is_held(self) -> None:
         ended("own")

@@ -21,7 +21,7 @@ from a2a_tasks.bindings.grpc.refusals import refusal
 from a2a_tasks.bindings.grpc.rpcs import Rpc
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.dialects import Dialect
-from a2a_tasks.protocol.errors import A2AError, MethodNotFound, Overloaded
+from a2a_tasks.protocol.errors import A2AError, MethodNotFound, Overloaded, ParseError
 from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.protocol.requests import Request
 from a2a_tasks.streaming.stream import EventStream
@@ -75,34 +75,28 @@ class Exchange:
 
     async def _negotiate(self, body: bytes) -> tuple[Request, Circumstances]:
         """Everything that comes before the operation: nothing is told to whoever may not come in."""
-        tree, fault = self._read(body)
-        agent = self.agent = await self._agent(tree)
+        message = self.rpc.parse(body)
+        agent = self.agent = await self._agent(message)
         visit = Visit(self.request, agent, MOUNTS[self.rpc.dialect("")], self.table)
         caller = await visit.caller()
         dialect = form(self.rpc.dialect(visit.version(self.rpc.admitted)))
-        if fault is not None:
-            raise fault
-        asked = dialect.decode(self.rpc.operation, tree)
+        if message is None:
+            raise ParseError("The message cannot be read")
+        asked = dialect.decode(self.rpc.operation, self.rpc.read(message))
         return asked, circumstances(visit, dialect, caller)
 
-    def _read(self, body: bytes) -> tuple[dict[str, Any], A2AError | None]:
-        try:
-            return self.rpc.read(body), None
-        except A2AError as fault:
-            return {}, fault
-
-    async def _agent(self, tree: dict[str, Any]) -> Agent:
+    async def _agent(self, message: Any) -> Agent:
         """The agent that the metadata name, or the first segment of the tenant, or else the default one.
 
         A segment that names an agent is taken off the tenant. Raises MethodNotFound, WrongCredentials, Overloaded.
         """
         if named := self.request.header(AGENT):
             return await self._existing(named)
-        segment, _, rest = str(tree.get("tenant", "")).partition("/")
+        segment, _, rest = str(getattr(message, "tenant", "")).partition("/")
         found = await existing(self.request.credentials, segment) if segment else None
         if found is None:
             return await self._existing(str(conf.DEFAULT_AGENT))
-        tree["tenant"] = rest
+        message.tenant = rest
         return found
 
     async def _existing(self, slug: str) -> Agent:

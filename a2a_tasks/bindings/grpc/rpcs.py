@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
 
 from a2a_tasks.bindings.grpc.schema import FINAL, SUPERSET, service
-from a2a_tasks.bindings.grpc.trees import decoder, encoder
+from a2a_tasks.bindings.grpc.trees import encoder, parser, reader
 from a2a_tasks.protocol.catalogue import BY_NAME
 
 __all__ = ["RPCS", "Rpc"]
@@ -48,8 +49,10 @@ class Rpc:
     package: str
     name: str
     operation: str
-    #: The tree of a request. Raises ParseError, InvalidParams.
-    read: Callable[[bytes], dict[str, Any]]
+    #: The message of a request; None = it cannot be read.
+    parse: Callable[[bytes], Message | None]
+    #: Its tree. Raises InvalidParams.
+    read: Callable[[Message], dict[str, Any]]
     #: The bytes of an answer, from its JSON.
     write: Callable[[bytes], bytes]
 
@@ -75,7 +78,8 @@ def _rpc(package: str, method: MethodDescriptor) -> Rpc:
         package=package,
         name=method.name,
         operation=OPERATIONS.get(method.name, method.name),
-        read=decoder(method.input_type.full_name),
+        parse=parser(method.input_type.full_name),
+        read=reader(method.input_type.full_name),
         write=encoder(method.output_type.full_name),
     )
 

@@ -9,6 +9,7 @@ import grpc
 
 from a2a_tasks.bindings.circumstances import Table
 from a2a_tasks.bindings.grpc.exchange import Context, Exchange
+from a2a_tasks.bindings.grpc.one_message import one_message
 from a2a_tasks.bindings.grpc.rpcs import RPCS, Rpc
 
 __all__ = ["SERVICES", "handlers"]
@@ -24,12 +25,13 @@ def handlers(table: Table) -> Iterator[grpc.GenericRpcHandler]:
 
 
 def _handler(table: Table, rpc: Rpc) -> grpc.RpcMethodHandler[Any, Any]:
-    async def unary(body: bytes, context: Context) -> bytes:
-        return await Exchange(table, rpc, context).unary(body)
+    # The one message is read by us, or the library would wait for it as long as its client likes.
+    async def unary(_: object, context: Context) -> bytes:
+        return await Exchange(table, rpc, context).unary(await one_message(context))
 
-    async def stream(body: bytes, context: Context) -> None:
-        await Exchange(table, rpc, context).stream(body)
+    async def stream(_: object, context: Context) -> None:
+        await Exchange(table, rpc, context).stream(await one_message(context))
 
     if rpc.streams:
-        return grpc.unary_stream_rpc_method_handler(stream)
-    return grpc.unary_unary_rpc_method_handler(unary)
+        return grpc.stream_stream_rpc_method_handler(stream)
+    return grpc.stream_unary_rpc_method_handler(unary)

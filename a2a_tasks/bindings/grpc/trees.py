@@ -19,9 +19,9 @@ from google.protobuf.message import DecodeError, Message
 
 from a2a_tasks.bindings.grpc.schema import message_class
 from a2a_tasks.conf import conf
-from a2a_tasks.protocol.errors import InvalidParams, ParseError
+from a2a_tasks.protocol.errors import InvalidParams
 
-__all__ = ["decoder", "encoder"]
+__all__ = ["encoder", "parser", "reader"]
 
 Tree = dict[str, Any]
 Convert = Callable[[Any], Any]
@@ -46,19 +46,22 @@ def _below(name: str, fault: InvalidParams) -> InvalidParams:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def decoder(name: str) -> Callable[[bytes], Tree]:
-    """What reads a message of that full name. It raises ParseError, and InvalidParams for what JSON could not say."""
-    parse, read = message_class(name).FromString, _reader(message_class(name).DESCRIPTOR)
+def parser(name: str) -> Callable[[bytes], Message | None]:
+    """What parses a message of that full name; None = it is none."""
+    parse = message_class(name).FromString
 
-    def decode(body: bytes) -> Tree:
+    def parsed(body: bytes) -> Message | None:
         try:
-            message = parse(body)
+            return parse(body)
         except DecodeError:
-            raise ParseError("The message cannot be read") from None
-        tree: Tree = read(message)
-        return tree
+            return None
 
-    return decode
+    return parsed
+
+
+def reader(name: str) -> Callable[[Message], Tree]:
+    """What reads one that was parsed, which takes far longer. It raises InvalidParams for what JSON could not say."""
+    return _reader(message_class(name).DESCRIPTOR)
 
 
 @functools.cache

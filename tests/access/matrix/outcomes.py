@@ -22,6 +22,8 @@ __all__ = ["Outcome", "Watcher", "rows", "settled"]
 
 #: Counts are made when somebody asks for them, also by reading; the audit log has refusals, now and then.
 DERIVED = {"a2a_tasks_tally"} | {f"a2a_tasks_audit{part}" for part in ("entry", "link", "seal")}
+#: In statements of the audit log, which is written and sealed behind the requests, and not at each.
+BEHIND = ("a2a_tasks_audit", "pg_snapshot", "_advisory_", "BEGIN")
 UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 MOMENT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 Tables = dict[str, frozenset[str]]
@@ -81,8 +83,7 @@ def _listening(heard: list[str]) -> Iterator[None]:
     plain: Callable[..., Any] = CursorWrapper.execute
 
     def execute(self: CursorWrapper, sql: str, params: Any = None) -> Any:
-        # The audit log is written and sealed behind the requests, and not at each.
-        if "a2a_tasks_audit" not in sql and not sql.startswith("BEGIN"):
+        if not any(mark in sql for mark in BEHIND):
             heard.append(sql)
         return plain(self, sql, params)
 

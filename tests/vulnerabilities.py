@@ -1,4 +1,4 @@
-"""`python -m tools.audit`: are there known vulnerabilities in what is installed here? Asks PyPI, by pip-audit.
+"""`python -m tests.vulnerabilities`: are there known vulnerabilities in what is installed here? Asks PyPI, by pip-audit.
 
 Exit code 1 if so. A service that cannot be asked, or does not know a package, is no reason to fail, but is said aloud: an
 audit that looked at nothing must not look like one that found nothing.

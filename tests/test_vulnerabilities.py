@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.audit import NOT_AUDITED, verdict
+from tests.vulnerabilities import NOT_AUDITED, verdict
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 FLAW = {"id": "PYSEC-2018-28", "fix_versions": ["2.20.0"], "aliases": [], "description": "x"}
 
 
@@ -42,7 +42,7 @@ class TestTheVerdict:
 def test_a_service_that_cannot_be_reached_fails_nothing_and_is_said_aloud(tmp_path: Path) -> None:
     nowhere = {"HTTPS_PROXY": "http://127.0.0.1:1", "HOME": str(tmp_path), "NO_PROXY": ""}
     done = subprocess.run(
-        [sys.executable, "-m", "tools.audit"],
+        [sys.executable, "-m", "tests.vulnerabilities"],
         cwd=ROOT,
         env={**os.environ, **nowhere},
         capture_output=True,

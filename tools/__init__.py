@@ -1,1 +1,0 @@
-"""What the makefile does in more than a line."""
