@@ -82,6 +82,18 @@ class TestCardKeys:
             with pytest.raises(CommandError):
                 said("card_keys", "revoke", str(path), kid)
 
+    def test_revokes_one_whose_name_begins_like_an_option(self, tmp_path: Path) -> None:
+        path = tmp_path / "card.keys"
+        said("card_keys", "make", str(path))
+        (held,) = json.loads(path.read_text())["keys"]
+        other = {**json.loads(path.read_text())["keys"][0], "kid": "-" + held["kid"][1:]}
+        path.write_text(json.dumps({"keys": [held, other]}))
+        said("card_keys", "revoke", str(path), other["kid"])
+        assert [key.kid for key in read_keys(path.read_text())] == [held["kid"]]
+        for kids in ((), ("a", "b")):
+            with pytest.raises(CommandError, match="name one key"):
+                said("card_keys", "revoke", str(path), *kids)
+
     @pytest.mark.parametrize("days", ["-1", "nan", "inf"])
     def test_wants_an_overlap_that_is_one(self, tmp_path: Path, days: str) -> None:
         path = tmp_path / "card.keys"

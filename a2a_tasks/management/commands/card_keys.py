@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import time
-from argparse import ArgumentParser
+from argparse import REMAINDER, ArgumentParser
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,8 @@ class Command(BaseCommand):
             default=OVERLAP_DAYS,
             help="for which former keys sign and are published on (default 30)",
         )
-        revoke.add_argument("kid", metavar="KID")
+        # All that follows, since one in 64 thumbprints begins like an option.
+        revoke.add_argument("kid", metavar="KID", nargs=REMAINDER)
 
     def handle(self, *args: Any, what: str | None = None, **options: Any) -> None:
         """Do it, and show what is in the file then."""
@@ -98,7 +99,9 @@ class Command(BaseCommand):
                 "it is not a JWK Set: what is PEM is rotated by naming a new file in front"
             )
         if what == "revoke":
-            return key_file.revoked(text, options["kid"])
+            if len(options["kid"]) != 1:
+                raise ValueError("name one key, as `card_keys` lists it")
+            return key_file.revoked(text, options["kid"][0])
         if not 0 <= options["days"] < float("inf"):
             raise ValueError("days must not be negative, and finite")
         now, new = time.time(), CardKey.new(options["algorithm"])
