@@ -5,7 +5,8 @@ PORT ?= 8000
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A file of tests stays in one process; each process has a database of its own. ARGS="-n 0" for a debugger.
-PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 3 --dist loadfile
+# A test that fails is run once more, and shown with what went wrong even if it passes then (docs/decisions/0150).
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 3 --dist loadfile --reruns 1 --rerun-show-tracebacks -r aR
 
 export HOST PORT
 unexport DJANGO_SETTINGS_MODULE
@@ -51,7 +52,7 @@ layers: .venv/.test ## Who may import whom (import-linter)
 migrations: .venv/.test ## No migration is missing
 	@$(BIN)/python manage.py makemigrations --check --dry-run
 audit: .venv/.test ## Mistakes that let people in (bandit), known vulnerabilities of packages (pip-audit, where it is reached)
-	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_project a2a_tasks a2a_push examples tools manage.py
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_project a2a_tasks a2a_push examples manage.py
 	@$(BIN)/python -m tests.vulnerabilities
 fmt: .venv/.test ## Format the code and mend what can be mended
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .

@@ -1,5 +1,6 @@
 """The Celery application: `celery -A a2a_project worker -P threads`."""
 
+import atexit
 import os
 from typing import Any
 
@@ -55,4 +56,10 @@ def _on_worker(**_: Any) -> None:
 @signals.beat_init.connect  # type: ignore[untyped-decorator]
 def _on_beat(**_: Any) -> None:
     """Beat has nothing else to wait for."""
+    from a2a_tasks.execution.presence import Presence  # noqa: PLC0415 - they need the apps
+    from a2a_tasks.store.workers import WorkerKind  # noqa: PLC0415
+
+    presence = Presence(WorkerKind.BEAT)
+    presence.start()
+    atexit.register(presence.stop)
     process.tell_ready()

@@ -16,6 +16,8 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from a2a_project import __version__
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
@@ -47,7 +49,7 @@ CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
     "daphne",
-    "django.contrib.admin",
+    "a2a_project.admin_config.HostAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -77,6 +79,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "a2a_project.outage_page.OutagePage",
+    "a2a_project.unfit_page.UnfitPage",
     "axes.middleware.AxesMiddleware",
 ]
 ROOT_URLCONF = "a2a_project.urls"
@@ -92,6 +95,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
+            "libraries": {"turning": "a2a_tasks.admin.turning"},
         },
     },
 ]
@@ -117,7 +121,7 @@ POSTGRES_OPTIONS = {
     "tcp_user_timeout": 10_000,
 }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS
+    DATABASES["default"] |= {"ENGINE": "a2a_project.sqlite3", "OPTIONS": SQLITE_OPTIONS}
 elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
     given = DATABASES["default"].get("OPTIONS", {})
     DATABASES["default"]["OPTIONS"] = {**POSTGRES_OPTIONS, **given}
@@ -271,6 +275,21 @@ STORAGES = {
 
 #: Hints between processes; empty = one process, hints in memory.
 REDIS_URL = env.str("REDIS_URL", default="")
+#: What the playground received (a2a_project/playground.py): seen by all web processes, and worth nothing after half an hour.
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    "playground": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "a2a-playground",
+    }
+    if REDIS_URL
+    else {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "LOCATION": "playground",
+        "OPTIONS": {"MAX_ENTRIES": 1000},
+    },
+}
 #: The bell of the workers; empty = runs are started in the web process.
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="")
 CELERY_TIMEZONE = "UTC"
@@ -282,6 +301,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "a2a_tasks.execution.jobs.purge_old_tasks",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
+    },
+    "figures": {
+        "task": "a2a_tasks.execution.jobs.count_up_what_ended",
+        "schedule": 300.0,
+        "options": {"expires": 300.0},
     },
     "webhooks": {
         "task": "a2a_push.jobs.sweep_webhooks",
@@ -321,6 +345,8 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
 }
+#: What the page of workers calls this code, unless A2A_RELEASE says better.
+HOST_VERSION = __version__
 #: The management API (`a2a_tasks/api`): deny by default, JSON and nothing else, errors in one shape.
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["a2a_tasks.api.door.Door"],

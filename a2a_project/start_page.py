@@ -1,4 +1,4 @@
-"""The page for people at `/`: the agents of this host, and a line to try with each."""
+"""The page for people at `/`: the agents of this host, a line to try with each, and the playground where there is one."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from a2a_project.playground import has_playground
 from a2a_tasks.access.grants import Right, rights_in_thread
 from a2a_tasks.agents import Agent, registry
-from a2a_tasks.agents.security import (
-    API_KEY,
-    accepted,
-    anonymous_allowed,
-    listed,
-    open_to_anybody,
-)
+from a2a_tasks.agents.security import anonymous_allowed, listed, sample_header
 from a2a_tasks.caller import ANONYMOUS
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
@@ -36,6 +31,8 @@ def start(request: HttpRequest) -> HttpResponse:
         "agents": [_shown(agent, base) for agent in agents],
         "base": base,
         "anonymous": anonymous_allowed(),
+        "playground": has_playground(),
+        "api_key_header": conf.API_KEY_HEADER,
     }
     return render(request, "start.html", about)
 
@@ -75,9 +72,8 @@ def _try_it(agent: Agent, url: str) -> str:
     required = [extension.uri for extension in agent.extensions if extension.required]
     if required:
         headers.append(f"A2A-Extensions: {', '.join(required)}")
-    if not open_to_anybody(agent):
-        own = f"{conf.API_KEY_HEADER}: YOUR-KEY"
-        headers.append(own if API_KEY in accepted(agent) else "Authorization: YOURS")
+    if own := sample_header(agent):
+        headers.append(own)
     words = ["curl", "-s", url]
     for header in headers:
         words += ["-H", header]

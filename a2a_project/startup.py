@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 from a2a_project import health
 from a2a_push import delivery
 from a2a_tasks import lifetime
 from a2a_tasks.access.spoken import say_who_may_come
-from a2a_tasks.execution import dispatch
+from a2a_tasks.execution import dispatch, presence
+from a2a_tasks.store.workers import WorkerKind
 
 __all__ = ["register"]
 
@@ -17,8 +20,10 @@ async def deliver() -> None:
         await delivery.begin(alone=True)
 
 
-def register() -> None:
+def register(kind: WorkerKind = WorkerKind.WEB) -> None:
     """Have it begun when the process starts. Call it once a process."""
+    # First, since what begins first ends last: it is there as long as it carries anything.
+    lifetime.on_start(functools.partial(presence.begin, kind, dispatch.load))
     lifetime.on_start(dispatch.ensure_started)
     lifetime.on_start(deliver)
     lifetime.on_start(say_who_may_come)

@@ -7,7 +7,9 @@ The laws:
 * Open lets nothing through until its time is up; each opening without a success in between lasts twice as long, up to an hour.
 * Half-open lets one attempt through at a time, the probe. Five successes of probes close, one failure opens; attempts made
   before do neither. A probe nobody tells the end of, because its process died, counts as never made after a minute.
-* Whoever fails for five days without a single success is disabled, with a reason, until somebody enables it.
+* Whoever fails for five days without a single success is given up: disabled, with a reason, until somebody enables it.
+* Given up, and tried again because somebody wants it, is half-open: one success and the five days begin anew; ten more
+  failures in a row, and it is given up again.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-__all__ = ["Breaker", "Phase", "Policy", "ask", "disable", "failed", "succeeded"]
+__all__ = ["Breaker", "Phase", "Policy", "ask", "disable", "failed", "succeeded", "tried_again"]
 
 
 class Phase(enum.StrEnum):
@@ -88,6 +90,8 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     probe: int = 0
     #: Why it is open or disabled.
     reason: str = ""
+    #: It is disabled because it failed for so long, not because somebody switched it off.
+    given_up: bool = False
 
 
 def ask(breaker: Breaker, now: float, policy: Policy = DEFAULT) -> tuple[Breaker, int | None]:
@@ -124,7 +128,8 @@ def failed(
     if breaker.phase is Phase.DISABLED:
         return worse
     if now - since >= policy.patience and worse.in_a_row >= policy.in_a_row:
-        return disable(worse, f"no success for {_days(now - since)}; last: {reason}")
+        given_up = disable(worse, f"no success for {_days(now - since)}; last: {reason}")
+        return _with(given_up, given_up=True)
     if breaker.phase is Phase.CLOSED:
         worse = _with(worse, slots=_counted(breaker, now, policy, failures=1))
         return _opened(worse, now, reason, policy) if _too_many(worse, policy) else worse
@@ -134,6 +139,16 @@ def failed(
 def disable(breaker: Breaker, reason: str) -> Breaker:
     """Send nothing there until somebody enables it, which is to keep `Breaker()` instead."""
     return _with(breaker, phase=Phase.DISABLED, slots=(), successes=0, until=0.0, reason=reason)
+
+
+def tried_again(breaker: Breaker) -> Breaker:
+    """Let probes through to one that was given up, because somebody wants it; what is still under way is none of them."""
+    return Breaker(
+        phase=Phase.HALF_OPEN,
+        failing_since=breaker.failing_since,
+        probe=breaker.probe + 1,
+        reason=breaker.reason,
+    )
 
 
 def _probing(breaker: Breaker, permit: int) -> bool:

@@ -8,11 +8,13 @@ from typing import Any
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 
-from a2a_push import address_guard, keys, sealing
+from a2a_push import address_guard, keys
+from a2a_tasks import sealing
+from a2a_tasks.agents import registry
 from a2a_tasks.conf import conf
 from a2a_tasks.outbound import trusting
 
-__all__ = ["check_secret_keys", "check_way_out", "check_webhook_secrets"]
+__all__ = ["check_public_url", "check_secret_keys", "check_way_out", "check_webhook_secrets"]
 
 _LOOPBACK_IS_OPEN = [
     Warning(
@@ -47,6 +49,19 @@ def check_webhook_secrets(
         hint = "python -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""
         return [Error(str(fault), hint=f"Make one: {hint}", id="a2a_push.E004")]
     return []
+
+
+@register(deploy=True)
+def check_public_url(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """A host that no webhook can name: nobody's request says how it is called when one is sent. `manage.py check --deploy`."""
+    if not conf.PUBLIC_URL and any(agent.push_notifications for agent in registry.agents()):
+        yield Warning(
+            "A2A_PUBLIC_URL is not set: URLs of files in webhooks begin with a path, and receivers cannot open them",
+            hint="Set it to what clients call the host by: https://agents.example.com",
+            id="a2a_push.W002",
+        )
 
 
 @register()

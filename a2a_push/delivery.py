@@ -11,9 +11,7 @@ import contextlib
 import datetime
 import functools
 import logging
-import os
 import random
-import socket
 import time
 import weakref
 from collections import Counter, deque
@@ -24,19 +22,19 @@ from django.utils import timezone
 from a2a_push import counters, keys
 from a2a_push.envelope import Prepared, prepared
 from a2a_push.retry_schedule import Again, Disable, GiveUp, Uncounted, decide, spared
-from a2a_push.sealing import Unreadable
 from a2a_push.sender import Delivered, Outcome, Refused, Sender
 from a2a_push.store import taking
 from a2a_push.store.configs import opened
 from a2a_push.store.presence import Presence, anybody
 from a2a_push.store.records import Candidate, Fenced, Held, Result
 from a2a_push.store.settling import SLOW_SECONDS, Settling, settling
-from a2a_tasks import failpoints, lifetime, wakeups
+from a2a_tasks import failpoints, lifetime, process, wakeups
 from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import Outage
 from a2a_tasks.outbound import Kind, Unanswered
 from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.sealing import Unreadable
 from a2a_tasks.store.hop import hop
 
 __all__ = ["Deliverer", "begin", "wake"]
@@ -143,7 +141,7 @@ class Deliverer:
         self._elsewhere = wakeups.Subscriber(self._hear, everything=True)
         self._main: asyncio.Task[None] | None = None
         self._draining = False
-        self.worker = f"{socket.gethostname()}:{os.getpid()}"
+        self.worker = process.name()
 
     @property
     def sending(self) -> int:

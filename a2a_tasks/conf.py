@@ -43,6 +43,8 @@ class HostSettings:
     DISABLED_AGENTS: str = "bare,strict"
     #: Base URL written into cards, e.g. `https://agents.example.com`; empty = taken from the request.
     PUBLIC_URL: str = ""
+    #: Is there a playground at `/`, where people talk to agents from the browser? "auto" = only on the embedded host.
+    PLAYGROUND: str = "auto"
     #: May callers without credentials use the agents? "auto" = only on the embedded host.
     ANONYMOUS: str = "auto"
     #: Callers may show an API key (`manage.py api_keys`, or the admin).
@@ -101,11 +103,17 @@ class HostSettings:
     GRPC_KEY: str = ""
     #: File of certificate authorities (PEM) whose certificates every client of gRPC must show; empty = none is asked for.
     GRPC_CLIENT_CA: str = ""
+    #: Calls that may be open at once in one gRPC server, streams among them; the next ones get RESOURCE_EXHAUSTED. 0 = any number.
+    GRPC_CALLS: int = 5000
+    #: Connections that may be open at once to one gRPC server, the last tenth of them for addresses that have none; the next ones are closed. 0 = any number.
+    GRPC_CONNECTIONS: int = 1000
+    #: How many of them may be of one address, of IPv6 of one /64. 0 = any number: where all come through one proxy or a service mesh.
+    GRPC_CONNECTIONS_PER_ADDRESS: int = 500
     #: Who runs agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a broker).
     RUNS: str = "auto"
-    #: Runs one process carries at once; more wait in the table.
-    RUN_SLOTS: int = 1000
-    #: How many of them may be one tenant's (without tenants: one caller's); the others stay free for the rest. 0 = all.
+    #: Runs one process carries at once, nine tenths of them for one tenant that is alone; more wait in the table.
+    RUN_SLOTS: int = 1200
+    #: How many of them may be one tenant's (without tenants: one caller's) at most; the others stay free for the rest. 0 = no bound but that a tenth stays free.
     RUN_SLOTS_PER_TENANT: int = 0
     #: Runs of one tenant (without tenants: of one caller) that may wait or go on; then its sends get 429 until there are fewer. 0 = any number.
     MAX_UNFINISHED_PER_TENANT: int = 0
@@ -121,6 +129,14 @@ class HostSettings:
     BEAT_SECONDS: float = 2.0
     #: Seconds between looks at the table, for what hints missed.
     POLL_SECONDS: float = 1.0
+    #: Seconds between two signs of life of a process, for the page of workers; after three that are missing it counts as dead.
+    PRESENCE_SECONDS: float = 5.0
+    #: What this code is called on the page of workers, such as a tag or a commit; empty = the version of the host.
+    RELEASE: str = ""
+    #: Lines of the log from here up are kept with the run whose agent wrote them: "DEBUG", "INFO", "WARNING", "ERROR", or "OFF".
+    RUN_LOG_LEVEL: str = "INFO"
+    #: Most lines kept of one attempt of a run; of more, their number.
+    RUN_LOG_LINES: int = 1000
     #: Seconds a run waits for a process that hosts its agent; then any process fails it, visibly.
     ORPHAN_SECONDS: float = 60.0
     #: How often a run is started before its task fails for good.
@@ -171,6 +187,10 @@ class HostSettings:
     MAX_PARTS: int = 100
     #: Largest message, in bytes, as it is stored.
     MAX_MESSAGE_BYTES: int = 4 * 1024 * 1024
+    #: Most artifacts of a task; an agent that begins another one fails it. 0 = any number.
+    MAX_ARTIFACTS: int = 10_000
+    #: Most that a run may say in artifacts, in bytes as they are stored (large files are beside that); then its task fails. 0 = any amount.
+    MAX_ARTIFACT_BYTES: int = 256 * 1024 * 1024
     #: Largest metadata of a request, a message or a part, in bytes.
     MAX_METADATA_BYTES: int = 64 * 1024
     #: Most keys in such metadata.
@@ -197,6 +217,8 @@ class HostSettings:
     FETCH_BYTES: int = 16 * 1024 * 1024
     #: Longest an agent waits for a file it fetches, in seconds.
     FETCH_SECONDS: float = 30.0
+    #: Seconds for which the link to a page works on which a secret is handed over, and for which the secret then waits for its turn.
+    HANDOVER_SECONDS: float = 3600.0
     #: Most webhooks registered for one task.
     MAX_PUSH_CONFIGS: int = 16
     #: Most webhooks of one caller, or at what its tenant shares of the tenant, for tasks that have not ended. 0 = any number.

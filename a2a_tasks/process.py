@@ -22,6 +22,7 @@ __all__ = [
     "leave",
     "leave_now",
     "listen",
+    "name",
     "tell_ready",
 ]
 
@@ -55,6 +56,11 @@ def address_of(sock: socket.socket) -> tuple[str, int]:
     """The host and port a socket listens on."""
     host, port = sock.getsockname()[:2]
     return host, port
+
+
+def name() -> str:
+    """What this process is called by leases and operators: `host:pid`."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def tell_ready() -> None:

@@ -1,4 +1,4 @@
-"""Hints: "task T has events up to n", "there is due work", "stop run R". Never data, never needed.
+"""Hints: "task T has events up to n", "there is due work", "stop run R", "look at the switches". Never data, never needed.
 
 Everybody who hears a hint reads the database; everybody also polls, so that all is correct with hints switched off
 and only slower (law 1). In the process a hint is a function call, thread-safe; between processes it is a Redis
@@ -27,7 +27,17 @@ from redis.retry import Retry
 from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.lifecycle import Recorded
 
-__all__ = ["Committed", "Due", "Hint", "Stop", "Subscriber", "announce", "listen", "prefix"]
+__all__ = [
+    "Committed",
+    "Due",
+    "Hint",
+    "Stop",
+    "Subscriber",
+    "Switched",
+    "announce",
+    "listen",
+    "prefix",
+]
 
 log = logging.getLogger(__name__)
 RECONNECT_SECONDS = 1.0
@@ -73,7 +83,12 @@ class Due:
     queue: str
 
 
-Hint = Committed | Stop | Due
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """An operator has switched something of an agent."""
+
+
+Hint = Committed | Stop | Due | Switched
 _listeners: set[Callable[[Hint], None]] = set()
 
 
@@ -89,15 +104,19 @@ def listen(callback: Callable[[Hint], None]) -> Iterator[None]:
 
 def announce(hint: Hint) -> None:
     """Give a hint to this process and the others. Call it after the commit. Never blocks, never raises."""
+    _tell_here(hint)
+    if settings.REDIS_URL and not isinstance(
+        hint, Due
+    ):  # due work is Celery's bell (execution/bell.py)
+        _publisher.put(hint)
+
+
+def _tell_here(hint: Hint) -> None:
     for callback in tuple(_listeners):
         try:
             callback(hint)
         except Exception:
             log.exception("a listener failed over %s", hint)
-    if settings.REDIS_URL and not isinstance(
-        hint, Due
-    ):  # due work is Celery's bell (execution/bell.py)
-        _publisher.put(hint)
 
 
 def channel(task: int) -> str:
@@ -109,7 +128,13 @@ def _stop_channel() -> str:
     return f"{prefix()}:stop"
 
 
-def _message(hint: Committed | Stop) -> tuple[str, str]:
+def _switched_channel() -> str:
+    return f"{prefix()}:switched"
+
+
+def _message(hint: Committed | Stop | Switched) -> tuple[str, str]:
+    if isinstance(hint, Switched):
+        return _switched_channel(), ""
     if isinstance(hint, Stop):
         return _stop_channel(), str(hint.run)
     return channel(hint.task), str(hint.last)
@@ -124,7 +149,7 @@ class _Publisher:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def put(self, hint: Committed | Stop) -> None:
+    def put(self, hint: Committed | Stop | Switched) -> None:
         self._waiting.append(_message(hint))
         self._some.set()
         if self._thread is None or not self._thread.is_alive():
@@ -249,7 +274,7 @@ class Subscriber:
             retry=AsyncRetry(NoBackoff(), 0),  # `_read` begins anew, and `follow` must not wait
         )
         async with client, client.pubsub() as pubsub:
-            await pubsub.subscribe(_stop_channel(), *self._wanted)
+            await pubsub.subscribe(_stop_channel(), _switched_channel(), *self._wanted)
             if self._everything:
                 await pubsub.psubscribe(f"{prefix()}:task:*")
             self._pubsub = pubsub
@@ -271,14 +296,23 @@ class Subscriber:
                 self._acknowledged[name].set()
         elif message["type"] in ("message", "pmessage"):  # type: ignore[comparison-overlap]
             try:
-                self._callback(_hint(name, message["data"].decode()))
+                self._pass_on(_hint(name, message["data"].decode()))
             except (
                 Exception
             ):  # nonsense from somebody else on this Redis must not end the listening
                 log.exception("a hint on %s failed", name)
 
+    def _pass_on(self, hint: Hint) -> None:
+        """To who made it; what was switched concerns the whole process."""
+        if isinstance(hint, Switched):
+            _tell_here(hint)
+        else:
+            self._callback(hint)
+
 
 def _hint(name: str, data: str) -> Hint:
+    if name == _switched_channel():
+        return Switched()
     if name == _stop_channel():
         return Stop(int(data))
     return Committed(int(name.rpartition(":")[2]), int(data))

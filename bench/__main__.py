@@ -15,13 +15,13 @@ from pathlib import Path
 
 import uvloop
 
-from bench import procs, report, wrk
+from bench import dashboard, h2load, lists, procs, report, walks, wrk
 from bench.fill import fill
 from bench.plan import QUICK, Plan
 from bench.postgres import Server
 from bench.procs import say
 from bench.report import Results
-from bench.scenarios import PLAIN, TITLES, s3, s4
+from bench.scenarios import CONSOLE, PLAIN, TITLES, s3, s4
 from bench.targets import CACHE, TARGETS, Setup, Target, lacks
 from bench.wrk import Metrics
 
@@ -192,6 +192,24 @@ async def measure(args: argparse.Namespace, plan: Plan, server: Server) -> Resul
     return results
 
 
+def console(args: argparse.Namespace, plan: Plan, server: Server, results: Results) -> None:
+    """Have the operators' pages asked, on one database that is filled once. Without a loop: Django is asked directly."""
+    chosen = [name for name in CONSOLE if name in args.scenarios]
+    if not chosen:
+        return
+    url = lists.filled(server, plan.tasks)
+    if "A1" in chosen:
+        results.add("A1", "console", lists.ask(plan.tasks))
+    if "A2" in chosen:
+        dashboard.spread(url, plan.tasks)
+        results.add("A2", "console", dashboard.ask())
+    if "A3" in chosen:
+        results.add("A3", "console", walks.ask(url, plan.tasks))
+    for name in chosen:
+        print(report.scenario_table(results, name), flush=True)
+    write(results, machine(server, args), args.json)
+
+
 def main() -> int:
     """Measure; 1 when a round failed."""
     args = parse()
@@ -199,6 +217,9 @@ def main() -> int:
         raise SystemExit("bench reads CPU and memory from /proc and so needs Linux")
     if {"S1", "S2"} & set(args.scenarios):
         wrk.require()
+    if "G1" in args.scenarios:
+        wrk.require()
+        h2load.require()
     args.targets = available(args.targets, args.named)
     plan = QUICK if args.quick else Plan()
     if args.rounds:
@@ -208,6 +229,7 @@ def main() -> int:
     server = Server()
     try:
         results = uvloop.run(measure(args, plan, server))
+        console(args, plan, server, results)
     except procs.Failed as error:
         raise SystemExit(str(error)) from None
     finally:

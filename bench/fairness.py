@@ -1,21 +1,25 @@
 """`python -m bench.fairness`: how long one tenant's tasks wait to start while another has thousands in the queue.
 
-One worker with few slots, agents that take half a second each. Tenant A queues its tasks; once they fill the slots,
-tenant B sends some: one by one, and then all at once. What counts is when B's runs start, by the database's clock, in
-four hosts: without A's tasks, with rounds (as it is), with rounds and a bound for each tenant
-(A2A_RUN_SLOTS_PER_TENANT), and without rounds, in the order in which everything came, as a plain queue would.
+One worker, agents that take two seconds each: with all its slots, a hundred starts a second. Tenant A queues its tasks;
+once they fill the slots, tenant B sends some: one by one, and then all at once. What counts is when B's runs start, by
+the database's clock, in these hosts: without A's tasks; with as many of A's under way, but none that waits (what A's
+*work* costs); with A's queue (as it is); with a bound for each tenant besides (A2A_RUN_SLOTS_PER_TENANT); and without
+rounds, in the order in which everything came, as a plain queue would. Machines differ from minute to minute: `--times`
+goes through all of them so many times, and the table says the medians of the rounds' figures.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import signal
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -36,8 +40,8 @@ LAST = "select coalesce(max(id), 0) from a2a_tasks_run"
 RUNNING = "select count(*) from a2a_tasks_run where share = 'tenant:a' and status = 'running'"
 NO_ROUNDS = """update a2a_tasks_run set round = 1000000000
 where status = 'queued' and share = 'tenant:b' and round < 1000000000"""
-#: B's tasks in a burst, and those one by one, with seconds between them.
-COUNT, APART = 20, 0.1
+#: B's tasks one by one, with seconds between them, and those in a burst.
+SINGLY, APART, AT_ONCE = 80, 0.25, 15
 
 
 class Shared(OursCelery):
@@ -67,20 +71,54 @@ class Shared(OursCelery):
         return made.stdout.decode().strip()
 
 
-async def arm(
-    server: Server, args: argparse.Namespace, settings: dict[str, str], *, queued: int, rounds: bool
-) -> tuple[list[float], list[float]]:
-    """Milliseconds until B's runs start: those sent one by one, and those sent at once."""
-    target = Shared(Setup(server), {"A2A_RUN_SLOTS": str(args.slots), **settings})
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One host of the experiment."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    #: Tasks of A that wait.
+    queued: int = 0
+    #: Tasks of A that are always under way, each sent when another has ended.
+    busy: int = 0
+    rounds: bool = True
+
+
+async def measured(server: Server, args: argparse.Namespace, arm: Arm) -> list[float]:
+    """Milliseconds until B's runs start, p50 and p95: of those sent one by one, and of those sent at once."""
+    target = Shared(Setup(server), {"A2A_RUN_SLOTS": str(args.slots), **arm.settings})
     target.prepare()
     async with target.up():
         with psycopg.connect(target.database, autocommit=True) as connection:
             text = str(args.seconds)
-            if queued:
-                await _fill(target, connection, text, queued)
-            singly = await _measured(target, connection, text, rounds=rounds, apart=APART)
-            at_once = await _measured(target, connection, text, rounds=rounds, apart=0)
-    return singly, at_once
+            if arm.queued:
+                await _fill(target, connection, text, arm.queued)
+            async with _busy(target, text, arm.busy):
+                singly = await _measured(target, connection, text, rounds=arm.rounds, apart=APART)
+                at_once = await _measured(target, connection, text, rounds=arm.rounds, apart=0)
+    return [cut for starts in (singly, at_once) for cut in _cuts(starts)]
+
+
+def _cuts(starts: list[float]) -> tuple[float, float]:
+    cuts = statistics.quantiles(starts, n=20, method="inclusive")
+    return cuts[9], cuts[18]
+
+
+@contextlib.asynccontextmanager
+async def _busy(target: Shared, text: str, count: int) -> AsyncIterator[None]:
+    """So many tasks of A under way meanwhile, and none that waits."""
+
+    over = asyncio.Event()
+
+    async def client() -> None:
+        while not over.is_set():
+            await answer(target.a, send(text))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(count):
+            group.create_task(client())
+        await asyncio.sleep(float(text) + 2 if count else 0)
+        yield
+        over.set()
 
 
 async def _fill(
@@ -94,7 +132,7 @@ async def _fill(
         os.kill(target.worker.pid, signal.SIGCONT)
     while not _one(connection, RUNNING):  # noqa: ASYNC110 - the database tells nobody
         await asyncio.sleep(0.05)
-    await asyncio.sleep(2)
+    await asyncio.sleep(float(text) + 2)
 
 
 async def _measured(
@@ -106,14 +144,14 @@ async def _measured(
     apart: float,
 ) -> list[float]:
     last, before = _one(connection, LAST), _one(connection, STARTED)
-    clients = 1 if apart else COUNT
-    sending = asyncio.create_task(_send(target.b, text, COUNT, clients=clients, apart=apart))
-    while not sending.done() or _one(connection, STARTED) < before + COUNT:
+    count, clients = (SINGLY, 1) if apart else (AT_ONCE, AT_ONCE)
+    sending = asyncio.create_task(_send(target.b, text, count, clients=clients, apart=apart))
+    while not sending.done() or _one(connection, STARTED) < before + count:
         if not rounds:
             connection.execute(NO_ROUNDS.encode())
         await asyncio.sleep(0.02)
     await sending
-    await asyncio.sleep(2)  # what it left behind in the slots
+    await asyncio.sleep(float(text) + 2)  # what it left behind in the slots
     return [row[0] for row in connection.execute(STARTS.encode(), [last]).fetchall()]
 
 
@@ -134,39 +172,39 @@ def _one(connection: psycopg.Connection[Any], query: str) -> int:
     return int(row[0])
 
 
-def _shown(name: str, arm: tuple[list[float], list[float]]) -> str:
-    cells = []
-    for starts in arm:
-        cuts = statistics.quantiles(starts, n=20, method="inclusive")
-        cells += [f"{cuts[9]:.0f}", f"{cuts[18]:.0f}"]
-    return f"| {name} | {' | '.join(cells)} |"
-
-
 async def measure(server: Server, args: argparse.Namespace) -> None:
     """Every arm, and the table."""
-    bound = {"A2A_RUN_SLOTS_PER_TENANT": str(args.slots * 3 // 5)}
-    arms: dict[str, tuple[dict[str, str], int, bool]] = {
-        "nothing queued": ({}, 0, True),
-        f"{args.queued} of A queued": ({}, args.queued, True),
-        f"the same, at most {args.slots * 3 // 5} slots a tenant": (bound, args.queued, True),
-        "the same, in the order they came": ({}, args.queued if args.fifo else 0, False),
+    most, alone = args.slots * 3 // 5, args.slots * 9 // 10
+    bound = {"A2A_RUN_SLOTS_PER_TENANT": str(most)}
+    arms = {
+        "nothing of A": Arm(),
+        f"{alone} of A under way, none waits": Arm(busy=alone),
+        f"{args.queued} of A wait": Arm(queued=args.queued),
+        f"{most} of A under way, none waits": Arm(busy=most),
+        f"{args.queued} of A wait, at most {most} slots a tenant": Arm(bound, args.queued),
     }
+    if args.fifo:
+        arms["the same, in the order they came"] = Arm(queued=args.queued, rounds=False)
+    rounds: dict[str, list[list[float]]] = {name: [] for name in arms}
+    for number in range(args.times):
+        for name, arm in arms.items():
+            say(f"{name}, {number + 1} of {args.times}")
+            rounds[name].append(await measured(server, args, arm))
+            print("  ", [round(figure) for figure in rounds[name][-1]], flush=True)
     print("| B's start, ms | one by one p50 | p95 | at once p50 | p95 |")
-    print("| --- | --- | --- | --- | --- |", flush=True)
-    for name, (settings, queued, rounds) in arms.items():
-        if not rounds and not args.fifo:
-            continue
-        say(name)
-        measured = await arm(server, args, settings, queued=queued, rounds=rounds)
-        print(_shown(name, measured), flush=True)
+    print("| --- | --- | --- | --- | --- |")
+    for name, figures in rounds.items():
+        medians = (f"{statistics.median(column):.0f}" for column in zip(*figures, strict=True))
+        print(f"| {name} | {' | '.join(medians)} |")
 
 
 def main() -> int:
     """Measure."""
     parser = argparse.ArgumentParser(prog="python -m bench.fairness", description=__doc__)
     parser.add_argument("--queued", type=int, default=10_000, help="tasks of tenant A")
-    parser.add_argument("--slots", type=int, default=50, help="of the one worker")
-    parser.add_argument("--seconds", type=float, default=0.5, help="that a run takes")
+    parser.add_argument("--slots", type=int, default=200, help="of the one worker")
+    parser.add_argument("--seconds", type=float, default=2, help="that a run takes")
+    parser.add_argument("--times", type=int, default=3, help="go through all hosts so often")
     parser.add_argument("--fifo", action="store_true", help="also without rounds; takes minutes")
     args = parser.parse_args()
     CACHE.mkdir(parents=True, exist_ok=True)

@@ -35,6 +35,8 @@ class Plan:
     )
     #: W2: sends at once.
     burst: int = 5_000
+    #: A1, A2: tasks there are.
+    tasks: int = 1_000_000
     stream_timeout: float = 180.0
 
 
@@ -48,5 +50,6 @@ QUICK = Plan(
     idle=(200, 10),
     waiting=((100, "plain"), (100, "steps")),
     burst=2_000,
+    tasks=50_000,
     stream_timeout=60.0,
 )

@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
+from statistics import median
 
-from bench import procs, wrk
+from bench import h2load, procs, wrk
 from bench.client import COMPLETED, echo, post, rpc, send
 from bench.plan import Plan
 from bench.procs import Child
-from bench.rpc_client import chunks
+from bench.rpc_client import asking, chunks, got
 from bench.targets import OursRpc, Target
 from bench.wrk import Metrics
 
 __all__ = ["g1"]
 
-#: Processes of clients, and chunks of the stream.
-CLIENTS, STREAM = 2, 5_000
-
-
-async def _calls(address: str, task: str, seconds: float) -> float:
-    command = ["-m", "bench.rpc_client", address, task, str(16 // CLIENTS), str(seconds)]
-    children = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, *command, stdout=asyncio.subprocess.PIPE
-        )
-        for _ in range(CLIENTS)
-    ]
-    said = [(await child.communicate())[0] for child in children]
-    return sum(float(text) for text in said)
+#: GetTask, by one binding and the other: so often, so many seconds.
+TURNS, SECONDS = 9, 1
+#: Chunks of the stream.
+STREAM = 5_000
+#: Bytes that each of them has at least, with its ids.
+LEAST = 100
 
 
 def _cpu(child: Child) -> float:
     return sum(procs.cpu_seconds({child.pid}).values())
+
+
+async def _in_turns(target: OursRpc, task: str) -> Metrics:
+    """Short turns, since a machine is faster in one minute than in the next; neighbours are compared."""
+    turns = [(await _calls(target, task), await _requests(target, task)) for _ in range(TURNS)]
+    calls, requests = [call for call, _ in turns], [request for _, request in turns]
+    return {
+        "gRPC req/s c=16": median(rate for rate, _ in calls),
+        "JSON-RPC req/s c=16": median(rate for rate, _ in requests),
+        "req/s ratio": median(call[0] / request[0] for call, request in turns),
+        "gRPC CPU ms/req": median(cpu for _, cpu in calls) * 1e3,
+        "JSON-RPC CPU ms/req": median(cpu for _, cpu in requests) * 1e3,
+    }
+
+
+async def _calls(target: OursRpc, task: str) -> tuple[float, float]:
+    """Calls a second, and CPU seconds of each."""
+    request, answer = await got(target.address, task)
+    method = f"http://{target.address}/lf.a2a.v1.A2AService/GetTask"
+    before = _cpu(target.serving)
+    rate, count = await h2load.load(method, request, answer, 16, SECONDS)
+    return rate, (_cpu(target.serving) - before) / count
+
+
+async def _requests(target: OursRpc, task: str) -> tuple[float, float]:
+    """The same of requests."""
+    before = _cpu(target.web_process)
+    http = await wrk.load(target, rpc("GetTask", {"id": task}), [COMPLETED, task], 16, SECONDS)
+    rate = http["req/s"] or 0.0
+    return rate, (_cpu(target.web_process) - before) / (rate * SECONDS)
 
 
 async def g1(target: Target, plan: Plan) -> Metrics:
@@ -40,24 +61,23 @@ async def g1(target: Target, plan: Plan) -> Metrics:
     assert isinstance(target, OursRpc)
     task = await echo(target.endpoint)
     await chunks(target.address, 10)
+    unary = await _in_turns(target, task)
+    official = await chunks(target.address, STREAM)
     before = _cpu(target.serving)
-    calls = await _calls(target.address, task, plan.seconds)
-    cpu = (_cpu(target.serving) - before) / (calls * plan.seconds)
+    streaming = f"http://{target.address}/lf.a2a.v1.A2AService/SendStreamingMessage"
+    asked = asking(STREAM).SerializeToString()
+    streamed = await h2load.once(streaming, asked, least=STREAM * LEAST)
+    stream_cpu = _cpu(target.serving) - before
     before = _cpu(target.web_process)
-    body = rpc("GetTask", {"id": task})
-    http = await wrk.load(target, body, [COMPLETED, task], 16, plan.seconds)
-    rate = http["req/s"] or 0.0
-    http_cpu = (_cpu(target.web_process) - before) / (rate * plan.seconds)
-    streamed = await chunks(target.address, STREAM)
     sent = await post(
         target.endpoint, send(f"chunks {STREAM}", streaming=True), plan.stream_timeout
     )
+    sent_cpu = _cpu(target.web_process) - before
     return {
-        "gRPC req/s c=16": calls,
-        "JSON-RPC req/s c=16": rate,
-        "req/s ratio": calls / rate,
-        "gRPC CPU ms/req": cpu * 1e3,
-        "JSON-RPC CPU ms/req": http_cpu * 1e3,
+        **unary,
         f"gRPC total s N={STREAM}": streamed,
+        f"gRPC CPU s N={STREAM}": stream_cpu,
+        f"gRPC total s N={STREAM}, official client in Python": official,
         f"SSE total s N={STREAM}": sent.seconds if len(sent.ids) == STREAM else None,
+        f"SSE CPU s N={STREAM}": sent_cpu,
     }

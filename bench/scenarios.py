@@ -229,3 +229,10 @@ TITLES = {
     name: " ".join((function.__doc__ or "").split())
     for name, function in {**PLAIN, "S3": s3, "S4": s4}.items()
 }
+#: Of this host alone, asked in this process: the pages of operators.
+CONSOLE = {
+    "A1": "The admin's list of a million tasks: every filter, search and page.",
+    "A2": "The dashboard, when a million tasks have ended in the past week.",
+    "A3": "Page after page of the list, to the end, while tasks arrive.",
+}
+TITLES |= CONSOLE

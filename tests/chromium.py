@@ -7,12 +7,25 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright
 
-__all__ = ["path", "visiting"]
+from tests import backend
+
+__all__ = ["PICTURES", "path", "running", "visiting"]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: Where the pictures of a run are kept; those of the last one are overwritten.
+PICTURES = Path(__file__).resolve().parent.parent / "var" / "screenshots" / backend.backend()
+#: Nothing of its own: it asks nobody but the pages' host.
+OPTIONS = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-gpu",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 
 @functools.cache
@@ -22,13 +35,20 @@ def path() -> str | None:
 
 
 @asynccontextmanager
-async def visiting() -> AsyncIterator[Page]:
-    """A page of a browser that was never anywhere."""
+async def running() -> AsyncIterator[Browser]:
+    """The browser, for as long as the block lasts."""
     # Its own sandbox cannot be made by root; it is shown nothing but our pages.
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    options = [*OPTIONS, "--no-sandbox"] if os.geteuid() == 0 else OPTIONS
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=path(), args=options)
         try:
-            yield await browser.new_page()
+            yield browser
         finally:
             await browser.close()
+
+
+@asynccontextmanager
+async def visiting() -> AsyncIterator[Page]:
+    """A page of a browser that was never anywhere."""
+    async with running() as browser:
+        yield await browser.new_page()

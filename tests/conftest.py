@@ -8,6 +8,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from pytest_django.plugin import DjangoDbBlocker
 
 from tests import backend as backends
 from tests import chromium
@@ -30,7 +31,8 @@ hypothesis.settings.load_profile("unhurried")
 def pytest_report_header() -> str:
     """Show what the tests run on."""
     browser = chromium.path() or "none found, so the tests marked `chromium` are left out"
-    return f"{backends.describe()}, Chromium: {browser}"
+    pictures = chromium.PICTURES if chromium.path() else "none"
+    return f"{backends.describe()}, Chromium: {browser}, pictures of pages: {pictures}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -112,6 +114,36 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
         patch.setattr(flush.Command, "handle", empty_also_the_audit_log)
         yield
     hop.close()
+
+
+@pytest.fixture(scope="session")
+def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The test database, also in a run of tests with processes only: pytest-django makes it for marked tests alone.
+
+    The mark itself is not for those: it holds a transaction, or empties tables under running processes.
+    """
+    from django.test.utils import setup_databases, teardown_databases  # noqa: PLC0415 - the same
+
+    from a2a_tasks.store import hop  # noqa: PLC0415 - the same
+
+    with django_db_blocker.unblock():
+        made = None if _has_tables() else setup_databases(verbosity=0, interactive=False)
+    yield
+    if made is not None:
+        hop.close()  # a journey may have used the store itself
+        with django_db_blocker.unblock():
+            teardown_databases(made, verbosity=0)
+
+
+def _has_tables() -> bool:
+    from django.db import OperationalError, connection, connections  # noqa: PLC0415 - the same
+
+    try:
+        return bool(connection.introspection.table_names())
+    except OperationalError:
+        return False
+    finally:
+        connections.close_all()
 
 
 @pytest.fixture

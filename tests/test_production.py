@@ -134,3 +134,34 @@ def test_the_embedded_host_makes_one_key_and_keeps_it_to_itself(tmp_path: Path) 
     assert len(keys.pop().strip()) >= 60
     assert (tmp_path / "var" / "secret_key").stat().st_mode & 0o777 == 0o600
     assert [path.name for path in (tmp_path / "var").iterdir() if path.is_file()] == ["secret_key"]
+
+
+MODES = """
+import django, pathlib, sys; django.setup()
+from django.db import connection
+from a2a_project import settings
+connection.cursor().execute("create table if not exists t (a)")
+for path in sorted(pathlib.Path(settings.VAR_DIR).glob("host.sqlite3*")):
+    print(path.name, oct(path.stat().st_mode & 0o777))
+"""
+
+
+def modes(var: Path) -> str:
+    """Of the database's files while a process of the embedded host has it open."""
+    said = {"VAR_DIR": str(var), "DJANGO_SETTINGS_MODULE": "a2a_project.settings"}
+    done = run(["python", "-c", MODES], **said)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_embedded_host_keeps_its_database_to_itself(tmp_path: Path) -> None:
+    names = ("host.sqlite3", "host.sqlite3-shm", "host.sqlite3-wal")
+    assert modes(tmp_path / "var") == "".join(f"{name} 0o600\n" for name in names)
+
+
+def test_a_database_that_is_there_keeps_the_mode_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "var").mkdir()
+    shared = tmp_path / "var" / "host.sqlite3"
+    shared.touch()
+    shared.chmod(0o660)
+    assert "host.sqlite3 0o660\n" in modes(tmp_path / "var")

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 from django.test import Client
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from pytest_django.fixtures import Settings
 
 pytestmark = pytest.mark.django_db  # Django looks for the user's session
+
+
+@pytest.fixture(autouse=True)
+def plain(settings: Settings) -> None:
+    settings.A2A_PLAYGROUND = "0"
 
 
 def page(**headers: str) -> str:
@@ -57,10 +63,23 @@ class TestTheFrontPage:
         settings.A2A_DISABLED_AGENTS = ""
         assert "A2A-Extensions: urn:a2a:tck:required-extension" in page()
 
-    def test_links_to_the_admin_and_has_no_scripts(self) -> None:
+    def test_links_to_the_admin(self) -> None:
+        assert 'href="/admin/"' in page()
+
+    def test_has_scripts_for_the_playground_alone(self, settings: Settings) -> None:
+        assert "<script" not in page()
+        settings.A2A_PLAYGROUND = "1"
+        assert "<script" in page()
+        assert 'id="playground"' in page()
+
+    def test_shows_the_agents_to_those_without_scripts_beside_the_playground(
+        self, settings: Settings
+    ) -> None:
+        settings.A2A_PLAYGROUND = "1"
         text = page()
-        assert 'href="/admin/"' in text
-        assert "<script" not in text
+        assert '<section id="playground" class="pg" hidden' in text
+        assert '<details id="agents" open>' in text
+        assert '<article id="demo"' in text
 
     def test_names_the_public_url_if_there_is_one(self, settings: Settings) -> None:
         settings.A2A_PUBLIC_URL = "https://agents.example.com/"
@@ -77,3 +96,10 @@ class TestTheFrontPage:
 
     def test_is_only_read(self) -> None:
         assert Client().post("/", headers={"host": "localhost"}).status_code == 405
+
+
+def test_browsers_are_given_a_picture() -> None:
+    answer = Client().get("/favicon.ico", headers={"host": "localhost:8000"})
+    assert (answer.status_code, answer["content-type"]) == (200, "image/svg+xml")
+    picture = ElementTree.fromstring(answer.content)  # noqa: S314 - our own
+    assert picture.tag == "{http://www.w3.org/2000/svg}svg"

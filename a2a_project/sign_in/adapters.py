@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.shortcuts import render
 
 from a2a_project.sign_in.groups import groups_of, make_staff
-from a2a_push.sealing import opened, seal
+from a2a_tasks.sealing import opened, seal
 
 __all__ = ["Accounts", "Factors", "Issued"]
 

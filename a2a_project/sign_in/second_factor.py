@@ -55,7 +55,7 @@ class SecondFactor(MiddlewareMixin):
         match = request.resolver_match
         if match is None or not settings.MFA_REQUIRED:
             return None
-        page = "admin" in match.namespaces or match.url_name == "api-docs"
+        page = match.route.startswith("admin/") or match.url_name == "api-docs"
         if not (page or match.route.startswith("api/")):
             return None
         if not request.user.is_authenticated or is_mfa_enabled(request.user):

@@ -16,11 +16,11 @@ from django.utils.text import Truncator
 from django.views.decorators.http import require_POST
 
 from a2a_push.admin import cells
-from a2a_push.admin.confirming import Question, ask, is_confirmed
 from a2a_push.admin.filters import StateFilter
 from a2a_push.admin.told import newest_deliveries
 from a2a_push.models import PushConfig
 from a2a_push.store.switches import enable_config
+from a2a_tasks.admin.confirming import Question, ask, is_confirmed
 from a2a_tasks.admin.filters import CreatedFilter
 from a2a_tasks.admin.paging import newest
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge

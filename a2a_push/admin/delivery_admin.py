@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -17,11 +16,19 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
 from a2a_push.admin import cells
-from a2a_push.admin.confirming import Question, ask, is_confirmed
-from a2a_push.admin.filters import ConfigFilter, ReceiverFilter, StatusFilter, TaskAgentFilter
+from a2a_push.admin.filters import (
+    ConfigFilter,
+    ReceiverFilter,
+    SettledFilter,
+    StatusFilter,
+    TaskAgentFilter,
+)
+from a2a_push.admin.foretold import HELD_BACK, foretold
 from a2a_push.admin.reading import last_attempt, reason_of, with_company
 from a2a_push.models import Delivery, Status
 from a2a_push.store.replays import replay, retry_now
+from a2a_push.store.trials import is_switched_off
+from a2a_tasks.admin.confirming import Question, ask, is_confirmed
 from a2a_tasks.admin.filters import CreatedFilter
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import beginning, duration, moment, shown, size
@@ -45,7 +52,14 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         *("short_id", "status_badge", "reason_cell", "receiver_cell"),
         *("attempts", "last", "next_in", "task_cell", "agent"),
     )
-    list_filter = (StatusFilter, TaskAgentFilter, ReceiverFilter, CreatedFilter, ConfigFilter)
+    list_filter = (
+        StatusFilter,
+        TaskAgentFilter,
+        ReceiverFilter,
+        CreatedFilter,
+        SettledFilter,
+        ConfigFilter,
+    )
     search_fields = ("webhook_id",)
     search_help_text = "A webhook-id, a task id or the number of a delivery, complete."
     actions = ("replay_selected", "retry_selected")
@@ -243,7 +257,13 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     def _retry(self, request: HttpRequest, rows: list[Delivery]) -> None:
         tried = [row for row in rows if retry_now(row.pk)]
         self._record(request, tried, "Tried at once.")
-        self._tell(request, len(tried), len(rows) - len(tried), "Is tried now", "No longer waits")
+        self._tell(
+            request,
+            len(tried),
+            len(rows) - len(tried),
+            "Is tried now",
+            "No longer waits, or may not be sent",
+        )
 
     def _record(self, request: HttpRequest, rows: list[Delivery], text: str) -> None:
         if rows and request.user.pk is not None:
@@ -276,7 +296,7 @@ def _replay_question(rows: list[Delivery], back: str) -> Question:
     """Ask before sending settled deliveries again."""
     rows = rows[:AT_ONCE]
     delivered = sum(row.status == Status.DELIVERED for row in rows)
-    warnings = list(_disabled(rows))
+    warnings = foretold(Delivery.objects.filter(pk__in=[row.pk for row in rows]))
     if delivered:
         warnings.append(f"Delivered before, and will come twice: {delivered}.")
     return Question(
@@ -293,7 +313,8 @@ def _retry_question(rows: list[Delivery], back: str) -> Question:
     rows = rows[:AT_ONCE]
     now = timezone.now()
     shut = sum(bool(row.receiver.probe_at and row.receiver.probe_at > now) for row in rows)
-    warnings = list(_disabled(rows))
+    off = sum(is_switched_off(row.receiver) for row in rows)
+    warnings = [HELD_BACK.format(off)] if off else []
     if shut:
         warnings.append(
             f"Will still wait, because the breaker of their receiver is open: {shut}. Enable the receiver to send now."
@@ -309,13 +330,3 @@ def _retry_question(rows: list[Delivery], back: str) -> Question:
 
 def _counted(rows: list[Delivery]) -> str:
     return "1 delivery" if len(rows) == 1 else f"{len(rows)} deliveries"
-
-
-def _disabled(rows: list[Delivery]) -> Iterable[str]:
-    """Warn of those that would die at once."""
-    receivers = sum(row.receiver.disabled_at is not None for row in rows)
-    configs = sum(bool(row.config and row.config.disabled_reason) for row in rows)
-    if receivers:
-        yield f"Will die at once, because their receiver is disabled: {receivers}. Enable it first."
-    if configs:
-        yield f"Will die at once, because their webhook is disabled: {configs}. Enable it first."

@@ -11,7 +11,7 @@ from django.utils import timezone
 from a2a_push.admin.standing import Word
 from a2a_push.breaker import Phase
 from a2a_push.models import PushConfig, Receiver, Status
-from a2a_tasks.admin.filters import AgentFilter, Choices, Rows
+from a2a_tasks.admin.filters import AgentFilter, Choices, PeriodFilter, Rows
 from a2a_tasks.admin.paging import NEWEST, newest
 from a2a_tasks.admin.staff import within
 from a2a_tasks.outbound import Kind
@@ -20,6 +20,7 @@ __all__ = [
     "AnswerFilter",
     "ConfigFilter",
     "ReceiverFilter",
+    "SettledFilter",
     "StandingFilter",
     "StateFilter",
     "StatusFilter",
@@ -53,6 +54,18 @@ class StatusFilter(SimpleListFilter):
         if status not in Status.values:
             return queryset
         return (queryset if status in self.INDEXED else newest(queryset)).filter(status=status)
+
+
+class SettledFilter(PeriodFilter):
+    """By when it was settled (index `delivery_settled`)."""
+
+    title = "settled"
+    parameter_name = "settled"
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to what was settled in the period."""
+        since = self.since()
+        return queryset if since is None else queryset.filter(settled_at__gte=since)
 
 
 class TaskAgentFilter(AgentFilter):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from django.db.models import Case, Exists, OuterRef, Prefetch, QuerySet, When
 from django.utils import timezone
 
-from a2a_push.admin.waiting import Situation, why
+from a2a_push.admin.waiting import Situation, Wait, wait
 from a2a_push.models import Attempt, Delivery, Status
 from a2a_push.retry_schedule import DELAYS
 from a2a_push.store.receivers import read
 
-__all__ = ["last_attempt", "reason_of", "with_company"]
+__all__ = ["last_attempt", "reason_of", "wait_of", "with_company"]
 
 #: Long, or secret, and on no list.
 UNREAD = (
@@ -44,6 +44,11 @@ def reason_of(delivery: Delivery) -> str:
     """Why it waits, or died, in a sentence; empty if it was delivered. Of one read `with_company`."""
     if delivery.status != Status.PENDING:
         return delivery.reason
+    return wait_of(delivery).sentence
+
+
+def wait_of(delivery: Delivery) -> Wait:
+    """What a pending delivery waits for. Of one read `with_company`."""
     config, receiver = delivery.config, delivery.receiver
     breaker = read(receiver)
     situation = Situation(
@@ -62,4 +67,4 @@ def reason_of(delivery: Delivery) -> str:
         breaker_reason=breaker.reason,
         probe_at=receiver.probe_at,
     )
-    return why(situation, timezone.now())
+    return wait(situation, timezone.now())

@@ -14,8 +14,8 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from a2a_push.admin.confirming import Question, ask, is_confirmed
 from a2a_push.admin.filters import StandingFilter
+from a2a_push.admin.foretold import foretold
 from a2a_push.admin.span import SpanForm
 from a2a_push.admin.standing import standing
 from a2a_push.admin.told import newest_deliveries
@@ -24,6 +24,8 @@ from a2a_push.store.chosen import Chosen
 from a2a_push.store.receivers import read
 from a2a_push.store.replays import replay
 from a2a_push.store.switches import disable, enable
+from a2a_push.store.trials import is_switched_off
+from a2a_tasks.admin.confirming import Question, ask, is_confirmed
 from a2a_tasks.admin.paging import bounded_count, newest
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import moment
@@ -144,7 +146,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         well = row.probe_at is None and row.paused_until is None
         context.update(
             told=newest_deliveries(request, receiver=row.pk),
-            may_disable=may and not off,
+            may_disable=may and not is_switched_off(row),
             may_enable=may and (off or not well),
             span=SpanForm() if _may_replay(request) else None,
             zone=timezone.get_current_timezone_name(),
@@ -164,7 +166,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         if not is_confirmed(request):
             return ask(self, request, _disable_question(row, back))
         said = " ".join(request.POST.get("reason", "").split())[:REASON]
-        reason = f"{said or 'switched off'} ({request.user.get_username()})"
+        reason = said or "switched off"
         if disable(row.pk, reason):
             self.log_change(request, row, f"Disabled: {reason}.")
             self.message_user(request, "The receiver is disabled.", messages.SUCCESS)
@@ -196,7 +198,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
             return HttpResponseRedirect(back)
         chosen = form.chosen(receiver=row.pk)
         if not is_confirmed(request):
-            return ask(self, request, _replay_question(row, form, chosen, back))
+            return ask(self, request, _replay_question(form, chosen, back))
         done = replay(chosen.keys())
         self.log_change(request, row, f"Sent again, {form.words()}: {done}.")
         level = messages.SUCCESS if done else messages.WARNING
@@ -251,11 +253,9 @@ def _enable_question(row: Receiver, back: str) -> Question:
     )
 
 
-def _replay_question(row: Receiver, form: SpanForm, chosen: Chosen, back: str) -> Question:
+def _replay_question(form: SpanForm, chosen: Chosen, back: str) -> Question:
     count = bounded_count(chosen.rows())
-    warnings = []
-    if row.disabled_at is not None:
-        warnings.append("The receiver is disabled, so they will die at once. Enable it first.")
+    warnings = foretold(chosen.rows())
     if not chosen.only_dead:
         warnings.append("What was delivered before will come twice.")
     return Question(

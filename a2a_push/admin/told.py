@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from a2a_push.admin import cells
 from a2a_push.admin.reading import last_attempt, reason_of, with_company
-from a2a_push.models import Attempt, Delivery
+from a2a_push.models import Attempt, Delivery, Status
 
 __all__ = ["Told", "newest_deliveries"]
 
@@ -25,6 +25,8 @@ class Told:
     events: str
     last: Attempt | None
     reason: str
+    #: What the user may do with it: `replay`, or `retry` while it waits; empty = nothing.
+    verb: str = ""
 
 
 def newest_deliveries(request: HttpRequest, **of: Any) -> list[Told]:
@@ -32,7 +34,8 @@ def newest_deliveries(request: HttpRequest, **of: Any) -> list[Told]:
     if not may_view(request):
         return []
     rows = with_company(Delivery.objects.filter(**of)).order_by("-pk")[:ROWS]
-    return [_told(row) for row in rows]
+    may_send = request.user.has_perm("a2a_push.change_delivery")
+    return [_told(row, may_send=may_send) for row in rows]
 
 
 def may_view(request: HttpRequest) -> bool:
@@ -41,5 +44,18 @@ def may_view(request: HttpRequest) -> bool:
     return any(map(request.user.has_perm, rights))
 
 
-def _told(row: Delivery) -> Told:
-    return Told(row=row, events=cells.events(row), last=last_attempt(row), reason=reason_of(row))
+def _told(row: Delivery, *, may_send: bool) -> Told:
+    return Told(
+        row=row,
+        events=cells.events(row),
+        last=last_attempt(row),
+        reason=reason_of(row),
+        verb=_verb(row) if may_send else "",
+    )
+
+
+def _verb(row: Delivery) -> str:
+    """What a delivery can have done to it, as its own page offers it."""
+    if row.status == Status.PENDING:
+        return "retry"
+    return "replay" if row.config_id is not None else ""

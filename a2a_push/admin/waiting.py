@@ -14,7 +14,7 @@ from datetime import datetime
 from a2a_push.breaker import Phase
 from a2a_tasks.admin.shown import duration, moment
 
-__all__ = ["Situation", "Why", "why"]
+__all__ = ["Situation", "Wait", "Why", "wait", "why"]
 
 
 class Why(enum.StrEnum):
@@ -55,36 +55,54 @@ class Situation:
     probe_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What it waits for, and until when; None = nobody knows."""
+
+    why: Why
+    sentence: str
+    until: datetime | None = None
+
+
 def why(at: Situation, now: datetime) -> str:
+    """What a delivery waits for, in a sentence."""
+    return wait(at, now).sentence
+
+
+def wait(at: Situation, now: datetime) -> Wait:
     """What a delivery waits for."""
-    return next(_reasons(at, now))
+    return next(_waits(at, now))
 
 
-def _reasons(at: Situation, now: datetime) -> Iterator[str]:
+def _waits(at: Situation, now: datetime) -> Iterator[Wait]:
     if at.webhook_disabled:
-        yield f"{Why.WEBHOOK_DISABLED}: {at.webhook_disabled}."
+        yield _wait(Why.WEBHOOK_DISABLED, f": {at.webhook_disabled}")
     if at.receiver_disabled:
-        yield f"{Why.RECEIVER_DISABLED}: {at.disabled_reason or 'nobody said why'}."
+        yield _wait(Why.RECEIVER_DISABLED, f": {at.disabled_reason or 'nobody said why'}")
     if at.behind:
-        yield f"{Why.TURN}."
+        yield _wait(Why.TURN)
     if at.lease_until and at.lease_until > now:
-        yield f"{Why.UNDER_WAY} by {at.worker or 'a worker'}."
+        yield _wait(Why.UNDER_WAY, f" by {at.worker or 'a worker'}", at.lease_until)
     yield from _of_the_receiver(at, now)
     if at.next_at and at.next_at > now:
         number = f"{at.attempts + 1} of {at.of}"
         until = _until(at.next_at, now)
-        yield f"{Why.SCHEDULE}, {number}, comes at {until}{_because(at.reason)}."
-    yield f"{Why.PLACE}, and goes as soon as there is a place for it."
+        yield _wait(Why.SCHEDULE, f", {number}, comes at {until}{_because(at.reason)}", at.next_at)
+    yield _wait(Why.PLACE, ", and goes as soon as there is a place for it")
 
 
-def _of_the_receiver(at: Situation, now: datetime) -> Iterator[str]:
+def _of_the_receiver(at: Situation, now: datetime) -> Iterator[Wait]:
     if at.paused_until and at.paused_until > now:
-        yield f"{Why.PAUSED} until {_until(at.paused_until, now)}."
+        yield _wait(Why.PAUSED, f" until {_until(at.paused_until, now)}", at.paused_until)
     because = _because(at.breaker_reason)
     if at.phase is Phase.OPEN and at.probe_at and at.probe_at > now:
-        yield f"{Why.BREAKER} until {_until(at.probe_at, now)}{because}."
+        yield _wait(Why.BREAKER, f" until {_until(at.probe_at, now)}{because}", at.probe_at)
     if at.phase in {Phase.OPEN, Phase.HALF_OPEN}:
-        yield f"{Why.PROBING}, one notification at a time{because}."
+        yield _wait(Why.PROBING, f", one notification at a time{because}")
+
+
+def _wait(why: Why, more: str = "", until: datetime | None = None) -> Wait:
+    return Wait(why, f"{why}{more}.", until)
 
 
 def _because(reason: str) -> str:

@@ -16,6 +16,7 @@ from a2a_push.api.configs import LAST_KEY
 from a2a_push.models import Attempt, Delivery, Status
 from a2a_push.store.chosen import Chosen
 from a2a_push.store.replays import replay, retry_now
+from a2a_push.store.trials import foreseen, is_switched_off
 from a2a_tasks.api.action import Asked, View, action
 from a2a_tasks.api.door import Right, operator_of, there_for
 from a2a_tasks.api.paging import CreatedQuery, moment_field, page, page_of
@@ -171,10 +172,11 @@ class DeliveryTryNow(View):
     def post(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Try a pending delivery at once; it counts as an attempt, and the schedule goes on after it.
 
-        409 if it is not pending. A receiver whose breaker is open is still left alone.
+        409 if it is not pending, or somebody has disabled its receiver. A receiver whose breaker is open is still left alone.
         """
-        if not retry_now(_find(request, key).pk):
-            raise Conflict("The delivery is not pending")
+        row = _find(request, key)
+        if not retry_now(row.pk):
+            raise Conflict(_hindered(row) or "The delivery is not pending")
         return Response(DeliveryLineSerializer(_find(request, key)).data)
 
 
@@ -185,10 +187,13 @@ class DeliveryReplay(View):
     def post(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Send a settled delivery again, under the same `webhook-id`, from the beginning of the schedule.
 
-        409 if it is pending, or its webhook was taken away.
+        A receiver or a webhook that was given up is tried again, and trusted again if it takes what comes. 409 if the
+        delivery is pending, its webhook was taken away, or somebody has disabled its receiver.
         """
-        if not replay([_find(request, key).pk]):
-            raise Conflict("The delivery is pending, or its webhook was taken away")
+        row = _find(request, key)
+        if not replay([row.pk]):
+            gone = "The delivery is pending, or its webhook was taken away"
+            raise Conflict(_hindered(row) or gone)
         return Response(DeliveryLineSerializer(_find(request, key)).data)
 
 
@@ -230,7 +235,13 @@ class ReplaySerializer(serializers.Serializer[Any]):
     found = serializers.IntegerField(help_text="Deliveries that this request was about.")
     replayed = serializers.IntegerField(help_text="Of these, how many will be sent again.")
     left_alone = serializers.IntegerField(
-        help_text="Pending, without a webhook, or unknown. Of a dry run, all that were found."
+        help_text="Pending, without a webhook, unknown, or held back. Of a dry run, all that were found."
+    )
+    on_trial = serializers.IntegerField(
+        help_text="Of those found, how many go to a receiver or webhook that was given up: it is tried again."
+    )
+    held_back = serializers.IntegerField(
+        help_text="Of those found, how many are not sent, because somebody has disabled their receiver."
     )
     next = serializers.CharField(
         allow_null=True, help_text="There are more: the same request with this as its `cursor`."
@@ -250,10 +261,12 @@ class Replay(View):
             raise wrong("body", "all", "Say which, or that all are meant.")
         keys = _chosen(request, asked)
         mine = keys[:BATCH]
+        prospect = foreseen(Delivery.objects.filter(pk__in=mine))
         done = 0 if asked["dry_run"] else replay(mine)
         named = len(set(asked["ids"])) if "ids" in asked else len(mine)
         more = _signer().sign_object(mine[-1]) if len(keys) > BATCH else None
         told = {"found": len(mine), "replayed": done, "left_alone": named - done, "next": more}
+        told |= {"on_trial": prospect.on_trial, "held_back": prospect.held_back}
         return Response(ReplaySerializer(told).data)
 
 
@@ -272,6 +285,13 @@ def _chosen(request: Request, asked: Asked) -> list[int]:
     if task := asked.get("task_key"):
         rows = rows.filter(task=task)
     return list(rows.values_list("pk", flat=True)[: BATCH + 1])
+
+
+def _hindered(row: Delivery) -> str:
+    """Why it is not sent, if it is its receiver's standing."""
+    if row.config is None or not is_switched_off(row.config.receiver):
+        return ""
+    return f"The receiver is disabled: {row.config.receiver.disabled_reason}. Enable it first"
 
 
 def _signer() -> signing.Signer:

@@ -40,7 +40,11 @@ class Delivery(models.Model):
     )
     # No constraint in the database: its check would lock the task's row, and make its agent wait.
     task = models.ForeignKey(
-        "a2a_tasks.Task", on_delete=models.CASCADE, related_name="deliveries", db_constraint=False
+        "a2a_tasks.Task",
+        on_delete=models.CASCADE,
+        related_name="deliveries",
+        db_constraint=False,
+        db_index=False,
     )
     receiver = models.ForeignKey(
         Receiver, on_delete=models.PROTECT, related_name="deliveries", db_index=False
@@ -75,12 +79,16 @@ class Delivery(models.Model):
             ),
         ]
         indexes = [
+            models.Index("task", "number", name="delivery_of_task"),
             models.Index("config", "id", name="delivery_of_config"),
             models.Index("receiver", models.F("id").desc(), name="delivery_of_receiver"),
             models.Index("config", "id", name="delivery_pending", condition=Q(status="pending")),
             models.Index("created_at", name="delivery_dead", condition=Q(status="dead")),
-            models.Index(  # retention
-                "settled_at", name="delivery_settled", condition=Q(settled_at__isnull=False)
+            models.Index(  # retention, and how many were delivered when
+                "settled_at",
+                "status",
+                name="delivery_settled",
+                condition=Q(settled_at__isnull=False),
             ),
         ]
 

@@ -25,7 +25,7 @@ class PushConfig(models.Model):
     receiver = models.ForeignKey(Receiver, on_delete=models.PROTECT, related_name="configs")
     #: Authentication schemes, a list as JSON.
     schemes = models.TextField(blank=True, default="[]")
-    #: Token, credentials and headers, as JSON, sealed (a2a_push/sealing.py); empty = there are none.
+    #: Token, credentials and headers, as JSON, sealed (a2a_tasks/sealing.py); empty = there are none.
     secret = models.TextField(blank=True, default="", editable=False)
     #: Number of the last event that is settled: all up to it was delivered, or is dead with its attempts.
     cursor = models.IntegerField(default=0, db_default=0)

@@ -14,13 +14,12 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from a2a_push import sealing
 from a2a_push.keyring import origin
 from a2a_push.models import Delivery, PushConfig, Status
 from a2a_push.store.following import freeze_rest
 from a2a_push.store.presence import note_one_more
 from a2a_push.store.receivers import receiver_of
-from a2a_tasks import wakeups
+from a2a_tasks import sealing, wakeups
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import TENANTS, Scope
 from a2a_tasks.conf import conf

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from a2a_push.models import Delivery, PushConfig, Status, Trigger
 from a2a_push.store.chosen import Chosen
 from a2a_push.store.presence import note_one_more
+from a2a_push.store.trials import put_on_trial
 from a2a_tasks import wakeups
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
@@ -26,8 +27,8 @@ SLICE = 500
 def replay(ids: Collection[int]) -> int:
     """Send these deliveries again, under the same id, and from the beginning of the schedule. Returns how many will be.
 
-    Those still pending are left alone, and those whose webhook was taken away: nobody knows its secrets any more.
-    A webhook that is disabled has them die again: enable it first.
+    Those still pending are left alone, and those whose webhook was taken away: nobody knows its secrets any more. A
+    receiver or a webhook that was given up is tried again; one that somebody has switched off is left alone.
     """
     return sum(_again(piece) for piece in _slices(sorted(ids)))
 
@@ -54,7 +55,8 @@ def replay_between(
 def retry_now(delivery: int) -> bool:
     """Try a pending delivery at once instead of when its time comes. False if it is not pending.
 
-    The schedule goes on after it. A receiver whose breaker is open is still left alone.
+    The schedule goes on after it. A receiver whose breaker is open is still left alone; so is one that somebody has switched
+    off: False. One that was given up is tried.
     """
     hints = _now(delivery)
     _announce(hints)
@@ -74,7 +76,7 @@ def _again(ids: list[int]) -> int:
 @transaction.atomic
 def _replayed(ids: list[int]) -> tuple[int, list[wakeups.Hint]]:
     settled = Delivery.objects.filter(pk__in=ids).exclude(status=Status.PENDING)
-    configs = _held(settled)
+    configs = put_on_trial(_held(settled))
     _note(settled.filter(config__in=configs))
     count = settled.filter(config__in=configs).update(
         status=Status.PENDING,
@@ -91,7 +93,7 @@ def _replayed(ids: list[int]) -> tuple[int, list[wakeups.Hint]]:
 @transaction.atomic
 def _now(delivery: int) -> list[wakeups.Hint]:
     pending = Delivery.objects.filter(pk=delivery, status=Status.PENDING)
-    configs = _held(pending)
+    configs = put_on_trial(_held(pending))
     _note(pending.filter(config__in=configs))
     if not pending.filter(config__in=configs).update(next_at=None, trigger=Trigger.OPERATOR):
         return []

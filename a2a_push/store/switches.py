@@ -10,6 +10,7 @@ from a2a_push import breaker
 from a2a_push.breaker import Breaker
 from a2a_push.models import PushConfig, Receiver
 from a2a_push.store.presence import note_one_more
+from a2a_push.store.trials import is_switched_off
 from a2a_tasks import wakeups
 from a2a_tasks.audit import Action
 from a2a_tasks.protocol.jsontext import write
@@ -23,9 +24,12 @@ MOST_HINTED = 1000
 
 @transaction.atomic
 def disable(receiver: int, reason: str) -> bool:
-    """Send nothing there until it is enabled: what comes up meanwhile is dead, with this reason. False if it was so already."""
+    """Send nothing there until it is enabled: what comes up meanwhile is dead, with this reason.
+
+    False if somebody has done so already. What was given up is then no longer sent what somebody sends again.
+    """
     row = Receiver.objects.select_for_update().get(pk=receiver)
-    if row.disabled_at is not None:
+    if is_switched_off(row):
         return False
     switched_off = breaker.disable(Breaker(), reason)
     Receiver.objects.filter(pk=receiver).update(

@@ -15,7 +15,16 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from a2a_tasks.access import api_keys, certificates, denials, grants, metering, passwords, tokens
+from a2a_tasks.access import (
+    api_keys,
+    certificates,
+    denials,
+    grants,
+    metering,
+    passwords,
+    switched,
+    tokens,
+)
 from a2a_tasks.access.credentials import Credentials, Shown, certificate_of, shown
 from a2a_tasks.access.refusals import again, refused
 from a2a_tasks.access.vouched import Memory, Vouched, digest
@@ -83,7 +92,8 @@ def _counting(
             return await look(credentials, *args, **kwargs)
         except WrongCredentials as fault:
             denials.refused(credentials.address, _slug(*args), fault.why)
-            await metering.count_wrong(credentials.address)
+            if not fault.genuine:
+                await metering.count_wrong(credentials.address)
             raise
         except Unauthenticated:
             denials.refused(credentials.address, _slug(*args), "no credentials")
@@ -124,6 +134,7 @@ async def existing(credentials: Credentials, slug: str) -> Agent | None:
     Where some are listed, one that is missing is looked for in the same way: it takes as long, and fails by the same.
     Raises WrongCredentials, Overloaded.
     """
+    await switched.fresh()
     agent = registry.find(slug)
     if not (any_listed() if agent is None else listed(agent)):
         return agent
@@ -137,6 +148,7 @@ async def existing(credentials: Credentials, slug: str) -> Agent | None:
 @_counting
 async def catalogue(credentials: Credentials) -> list[Agent]:
     """The agents there are for whoever shows these credentials. Raises WrongCredentials, Overloaded."""
+    await switched.fresh()
     if not any_listed():
         return registry.agents()
     vouched = await _recognised(credentials)
@@ -179,7 +191,7 @@ async def _recognised(credentials: Credentials) -> Vouched | None:
 def _admit(vouched: Vouched, credentials: Credentials, agent: Agent | None) -> None:
     """Whoever it is: may it come here, and with these credentials?"""
     if vouched.scheme not in accepted(agent):
-        raise refused(f"{vouched.scheme} is not accepted by this agent")
+        raise _misplaced(f"{vouched.scheme} is not accepted by this agent")
     _check_use(vouched, credentials, agent.slug if agent else None)
     lacking = (
         [scope for scope in agent.scopes if scope not in vouched.caller.scopes] if agent else ()
@@ -193,13 +205,20 @@ def _admit(vouched: Vouched, credentials: Credentials, agent: Agent | None) -> N
 def _check_use(vouched: Vouched, credentials: Credentials, slug: str | None) -> None:
     """Refuse credentials that were made out to somebody else, or stolen."""
     if not _is_for(slug, vouched):
-        raise refused("a token for another audience")
+        raise _misplaced("a token for another audience")
     _check_binding(vouched, credentials)
 
 
 def _check_binding(vouched: Vouched, credentials: Credentials) -> None:
     if vouched.bound and vouched.bound != _thumbprint(credentials):
-        raise refused("a token without the certificate it is bound to")
+        raise _misplaced("a token without the certificate it is bound to")
+
+
+def _misplaced(why: str) -> WrongCredentials:
+    """Credentials that are somebody's, and wrong here."""
+    fault = refused(why)
+    fault.genuine = True
+    return fault
 
 
 def _is_for(slug: str | None, vouched: Vouched) -> bool:

@@ -22,7 +22,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import RateLimited
 from a2a_tasks.rates import Rate, read_rate
 
-__all__ = ["count_wrong", "may_try", "rates_for", "take"]
+__all__ = ["count_wrong", "may_try", "network", "rates_for", "take"]
 
 #: Of an IPv6 address, the network counts: every client has as many addresses as it likes.
 NETWORK_BITS = 64
@@ -66,7 +66,7 @@ def rates_for(
     """The buckets that a request of this caller to the agent takes of; `own` is the rate of its credentials."""
     rates, limits = {}, _rates()
     if per_caller := own or limits.caller:
-        rates[f"caller:{caller.principal or _network(address)}"] = per_caller
+        rates[f"caller:{caller.principal or network(address)}"] = per_caller
     if limits.tenant and caller.tenant:
         rates[f"tenant:{caller.tenant}"] = limits.tenant
     if agent is not None and (per_agent := read_rate(agent.rate) or limits.agent):
@@ -94,7 +94,7 @@ async def count_wrong(address: str) -> None:
 
 
 def _wrong(address: str, rate: Rate) -> dict[str, Rate]:
-    return {f"wrong:{_network(address)}": rate}
+    return {f"wrong:{network(address)}": rate}
 
 
 async def _asked(rates: dict[str, Rate], *, only_look: bool = False) -> float:
@@ -105,7 +105,8 @@ async def _asked(rates: dict[str, Rate], *, only_look: bool = False) -> float:
 
 
 @functools.lru_cache(maxsize=4096)
-def _network(address: str) -> str:
+def network(address: str) -> str:
+    """Whom an address stands for: itself, of IPv6 the subscriber."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:  # a socket of the file system, or nothing

@@ -6,6 +6,7 @@ The tables may hold millions of rows. Each list is read along an index and count
 (`paging.py`); each page reads bounded slices (`timeline.py`).
 """
 
+from a2a_tasks.admin.agent_admin import AgentSwitchAdmin
 from a2a_tasks.admin.api_key_admin import ApiKeyAdmin
 from a2a_tasks.admin.audit_admin import AuditEntryAdmin
 from a2a_tasks.admin.context_admin import ContextAdmin
@@ -15,8 +16,11 @@ from a2a_tasks.admin.people_admin import GroupsOfSuperusers, UsersOfSuperusers
 from a2a_tasks.admin.privacy_admin import HoldAdmin, TenantRetentionAdmin
 from a2a_tasks.admin.run_admin import RunAdmin
 from a2a_tasks.admin.task_admin import TaskAdmin
+from a2a_tasks.admin.waiting_admin import WaitingAdmin
+from a2a_tasks.admin.worker_admin import WorkerAdmin
 
 __all__ = [
+    "AgentSwitchAdmin",
     "ApiKeyAdmin",
     "AttemptAdmin",
     "AuditEntryAdmin",
@@ -28,4 +32,6 @@ __all__ = [
     "TaskAdmin",
     "TenantRetentionAdmin",
     "UsersOfSuperusers",
+    "WorkerAdmin",
+    "WaitingAdmin",
 ]

@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
 from a2a_tasks.access.api_keys import Issued, describe, issue, revoke, rotate
+from a2a_tasks.admin.confirming import Question, ask, is_confirmed
 from a2a_tasks.admin.staff import TenantAdmin, may_give, sees, tenants_of
 from a2a_tasks.agents.security import is_scope
 from a2a_tasks.caller import is_tenant
@@ -32,6 +33,8 @@ __all__ = ["ApiKeyAdmin"]
 
 #: For which a secret goes on that was rotated here; the command lets one choose.
 OVERLAP = timedelta(hours=24)
+#: Keys that a question names.
+NAMED = 10
 
 
 class ApiKeyForm(_Form):
@@ -56,6 +59,13 @@ class ApiKeyForm(_Form):
         if not all(map(is_scope, scopes)):
             raise ValidationError("Scopes are letters, digits and signs of ASCII, without quotes.")
         return " ".join(scopes)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As any form; both halves of the moment have names, which Django gives to neither."""
+        super().__init__(*args, **kwargs)
+        halves = getattr(self.fields["expires_at"].widget, "widgets", [])
+        for half, name in zip(halves, ("date", "time"), strict=False):
+            half.attrs["aria-label"] = f"Expires at, {name}"
 
     def clean_rate(self) -> str:
         """A rate that can be read."""
@@ -161,12 +171,17 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
         return self._shown_once(request, issued)
 
     @admin.action(description="Revoke selected keys", permissions=["change"])
-    def revoke_selected(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
-        """End them for good."""
+    def revoke_selected(
+        self, request: HttpRequest, queryset: QuerySet[ApiKey]
+    ) -> HttpResponse | None:
+        """Ask, then end them for good."""
+        if not is_confirmed(request):
+            return ask(self, request, _revoke_question(queryset, request.get_full_path()))
         ended = [row for row in queryset if revoke(row.prefix)]
         for row in ended:
             self.log_change(request, row, "Revoked.")
         self.message_user(request, f"Revoked: {len(ended)}.", messages.SUCCESS)
+        return None
 
     def _shown_once(self, request: HttpRequest, issued: Iterable[Issued]) -> HttpResponse:
         context = {
@@ -178,3 +193,15 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
         response = TemplateResponse(request, "admin/a2a_tasks/apikey/issued.html", context)
         add_never_cache_headers(response)
         return response
+
+
+def _revoke_question(rows: QuerySet[ApiKey], back: str) -> Question:
+    names = [str(row) for row in rows[: NAMED + 1]]
+    more = " and others" if len(names) > NAMED else ""
+    return Question(
+        title="Revoke the keys?",
+        text=f"{', '.join(names[:NAMED])}{more}: whoever has them is refused within A2A_CREDENTIAL_SECONDS, for good. Their "
+        "tasks stay. To change a secret, rotate instead.",
+        verb="Yes, revoke",
+        back=back,
+    )

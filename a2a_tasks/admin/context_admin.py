@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from csp.constants import SELF
+from csp.decorators import csp_update
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
 from django.utils.text import Truncator
 
+from a2a_tasks.admin.conversation import conversation
 from a2a_tasks.admin.filters import CreatedFilter, NewestAgentFilter
 from a2a_tasks.admin.read_only import ReadOnlyAdmin
 from a2a_tasks.admin.shown import moment
@@ -51,6 +58,32 @@ class ContextAdmin(ReadOnlyAdmin[Context]):
         if may_view(request, Task):
             context.update(tasks=tasks[:TASKS], has_more=len(tasks) > TASKS, most=TASKS)
         return super().render_change_form(request, context, *args, **kwargs)
+
+    @method_decorator(csp_update({"media-src": [SELF]}))
+    def conversation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show what was said in the context's tasks, to who may view tasks."""
+        context = self.get_object(request, object_id)
+        if not self.has_view_permission(request, context) or not may_view(request, Task):
+            raise PermissionDenied
+        all_markdown = "markdown" in request.GET
+        before = request.GET.get("before", "")
+        said = conversation(context, before, all_markdown=all_markdown)
+        shown = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Conversation",
+            "subtitle": context.public_id,
+            "original": context,
+            "conversation": said,
+            "all_markdown": all_markdown,
+        }
+        return TemplateResponse(request, "admin/a2a_tasks/context/conversation.html", shown)
+
+    def get_urls(self) -> list[URLPattern]:
+        """Put the conversation's address before the stock ones, whose last one takes every path."""
+        view = self.admin_site.admin_view(self.conversation_view)
+        name = "a2a_tasks_context_conversation"
+        return [path("<int:object_id>/conversation/", view, name=name), *super().get_urls()]
 
     @admin.display(description="context id")
     def short_id(self, row: Context) -> str:

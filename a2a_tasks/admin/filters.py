@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
@@ -11,17 +11,20 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from a2a_tasks.admin.paging import NEWEST, newest, split
+from a2a_tasks.admin.paging import NEWEST, newest
 from a2a_tasks.agents import registry
 from a2a_tasks.models import RunStatus
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.figures import PERIODS
+from a2a_tasks.store.spans import SLACK, split
 
 __all__ = [
     "AgentFilter",
     "CreatedFilter",
     "DialectFilter",
+    "PeriodFilter",
     "NewestAgentFilter",
     "RunStatusFilter",
     "StateFilter",
@@ -71,12 +74,10 @@ class RunStatusFilter(SimpleListFilter):
 
 
 class CreatedFilter(SimpleListFilter):
-    """By age. The moment is first turned into a bound on the primary key (`paging.split`)."""
+    """By age. The moment is first turned into a bound on the primary key (`store/spans.py`)."""
 
     title = "created"
     parameter_name = "created"
-    #: A transaction stamps its rows when it begins and gets keys later: the two orders differ by so much at most.
-    SLACK = timedelta(minutes=5)
     SPANS = {
         "hour": ("in the past hour", timedelta(hours=1)),
         "day": ("in the past 24 hours", timedelta(days=1)),
@@ -108,10 +109,23 @@ class CreatedFilter(SimpleListFilter):
             return queryset
         moment = timezone.now() - self.SPANS[chosen][1]
         if chosen.startswith("older"):
-            _, high = split(self._all, moment + self.SLACK)
+            _, high = split(self._all, moment + SLACK)
             return queryset.filter(pk__lte=high, created_at__lt=moment)
-        low, _ = split(self._all, moment - self.SLACK)
+        low, _ = split(self._all, moment - SLACK)
         return queryset.filter(pk__gt=low, created_at__gte=moment)
+
+
+class PeriodFilter(SimpleListFilter):
+    """By one of the periods of the dashboard."""
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the periods."""
+        return [(period.name, period.words) for period in PERIODS.values()]
+
+    def since(self) -> datetime | None:
+        """When the chosen period begins, as the dashboard counts it; None = none is chosen."""
+        period = PERIODS.get(self.value() or "")
+        return period.begin(timezone.now()) if period else None
 
 
 class AgentFilter(SimpleListFilter):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib.admin.views.main import ChangeList
@@ -10,6 +9,8 @@ from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+
+from a2a_tasks.store.spans import last_key
 
 if TYPE_CHECKING:
     _Paginator = Paginator[Any]
@@ -24,7 +25,6 @@ __all__ = [
     "NewestFirst",
     "bounded_count",
     "newest",
-    "split",
 ]
 
 _M = TypeVar("_M", bound=Model)
@@ -33,8 +33,6 @@ _M = TypeVar("_M", bound=Model)
 COUNTED = 10_000
 #: How far back a filter looks that no index serves.
 NEWEST = 100_000
-#: `split` is content with a bracket of this many keys.
-BRACKET = 1_000
 
 
 class AtLeast(int):
@@ -74,25 +72,4 @@ class NewestFirst(ChangeList):
 
 def newest(rows: QuerySet[_M]) -> QuerySet[_M]:
     """Narrow to the newest NEWEST keys."""
-    return rows.filter(pk__gt=_last_key(rows) - NEWEST)
-
-
-def split(rows: QuerySet[Any], moment: datetime) -> tuple[int, int]:
-    """Find the keys between which `created_at` passes the moment: all up to `low` are older, all after `high` newer.
-
-    There is no index on `created_at`, and none is needed: keys are given in the order of time, so a few lookups by
-    key bring the two together.
-    """
-    low, high = 0, _last_key(rows)
-    while high - low > BRACKET:
-        middle = (low + high) // 2
-        after = rows.filter(pk__gt=middle).order_by("pk").values_list("pk", "created_at").first()
-        if after is None or after[1] >= moment:
-            high = middle
-        else:
-            low = after[0]
-    return low, high
-
-
-def _last_key(rows: QuerySet[Any]) -> int:
-    return rows.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return rows.filter(pk__gt=last_key(rows) - NEWEST)

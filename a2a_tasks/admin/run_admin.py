@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.contrib import admin
@@ -17,11 +18,14 @@ from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import Shown, beginning, duration, ending, moment, shown, size
 from a2a_tasks.admin.staff import within
 from a2a_tasks.models import Run, Task
+from a2a_tasks.store import run_lines
 
 __all__ = ["RunAdmin"]
 
 #: Tasks of one id (of different owners), and runs of each, that a search follows.
 TASKS = 100
+#: Lines of its log on the page of a run, the last ones.
+LINES = 500
 
 
 @admin.register(Run)
@@ -77,7 +81,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the trace and the request below the fields, each cut by the database."""
+        """Show the log, the trace and the request below the fields, each cut by the database."""
         rows = Run.objects.filter(pk=context["original"].pk).values_list(
             ending("error"), size("error"), beginning("request"), size("request")
         )
@@ -85,6 +89,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         context.update(
             trace=Shown(text=error, size=error_size) if error else None,
             request_body=shown(asked, asked_size),
+            **_lines(context["original"]),
         )
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -137,3 +142,12 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     def ended(self, run: Run) -> str:
         """Show when it ended."""
         return moment(run.ended_at)
+
+
+def _lines(run: Run) -> dict[str, Any]:
+    """The last lines of its log, each with the word of its level, and how many there are in all."""
+    last = list(run_lines.of_run(run.pk).reverse()[:LINES])
+    lines = [
+        (row, logging.getLevelName(row.level).lower(), moment(row.at)) for row in reversed(last)
+    ]
+    return {"lines": lines, "lines_before": last[-1].number - 1 if last else 0}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import unicodedata
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.models import F, TextField
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Left, Length, Right
 from django.utils import timezone
+
+from a2a_tasks.durations import duration
 
 __all__ = [
     "LIMIT",
@@ -20,17 +22,17 @@ __all__ = [
     "duration",
     "ending",
     "moment",
+    "named",
+    "parsed",
+    "sendable",
     "shown",
     "size",
-    "text_of",
 ]
 
 #: Characters of one body that are read from the database and shown.
 LIMIT = 10_000
 #: Indentation can make a nested body much larger than it is; then it is shown as stored.
 INFLATED = 8 * LIMIT
-#: Characters of readable text in a line.
-LINE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,56 +74,38 @@ def shown(text: str, length: int) -> Shown | None:
     if not text:
         return None
     if length > LIMIT:
-        return Shown(text=_sendable(text), size=length)
+        return Shown(text=sendable(text), size=length)
     try:
         document = json.loads(text)
         pretty = json.dumps(document, indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
-        return Shown(text=_sendable(text), size=length)
+        return Shown(text=sendable(text), size=length)
     if len(pretty) > INFLATED:
         pretty = text
-    return Shown(text=_sendable(pretty), size=length, document=document)
+    return Shown(text=sendable(pretty), size=length, document=document)
 
 
-def text_of(holder: Any) -> str:
-    """Join the text parts of a message or an artifact, up to a line of the page; other parts are named by kind."""
-    parts = holder.get("parts") if isinstance(holder, dict) else None
-    words = "".join(_words(parts)) if isinstance(parts, list) else ""
-    return _sendable(words if len(words) <= LINE else words[:LINE] + "…")
+def parsed(text: str) -> Any:
+    """The document in a stored body; None if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
-def _words(parts: list[Any]) -> Iterator[str]:
-    for part in parts:
-        if not isinstance(part, dict):
-            continue
-        if isinstance(part.get("text"), str):
-            yield part["text"]
-        else:
-            yield f"[{_kind(part)}]"
+def named(name: str, longest: int = 200) -> str:
+    """A name as it is seen: what would turn it round, hide in it or break its line is written out (Unicode TR 36)."""
+    cut = name if len(name) <= longest else name[:longest] + "…"
+    return sendable("".join(f"[U+{ord(c):04X}]" if _hides(c) else c for c in cut))
 
 
-def _kind(part: dict[str, Any]) -> str:
-    kind = next((name for name in ("data", "raw", "url") if name in part), "part")
-    label = part.get("filename") or part.get("mediaType") or ""
-    return f"{'file' if kind in {'raw', 'url'} else kind} {label}".strip()
+def _hides(character: str) -> bool:
+    return unicodedata.category(character) in {"Cc", "Cf", "Zl", "Zp"}
 
 
-def _sendable(text: str) -> str:
+def sendable(text: str) -> str:
     """Half a surrogate pair cannot leave in UTF-8; the page must not fail over it."""
     return text.encode(errors="replace").decode()
-
-
-def duration(span: timedelta) -> str:
-    """Say a span in its two largest units: `3 h 5 min`."""
-    seconds = max(span.total_seconds(), 0.0)
-    if seconds < 10:  # noqa: PLR2004 - below that, fractions matter
-        return f"{seconds:.1f} s"
-    left, words = int(seconds), []
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        count, left = divmod(left, length)
-        if count:
-            words.append(f"{count} {unit}")
-    return " ".join(words[:2])
 
 
 def moment(at: datetime | None) -> str:

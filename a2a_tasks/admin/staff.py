@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import admin
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
-from django.db.models import F, Model, Q, QuerySet
-from django.db.models.functions import Left
+from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
+
+from a2a_tasks.store import tenancy
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin
@@ -34,6 +35,7 @@ __all__ = [
     "may_view",
     "of_tenants",
     "sees",
+    "sees_all",
     "tenants_of",
     "within",
 ]
@@ -61,6 +63,11 @@ def sees(user: _User, tenant: str) -> bool:
     return covers(tenants_of(user), tenant)
 
 
+def sees_all(user: _User) -> bool:
+    """Are rows of all tenants there for the user?"""
+    return tenants_of(user) is None
+
+
 def covers(tenants: frozenset[str] | None, tenant: str) -> bool:
     """Is it one of the tenants, or below one? None = all."""
     if tenants is None or tenant in tenants:
@@ -82,18 +89,8 @@ def within(rows: QuerySet[_M], user: _User, lookup: str = "tenant") -> QuerySet[
 def of_tenants(
     rows: QuerySet[_M], tenants: frozenset[str] | None, lookup: str = "tenant"
 ) -> QuerySet[_M]:
-    """Those rows that are of the tenants, or below one. None = all.
-
-    The beginning is compared as it is: SQLite's LIKE would take `Acme/` for `acme/`.
-    """
-    if tenants is None:
-        return rows
-    seen = Q(**{f"{lookup}__in": sorted(tenants)})
-    for number, above in enumerate(sorted(tenants - {""})):
-        name, below = f"beginning_{number}", f"{above}/"
-        rows = rows.alias(**{name: Left(F(lookup), len(below))})
-        seen |= Q(**{name: below})
-    return rows.filter(seen)
+    """Those rows that are of the tenants, or below one. None = all."""
+    return rows if tenants is None else rows.filter(tenancy.within(tenants, lookup))
 
 
 def may_view(request: HttpRequest, model: type[Model]) -> bool:
@@ -124,24 +121,20 @@ class HostWideAdmin(_ModelAdmin[_M]):
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """As for a page of it."""
-        return _sees_all(request) and super().has_module_permission(request)
+        return sees_all(request.user) and super().has_module_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
         """Only if the user sees every tenant."""
-        return _sees_all(request) and super().has_view_permission(request, obj)
+        return sees_all(request.user) and super().has_view_permission(request, obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Only if the user sees every tenant."""
-        return _sees_all(request) and super().has_add_permission(request)
+        return sees_all(request.user) and super().has_add_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
         """Only if the user sees every tenant."""
-        return _sees_all(request) and super().has_change_permission(request, obj)
+        return sees_all(request.user) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
         """Only if the user sees every tenant."""
-        return _sees_all(request) and super().has_delete_permission(request, obj)
-
-
-def _sees_all(request: HttpRequest) -> bool:
-    return tenants_of(request.user) is None
+        return sees_all(request.user) and super().has_delete_permission(request, obj)

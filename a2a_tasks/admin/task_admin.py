@@ -1,44 +1,63 @@
-"""Tasks: find one, read all that happened to it, cancel it."""
+"""Tasks: find some, read all that happened to one, cancel them, run them again."""
 
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, cast
 
+from csp.constants import SELF
+from csp.decorators import csp_update
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.core.files.storage import storages
-from django.db.models import Q, QuerySet
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, render
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
+from django.utils.http import content_disposition_header
+from django.utils.safestring import SafeString
 from django.utils.text import Truncator
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from a2a_tasks.admin import beside, timeline
+from a2a_tasks.admin import beside, bulk, raw_json, sources, story, timeline
 from a2a_tasks.admin.cancelling import Outcome, cancel
-from a2a_tasks.admin.filters import AgentFilter, CreatedFilter, DialectFilter, StateFilter
-from a2a_tasks.admin.paging import AtLeast, bounded_count
+from a2a_tasks.admin.export import streamed
+from a2a_tasks.admin.header import header
+from a2a_tasks.admin.inert import part_of, sent
+from a2a_tasks.admin.paging import AtLeast
+from a2a_tasks.admin.parts import Reading
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import duration, moment
-from a2a_tasks.admin.staff import may_view, within
-from a2a_tasks.models import Context, Run, StoredFile, Task
-from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.admin.task_filters import FILTERS
+from a2a_tasks.admin.task_list import TaskList
+from a2a_tasks.audit import Action
+from a2a_tasks.models import StoredFile, Task
+from a2a_tasks.operations.run_again import LONGEST_NONCE, Again
+from a2a_tasks.protocol.dialects import Dialect
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import log
+from a2a_tasks.store import audit, log
 from a2a_tasks.store.files import STORAGE
+from a2a_tasks.store.selection import Selection
 
 __all__ = ["TaskAdmin"]
 
-#: Tasks one action cancels; each is a transaction of its own.
-AT_ONCE = 1_000
-#: Contexts of one id (of different owners) that a search follows.
-CONTEXTS = 100
-CANCELLABLE = sorted(set(TaskState) - TERMINAL)
+#: New tasks that a message names.
+NAMED = 3
+_CHECKBOX = (
+    '<input type="checkbox" name="{}" value="{}" class="action-select"'
+    ' aria-label="Select this object for an action - {}">'
+)
+sources.register()
 
 
 @admin.register(Task)
@@ -47,30 +66,20 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
 
     list_display = (
         "short_id",
+        "opening_cut",
         "state_badge",
-        "agent",
-        "owner_cut",
-        "created",
-        "lasted",
+        "agent_and_owner",
+        "created_and_lasted",
         "context_link",
     )
-    list_filter = (StateFilter, AgentFilter, CreatedFilter, DialectFilter)
+    list_filter = FILTERS
     list_select_related = ("context",)
     search_fields = ("public_id",)
-    search_help_text = "A task id or a context id, complete."
-    actions = ("cancel_selected",)
-    fields = (
-        "state_badge",
-        "lasted",
-        "created",
-        "since",
-        "agent",
-        "owner",
-        "made_by",
-        "tenant",
-        "origin_dialect",
-        "context_link",
+    search_help_text = (
+        "A task id or how it begins, the id of a context, #number, or words of the first message."
     )
+    actions = ("cancel_selected", "run_again_selected")
+    change_list_template = "admin/a2a_tasks/task/list.html"
     change_form_template = "admin/a2a_tasks/task/page.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
@@ -78,29 +87,51 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         rows = super().get_queryset(request).select_related("context")
         return rows.defer("status_message", "metadata", "memory", "run_token")
 
-    def get_fields(self, request: HttpRequest, obj: Task | None = None) -> Any:
-        """Name the predecessor where there is one."""
-        fields = super().get_fields(request, obj)
-        return [*fields, "predecessor_link"] if obj and obj.predecessor_id else fields
+    def get_fieldsets(self, request: HttpRequest, obj: Task | None = None) -> Any:
+        """None: the header says it all, and moves."""
+        return []
+
+    @method_decorator(csp_update({"media-src": [SELF]}))
+    def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """The page of a task may have sounds."""
+        return super().change_view(request, *args, **kwargs)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Task], search_term: str
     ) -> tuple[QuerySet[Task], bool]:
-        """Find by exact id. The context comes first, in a query of its own: an OR across a join has no index."""
+        """Find by what a task is called, or what it began with (`Selection.search`)."""
         wanted = search_term.strip()
-        if not wanted:
-            return queryset, False
-        contexts = within(Context.objects.filter(public_id=wanted), request.user)
-        keys = list(contexts.values_list("pk", flat=True)[:CONTEXTS])
-        found = Q(public_id=wanted) | Q(context_id__in=keys)
-        return queryset.filter(found), False
+        found = Selection(search=wanted).of(queryset) if wanted else queryset
+        return found, False
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Offer the exports."""
+        forms = {"export_forms": [("csv", "CSV"), ("jsonl", "JSON")]}
+        return super().changelist_view(request, {**(extra_context or {}), **forms})
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TaskList]:
+        """Return the list that pages by key."""
+        return TaskList
 
     # -- columns and fields
+
+    def action_checkbox(self, obj: Task) -> SafeString:
+        """As the stock one, without a widget and a template for each row, which took a sixth of the page's time."""
+        return format_html(_CHECKBOX, ACTION_CHECKBOX_NAME, obj.pk, obj)
 
     @admin.display(description="task id")
     def short_id(self, task: Task) -> str:
         """Show the id, cut: it is the client's own word, up to 256 characters."""
-        return Truncator(task.public_id).chars(40)
+        cut = Truncator(task.public_id).chars(40)
+        return format_html('<span title="{}">{}</span>', task.public_id, cut)
+
+    @admin.display(description="began with")
+    def opening_cut(self, task: Task) -> str:
+        """Show what was said first, on one line."""
+        said = getattr(task, "opening", "")
+        return format_html('<span class="a2a-opening" title="{}">{}</span>', said, said)
 
     @admin.display(description="state")
     def state_badge(self, task: Task) -> str:
@@ -111,71 +142,104 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     def context_link(self, task: Task) -> str:
         """Link to the conversation."""
         url = reverse("admin:a2a_tasks_context_change", args=[task.context_id])
-        return format_html('<a class="a2a-id" href="{}">{}</a>', url, task.context.public_id)
+        name = task.context.public_id
+        return format_html('<a class="a2a-id" href="{}" title="{}">{}</a>', url, name, name)
 
-    @admin.display(description="began anew after")
-    def predecessor_link(self, task: Task) -> str:
-        """Link to the ended task whose id this one took over."""
-        found = Task.objects.filter(pk=task.predecessor_id or 0).only("public_id").first()
-        if found is None:
-            return "a task that is gone"
-        url = reverse("admin:a2a_tasks_task_change", args=[found.pk])
-        return format_html('<a class="a2a-id" href="{}">{}</a>', url, found.public_id)
+    @admin.display(description="agent, owner")
+    def agent_and_owner(self, task: Task) -> str:
+        """Show whose work it is, and below who made the task."""
+        owner = task.maker or task.owner
+        cut = '<span class="a2a-cut" title="{}">{}</span>'
+        agent = format_html(cut, task.agent, task.agent)
+        if not owner:
+            return agent
+        below = format_html(cut.replace("a2a-cut", "a2a-cut a2a-quiet"), owner, owner)
+        return format_html("{}<br>{}", agent, below)
 
-    @admin.display(description="owner")
-    def owner_cut(self, task: Task) -> str:
-        """Show who made the task, on one line."""
-        shown = task.maker or task.owner
-        return format_html('<span class="a2a-cut" title="{}">{}</span>', shown, shown)
-
-    @admin.display(description="made by")
-    def made_by(self, task: Task) -> str:
-        """Name the owner, or who made what a tenant shares."""
-        return task.maker or task.owner
-
-    @admin.display(description="created")
-    def created(self, task: Task) -> str:
-        """Show the moment to the second."""
-        return moment(task.created_at)
-
-    @admin.display(description="status since")
-    def since(self, task: Task) -> str:
-        """Show the moment of the last change of state."""
-        return moment(task.status_at)
-
-    @admin.display(description="lasted")
-    def lasted(self, task: Task) -> str:
-        """Say how long the task took, or has been under way."""
+    @admin.display(description="created, lasted")
+    def created_and_lasted(self, task: Task) -> str:
+        """Show the moment to the second, and below how long the task took, or has been under way."""
         end = task.status_at if task.state in TERMINAL else timezone.now()
         words = duration(end - task.created_at)
-        return words if task.state in TERMINAL else f"{words} so far"
+        lasted = words if task.state in TERMINAL else f"{words} so far"
+        below = format_html('<span class="a2a-quiet">{}</span>', lasted)
+        return format_html("{}<br>{}", moment(task.created_at), below)
 
     # -- the page
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the header by the stock form, everything else by slices."""
-        context.update(self._slices(request, context["original"]))
+        """Show everything by slices, below an empty form."""
+        task: Task = context["original"]
+        reading = _reading(request, task)
+        window = timeline.Window.at(request.GET.get("from", ""), task.last_event)
+        told = story.told(request, task, window, reading)
+        context.update(
+            **self._top(request, task),
+            window=window,
+            begins=log.beginning(task.pk) or 1,
+            story=told,
+            tail=told.tail,
+            since=window.first,
+            reading=reading,
+            markdown_query="&markdown" if reading.all_markdown else "",
+            artifacts=timeline.artifacts(task.pk, reading),
+            files=timeline.files(task.pk),
+            notes=timeline.notes(task.pk),
+            beside=beside.of(request, task.pk),
+            rows_shown=timeline.ROWS,
+        )
         return super().render_change_form(request, context, *args, **kwargs)
 
-    def _slices(self, request: HttpRequest, task: Task) -> dict[str, Any]:
-        may_view_runs = may_view(request, Run)
-        window = timeline.Window.at(request.GET.get("from", ""), task.last_event)
-        return {
-            "window": window,
-            "begins": log.beginning(task.pk) or 1,
-            "entries": list(timeline.folded(timeline.entries(task.pk, window))),
-            "artifacts": timeline.artifacts(task.pk),
-            "may_view_runs": may_view_runs,
-            "runs": timeline.runs(task.pk) if may_view_runs else [],
-            "steps": timeline.steps(task.pk) if may_view_runs else [],
-            "files": timeline.files(task.pk),
-            "notes": timeline.notes(task.pk),
-            "beside": beside.of(request, task.pk),
-            "rows_shown": timeline.ROWS,
-            "may_cancel": task.state not in TERMINAL and self.has_cancel_permission(request),
-        }
+    def _top(self, request: HttpRequest, task: Task) -> dict[str, Any]:
+        """What the header and its buttons show."""
+        is_open = task.state not in TERMINAL
+        may_cancel = is_open and self.has_cancel_permission(request)
+        may_run = not is_open and self.has_run_again_permission(request)
+        # A second click is the same wish.
+        again = uuid.uuid4().hex if may_run else ""
+        may_answer = task.state in INTERRUPTED and request.user.has_perm("a2a_tasks.answer_task")
+        buttons = {"may_cancel": may_cancel, "may_answer": may_answer, "again": again}
+        return {"header": header(request, task), **buttons}
+
+    # -- what moves on the page
+
+    def header_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The header, unless it looks as it did."""
+        task = self._followed(request, object_id)
+        if task is None:
+            return _gone(request)
+        top = self._top(request, task)
+        if top["header"].mark == request.GET.get("mark"):
+            return HttpResponse(status=HTTPStatus.NO_CONTENT)
+        return render(request, "admin/a2a_tasks/task/header.html", {**top, "original": task})
+
+    def tail_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """What came after an event, unless it looks as it did; a page that has grown long begins anew."""
+        task = self._followed(request, object_id)
+        if task is None:
+            return _gone(request)
+        after = min(_number(request, "after"), task.last_event)
+        since = _number(request, "since")
+        if task.last_event - since > story.LIVE:
+            return HttpResponse(headers={"HX-Refresh": "true"})
+        reading = _reading(request, task)
+        told, left_out = story.tail(request, task, after, reading)
+        if told.tail and not told.lines and told.tail.mark == request.GET.get("mark"):
+            return HttpResponse(status=HTTPStatus.NO_CONTENT)
+        shown = {"original": task, "story": told, "tail": told.tail, "reading": reading}
+        left = {"left_out": left_out, "left_from": after + 1, "since": since}
+        return render(request, "admin/a2a_tasks/task/tail_answer.html", {**shown, **left})
+
+    def _followed(self, request: HttpRequest, object_id: str) -> Task | None:
+        """The task, for one who may view it; the browser of one who may not has nothing to follow any more."""
+        if not self.admin_site.has_permission(request) or not self.has_view_permission(request):
+            return None
+        try:
+            return self.get_object(request, object_id)
+        except Http404:
+            return None
 
     # -- cancelling
 
@@ -183,16 +247,111 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         """Tell whether the user may cancel: those who were given `change task`, which means nothing else here."""
         return request.user.has_perm("a2a_tasks.change_task")
 
-    @admin.action(description="Cancel selected tasks", permissions=["cancel"])
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
-        """Cancel those selected tasks that have not ended, the newest first, and tell what became of them."""
-        running = list(queryset.filter(state__in=CANCELLABLE).order_by("-pk")[: AT_ONCE + 1])
-        ended = bounded_count(queryset.filter(state__in=sorted(TERMINAL)).order_by("-pk"))
-        outcome = self._cancel(request, running[:AT_ONCE])
-        self._tell(request, outcome, ended)
-        if len(running) > AT_ONCE:
-            note = f"Only {AT_ONCE} tasks are cancelled at once; more of the selected ones have not ended."
+    def has_run_again_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may run tasks again, which costs what running them costs."""
+        return request.user.has_perm("a2a_tasks.run_again_task")
+
+    @admin.action(description="Cancel selected tasks …", permissions=["cancel"])
+    def cancel_selected(
+        self, request: HttpRequest, queryset: QuerySet[Task]
+    ) -> HttpResponse | None:
+        """Ask whether to cancel those selected tasks that have not ended."""
+        return self._ask(request, queryset, bulk.CANCEL)
+
+    @admin.action(description="Run selected tasks again …", permissions=["run_again"])
+    def run_again_selected(
+        self, request: HttpRequest, queryset: QuerySet[Task]
+    ) -> HttpResponse | None:
+        """Ask whether to run those selected tasks again that have ended."""
+        return self._ask(request, queryset, bulk.AGAIN)
+
+    def _ask(
+        self, request: HttpRequest, queryset: QuerySet[Task], deed: bulk.Deed
+    ) -> HttpResponse | None:
+        plan = bulk.planned(deed, queryset.select_related(None).only("pk", "state", "agent"))
+        if not plan.keys:
+            note = f"There is nothing to do: none of the {plan.others} is in a state for that."
             self.message_user(request, note, messages.WARNING)
+            return None
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": deed.title,
+            "deed": deed,
+            "plan": plan,
+            "keys": ",".join(map(str, plan.keys)),
+            "at_once": bulk.AT_ONCE,
+            "query": request.GET.urlencode(),
+        }
+        return TemplateResponse(request, "admin/a2a_tasks/task/bulk.html", context)
+
+    @method_decorator(require_POST)
+    def bulk_view(self, request: HttpRequest, deed: str) -> HttpResponse:
+        """Do what the page asked about, to the tasks it named as far as the user sees them."""
+        if deed not in bulk.DEEDS:
+            raise Http404
+        allowed = self.has_cancel_permission if deed == "cancel" else self.has_run_again_permission
+        if not (self.has_view_permission(request) and allowed(request)):
+            raise PermissionDenied
+        tasks = self._named(request)
+        if deed == "cancel":
+            self._tell(request, self._cancel(request, tasks), 0)
+        else:
+            self._tell_again(request, self._rerun(request, tasks))
+        query = QueryDict(request.POST.get("query", "")).urlencode()
+        return HttpResponseRedirect(f"{reverse('admin:a2a_tasks_task_changelist')}?{query}")
+
+    def _named(self, request: HttpRequest) -> list[Task]:
+        """The tasks of the form, newest first."""
+        numbers = request.POST.get("keys", "").split(",")[: bulk.AT_ONCE]
+        keys = [int(number[:18]) for number in numbers if number.isascii() and number.isdigit()]
+        return list(self.get_queryset(request).filter(pk__in=keys).order_by("-pk"))
+
+    def _rerun(self, request: HttpRequest, tasks: list[Task]) -> bulk.Rerun:
+        def record(task: Task, again: Again) -> None:
+            self.log_change(request, task, f"Run again as {again.id}.")
+
+        nonce = request.POST.get("nonce", "")[:LONGEST_NONCE] or uuid.uuid4().hex
+        return bulk.rerun(tasks, nonce, record)
+
+    def _tell_again(self, request: HttpRequest, told: bulk.Rerun) -> None:
+        fresh = [again.id for _, again in told.again if not again.before]
+        if fresh:
+            names = ", ".join(fresh[:NAMED]) + (" …" if len(fresh) > NAMED else "")
+            self.message_user(request, f"Run again: {len(fresh)}, as {names}.", messages.SUCCESS)
+        if told.before:
+            note = f"Run again before, by the same click: {told.before}."
+            self.message_user(request, note, messages.WARNING)
+        for reason, count in told.reasons.most_common(bulk.REASONS):
+            self.message_user(request, f"Not run again: {count}. {reason}.", messages.WARNING)
+        if told.gone:
+            self.message_user(request, f"No longer there: {told.gone}.", messages.WARNING)
+        if told.untried:
+            note = f"The host is too busy, or the database away. Not tried: {told.untried}."
+            self.message_user(request, note, messages.ERROR)
+
+    @method_decorator(require_POST)
+    def run_again_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Run the task again whose page has the button, and show the new one."""
+        if not self.has_run_again_permission(request):
+            raise PermissionDenied
+        task = self.get_object(request, object_id)
+        told = self._rerun(request, [task])
+        self._tell_again(request, told)
+        shown = told.again[0][1].task if told.again else task.pk
+        return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=[shown]))
+
+    # -- export
+
+    @method_decorator(require_POST)
+    def export_view(self, request: HttpRequest, form: str) -> HttpResponseBase:
+        """Send everything the list is about, on all its pages, as a stream."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        wanted = cast("TaskList", self.get_changelist_instance(request))
+        query = request.GET.urlencode()
+        audit.note(Action.TASK_EXPORT, detail={"as": form, "of": query})
+        return streamed(form, wanted.queryset.order_by("-pk"), wanted.selection)
 
     @method_decorator(require_POST)
     def cancel_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -221,31 +380,100 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             note = f"The database could not be reached. Not cancelled: {outcome.untried}."
             self.message_user(request, note, messages.ERROR)
 
-    # -- files
+    # -- what is not on the page but behind it
 
     def file_view(
         self, request: HttpRequest, object_id: str, file_id: uuid.UUID
     ) -> HttpResponseBase:
-        """Send a file of the task to those who may see the task: to be saved, whatever it is."""
-        task = self.get_object(request, object_id)
-        if not self.has_view_permission(request, task):
-            raise Http404
+        """Send a file of the task to those who may see the task: to be saved, or shown if it is a picture or a sound."""
+        task = self._seen(request, object_id)
         file = get_object_or_404(StoredFile, pk=file_id, task=task)
         try:
             content = storages[STORAGE].open(file.name)
         except FileNotFoundError:
             raise Http404 from None
-        sent = FileResponse(content, as_attachment=True, filename=file.filename or "file")
-        sent.headers["Content-Type"] = "application/octet-stream"
-        sent.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
-        return sent
+        return sent(content, file.media_type, file.filename, show="show" in request.GET)
+
+    def part_view(
+        self, request: HttpRequest, object_id: str, place: str, number: int, index: int
+    ) -> HttpResponseBase:
+        """Send one part of an event, an artifact or the status: a picture or a sound to be shown, all else to be saved."""
+        task = self._seen(request, object_id)
+        body = timeline.body_of(task.pk, place, number)
+        found = part_of(body, index) if body else None
+        if found is None:
+            raise Http404
+        return sent(*found, show="save" not in request.GET)
+
+    def json_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the task as clients of a dialect get it, or send it to be saved."""
+        task = self._seen(request, object_id)
+        dialect = raw_json.dialect_of(request.GET.get("dialect", ""), task)
+        if "save" in request.GET:
+            return _saved(task, dialect)
+        shown = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "JSON of the task",
+            "subtitle": task.public_id,
+            "original": task,
+            "raw": raw_json.raw(task, dialect),
+        }
+        return TemplateResponse(request, "admin/a2a_tasks/task/json.html", shown)
+
+    def _seen(self, request: HttpRequest, object_id: str) -> Task:
+        """The task. Raises Http404 for one that the user does not see."""
+        task = self.get_object(request, object_id)
+        if not self.has_view_permission(request, task):
+            raise Http404
+        return task
 
     def get_urls(self) -> list[URLPattern]:
-        """Put the button's address and the files' before the stock ones, whose last one takes every path."""
-        cancel_view = self.admin_site.admin_view(self.cancel_view)
-        file_view = self.admin_site.admin_view(self.file_view)
+        """Put addresses of our own before the stock ones, whose last one takes every path."""
+        view = self.admin_site.admin_view
+        ours: dict[str, tuple[str, Callable[..., Any]]] = {
+            "bulk": ("bulk/<slug:deed>/", view(self.bulk_view)),
+            "export": ("export.<slug:form>", view(self.export_view)),
+            "cancel": ("<int:object_id>/cancel/", view(self.cancel_view)),
+            "again": ("<int:object_id>/run-again/", view(self.run_again_view)),
+            "file": ("<int:object_id>/files/<uuid:file_id>/", view(self.file_view)),
+            "part": (
+                "<int:object_id>/parts/<str:place>/<int:number>/<int:index>/",
+                view(self.part_view),
+            ),
+            "json": ("<int:object_id>/json/", view(self.json_view)),
+            # Without the way to the login, which would end up in the page: whoever is signed out is told so.
+            "header": ("<int:object_id>/header/", never_cache(self.header_view)),
+            "tail": ("<int:object_id>/tail/", never_cache(self.tail_view)),
+        }
         return [
-            path("<int:object_id>/cancel/", cancel_view, name="a2a_tasks_task_cancel"),
-            path("<int:object_id>/files/<uuid:file_id>/", file_view, name="a2a_tasks_task_file"),
+            *(
+                path(where, shown, name=f"a2a_tasks_task_{name}")
+                for name, (where, shown) in ours.items()
+            ),
             *super().get_urls(),
         ]
+
+
+def _reading(request: HttpRequest, task: Task) -> Reading:
+    base = reverse("admin:a2a_tasks_task_change", args=[task.pk]).removesuffix("change/")
+    return Reading(base=base, all_markdown="markdown" in request.GET)
+
+
+def _number(request: HttpRequest, name: str) -> int:
+    said = request.GET.get(name, "")
+    # Longer than any number an event can have; the database would refuse it.
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 10 else 0  # noqa: PLR2004
+
+
+def _gone(request: HttpRequest) -> HttpResponse:
+    return render(request, "admin/a2a_tasks/task/gone.html", status=HTTPStatus.NOT_FOUND)
+
+
+def _saved(task: Task, dialect: Dialect) -> HttpResponse:
+    if raw_json.stored(task) > raw_json.LARGEST:
+        raise Http404
+    name = content_disposition_header(True, f"task-{task.pk}.{dialect.code}.json")
+    answer = HttpResponse(raw_json.written(task, dialect), content_type="application/json")
+    answer.headers["Content-Disposition"] = name or "attachment"
+    return answer

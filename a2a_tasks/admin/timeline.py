@@ -1,24 +1,36 @@
-"""What the page of a task shows below its header. Every read is a slice by key, and cut by the database."""
+"""The events, artifacts and files of a task, as its page shows them. Every read is a slice by key, and cut by the database."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from a2a_tasks.admin.shown import LINE, Shown, beginning, ending, shown, size, text_of
-from a2a_tasks.models import Artifact, Event, Message, Run, Step, StoredFile, Task
+from django.db.models import QuerySet
+
+from a2a_tasks.admin.parts import Part, Reading, finished, joined, read
+from a2a_tasks.admin.shown import LIMIT, Shown, beginning, named, parsed, shown, size
+from a2a_tasks.models import Artifact, Event, Message, StoredFile, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
 
-__all__ = ["Entry", "Window", "artifacts", "entries", "files", "folded", "notes", "runs", "steps"]
+__all__ = [
+    *("EVENTS", "ROWS", "Entry", "Moments", "Result", "Window"),
+    *("artifacts", "body_of", "entries", "files", "folded", "notes"),
+]
 
 #: Events on one page.
 EVENTS = 200
-#: Artifacts and runs on one page.
+#: Artifacts, and files, on one page.
 ROWS = 100
+#: Characters of a body that is read although it is longer than is shown of it, and how many of these on one page.
+WHOLE, WHOLES = 400_000, 8
+#: Characters of an artifact's id.
+NAME = 80
+#: Of events or artifacts, by number or position.
+Documents = Mapping[int, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,17 +77,28 @@ class Entry:
     kind: str
     #: What it is about: the state, who speaks, the artifact.
     what: str
-    text: str
+    parts: tuple[Part, ...]
     bodies: tuple[Shown, ...]
+    #: Is there more than can be read here?
+    is_too_long: bool = False
 
     @property
     def pieces(self) -> int:
         """Count the events in the line."""
         return self.last - self.first + 1
 
+    @property
+    def is_piece(self) -> bool:
+        """Can the next event belong to the same line?"""
+        return self.kind == "artifact" and bool(self.what)
 
-def entries(task: int, window: Window) -> list[Entry]:
-    """Read the events of the window, oldest first, each message with its event."""
+
+#: The moment of an event by its number.
+Moments = Mapping[int, datetime]
+
+
+def entries(task: int, window: Window, reading: Reading) -> tuple[list[Entry], Moments]:
+    """Read the events of the window, oldest first, each message with its event; and when each was, and the one before them."""
     numbers = {"task_id": task, "number__range": (window.first, window.last)}
     messages = {
         row["number"]: row
@@ -83,72 +106,94 @@ def entries(task: int, window: Window) -> list[Entry]:
         .annotate(head=beginning("body"), length=size("body"))
         .values("number", "role", "head", "length")
     }
-    events = (
-        Event.objects.filter(**numbers)
+    events = list(
+        Event.objects.filter(task_id=task, number__range=(window.first - 1, window.last))
         .annotate(head=beginning("body"), length=size("body"))
         .order_by("number")
         .values("number", "kind", "state", "run", "created_at", "head", "length")
     )
-    return [_entry(event, messages.get(event["number"])) for event in events]
+    moments = {event["number"]: event["created_at"] for event in events}
+    shown_ones = [event for event in events if event["number"] >= window.first]
+    pairs = [(event, _source(event, messages.get(event["number"]))) for event in shown_ones]
+    whole = _whole(task, pairs)
+    return [_entry(event, source, whole, reading) for event, source in pairs], moments
 
 
-def folded(lines: Iterable[Entry]) -> Iterator[Entry]:
+def _source(event: Mapping[str, Any], message: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return message if message and not event["head"] else event
+
+
+def _whole(task: int, pairs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Documents:
+    """The documents of the last few bodies that are longer than a page reads of each, but not too long: pictures are in them."""
+    long = [
+        (event["number"], source is event)
+        for event, source in pairs
+        if LIMIT < source["length"] <= WHOLE
+    ][-WHOLES:]
+    found: dict[int, Any] = {}
+    for model, of_event in ((Event, True), (Message, False)):
+        numbers = [number for number, is_event in long if is_event is of_event]
+        rows = model.objects.filter(task_id=task, number__in=numbers)
+        for number, body in rows.values_list("number", "body") if numbers else ():
+            found[number] = parsed(body)
+    return found
+
+
+def folded(lines: Iterable[Entry], reading: Reading) -> list[Entry]:
     """Join the pieces of an artifact that follow each other, so that a thousand chunks are one line."""
-    for _, group in groupby(lines, key=_fold_key):
-        pieces = list(group)
-        yield pieces[0] if len(pieces) == 1 else _joined(pieces)
+    groups = (list(group) for _, group in groupby(lines, key=_fold_key))
+    return [_joined(pieces, reading) for pieces in groups]
 
 
 def _fold_key(line: Entry) -> tuple[object, ...]:
-    is_piece = line.kind == "artifact" and line.what
-    return (line.what, line.run) if is_piece else (line.first,)
+    return (line.what, line.run) if line.is_piece else (line.first,)
 
 
-def _joined(pieces: list[Entry]) -> Entry:
-    text = "".join(piece.text for piece in pieces)
-    return Entry(
-        first=pieces[0].first,
+def _joined(pieces: list[Entry], reading: Reading) -> Entry:
+    parts = [part for piece in pieces for part in piece.parts]
+    make = joined if pieces[0].is_piece else finished
+    return replace(
+        pieces[0],
         last=pieces[-1].last,
-        at=pieces[0].at,
-        run=pieces[0].run,
-        kind=pieces[0].kind,
-        what=pieces[0].what,
-        text=text if len(text) <= LINE else text[:LINE] + "…",
+        parts=make(parts, reading),
         bodies=tuple(body for piece in pieces for body in piece.bodies),
+        is_too_long=any(piece.is_too_long for piece in pieces),
     )
 
 
-def _entry(event: Mapping[str, Any], message: Mapping[str, Any] | None) -> Entry:
-    kind = EventKind(event["kind"])
-    source = message if message and not event["head"] else event
+def _entry(
+    event: Mapping[str, Any], source: Mapping[str, Any], whole: Documents, reading: Reading
+) -> Entry:
+    kind, number = EventKind(event["kind"]), event["number"]
     body = shown(source["head"], source["length"])
-    what, text = _reading(kind, event, message, body)
+    document = whole.get(number, body.document if body else None)
+    what, holder = _reading(kind, event, source, document)
     return Entry(
-        first=event["number"],
-        last=event["number"],
+        first=number,
+        last=number,
         at=event["created_at"],
         run=event["run"],
         kind=kind.name.lower(),
         what=what,
-        text=text or ("(too long to be read here)" if body and body.is_cut else ""),
+        parts=tuple(read(holder, f"event/{number}", reading)),
         bodies=(body,) if body else (),
+        is_too_long=document is None and bool(body and body.is_cut),
     )
 
 
 def _reading(
-    kind: EventKind, event: Mapping[str, Any], message: Mapping[str, Any] | None, body: Shown | None
-) -> tuple[str, str]:
-    document = body.document if body else None
+    kind: EventKind, event: Mapping[str, Any], source: Mapping[str, Any], document: Any
+) -> tuple[str, Any]:
+    """What an event is about, and what has its parts."""
     if kind is EventKind.STATUS:
-        state = (
-            TaskState(event["state"]).word if event["state"] in set(TaskState) else event["state"]
-        )
-        return state, text_of(_member(_member(document, "status"), "message"))
+        known = event["state"] in set(TaskState)
+        state = TaskState(event["state"]).word if known else event["state"]
+        return state, _member(_member(document, "status"), "message")
     if kind is EventKind.ARTIFACT:
         artifact = _member(document, "artifact")
-        return str(_member(artifact, "artifactId") or ""), text_of(artifact)
-    role = message["role"] if message else _member(document, "role")
-    return "client" if role == Role.USER else "agent", text_of(document)
+        return named(str(_member(artifact, "artifactId") or ""), NAME), artifact
+    role = source.get("role") or _member(document, "role")
+    return "client" if role == Role.USER else "agent", document
 
 
 def _member(holder: Any, name: str) -> Any:
@@ -162,11 +207,11 @@ class Result:
     position: int
     name: str
     first_event: int
-    text: str
+    parts: tuple[Part, ...]
     body: Shown | None
 
 
-def artifacts(task: int) -> list[Result]:
+def artifacts(task: int, reading: Reading) -> list[Result]:
     """Read the first artifacts, in order of creation."""
     rows = (
         Artifact.objects.filter(task_id=task)
@@ -174,45 +219,24 @@ def artifacts(task: int) -> list[Result]:
         .order_by("position")
         .values("position", "name", "first_event", "head", "length")[:ROWS]
     )
-    return [_result(row) for row in rows]
+    found = list(rows)
+    long = [row["position"] for row in found if LIMIT < row["length"] <= WHOLE][:WHOLES]
+    bodies = Artifact.objects.filter(task_id=task, position__in=long)
+    pairs = bodies.values_list("position", "body") if long else ()
+    whole = {position: parsed(body) for position, body in pairs}
+    return [_result(row, whole, reading) for row in found]
 
 
-def _result(row: Mapping[str, Any]) -> Result:
-    body = shown(row["head"], row["length"])
+def _result(row: Mapping[str, Any], whole: Documents, reading: Reading) -> Result:
+    body, position = shown(row["head"], row["length"]), row["position"]
+    document = whole.get(position, body.document if body else None)
     return Result(
-        position=row["position"],
-        name=row["name"],
+        position=position,
+        name=named(row["name"], NAME),
         first_event=row["first_event"],
-        text=text_of(body.document) if body else "",
+        parts=joined(read(document, f"artifact/{position}", reading), reading),
         body=body,
     )
-
-
-def runs(task: int) -> list[tuple[Run, Shown | None]]:
-    """Read the newest runs, each with the end of its trace."""
-    rows = (
-        Run.objects.filter(task_id=task)
-        .defer("error", "request", "token")
-        .annotate(tail=ending("error"), length=size("error"))
-        .order_by("-pk")[:ROWS]
-    )
-    return [(run, trace(run)) for run in rows]
-
-
-def trace(run: Any) -> Shown | None:
-    """Present the trace of a run that was read with `tail` and `length`; it is text, not JSON."""
-    return Shown(text=run.tail, size=run.length) if run.tail else None
-
-
-def steps(task: int) -> list[tuple[Step, Shown | None]]:
-    """Read the newest steps, each with what it returned."""
-    rows = (
-        Step.objects.filter(task_id=task)
-        .defer("result")
-        .annotate(head=beginning("result"), length=size("result"))
-        .order_by("-input_number", "-created_at", "-name")[:ROWS]
-    )
-    return [(step, shown(step.head, step.length)) for step in rows]
 
 
 def files(task: int) -> list[StoredFile]:
@@ -231,3 +255,17 @@ def notes(task: int) -> list[tuple[str, Shown]]:
         "memory of the agent": shown(memory, memory_size),
     }
     return [(name, body) for name, body in found.items() if body]
+
+
+def body_of(task: int, place: str, number: int) -> str:
+    """The stored body of an event, an artifact by its position, or the status; empty if there is none."""
+    if place == "artifact":
+        return _body(Artifact.objects.filter(task_id=task, position=number), "body")
+    if place == "event":
+        event = _body(Event.objects.filter(task_id=task, number=number), "body")
+        return event or _body(Message.objects.filter(task_id=task, number=number), "body")
+    return _body(Task.objects.filter(pk=task), "status_message") if place == "status" else ""
+
+
+def _body(rows: QuerySet[Any], column: str) -> str:
+    return str(rows.values_list(column, flat=True).first() or "")

@@ -4,6 +4,7 @@ from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.content import data, file, link, text
 from a2a_tasks.agents.faults import AgentError, FileUnavailable
 from a2a_tasks.agents.files import Files
+from a2a_tasks.agents.secrets import Secrets
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.turn import ArtifactWriter, Turn
@@ -20,6 +21,7 @@ __all__ = [
     "Message",
     "Part",
     "Provider",
+    "Secrets",
     "Skill",
     "Turn",
     "data",

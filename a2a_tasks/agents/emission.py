@@ -22,6 +22,8 @@ class Status:
     state: TaskState
     parts: tuple[Part, ...] = ()
     metadata: Mapping[str, Any] | None = None
+    #: Names of secrets that somebody is to hand over; the host adds where.
+    hand_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

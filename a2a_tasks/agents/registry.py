@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from django.core.checks import CheckMessage, Error
 from django.utils.module_loading import autodiscover_modules
 
-from a2a_tasks.agents import security, visibility
+from a2a_tasks.agents import security, switches, visibility
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.conf import conf
 
-__all__ = ["agents", "any_listed", "check", "discover", "find"]
+__all__ = ["agents", "any_listed", "check", "disabled", "discover", "find"]
 
 _found: dict[str, Agent] = {}
 _clashes: list[tuple[str, type[Agent], type[Agent]]] = []
@@ -40,19 +40,24 @@ def register(cls: type[Agent]) -> None:
         _clashes.append((cls.slug, type(known), cls))
 
 
-def _disabled() -> set[str]:
+def disabled() -> set[str]:
+    """The agents that A2A_DISABLED_AGENTS has off, whatever operators switch."""
     return {slug.strip() for slug in conf.DISABLED_AGENTS.split(",")}
+
+
+def _off() -> set[str]:
+    return disabled() | switches.off()
 
 
 def agents() -> list[Agent]:
     """The agents that are on, by slug."""
-    off = _disabled()
+    off = _off()
     return [agent for slug, agent in sorted(_found.items()) if slug not in off]
 
 
 def find(slug: str) -> Agent | None:
     """The agent of that slug, if it is on."""
-    return None if slug in _disabled() else _found.get(slug)
+    return None if slug in _off() else _found.get(slug)
 
 
 def any_listed() -> bool:

@@ -33,6 +33,7 @@ __all__ = [
     "listed",
     "open_to_anybody",
     "requirements",
+    "sample_header",
     "security_of",
 ]
 
@@ -173,3 +174,12 @@ def check(agent: Agent) -> Iterable[CheckMessage]:
             obj=where,
             id="a2a_tasks.W020",
         )
+
+
+def sample_header(agent: Agent) -> str:
+    """A header for a command line that people try the agent by, with credentials to fill in; empty = none are needed."""
+    if open_to_anybody(agent):
+        return ""
+    if API_KEY in accepted(agent):
+        return f"{conf.API_KEY_HEADER}: YOUR-KEY"
+    return "Authorization: YOURS"

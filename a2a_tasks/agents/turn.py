@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from secrets import token_hex
 from typing import Any
 
 from a2a_tasks.agents.content import Content, parts
@@ -12,6 +12,7 @@ from a2a_tasks.agents.emission import Chunk, Reply, Status
 from a2a_tasks.agents.faults import AgentError
 from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.later import Later
+from a2a_tasks.agents.secrets import Secrets, asked_for
 from a2a_tasks.agents.steps import Journal, Sleep, Step
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import UNSET, Message, Part, Task, TaskState
@@ -51,8 +52,10 @@ class Turn:
         accepted_output_modes: tuple[str, ...] = (),
         metadata: Mapping[str, Any] | None = None,
         extensions: tuple[str, ...] = (),
+        by_operator: bool = False,
         journal: Journal | None = None,
         files: Files | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         #: The message to answer.
         self.message = message
@@ -73,9 +76,12 @@ class Turn:
         self.metadata = dict(metadata or {})
         #: URIs of the extensions in force.
         self.extensions = extensions
+        #: Has an operator of the host given this message, in the caller's place?
+        self.by_operator = by_operator
         self._cancelled = False
         self._journal = journal or Journal()
         self._files = files or Files()
+        self._secrets = secrets or Secrets()
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -128,6 +134,18 @@ class Turn:
         """
         return Later(lambda: self._files.fetch(part, most, seconds), self.history.loop)
 
+    def secret(self, name: str) -> Later[str | None]:
+        """What was handed over under this name: `await turn.secret("GitHub token")`, or `.now()` in a synchronous agent.
+
+        None if nothing was, for this turn: then ask by `turn.need_auth(..., hand_over=name)`. Each attempt of the turn can
+        read it; when the turn is over it is wiped.
+        """
+
+        async def found() -> str | None:
+            return (await self._secrets.handed()).get(name)
+
+        return Later(found, self.history.loop)
+
     def require(self, *scopes: str) -> None:
         """Go on only if the caller has these scopes: `turn.require(*PAYING.scopes)`. Raises AgentError that names the missing."""
         missing = [scope for scope in scopes if scope not in self.caller.scopes]
@@ -148,9 +166,15 @@ class Turn:
         """Ask the client; the task waits for its next message, which starts a new turn."""
         return Status(TaskState.INPUT_REQUIRED, parts(content))
 
-    def need_auth(self, *content: Content) -> Status:
-        """Say which credential is needed and why; the next message starts a new turn."""
-        return Status(TaskState.AUTH_REQUIRED, parts(content))
+    def need_auth(self, *content: Content, hand_over: str | Sequence[str] = ()) -> Status:
+        """Say which credential is needed and why; the next message starts a new turn.
+
+        `hand_over`: names of secrets, for people: `"GitHub token"`. The host adds a link to a page on which they are handed
+        over once, outside the conversation; then a new turn starts that has them (`turn.secret`). ValueError for
+        names nobody can be asked by.
+        """
+        asked = asked_for(hand_over)
+        return Status(TaskState.AUTH_REQUIRED, parts(content), hand_over=asked)
 
     def complete(self, *content: Content) -> Status:
         """End the task as done, with a closing word. (Coming to the end of `run` does so without one.)"""
@@ -178,7 +202,7 @@ class Turn:
     ) -> Chunk:
         """A whole artifact."""
         return Chunk(
-            artifact_id=id or name or secrets.token_hex(8),
+            artifact_id=id or name or token_hex(8),
             parts=parts(content),
             last=True,
             name=name,
@@ -196,7 +220,7 @@ class Turn:
     ) -> ArtifactWriter:
         """An artifact to be written in pieces."""
         return ArtifactWriter(
-            id or name or secrets.token_hex(8),
+            id or name or token_hex(8),
             name=name,
             description=description,
             metadata=metadata,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from django.http.response import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -16,11 +19,23 @@ from rest_framework.views import APIView
 from a2a_tasks.api.door import Right
 from a2a_tasks.api.problems import MEDIA_TYPE, Invalid, Problem
 
-__all__ = ["Asked", "Shape", "View", "action"]
+__all__ = ["Asked", "Shape", "Text", "View", "action"]
 
+#: The verbs that have a body.
+CHANGES = ("POST", "PATCH")
 #: What an operator said, checked: the parameters of the query and the members of the body.
 Asked = dict[str, Any]
 Shape = type[serializers.BaseSerializer[Any]]
+
+
+@dataclass(frozen=True)
+class Text:
+    """An answer that is a text, sent as it is made."""
+
+    media_types: tuple[str, ...]
+    #: What is in it, for OpenAPI.
+    about: str
+
 
 #: What any route may answer.
 ALWAYS = {
@@ -48,7 +63,7 @@ HEADERS = [
 class View(APIView):
     """One address of the API. Door, right, parser and problems are the project's settings."""
 
-    http_method_names = ["get", "head", "post"]
+    http_method_names = ["get", "head", "post", "patch"]
 
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any
@@ -62,25 +77,25 @@ class View(APIView):
 def action(
     name: str,
     right: Right,
-    answer: Shape,
+    answer: Shape | Text,
     *,
     query: type[serializers.Serializer[Any]] | None = None,
     body: type[serializers.Serializer[Any]] | None = None,
     status: int = 200,
     problems: tuple[int, ...] = (),
-) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
+) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
     """Make a method the one that answers: it is given what was asked, checked, and may be called by who has the right."""
 
-    def decorate(method: Callable[..., Response]) -> Callable[..., Response]:
+    def decorate(method: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
         @functools.wraps(method)
-        def checked(view: View, request: Request, **path: Any) -> Response:
+        def checked(view: View, request: Request, **path: Any) -> HttpResponseBase:
             asked = _query(request, query)
-            if request.method == "POST":
+            if request.method in CHANGES:
                 asked |= _body(request, body)
             return method(view, request, asked, **path)
 
         told = _described(name, right, method, query, body, {status: answer}, problems)
-        described: Callable[..., Response] = told(checked)
+        described: Callable[..., HttpResponseBase] = told(checked)
         described.right = right  # type: ignore[attr-defined]
         return described
 
@@ -95,9 +110,9 @@ def _described(
     body: Any,
     answers: dict[Any, Any],
     problems: tuple[int, ...],
-) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
+) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
     """What OpenAPI says of it; the text is the method's own."""
-    also = (*problems, *((413, 415) if method.__name__ == "post" else ()))
+    also = (*problems, *((413, 415) if method.__name__.upper() in CHANGES else ()))
     texts = {**ALWAYS, **{status: SOMETIMES[status] for status in also}}
     faults = {
         (status, MEDIA_TYPE): OpenApiResponse(Problem, text) for status, text in texts.items()
@@ -111,12 +126,20 @@ def _described(
         description=f"{text}\n\nScope `{right.scope}`{granted}; of staff, permission {permissions}.",
         parameters=[*([query] if query else []), *HEADERS],
         request=body,
-        responses={status: _good(shape) for status, shape in answers.items()} | faults,
+        responses=_good(answers) | faults,
     )
 
 
-def _good(shape: Shape) -> OpenApiResponse:
-    return OpenApiResponse(shape, (inspect.getdoc(shape) or "").partition("\n")[0])
+def _good(answers: Mapping[int, Shape | Text]) -> dict[Any, OpenApiResponse]:
+    told: dict[Any, OpenApiResponse] = {}
+    for status, answer in answers.items():
+        if isinstance(answer, Text):
+            text = OpenApiResponse(OpenApiTypes.STR, answer.about)
+            told |= {(status, media_type): text for media_type in answer.media_types}
+        else:
+            about = (inspect.getdoc(answer) or "").partition("\n")[0]
+            told[status] = OpenApiResponse(answer, about)
+    return told
 
 
 def _query(request: Request, shape: type[serializers.Serializer[Any]] | None) -> Asked:

@@ -11,7 +11,7 @@ from a2a_tasks.api.action import Asked, View, action
 from a2a_tasks.api.door import Right, operator_of, there_for
 from a2a_tasks.api.paging import CreatedQuery, page, page_of
 from a2a_tasks.api.problems import NotFound
-from a2a_tasks.api.tasks import TaskLineSerializer, task_rows
+from a2a_tasks.api.tasks import TaskLineSerializer, task_rows, with_openings
 from a2a_tasks.models import Context
 
 __all__ = ["ContextList", "ContextOne"]
@@ -96,7 +96,7 @@ class ContextOne(View):
         return Response(
             {
                 **ContextLineSerializer(context).data,
-                "tasks": TaskLineSerializer(tasks, many=True).data,
+                "tasks": TaskLineSerializer(with_openings(list(tasks)), many=True).data,
             }
         )
 

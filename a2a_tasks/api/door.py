@@ -149,7 +149,7 @@ class Door(BaseAuthentication):
 def _refuse_other_sites(request: Request) -> None:
     """Browsers send passwords and certificates along by themselves, but say for whom (Fetch Metadata). Raises Forgery."""
     site = request.headers.get("Sec-Fetch-Site", "none")
-    if request.method == "POST" and site not in {"none", "same-origin"}:
+    if request.method not in {"GET", "HEAD"} and site not in {"none", "same-origin"}:
         raise Forgery("Another site has a browser send this")
 
 

@@ -13,9 +13,10 @@ from rest_framework.response import Response
 from a2a_tasks.api.action import Asked, View, action
 from a2a_tasks.api.door import Right
 from a2a_tasks.api.paging import MOST, SIZE
-from a2a_tasks.api.stored import SAID, StoredField, document, size, unless_long
+from a2a_tasks.api.stored import SAID, StoredField, document, links, size, unless_long
 from a2a_tasks.api.tasks import find_task
 from a2a_tasks.models import Event, Message
+from a2a_tasks.protocol.files import Link
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 
@@ -77,7 +78,8 @@ class TaskEvents(View):
         """
         task = find_task(request, key)
         found = list(_after(task.pk, asked["after"])[: asked["size"] + 1])
-        items = [_shown(event) for event in found[: asked["size"]]]
+        link = links(request, task.agent)
+        items = [_shown(event, link) for event in found[: asked["size"]]]
         more = len(found) > asked["size"]
         return Response(
             EventsSerializer({"items": items, "next": items[-1]["number"] if more else None}).data
@@ -101,12 +103,12 @@ def _after(task: int, number: int) -> QuerySet[Event, Any]:
     )
 
 
-def _shown(event: Mapping[str, Any]) -> dict[str, Any]:
+def _shown(event: Mapping[str, Any], link: Link) -> dict[str, Any]:
     known = event["state"] in set(TaskState)
     return {
         **event,
         "kind": EventKind(event["kind"]).name.lower(),
         "state": TaskState(event["state"]).word if known else None,
         "size": event["length"] or 0,
-        "body": document(event["text"]),
+        "body": document(event["text"], link),
     }

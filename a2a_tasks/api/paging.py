@@ -17,11 +17,20 @@ from django.core import signing
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
 
-from a2a_tasks.admin.filters import CreatedFilter
-from a2a_tasks.admin.paging import split
 from a2a_tasks.api.problems import wrong
+from a2a_tasks.store.spans import SLACK, split
 
-__all__ = ["MOMENT", "CreatedQuery", "Page", "PageQuery", "moment_field", "page", "page_of"]
+__all__ = [
+    "MOMENT",
+    "CreatedQuery",
+    "Page",
+    "PageQuery",
+    "cursor_of",
+    "moment_field",
+    "opened",
+    "page",
+    "page_of",
+]
 
 _M = TypeVar("_M", bound=Model)
 
@@ -98,26 +107,26 @@ def page(rows: QuerySet[_M], asked: Mapping[str, Any], *, indexed: bool = False)
     table = rows.model._default_manager.all()  # noqa: SLF001 - Django's documented name
     low, high = _span(table, asked)
     if asked.get("cursor"):
-        high = min(high, _opened(rows.model, asked["cursor"]) - 1)
+        high = min(high, opened(rows.model, asked["cursor"]) - 1)
     floor = low if indexed else max(low, high - WINDOW)
     found = _created(rows, asked).filter(pk__gt=floor, pk__lte=high).order_by("-pk")
     items = list(found[: asked["size"] + 1])
     if len(items) > asked["size"]:
         items = items[: asked["size"]]
-        return Page(items, _cursor(rows.model, items[-1].pk))
+        return Page(items, cursor_of(rows.model, items[-1].pk))
     # Retention may have left nothing for a long way: begin where there is something again.
     rest = table.filter(pk__gt=low, pk__lte=floor).order_by("-pk").values_list("pk", flat=True)
     following = rest.first() if floor > low else None
-    return Page(items, None if following is None else _cursor(rows.model, following + 1))
+    return Page(items, None if following is None else cursor_of(rows.model, following + 1))
 
 
 def _span(table: QuerySet[Any], asked: Mapping[str, Any]) -> tuple[int, int]:
     """The keys after the first and up to the second may have been made in the span that is asked for."""
     low, high = 0, table.order_by("-pk").values_list("pk", flat=True).first() or 0
     if after := asked.get("created_after"):
-        low, _ = split(table, after - CreatedFilter.SLACK)
+        low, _ = split(table, after - SLACK)
     if before := asked.get("created_before"):
-        _, last = split(table, before + CreatedFilter.SLACK)
+        _, last = split(table, before + SLACK)
         high = min(high, last)
     return low, high
 
@@ -134,11 +143,13 @@ def _signer(model: type[Model]) -> signing.Signer:
     return signing.Signer(salt=f"a2a.api/{model._meta.label_lower}")  # noqa: SLF001 - Django's documented name
 
 
-def _cursor(model: type[Model], key: int) -> str:
+def cursor_of(model: type[Model], key: int) -> str:
+    """What a client says to have the rows before this key."""
     return _signer(model).sign_object(key)
 
 
-def _opened(model: type[Model], cursor: str) -> int:
+def opened(model: type[Model], cursor: str) -> int:
+    """The key in it. Raises Invalid for a cursor that is not of a list of such rows."""
     try:
         return int(_signer(model).unsign_object(cursor))
     except (signing.BadSignature, ValueError, TypeError):

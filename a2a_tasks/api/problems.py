@@ -147,18 +147,25 @@ def _of_the_host(fault: errors.A2AError) -> _Told:
             return _Told(403, "missing_permission", fault.message, dict(fault.metadata))
         case Forgery():
             return _Told(403, "csrf", fault.message)
-        case errors.TaskNotCancelable():
+        case errors.TaskNotCancelable() | errors.UnsupportedOperation():
             return _Told(409, "conflict", fault.message)
         case errors.TooLarge():
             return _Told(413, "too_large", fault.message)
         case errors.RateLimited() | errors.Overloaded():
             return _later(fault, fault.metadata.get("retry_after", "1"))
-        case errors.InvalidParams():
-            return _invalid([("body", name, text) for name, text in fault.violations])
-        case errors.ParseError():
-            return _invalid([("body", "", "is not JSON")])
+        case errors.InvalidParams() | errors.ParseError() | errors.ContentTypeNotSupported():
+            return _invalid(_mistakes_in_the_body(fault))
     logger.error("the management API failed", exc_info=fault)
     return _Told(500, "internal", "The host made a mistake; it is in its log")
+
+
+def _mistakes_in_the_body(fault: errors.A2AError) -> Iterable[tuple[str, str, str]]:
+    match fault:
+        case errors.InvalidParams():
+            return [("body", name, text) for name, text in fault.violations]
+        case errors.ParseError():
+            return [("body", "", "is not JSON")]
+    return [("body", "", fault.message)]
 
 
 def _of_drf(fault: exceptions.APIException) -> _Told:

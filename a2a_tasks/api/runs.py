@@ -51,12 +51,12 @@ class RunLineSerializer(serializers.ModelSerializer[Run]):
 
 
 class RunSerializer(RunLineSerializer):
-    """A run with its trace."""
+    """A run with what went wrong."""
 
     error = serializers.CharField(
         allow_null=True,
-        help_text=f"The last {LIMIT} characters of the trace of one that failed; null for operators of a tenant, "
-        "since it tells of the host's inside.",
+        help_text=f"The last {LIMIT} characters of how its attempts died, and of the trace if it failed; null if there is "
+        "nothing, and for operators of a tenant, since it tells of the host's inside.",
     )
 
     class Meta(RunLineSerializer.Meta):
@@ -96,7 +96,7 @@ class RunOne(View):
 
     @action("get_run", TO_VIEW, RunSerializer, problems=(404,))
     def get(self, request: Request, asked: Asked, *, key: int) -> Response:
-        """Show a run, with the trace if it failed."""
+        """Show a run, with how its attempts died, and the trace if it failed."""
         run = _rows(request).filter(pk=key).first()
         if run is None:
             raise NotFound

@@ -4,7 +4,7 @@
 can be altered unseen. `store/audit.py` writes.
 """
 
-from a2a_tasks.audit.actions import Action
+from a2a_tasks.audit.actions import HOST_WIDE, Action
 from a2a_tasks.audit.actor import acting, actor, request_named, staff, system
 
-__all__ = ["Action", "acting", "actor", "request_named", "staff", "system"]
+__all__ = ["HOST_WIDE", "Action", "acting", "actor", "request_named", "staff", "system"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Action"]
+__all__ = ["HOST_WIDE", "Action"]
 
 
 class Action(StrEnum):
@@ -24,6 +24,17 @@ class Action(StrEnum):
         return row
 
     TASK_SEND = "task.send", "a message was accepted: the task it began or went to"
+    TASK_ANSWER = "task.answer", "an operator answered what a task waits for: the task"
+    TASK_ASSIGN = "task.assign", "a task that waits was given to somebody of the staff: the task"
+    TASK_RELEASE = "task.release", "a task that waits is nobody's any more: the task"
+    SECRET_ASKED = "secret.asked", "an agent asked to be handed secrets: the task"
+    SECRET_LINK = "secret.link", "an operator made a fresh link for that: the task"
+    SECRET_HANDED = "secret.handed", "somebody with the link handed them over: the task"
+    TASK_RUN_AGAIN = (
+        "task.run_again",
+        "an operator ran an ended task again: that task; the detail names the new one",
+    )
+    TASK_EXPORT = "task.export", "a list of tasks was exported: nothing; the detail has its filters"
     TASK_CANCEL = "task.cancel", "a task was cancelled: the task"
     TASK_PURGE = "task.purge", "retention removed a task with everything of it: the task"
     LOG_PURGE = "log.purge", "retention removed events of ended tasks: nothing; the detail counts"
@@ -42,6 +53,11 @@ class Action(StrEnum):
     KEY_REVOKE = "key.revoke", "an API key was ended for good: its prefix"
     GRANT_ADD = "grant.add", "a right to an agent was granted: to whom"
     GRANT_REMOVE = "grant.remove", "a right to an agent was taken away: from whom"
+    AGENT_ENABLE = "agent.enable", "an agent was switched on: its slug"
+    AGENT_DISABLE = "agent.disable", "an agent was switched off: its slug"
+    AGENT_DRAIN = "agent.drain", "an agent takes no new tasks any more: its slug"
+    AGENT_LIMIT = "agent.limit", "how many runs of an agent may be under way was set: its slug"
+    AGENT_QUEUE = "agent.queue", "where runs of an agent wait was set: its slug"
     CARD_KEYS_CHANGE = "card_keys.change", "the file of keys that sign cards was written: its name"
     USER_CREATE = "user.create", "a Django user was made: `user:<number>`"
     USER_CHANGE = "user.change", "a Django user was changed: `user:<number>`"
@@ -67,3 +83,18 @@ class Action(StrEnum):
     )
     HOLD_SET = "hold.set", "a legal hold was laid: what is held"
     HOLD_RELEASE = "hold.release", "a legal hold was released: what was held"
+
+
+#: What concerns the whole host and has no tenant, also where there are tenants: for whoever sees all of them.
+HOST_WIDE = frozenset(
+    {
+        *(Action.LOG_PURGE, Action.SECRETS_RESEAL, Action.CARD_KEYS_CHANGE),
+        *(Action.AGENT_ENABLE, Action.AGENT_DISABLE, Action.AGENT_DRAIN),
+        *(Action.AGENT_LIMIT, Action.AGENT_QUEUE),
+        *(Action.GRANT_ADD, Action.GRANT_REMOVE, Action.HOLD_SET, Action.HOLD_RELEASE),
+        *(Action.USER_CREATE, Action.USER_CHANGE, Action.USER_DELETE),
+        *(Action.GROUP_CREATE, Action.GROUP_CHANGE, Action.GROUP_DELETE),
+        *(Action.LOGIN, Action.LOGOUT, Action.LOGIN_FAILED, Action.ACCESS_REFUSED),
+        *(Action.AUDIT_PURGE, Action.AUDIT_EXPORT, Action.PRIVACY_EXPORT, Action.PRIVACY_ERASE),
+    }
+)

@@ -10,7 +10,6 @@ import email.utils
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.core.signals import setting_changed
@@ -18,18 +17,17 @@ from django.dispatch import receiver
 
 from a2a_tasks.access.callers import catalogue
 from a2a_tasks.agents import Agent
-from a2a_tasks.agents.cards import card_of, url_of
 from a2a_tasks.agents.registry import any_listed
 from a2a_tasks.agents.security import listed
 from a2a_tasks.bindings.circumstances import Visit, spoken
 from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import JSON, Headers, Request, Send, respond
 from a2a_tasks.conf import conf
+from a2a_tasks.operations.cards import made
 from a2a_tasks.protocol import rest
-from a2a_tasks.protocol.dialects import DIALECTS, cards
+from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import MethodNotAllowed
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
 from a2a_tasks.protocol.versions import SUPPORTED
 from a2a_tasks.signatures import ring
 from a2a_tasks.signatures.ring import Seal
@@ -39,12 +37,6 @@ __all__ = ["serve_card", "serve_catalogue"]
 #: Cards change with a deploy, and a deploy starts a process.
 LAST_MODIFIED = email.utils.formatdate(time.time(), usegmt=True).encode()
 MAX_AGE = b"max-age=60"
-#: By form: how it is made of the host's own card, and the mount whose URL stands in it.
-FORMS: Mapping[str, tuple[Callable[[Mapping[str, Any], str], Mapping[str, Any]], Mount]] = {
-    **{code: (dialect.card, MOUNTS[code]) for code, dialect in DIALECTS.items()},
-    "hybrid": (cards.hybrid, MOUNTS["v03"]),
-    "legacy": (cards.legacy, DETECTING),
-}
 #: A2A-Version, and what A2A_CARD_DEFAULT may be, to the form.
 VERSIONS = {dialect.version: code for code, dialect in DIALECTS.items() if dialect.version}
 DEFAULTS = {"hybrid": "hybrid", "1.0": "v10", "0.3": "v03"}
@@ -64,22 +56,14 @@ def _form(visit: Visit, name: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _made(agent: Agent, base_url: str, form: str, seal: Seal) -> Mapping[str, Any]:
-    made, mount = FORMS[form]
-    card = made(card_of(agent, base_url), url_of(agent, base_url, mount))
-    return seal.on(card, form, base_url)
-
-
-@functools.lru_cache(maxsize=1024)
 def _card(agent: Agent, base_url: str, form: str, seal: Seal) -> tuple[bytes, bytes]:
     """Its bytes and their tag: the same in every process with this seal, for signatures are not random."""
-    body = write(_made(agent, base_url, form, seal))
+    body = write(made(agent, base_url, form, seal))
     return body, b'"' + hashlib.sha256(body).hexdigest()[:32].encode() + b'"'
 
 
 @receiver(setting_changed)
 def _forget(**_: Any) -> None:
-    _made.cache_clear()
     _card.cache_clear()
 
 
@@ -128,7 +112,7 @@ async def serve_catalogue(request: Request, send: Send) -> None:
             raise MethodNotAllowed(allow="GET, HEAD")
         agents = await catalogue(request.credentials)
         base_url, seal = request.base_url, ring.seal()
-        body = write({"agents": [_made(agent, base_url, "v10", seal) for agent in agents]})
+        body = write({"agents": [made(agent, base_url, "v10", seal) for agent in agents]})
     except Exception as fault:  # noqa: BLE001
         error = told(fault)
         await respond(send, error.http_status, rest.error_body(error), headers_of(error))

@@ -21,6 +21,7 @@ from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.call import Call
 from a2a_tasks.operations.origin import origin_of
+from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.detection import Asked, task_named
 from a2a_tasks.protocol.dialects import Dialect, Switches, dialects
 from a2a_tasks.protocol.extensions import activate, requested
@@ -116,7 +117,9 @@ class Circumstances:
         return ring.seal().on(card, code, base_url)
 
 
-def circumstances(visit: Visit, dialect: Dialect, caller: Caller) -> Circumstances:
+def circumstances(
+    visit: Visit, dialect: Dialect, caller: Caller, binding: Binding
+) -> Circumstances:
     """Extensions and everything else an operation is told. Raises ExtensionSupportRequired."""
     request, agent = visit.request, visit.agent
     required = agent.extensions if dialect.manners.enforces_extensions else ()
@@ -134,6 +137,7 @@ def circumstances(visit: Visit, dialect: Dialect, caller: Caller) -> Circumstanc
         agent=agent,
         caller=caller,
         dialect=dialect.code,
+        binding=binding,
         extensions=tuple(active),
         last_event_id=read_event_id(request.header("last-event-id")),
         idempotency_key=request.headers.get("idempotency-key"),

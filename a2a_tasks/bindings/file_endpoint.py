@@ -121,7 +121,10 @@ async def _asked(request: Request, agent: Agent, file_id: str) -> Download:
     caller = await identify(request.credentials, agent) if authenticated() else ANONYMOUS
     said = parse_qs(request.query)
     expires, signature = (said.get(name, [""])[0] for name in ("expires", "signature"))
-    return await download_file(agent, file_id, expires=expires, signature=signature, caller=caller)
+    address = request.credentials.address
+    return await download_file(
+        agent, file_id, expires=expires, signature=signature, caller=caller, address=address
+    )
 
 
 async def _send(request: Request, send: Send, row: Row, file: File[bytes]) -> None:

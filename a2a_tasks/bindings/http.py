@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -80,7 +80,7 @@ class Request:
             repeated=self._repeated,
         )
 
-    @cached_property
+    @functools.cached_property
     def segments(self) -> list[str]:
         """The path's segments as they came, percent-encoded, so that an id may hold a slash or a colon."""
         raw: bytes = self.scope.get("raw_path") or self.scope["path"].encode()
@@ -122,8 +122,7 @@ class Request:
         if conf.PUBLIC_URL:
             return str(conf.PUBLIC_URL).rstrip("/")
         host = self.header("host")
-        domain, _ = split_domain_port(host)
-        if not domain or not validate_host(domain, settings.ALLOWED_HOSTS):
+        if not _served(host, tuple(settings.ALLOWED_HOSTS)):
             raise InvalidRequest("This host name is not served here")
         return f"{self.scope.get('scheme', 'http')}://{host}{self.scope.get('root_path', '')}"
 
@@ -144,6 +143,13 @@ class Request:
                 raise TooLarge(f"The body is larger than {limit} bytes")
             if not message.get("more_body"):
                 return b"".join(chunks)
+
+
+@functools.lru_cache(maxsize=64)
+def _served(host: str, allowed: tuple[str, ...]) -> bool:
+    """Is the host of a request one of ours? Nearly every request names the same."""
+    domain, _ = split_domain_port(host)
+    return bool(domain) and validate_host(domain, allowed)
 
 
 def without_body(send: Send) -> Send:

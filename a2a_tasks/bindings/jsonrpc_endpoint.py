@@ -12,6 +12,7 @@ from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import ClientGone, Request, Send, respond
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import jsonrpc
+from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.catalogue import BY_NAME
 from a2a_tasks.protocol.detection import Asked, by_call, voice
 from a2a_tasks.protocol.dialects import Dialect
@@ -94,7 +95,7 @@ class _Exchange:
         params = call.params if isinstance(call.params, Mapping) else {}
         asked = Asked(method=call.method, params=params, version=version)
         self.dialect = await self.visit.detect(by_call, asked, caller)
-        return call, circumstances(self.visit, self.dialect, caller)
+        return call, circumstances(self.visit, self.dialect, caller, Binding.JSONRPC)
 
     async def answer(self, send: Send) -> None:
         """Do what is asked."""

@@ -13,6 +13,7 @@ from a2a_tasks.bindings.http import A2A_JSON, JSON, ClientGone, Request, Send, r
 from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import rest
+from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.catalogue import BY_NAME
 from a2a_tasks.protocol.detection import Asked, below_v1, by_route, reads_body, voice_of_route
 from a2a_tasks.protocol.dialects import Dialect
@@ -90,7 +91,7 @@ class _Exchange:
             below_v1(self.visit.mount, self.segments, dialect.code),
             tenants=dialect.has_tenants,
         )
-        found = circumstances(self.visit, dialect, caller)
+        found = circumstances(self.visit, dialect, caller, Binding.REST)
         found.call.permit(match.operation)
         query = rest.query_params(self.request.query)
         reads = self.request.method in {"GET", "DELETE"}

@@ -18,14 +18,26 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import django
 
-from a2a_tasks.agents import AgentError, Files, FileUnavailable, Journal, Part, Turn, registry
+from a2a_tasks.agents import (
+    AgentError,
+    Files,
+    FileUnavailable,
+    Journal,
+    Part,
+    Secrets,
+    Turn,
+    registry,
+)
 from a2a_tasks.agents.turn import Later
+from a2a_tasks.conf import conf
 from a2a_tasks.execution.drive import drive
+from a2a_tasks.execution.hearing import Said as Line
+from a2a_tasks.execution.hearing import current, install
 from a2a_tasks.execution.pipe import (
     Answer,
     Ask,
@@ -35,6 +47,7 @@ from a2a_tasks.execution.pipe import (
     Ended,
     Free,
     Insist,
+    Logged,
     Next,
     Raised,
     Said,
@@ -90,10 +103,51 @@ class AskingFiles(Files):
         return _content(await self._ask("fetch", part, most, seconds))
 
 
+class AskingSecrets(Secrets):
+    """The secrets of a turn, which the runner has."""
+
+    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+        super().__init__()
+        self._ask = ask
+
+    async def handed(self) -> Mapping[str, str]:
+        """Have the runner read them."""
+        found: Mapping[str, str] = await self._ask("secrets")
+        return found
+
+
 def _content(answer: bytes | FileUnavailable) -> bytes:
     if isinstance(answer, FileUnavailable):
         raise answer
     return answer
+
+
+class TellingLog:
+    """The log of a turn whose real one is in the runner's process. Any thread."""
+
+    def __init__(self, tell: Callable[[Any], None]) -> None:
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._left, self._missed = int(conf.RUN_LOG_LINES), 0
+
+    def take(self, said: Line) -> None:
+        """Tell the runner, or count what it would not keep."""
+        with self._lock:
+            if not self._left:
+                self._missed += 1
+                return
+            self._left -= 1
+        self._tell(Logged(said))
+
+    def miss(self, count: int) -> None:
+        """Count them."""
+        with self._lock:
+            self._missed += count
+
+    def close(self) -> None:
+        """Tell the count."""
+        if self._missed:
+            self._tell(Logged(None, self._missed))
 
 
 class Host:
@@ -123,6 +177,13 @@ class Host:
     def say(self, message: Any) -> None:
         """Tell the runner; waits while it does not listen."""
         self._pipe.sendall(packed(message))
+
+    def tell(self, message: Any) -> None:
+        """The same from any thread; of two at once neither may come in between the other."""
+        if threading.current_thread() is threading.main_thread():
+            self.say(message)
+        else:
+            self._loop.call_soon_threadsafe(self.say, message)
 
     async def taken(self) -> bool:
         """Wait until the last word was taken; returns whether another one is wanted."""
@@ -181,6 +242,7 @@ class Carried:
             references=Later(lambda: self._ask("references"), loop),
             journal=AskingJournal(self._ask, self._workplace),
             files=AskingFiles(self._ask),
+            secrets=AskingSecrets(self._ask),
         )
         #: Has the agent come to its end? What it left at work must not ask as if it were the turn that comes next.
         self._over = False
@@ -202,12 +264,16 @@ class Carried:
     async def _carry(self) -> None:
         """Run the agent, and say how it ended."""
         self._host.say(Begun())
+        log = TellingLog(self._host.tell)
+        current.set(log)
         try:
             await self._speak()
             self._over = True
+            log.close()
             self._host.say(Ended(self.turn.memory))
         except BaseException as fault:  # noqa: BLE001 - it is the runner's to judge
             self._over = True
+            log.close()
             self._host.say(_raised(fault))
 
     async def _free(self) -> None:
@@ -246,6 +312,7 @@ def main(descriptor: int, parent: int) -> None:
         # A supervisor's, for all processes of a group: the runner decides. No SIG_IGN, which programs would inherit.
         signal.signal(signum, lambda *_: None)
     django.setup()
+    install()
     asyncio.run(_serve(socket.socket(fileno=descriptor)))
 
 

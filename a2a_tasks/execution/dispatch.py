@@ -11,11 +11,12 @@ from django.conf import settings
 from a2a_tasks import lifetime
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.housekeeping import Housekeeper
+from a2a_tasks.execution.presence import Load
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.store.records import Assignment, Hold
 
-__all__ = ["by_workers", "carry", "ensure_started", "hold"]
+__all__ = ["by_workers", "carry", "ensure_started", "hold", "load"]
 
 _runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = weakref.WeakKeyDictionary()
 
@@ -46,6 +47,12 @@ def _runner() -> Runner:
 
 async def _drain(runner: Runner) -> None:
     await runner.drain(lifetime.drain_left())
+
+
+def load() -> Load:
+    """What the runners of this process take and carry; nothing where workers do."""
+    loads = [runner.load() for runner in list(_runners.values())]
+    return loads[0] if loads else Load()
 
 
 def hold(queue: str, share: str = "") -> Hold | None:

@@ -1,30 +1,32 @@
-"""The hourly purge: by a Celery worker that beat calls, or by the process that runs agents itself.
+"""What is done again and again: by a Celery worker that beat calls, or by the process that runs agents itself.
 
-It rests after each batch as long as the batch took, so that it never takes more than half of what the database can do,
-and works A2A_PURGE_SECONDS at the most; an hour later it goes on.
+That is the hourly purge, and counting up what ended, for the dashboard (`store/sums.py`). The purge rests after each batch as long as the batch took, so that it never takes more than half of what the
+database can do, and works A2A_PURGE_SECONDS at the most; an hour later it goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import functools
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from a2a_tasks import lifetime
 from a2a_tasks.audit import acting
 from a2a_tasks.conf import conf
+from a2a_tasks.store import sums
 from a2a_tasks.store.hop import hop, in_thread
 from a2a_tasks.store.purge import Limits, Removed, purge
 
 __all__ = ["Housekeeper", "purge_in_this_thread"]
 
 logger = logging.getLogger(__name__)
-#: Seconds from the start of a process to its first purge: not while everything starts.
+#: Seconds from the start of a process to the first of it: not while everything starts.
 FIRST = 300.0
-EVERY = 3600.0
+#: Seconds between purges, and between looks whether there is something to count up.
+EVERY, COUNTED_UP_EVERY = 3600.0, 300.0
 #: Longest rest after a batch, in seconds.
 LONGEST_REST = 1.0
 
@@ -73,19 +75,14 @@ def purge_in_this_thread(stop: threading.Event) -> Removed:
 
 
 class Housekeeper:
-    """Purges every hour beside the runner of this loop. Make it in the loop."""
+    """Purges every hour, and counts up, beside the runner of this loop. Make it in the loop."""
 
     def __init__(self) -> None:
-        self._task = asyncio.create_task(self._for_ever())
-
-    async def _for_ever(self) -> None:
-        await asyncio.sleep(FIRST)
-        while not lifetime.draining():
-            try:
-                await self._purge()
-            except Exception as fault:  # noqa: BLE001 - whatever it is, it is tried again in an hour
-                logger.warning("no purge: %r", fault.__cause__ or fault)
-            await asyncio.sleep(EVERY)
+        count_up = functools.partial(hop, sums.count_up)
+        self._tasks = [
+            asyncio.create_task(_for_ever(self._purge, EVERY)),
+            asyncio.create_task(_for_ever(count_up, COUNTED_UP_EVERY)),
+        ]
 
     async def _purge(self) -> None:
         done, under_way = Removed(), _Purge()
@@ -95,7 +92,17 @@ class Housekeeper:
         _tell(done)
 
     async def close(self) -> None:
-        """Purge no more."""
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        """Do no more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _for_ever(work: Callable[[], Awaitable[object]], every: float) -> None:
+    await asyncio.sleep(FIRST)
+    while not lifetime.draining():
+        try:
+            await work()
+        except Exception as fault:  # noqa: BLE001 - whatever it is, it is tried again
+            logger.warning("housekeeping came to nothing: %r", fault.__cause__ or fault)
+        await asyncio.sleep(every)

@@ -12,10 +12,16 @@ from a2a_tasks.conf import conf
 from a2a_tasks.execution import housekeeping, watchdog, worker
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store import runs
+from a2a_tasks.store import runs, sums
 from a2a_tasks.store.hop import in_thread
 
-__all__ = ["answer_watchdog", "carry_due_runs", "purge_old_tasks", "rescue_lost_runs"]
+__all__ = [
+    "answer_watchdog",
+    "carry_due_runs",
+    "count_up_what_ended",
+    "purge_old_tasks",
+    "rescue_lost_runs",
+]
 
 _ending = threading.Event()
 
@@ -42,6 +48,13 @@ def rescue_lost_runs(**_: Any) -> None:
 def purge_old_tasks(**_: Any) -> None:
     """Beat's hourly duty: what retention says, for a while."""
     housekeeping.purge_in_this_thread(_ending)
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]
+def count_up_what_ended(**_: Any) -> None:
+    """Beat's duty: have the dashboard's figures ready."""
+    with contextlib.suppress(Overloaded):  # as above; whoever looks meanwhile counts for himself
+        in_thread(sums.count_up)
 
 
 @signals.after_task_publish.connect(sender=rescue_lost_runs.name)  # type: ignore[untyped-decorator]

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from a2a_tasks.agents import AgentError, Message, Turn
 from a2a_tasks.caller import Caller
+from a2a_tasks.execution.hearing import Said as Line
 
 __all__ = [
     "Answer",
@@ -25,6 +26,7 @@ __all__ = [
     "Ended",
     "Free",
     "Insist",
+    "Logged",
     "Next",
     "Raised",
     "Said",
@@ -53,6 +55,7 @@ class Carry:
     accepted_output_modes: tuple[str, ...]
     metadata: Mapping[str, Any]
     extensions: tuple[str, ...]
+    by_operator: bool
 
     @classmethod
     def of(cls, agent: str, turn: Turn) -> Carry:
@@ -101,6 +104,14 @@ class Said:
     """A word of the agent."""
 
     word: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """The agent has told the log something, or some more than is kept of it."""
+
+    line: Line | None
+    missed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from typing import Any
 
 from a2a_tasks.agents import Agent, FileUnavailable, Turn
 from a2a_tasks.conf import conf
+from a2a_tasks.execution.hearing import current
 from a2a_tasks.execution.pipe import (
     Answer,
     Ask,
@@ -29,6 +30,7 @@ from a2a_tasks.execution.pipe import (
     Ended,
     Free,
     Insist,
+    Logged,
     Next,
     Raised,
     Said,
@@ -133,6 +135,7 @@ class Errand:
 
     def __init__(self, child: Child, turn: Turn, rested: Callable[[Errand], None]) -> None:
         self.child, self._turn, self._rested = child, turn, rested
+        self._log = current.get()
         #: What the process said; None is its death.
         self._heard: asyncio.Queue[Any] = asyncio.Queue()
         #: Is the agent at its end, or never begun?
@@ -145,9 +148,18 @@ class Errand:
 
     def hear(self, message: Any) -> None:
         """Take down what the process says."""
+        if isinstance(message, Logged):
+            self._note(message)
+            return
         if isinstance(message, Free) or message is None:
             self._rest()
         self._heard.put_nowait(message)
+
+    def _note(self, message: Logged) -> None:
+        if self._log is not None and message.line is not None:
+            self._log.take(message.line)
+        if self._log is not None and message.missed:
+            self._log.miss(message.missed)
 
     def _rest(self) -> None:
         if not self.gone:
@@ -216,6 +228,8 @@ class Errand:
                 return await _or_why(self._turn._files.stored(*ask.arguments))  # noqa: SLF001
             case "fetch":
                 return await _or_why(self._turn._files.fetched(*ask.arguments))  # noqa: SLF001
+            case "secrets":
+                return await self._turn._secrets.handed()  # noqa: SLF001
             case "keep":
                 return await journal.keep(*ask.arguments)
             case _:

@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from a2a_tasks.agents import AgentError
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, Status
+from a2a_tasks.conf import conf
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, advance, assemble
 from a2a_tasks.protocol.soundness import check_json, check_parts
@@ -27,6 +29,10 @@ __all__ = ["Recorder"]
 
 #: Events waiting for the database before an agent has to wait too.
 MOST_WAITING = 1000
+
+
+class TooMuch(Exception):
+    """Which setting was in the way: for the run's trace, which operators read."""
 
 
 class _Artifact:
@@ -50,6 +56,9 @@ class Recorder:
             artifact_id: _Artifact(position, open_=growing)
             for artifact_id, position, growing in assignment.artifacts
         }
+        self._most, self._most_bytes = int(conf.MAX_ARTIFACTS), int(conf.MAX_ARTIFACT_BYTES)
+        #: Bytes this run has said in artifacts.
+        self._said = 0
         self._batch = self._new_batch()
         self._flusher: asyncio.Task[None] | None = None
         self._memory = assignment.memory
@@ -63,7 +72,10 @@ class Recorder:
         return Batch(task=self._run.task, run=self._run.run, token=self._run.token)
 
     def say(self, said: Emission) -> None:
-        """Take down one emission; it is written soon. Raises IllegalTransition, and the flush's failure."""
+        """Take down one emission; it is written soon. Raises IllegalTransition, and the flush's failure.
+
+        AgentError for more, or larger, artifacts than there may be.
+        """
         self._raise_failure()
         match said:
             case Status():
@@ -128,12 +140,12 @@ class Recorder:
         if chunk.last:
             self._close(chunk.artifact_id)
 
-    @staticmethod
-    def _body(chunk: Chunk, *, last: bool) -> str:
+    def _body(self, chunk: Chunk, *, last: bool) -> str:
         if "\x00" in chunk.artifact_id or not chunk.artifact_id:
             raise ValueError("an artifact id must not be empty nor hold NUL")
         check_parts(chunk.parts)
         check_json(chunk.metadata)
+        self._check_number(chunk.artifact_id)
         update = ArtifactUpdate(
             artifact=Artifact(
                 artifact_id=chunk.artifact_id,
@@ -146,7 +158,24 @@ class Recorder:
             append=chunk.append,
             last_chunk=last,
         )
-        return write(update).decode()
+        body = write(update)
+        self._check_size(len(body))
+        return body.decode()
+
+    def _check_number(self, artifact_id: str) -> None:
+        most = self._most
+        if most and artifact_id not in self._artifacts and len(self._artifacts) >= most:
+            raise AgentError(
+                f"The agent made more than {most} artifacts, which is as many as a task may have."
+            ) from TooMuch("A2A_MAX_ARTIFACTS")
+
+    def _check_size(self, size: int) -> None:
+        most = self._most_bytes
+        if most and self._said + size > most:
+            raise AgentError(
+                f"The agent said more than {most} bytes in artifacts, which is as much as it may."
+            ) from TooMuch("A2A_MAX_ARTIFACT_BYTES")
+        self._said += size
 
     def _place(self, chunk: Chunk) -> _Artifact:
         """The artifact a chunk belongs to; one that begins gets its row with this batch."""

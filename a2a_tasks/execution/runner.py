@@ -8,24 +8,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import socket
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from a2a_tasks import wakeups
-from a2a_tasks.agents import Agent, AgentError, Turn, registry
+from a2a_tasks import process, wakeups
+from a2a_tasks.access import switched
+from a2a_tasks.agents import Agent, AgentError, Turn, registry, switches
 from a2a_tasks.agents.emission import Status, emission
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.carried import Carried
 from a2a_tasks.execution.drive import drive
 from a2a_tasks.execution.files import StoredFiles
+from a2a_tasks.execution.hearing import current, install
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.leases import Leases
+from a2a_tasks.execution.presence import Load
 from a2a_tasks.execution.processes import ProcessDied, Processes
 from a2a_tasks.execution.recorder import Recorder
+from a2a_tasks.execution.run_log import Notebook
+from a2a_tasks.execution.secrets import StoredSecrets
 from a2a_tasks.execution.slots import Slots
 from a2a_tasks.execution.turns import turn_of
 from a2a_tasks.execution.workplace import Workplace
@@ -66,7 +69,8 @@ class Runner:
 
     def __init__(self, queues: Sequence[str] | None = None, *, slots: int | None = None) -> None:
         #: The queues served: those asked for, or those of all agents.
-        self.queues = sorted(queues or {agent.queue for agent in registry.agents()} | {"agents"})
+        self._asked = queues
+        self.queues = self._served()
         self._slots = Slots(int(conf.RUN_SLOTS) if slots is None else slots)
         self._loop = asyncio.get_running_loop()
         self._carried: dict[int, Carried] = {}
@@ -83,15 +87,26 @@ class Runner:
         self._claimer: asyncio.Task[None] | None = None
         self._draining = False
         self._processes = Processes()
-        self.worker = f"{socket.gethostname()}:{os.getpid()}"
+        self._notebook: Notebook
+        self.worker = process.name()
 
     @property
     def carrying(self) -> int:
         """How many runs are in this process's hands."""
         return len(self._carried)
 
+    def _served(self) -> list[str]:
+        agents = {agent.queue for agent in registry.agents()} | switches.queues() | {"agents"}
+        return sorted(self._asked or agents)
+
+    def load(self) -> Load:
+        """What this process takes, and how much it carries."""
+        return Load(self.queues, self._slots.count, self.carrying)
+
     def start(self) -> None:
         """Begin to listen, beat and claim."""
+        install()
+        self._notebook = Notebook()
         self._stack.enter_context(wakeups.listen(self._heard))
         self._elsewhere.start()
         self._leases.start()
@@ -121,7 +136,10 @@ class Runner:
 
     def _forget(self, carried: Carried) -> None:
         if self._carried.get(carried.assignment.run) is carried:
-            if self._slots.free(carried.assignment.share):  # others may have been waiting for it
+            limited = carried.assignment.scope.agent in switches.limits()
+            if (
+                self._slots.free(carried.assignment.share) or limited
+            ):  # others may have been waiting for it
                 self._due.set()
             del self._carried[carried.assignment.run]
 
@@ -166,6 +184,8 @@ class Runner:
                     await self._due.wait()
 
     async def _claim(self) -> None:
+        await switched.fresh()
+        self.queues = self._served()
         now = self._loop.time()
         if now >= self._rescues_at:
             await hop(runs.rescue, max_attempts=int(conf.MAX_ATTEMPTS))
@@ -180,6 +200,7 @@ class Runner:
                 limit=limit,
                 lease_seconds=float(conf.LEASE_SECONDS),
                 full=self._slots.full(),
+                limits=switches.limits(),
             )
             if taken:
                 failpoint("worker.claimed")
@@ -196,13 +217,17 @@ class Runner:
         run = carried.assignment
         recorder = Recorder(run)
         journal = StoredJournal(run, recorder, carried.workplace, holds=carried.holds)
-        turn = carried.turn = turn_of(run, journal, StoredFiles(run))
+        secrets = StoredSecrets(run)
+        turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets)
+        log = self._notebook.open(run)
+        current.set(log)  # in this task, and in what the agent starts from it
         try:
             end = await self._listen_to(carried, turn, recorder)
             failpoint("worker.agent_returned")
             carried.ending = True
             recorder.finish(end)
             await recorder.written()
+            await secrets.wipe()
         except Fenced:
             logger.info("run %s lost its task; its agent was stopped", run.run)
         except Overloaded as fault:  # nothing is lost: the lease ends and the run is rescued
@@ -218,6 +243,7 @@ class Runner:
             await self._note(run, traceback.format_exc())
         finally:
             turn._stop()  # noqa: SLF001 - its threads wait for nothing any more
+            log.close()
 
     async def _listen_to(self, carried: Carried, turn: Turn, recorder: Recorder) -> RunEnd:
         """Record what the agent says, to its end. CancelledError if it was stopped, however it took that."""
@@ -227,7 +253,7 @@ class Runner:
             if agent is None:
                 raise AgentError("The agent is no longer hosted here.")
             if run.attempt > 1 and agent.after_crash == "fail":
-                return await self._not_again(run, recorder)
+                return self._not_again(recorder)
             async with contextlib.aclosing(self._words(agent, turn, carried.workplace)) as words:
                 await self._record(carried, words, recorder, replies=agent.replies_directly)
             carried.workplace.check()
@@ -258,10 +284,10 @@ class Runner:
             await recorder.written()
             await hop(runs.surrender, run, how, max_attempts=int(conf.MAX_ATTEMPTS))
 
-    async def _not_again(self, run: Assignment, recorder: Recorder) -> RunEnd:
+    def _not_again(self, recorder: Recorder) -> RunEnd:
         """Fail the task of an agent that must not act twice. (A run handed back at a deploy has no attempt more.)"""
         recorder.say(Status(TaskState.FAILED, (Part(text=NOT_AGAIN),)))
-        return RunEnd("failed", await hop(runs.deaths, run.run))
+        return RunEnd("failed")
 
     async def _note(self, run: Assignment, trace: str) -> None:
         """Keep why this attempt ends without a word, for whoever asks why the run was given up."""
@@ -272,6 +298,7 @@ class Runner:
         self, carried: Carried, words: AsyncIterator[Any], recorder: Recorder, *, replies: bool
     ) -> None:
         count, files = 0, StoredFiles(carried.assignment)
+        secrets = StoredSecrets(carried.assignment)
         if not replies and recorder.state is TaskState.SUBMITTED:
             recorder.say(Status(TaskState.WORKING))
         async for word in words:
@@ -279,6 +306,8 @@ class Runner:
             if count == 0:
                 failpoint("worker.agent_started")
             said = emission(word, answer=recorder.answer, begun=recorder.answer_begun)
+            if isinstance(said, Status) and said.hand_over:
+                said = await secrets.asked(said)
             if files.concern(said.parts):
                 said = replace(said, parts=await files.put_away(said.parts))
             recorder.say(said)
@@ -317,6 +346,7 @@ class Runner:
         try:
             await self._hand_back()
         finally:
+            await self._notebook.close()
             self._leases.stop()
             self._stack.close()
             await self._elsewhere.close()

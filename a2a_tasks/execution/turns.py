@@ -10,6 +10,7 @@ import msgspec
 
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.files import Files
+from a2a_tasks.agents.secrets import Secrets
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.turn import Later, Turn
 from a2a_tasks.agents.visibility import shared
@@ -21,7 +22,7 @@ from a2a_tasks.store.hop import hop, until_answered
 from a2a_tasks.store.records import Assignment
 from a2a_tasks.store.tasks import find, references
 
-__all__ = ["RunRequest", "run_request", "turn_of"]
+__all__ = ["RunRequest", "run_request", "said_with", "turn_of"]
 
 _message = msgspec.json.Decoder(Message).decode
 
@@ -35,12 +36,20 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     principal: str = ""
     tenant: str = ""
     scopes: tuple[str, ...] = ()
+    #: Given by an operator for the caller.
+    by_operator: bool = False
 
 
-_run_request = msgspec.json.Decoder(RunRequest).decode
+said_with = msgspec.json.Decoder(RunRequest).decode
 
 
-def run_request(request: SendMessageRequest, caller: Caller, extensions: tuple[str, ...]) -> str:
+def run_request(
+    request: SendMessageRequest,
+    caller: Caller,
+    extensions: tuple[str, ...],
+    *,
+    by_operator: bool = False,
+) -> str:
     """The small print of a request, as JSON for the run's row."""
     return write(
         RunRequest(
@@ -50,6 +59,7 @@ def run_request(request: SendMessageRequest, caller: Caller, extensions: tuple[s
             principal=caller.principal,
             tenant=caller.tenant,
             scopes=tuple(sorted(caller.scopes)),
+            by_operator=by_operator,
         )
     ).decode()
 
@@ -61,9 +71,11 @@ def _reach(run: Assignment, said: RunRequest) -> Scope:
     return scope_in(run.scope.tenant, said.principal, run.scope.agent, shared=shares)
 
 
-def turn_of(run: Assignment, journal: Journal, files: Files | None = None) -> Turn:
+def turn_of(
+    run: Assignment, journal: Journal, files: Files | None = None, secrets: Secrets | None = None
+) -> Turn:
     """The turn of a run; history and references are read when the agent asks."""
-    said = _run_request(run.request or "{}")
+    said = said_with(run.request or "{}")
     message = _message(run.input)
     loop = asyncio.get_running_loop()
 
@@ -88,6 +100,8 @@ def turn_of(run: Assignment, journal: Journal, files: Files | None = None) -> Tu
         accepted_output_modes=said.accepted_output_modes,
         metadata=said.metadata,
         extensions=said.extensions,
+        by_operator=said.by_operator,
         journal=journal,
         files=files,
+        secrets=secrets,
     )

@@ -20,9 +20,11 @@ from celery import bootsteps, current_app, signals
 
 from a2a_tasks import lifetime, process
 from a2a_tasks.conf import conf
+from a2a_tasks.execution import presence
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.failpoints import failpoint
+from a2a_tasks.store.workers import WorkerKind
 
 __all__ = ["WATCHDOG", "begin_drain", "beside", "carrying", "start", "stop", "wake"]
 
@@ -62,6 +64,8 @@ def start(queues: Sequence[str] | None = None) -> None:
 
 async def _begin(queues: Sequence[str] | None) -> None:
     global _runner  # noqa: PLW0603
+    kind = WorkerKind.PUSHER if queues and set(queues) <= _others.keys() else WorkerKind.WORKER
+    await presence.begin(kind, functools.partial(_load, queues or ()))
     for queue in _others.keys() & set(queues or ()):
         _able.append(await _others[queue]())
     of_agents = None if queues is None else [name for name in queues if name not in _others]
@@ -72,6 +76,11 @@ async def _begin(queues: Sequence[str] | None) -> None:
         lifetime.on_drain(_runner.stop_claiming)
         lifetime.on_stop(Sealer().close)
         lifetime.on_stop(functools.partial(_drain_runner, _runner))
+
+
+def _load(queues: Sequence[str]) -> presence.Load:
+    load = presence.Load() if _runner is None else _runner.load()
+    return load._replace(queues=sorted({*queues, *load.queues}))
 
 
 async def _drain_runner(runner: Runner) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,8 @@ class Workplace:
 
     async def in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
         """Call it in a thread. If nobody waits for it any more it goes on, until the run is stopped."""
-        job = _threads.submit(lambda: _closing_connections(work, *args), self.agent)
+        context = contextvars.copy_context()  # with it goes whose log it is
+        job = _threads.submit(lambda: context.run(_closing_connections, work, *args), self.agent)
         self._jobs.add(job)
         job.future.add_done_callback(lambda _: self._jobs.discard(job))
         if self.stopped:

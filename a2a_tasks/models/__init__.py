@@ -1,37 +1,52 @@
 """The tables: columns, constraints, indexes; no behaviour. Only the store writes them, and `access` API keys and grants."""
 
+from a2a_tasks.models.agent_switch import AgentSwitch, SwitchState
 from a2a_tasks.models.api_key import ApiKey
+from a2a_tasks.models.assignment import Assignment, Waiting
 from a2a_tasks.models.audit import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.models.context import Context
+from a2a_tasks.models.ended_sums import EndedSums
 from a2a_tasks.models.event import Event
 from a2a_tasks.models.grant import ALL, Grant, Right
+from a2a_tasks.models.handed_secret import HandedSecret
 from a2a_tasks.models.idempotency import Idempotency
 from a2a_tasks.models.privacy import Held, Hold, TenantRetention
 from a2a_tasks.models.run import Run, RunStatus
+from a2a_tasks.models.run_line import RunLine
 from a2a_tasks.models.step import Step
 from a2a_tasks.models.stored_file import StoredFile
 from a2a_tasks.models.task import Artifact, Message, Tally, Task
+from a2a_tasks.models.worker import Worker, WorkerKind
 
 __all__ = [
     "ALL",
+    "AgentSwitch",
     "ApiKey",
     "Artifact",
+    "Assignment",
     "AuditEntry",
     "AuditLink",
     "AuditSeal",
     "Context",
+    "EndedSums",
     "Event",
     "Grant",
+    "HandedSecret",
     "Held",
     "Hold",
     "Idempotency",
     "Right",
     "Message",
     "Run",
+    "RunLine",
     "RunStatus",
     "Step",
     "StoredFile",
+    "SwitchState",
     "Tally",
     "Task",
     "TenantRetention",
+    "Worker",
+    "WorkerKind",
+    "Waiting",
 ]

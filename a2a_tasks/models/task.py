@@ -7,16 +7,18 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from a2a_tasks.models.context import Context
-from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
 from a2a_tasks.protocol.values import TaskState
 
 STATES = [(state.value, state.word) for state in TaskState]
 ENDED = sorted(TERMINAL)
+WAITING = sorted(state.value for state in INTERRUPTED)
 
 
 class Task(models.Model):
     """One task. Bodies are JSON text and never queried inside; what is filtered or sorted is a column."""
 
+    #: In PostgreSQL its collation is "C" (migration 0015), so that the unique index finds it by its beginning, too.
     public_id = models.CharField("task id", max_length=256)
     tenant = models.CharField(max_length=256, blank=True, default="")
     #: Whose drawer it lies in: a principal's, or `caller.TENANTS` if its tenant shares it.
@@ -42,6 +44,8 @@ class Task(models.Model):
     #: every writer locks, so that a token taken away is seen by a writer already waiting.
     run_token = models.CharField(max_length=40, blank=True, default="")
     origin_dialect = models.CharField(max_length=8)
+    #: `protocol/binding.py`; empty = by none: an operator had it run again, or it is older than this column.
+    origin_binding = models.CharField(max_length=16, blank=True, default="", db_default="")
     #: The ended task whose id this one took over (dialects that begin ended tasks anew). Without constraint and
     #: index: it is followed by hand, and every task would pay for them.
     predecessor = models.ForeignKey(
@@ -105,10 +109,29 @@ class Task(models.Model):
                 name="task_undecided",
                 condition=Q(is_task=False) & ~Q(state__in=ENDED),
             ),
+            models.Index(  # what ended when, and how long it took: figures are read from this alone
+                "status_at",
+                "state",
+                "agent",
+                "tenant",
+                "created_at",
+                name="task_ended",
+                condition=Q(state__in=ENDED),
+            ),
             models.Index("state", models.F("id").desc(), name="task_admin_state"),
+            models.Index(  # work for people, oldest first (store/waiting.py)
+                "status_at",
+                "id",
+                name="task_waiting",
+                condition=Q(is_task=True, state__in=WAITING),
+            ),
             models.Index("agent", models.F("id").desc(), name="task_admin_agent"),
         ]
-        permissions = [("see_all_tenants", "Can see every tenant")]  # admin/staff.py
+        permissions = [
+            ("see_all_tenants", "Can see every tenant"),  # admin/staff.py
+            ("answer_task", "Can answer tasks that wait for people, and say who does"),
+            ("run_again_task", "Can run tasks again"),
+        ]
 
     def __str__(self) -> str:
         return self.public_id
@@ -124,6 +147,9 @@ class Message(models.Model):
     number = models.IntegerField()
     role = models.CharField(max_length=16)
     body = models.TextField()
+    #: Of a task's first message the beginning of its text (`protocol/opening.py`). It is here and not with the task,
+    #: since this row is written once: its index of words (`store/words.py`) costs a task one entry, not one a state.
+    opening = models.CharField(max_length=200, blank=True, default="", db_default="")
     created_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:

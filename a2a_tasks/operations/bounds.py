@@ -8,16 +8,25 @@ from typing import Any
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.operators import RESERVED
 from a2a_tasks.protocol.requests import SendMessageRequest
 
 __all__ = ["check_message", "check_size"]
 
 
-def check_message(request: SendMessageRequest) -> None:
-    """Raise InvalidParams, naming the fields that have too much in them."""
+def check_message(request: SendMessageRequest, *, by_operator: bool = False) -> None:
+    """Raise InvalidParams, naming the fields that have too much in them, or what only an operator's message has."""
     found = list(_too_much(request))
+    if not by_operator:
+        found += _said_by_the_host(request)
     if found:
         raise InvalidParams(violations=found)
+
+
+def _said_by_the_host(request: SendMessageRequest) -> Iterator[tuple[str, str]]:
+    for key in RESERVED:
+        if key in (request.message.metadata or {}):
+            yield "message.metadata", f"must not have {key}: the host says that"
 
 
 def check_size(message: bytes) -> None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.visibility import scope_of
 from a2a_tasks.caller import Caller, Scope
+from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.catalogue import BY_NAME
 from a2a_tasks.protocol.errors import PushNotificationNotSupported, UnsupportedOperation
 from a2a_tasks.protocol.sse import EventId
+from a2a_tasks.store.records import Question
 
 __all__ = ["Call"]
 
@@ -22,6 +24,8 @@ class Call:
     caller: Caller
     #: Code of the dialect spoken, kept with the tasks it makes.
     dialect: str = "v10"
+    #: The binding the request came by, kept as well; None = none.
+    binding: Binding | None = None
     #: URIs of the extensions in force.
     extensions: tuple[str, ...] = ()
     #: `Last-Event-ID`: the client has seen the log up to here.
@@ -32,6 +36,8 @@ class Call:
     request_id: str = ""
     #: Base URL of the host as the client sees it, for cards.
     base_url: str = ""
+    #: Set if somebody acts in the caller's place: the question that is answered.
+    answers: Question | None = None
 
     def permit(self, operation: str) -> None:
         """Raise what A2A 1.0 §3.3.4 names if the agent's card does not declare what the operation needs."""

@@ -130,6 +130,8 @@ class WrongCredentials(Unauthenticated):
 
     #: What is wrong with them, without anything of them.
     why = ""
+    #: Are they somebody's, and wrong only here? Then nobody has guessed.
+    genuine = False
 
 
 class InsufficientScope(Forbidden):
@@ -262,6 +264,18 @@ class ExtendedCardUndeclared(UnsupportedOperation):
 
 class TaskEnded(UnsupportedOperation):
     """A message for a task that has ended (A2A 1.0 §3.1.1); the older dialects call it invalid parameters."""
+
+
+class TaskNotWaiting(UnsupportedOperation):
+    """An operator's answer to a task that does not wait for it (any more). No client is told."""
+
+
+class TaskTaken(UnsupportedOperation):
+    """A task that waits was given to somebody else meanwhile. No client is told."""
+
+
+class AgentOff(UnsupportedOperation):
+    """An operator's message to an agent that is switched off, or not hosted here (any more). No client is told."""
 
 
 class ContentTypeNotSupported(ProtocolError):

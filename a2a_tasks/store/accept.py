@@ -28,9 +28,11 @@ with input as (
   select * from unnest(%(n)s::int[], %(tenant)s::text[], %(owner)s::text[], %(maker)s::text[], %(agent)s::text[],
     %(id)s::text[], %(context_id)s::text[], %(is_task)s::bool[], %(at)s::timestamptz[], %(metadata)s::text[],
     %(dialect)s::text[], %(role)s::text[], %(message)s::text[], %(queue)s::text[], %(share)s::text[],
-    %(request)s::text[], %(token)s::text[], %(worker)s::text[], %(lease)s::float8[], %(request_id)s::text[])
+    %(request)s::text[], %(token)s::text[], %(worker)s::text[], %(lease)s::float8[], %(request_id)s::text[],
+    %(actor)s::text[], %(binding)s::text[], %(opening)s::text[])
   as i(n, tenant, owner, maker, agent, id, context_id, is_task, at, metadata, dialect, role, message, queue, share, request,
-    token, worker, lease, request_id)
+    token, worker, lease, request_id, actor, binding,
+    opening)
 ), context as (
   insert into a2a_tasks_context (tenant, owner, agent, public_id)
   select distinct tenant, owner, agent, context_id from input order by context_id, agent, owner, tenant
@@ -38,9 +40,9 @@ with input as (
   returning id, tenant, owner, agent, public_id
 ), task as (
   insert into a2a_tasks_task (public_id, tenant, owner, maker, agent, context_id, is_task, state, status_at,
-    status_message, metadata, memory, last_event, run_token, origin_dialect)
+    status_message, metadata, memory, last_event, run_token, origin_dialect, origin_binding)
   select i.id, i.tenant, i.owner, i.maker, i.agent, c.id, i.is_task, 'TASK_STATE_SUBMITTED', i.at, '', i.metadata, '', 1,
-    i.token, i.dialect
+    i.token, i.dialect, i.binding
   from input i join context c
     on (c.public_id, c.agent, c.owner, c.tenant) = (i.context_id, i.agent, i.owner, i.tenant)
   order by i.n
@@ -49,7 +51,8 @@ with input as (
   select i.*, t.id as key from input i join task t
     on (t.public_id, t.agent, t.owner, t.tenant) = (i.id, i.agent, i.owner, i.tenant)
 ), message as (
-  insert into a2a_tasks_message (task_id, number, role, body) select key, 1, role, message from keyed
+  insert into a2a_tasks_message (task_id, number, role, body, opening)
+  select key, 1, role, message, opening from keyed
 ), event as (
   insert into a2a_tasks_event (task_id, number, kind, state, body) select key, 1, 1, '', '' from keyed
 ), joining as (
@@ -63,7 +66,7 @@ with input as (
   from (select distinct queue, share from input where token = '') j
 ), audit as (
   insert into a2a_tasks_auditentry (tenant, agent, actor, action, object, outcome, detail, request)
-  select tenant, agent, coalesce(nullif(maker, ''), owner), 'task.send', id, 'done', '', request_id from keyed
+  select tenant, agent, actor, 'task.send', id, 'done', '', request_id from keyed
 ), run as (
   insert into a2a_tasks_run (task_id, input_number, queue, share, round, status, attempt, token, worker,
     lease_seconds, lease_until, started_at, request, error)
@@ -142,6 +145,9 @@ def _columns(news: Sequence[NewTask]) -> dict[str, list[Any]]:
         "worker": [hold.worker if hold else "" for hold in holds],
         "lease": [hold.lease_seconds if hold else 0.0 for hold in holds],
         "request_id": [new.request_id for new in news],
+        "binding": [new.binding for new in news],
+        "opening": [new.opening for new in news],
+        "actor": [new.actor for new in news],
     }
 
 
@@ -187,13 +193,14 @@ def _insert_one(new: NewTask) -> tuple[int, int]:
         last_event=1,
         run_token=new.hold.token if new.hold else "",
         origin_dialect=new.dialect,
+        origin_binding=new.binding,
         **scope,
     )
-    Message.objects.create(task=task, number=1, role=new.role, body=new.message)
-    Event.objects.create(task=task, number=1, kind=EventKind.INPUT)
-    audit.note(
-        Action.TASK_SEND, new.id, scope=new.scope, actor=new.scope.principal, request=new.request_id
+    Message.objects.create(
+        task=task, number=1, role=new.role, body=new.message, opening=new.opening
     )
+    Event.objects.create(task=task, number=1, kind=EventKind.INPUT)
+    audit.note(Action.TASK_SEND, new.id, scope=new.scope, actor=new.actor, request=new.request_id)
     return task.pk, create_run(task.pk, 1, new).pk
 
 

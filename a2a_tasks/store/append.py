@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models import F, Value
+from django.db.models.functions import Concat, Now
 
 from a2a_tasks import wakeups
 from a2a_tasks.failpoints import failpoint
@@ -61,7 +61,7 @@ with batch as (
   select r.id, h.ended, h.error from a2a_tasks_run r join held h on r.id = h.run
   where h.ended is not null order by r.id for update of r
 ), run as (
-  update a2a_tasks_run r set status = e.ended, error = e.error, token = '', lease_until = null,
+  update a2a_tasks_run r set status = e.ended, error = r.error || e.error, token = '', lease_until = null,
     ended_at = clock_timestamp()
   from ending e where r.id = e.id
 ), dropped as (
@@ -219,7 +219,7 @@ def _end_portable(batch: Batch) -> str | None:
     assert batch.end is not None  # noqa: S101 - the caller looked
     Run.objects.filter(pk=batch.run).update(
         status=batch.end.status,
-        error=batch.end.error,
+        error=Concat(F("error"), Value(batch.end.error)),  # how earlier attempts died stays
         token="",
         lease_until=None,
         ended_at=Now(),

@@ -57,12 +57,13 @@ def head() -> tuple[int, str]:
     return last or (0, BEGINNING)
 
 
-def verify(since: str = "") -> Iterator[Proof]:
+def verify(since: str = "", *, so_far: Proof | None = None) -> Iterator[Proof]:
     """Verify everything, and yield the same proof again after each piece. Raises Broken at the first that is wrong.
 
-    `since`: a hash that was the newest once; the log must still have it.
+    `since`: a hash that was the newest once; the log must still have it. `so_far`: a proof that was yielded before, to go
+    on from there.
     """
-    proof = _opened()
+    proof = so_far or _opened()
     wanted = since or proof.hash
     met = wanted == proof.hash
     yield proof

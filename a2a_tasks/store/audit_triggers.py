@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
-__all__ = ["TABLES", "install", "installed", "remove", "unlocked"]
+__all__ = ["TABLES", "install", "installed", "remove", "renew", "unlocked"]
 
 TABLES = ("a2a_tasks_auditentry", "a2a_tasks_auditlink", "a2a_tasks_auditseal")
 REFUSAL = "the audit log is append-only"
@@ -74,7 +74,9 @@ def _made(vendor: str, table: str) -> list[str]:
     if vendor == "postgresql":
         return [
             f"create trigger {table}_kept before update or delete on {table} "
-            "for each row execute function a2a_audit_refuse()"
+            "for each row execute function a2a_audit_refuse()",
+            f"create trigger {table}_truncate before truncate on {table} "
+            "for each statement execute function a2a_audit_refuse()",
         ]
     return [
         f"create trigger {table}_{verb} before {verb} on {table} when not a2a_audit_unlocked() "
@@ -87,22 +89,26 @@ def remove(schema: Any) -> None:
     """Take the triggers away again."""
     postgres = schema.connection.vendor == "postgresql"
     for table in TABLES:
-        for name in ["kept"] if postgres else ["update", "delete"]:
+        for name in ["kept", "truncate"] if postgres else ["update", "delete"]:
             on = f" on {table}" if postgres else ""
             schema.execute(f"drop trigger if exists {table}_{name}{on}")
     if postgres:
         schema.execute("drop function if exists a2a_audit_refuse()")
 
 
+def renew(schema: Any) -> None:
+    """Make all of them that there should be now, by a migration's schema editor; some are there."""
+    remove(schema)
+    install(schema)
+
+
 def installed() -> bool:
     """Are all the triggers there, and switched on?"""
     if connection.vendor == "postgresql":
-        ask = "select count(*) from pg_trigger where tgname like 'a2a\\_tasks\\_audit%%\\_kept' and tgenabled = 'O'"
-        wanted = len(TABLES)
+        ask = "select count(*) from pg_trigger where tgname ~ '^a2a_tasks_audit[a-z]+_(kept|truncate)$' and tgenabled = 'O'"
     else:
         ask = "select count(*) from sqlite_master where type = 'trigger' and tbl_name like 'a2a_tasks_audit%%'"
-        wanted = 2 * len(TABLES)
     with connection.cursor() as cursor:
         cursor.execute(ask, [])
         found: int = cursor.fetchone()[0]
-    return found == wanted
+    return found == 2 * len(TABLES)

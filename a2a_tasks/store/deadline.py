@@ -6,6 +6,7 @@ See docs/decisions/0080. Everything here is about the connection of the calling 
 from __future__ import annotations
 
 import functools
+import logging
 import select
 import time
 from typing import Any
@@ -18,6 +19,7 @@ from a2a_tasks.conf import conf
 
 __all__ = ["await_no_longer_than_asked", "drop_dead_connection", "longest"]
 
+logger = logging.getLogger(__name__)
 #: Seconds a statement that is cancelled has to end before its connection is given up.
 CANCEL_SECONDS = 1.0
 #: Seconds after a failure to connect in which nobody else tries, at least.
@@ -30,12 +32,26 @@ def longest() -> float:
 
 
 def drop_dead_connection() -> None:
-    """An idle connection has nothing to read, unless the server has hung up: then the work gets a new one."""
+    """An idle connection has nothing to read, unless the server has hung up: then the work gets a new one.
+
+    So it does when a transaction was left open: what is written in that one would be lost, or never be possible.
+    """
     held = connection.connection
     if held is None or connection.vendor != "postgresql" or connection.in_atomic_block:
         return
     if held.closed or _readable(held.fileno()):
         connection.close()
+    elif not _between_transactions(held):
+        logger.error(
+            "a connection was left in a transaction (%s); it is dropped",
+            held.info.transaction_status.name,
+        )
+        connection.close()
+
+
+def _between_transactions(held: psycopg.Connection) -> bool:
+    idle = held.pgconn.transaction_status == TransactionStatus.IDLE
+    return idle and held.autocommit and bool(connection.autocommit)
 
 
 def _readable(descriptor: int) -> bool:

@@ -126,12 +126,22 @@ def _forget(principal: Principal, done: Erasure) -> Erasure:
     used = Task.objects.filter(context=OuterRef("pk"))
     contexts, _ = principal.contexts().exclude(Exists(used)).delete()
     if principal.tenant is None:
-        principal.grants().delete()
+        _take_grants(principal)
         Tally.objects.filter(owner=principal.name).delete()
         Hold.objects.filter(kind=Held.PRINCIPAL, name=principal.name).update(name=done.name)
+        Hold.objects.filter(by__in=principal.names).update(by=done.name)
+        Hold.objects.filter(released_by__in=principal.names).update(released_by=done.name)
     _forget_elsewhere(principal, done.name)
     keys, _ = principal.keys().delete()
     return replace(done, keys=keys, removed=done.removed + Removed(contexts=contexts))
+
+
+def _take_grants(principal: Principal) -> None:
+    for row in principal.grants().select_for_update():
+        row.delete()
+        audit.note(
+            Action.GRANT_REMOVE, row.grantee, detail={"agent": row.agent, "right": row.right}
+        )
 
 
 def _forget_elsewhere(principal: Principal, name: str) -> None:
@@ -159,10 +169,10 @@ def _renamed(principal: Principal, rows: list[AuditEntry], name: str) -> int:
     count = 0
     for row in rows:
         link = links[row.pk]
-        if row.actor == principal.name:
+        if row.actor in principal.names:
             link.actor_salt, row.actor = redacted(link.actor_salt, row.actor), name
             count += 1
-        if row.object in {principal.name, principal.prefix} - {""}:
+        if row.object in {*principal.names, principal.prefix} - {""}:
             link.object_salt, row.object = redacted(link.object_salt, row.object), name
             count += 1
     with audit_triggers.unlocked():

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from a2a_tasks.audit import Action
-from a2a_tasks.models import Artifact, Event, Message, Task
+from a2a_tasks.models import Artifact, Event, Message, RunLine, Task
 from a2a_tasks.store import audit, companions
 from a2a_tasks.store.audit_reading import rows as audit_rows
 from a2a_tasks.store.principal import Principal
@@ -79,6 +79,13 @@ def _events(keys: Collection[int]) -> Iterator[Document]:
         yield {"task": task, "number": number, "at": at, "event": _body(body)}
 
 
+def _lines(keys: Collection[int]) -> Iterator[Document]:
+    rows = RunLine.objects.filter(run__task__in=keys).order_by("run_id", "number")
+    columns = ("run__task__public_id", "run_id", "at", "level", "logger", "text")
+    for task, run, at, level, logger, text in rows.values_list(*columns).iterator():
+        yield {"task": task, "run": run, "at": at, "level": level, "logger": logger, "text": text}
+
+
 def _body(text: str) -> msgspec.Raw | None:
     """JSON as it is stored; an empty text is none, or is elsewhere: in the messages, or in the events."""
     return msgspec.Raw(text.encode()) if text else None
@@ -89,6 +96,7 @@ TASKS: Mapping[str, Callable[[Collection[int]], Iterable[Document]]] = {
     "messages": _messages,
     "artifacts": _artifacts,
     "events": _events,
+    "lines": _lines,
 }
 #: What is told of an API key.
 KEY = (

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TypeVar
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.utils import timezone
 
 from a2a_tasks.audit import Action, actor
 from a2a_tasks.models import Held, Hold
 from a2a_tasks.store import audit
+from a2a_tasks.store.tenancy import within
 
 __all__ = ["AlreadyHeld", "Held", "in_force", "lay", "release", "unheld"]
 
@@ -64,17 +65,10 @@ def unheld(rows: QuerySet[M], task: str = "") -> QuerySet[M]:
     """Those of these rows that no hold is on; `task` leads to their task: `task__`."""
     tenants = list(in_force().filter(kind=Held.TENANT).values_list("name", flat=True))
     if tenants:
-        rows = rows.exclude(_below(tenants, f"{task}tenant"))
+        rows = rows.exclude(within(tenants, f"{task}tenant"))
     for kind, column in COLUMNS:
         rows = rows.exclude(_named(kind, f"{task}{column}"))
     return rows
-
-
-def _below(tenants: list[str], column: str) -> Q:
-    found = Q(**{f"{column}__in": tenants})
-    for tenant in filter(None, tenants):
-        found |= Q(**{f"{column}__startswith": f"{tenant}/"})
-    return found
 
 
 def _named(kind: Held, column: str) -> Exists:

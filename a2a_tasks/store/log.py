@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
 
-from a2a_tasks.models import Artifact, Event, Message, Task
+from a2a_tasks.models import Artifact, Event, HandedSecret, Message, Task
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, advance
@@ -174,6 +174,9 @@ def change_state(
     task.status_at, task.status_message = at, message
     if state in TERMINAL:
         task.run_token = ""
+        HandedSecret.objects.filter(task=task).exclude(sealed="", token_hash="").update(
+            sealed="", token_hash=""
+        )
         task.is_task = True  # whoever waited for its first word is told of a task
         for position in Artifact.objects.filter(task=task, body="").values_list(
             "position", flat=True

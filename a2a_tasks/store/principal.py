@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
+from a2a_tasks.audit import staff
 from a2a_tasks.caller import TENANTS
 from a2a_tasks.models import (
     ApiKey,
@@ -19,6 +20,7 @@ from a2a_tasks.models import (
     Task,
 )
 from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.store.tenancy import within
 
 __all__ = ["Principal"]
 
@@ -26,6 +28,8 @@ __all__ = ["Principal"]
 SLICE = 500
 #: Begins the principal of an API key.
 KEY = "key:"
+#: Begins the principal of one of Django's users.
+USER = "user:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,17 @@ class Principal:
 
     def entries(self) -> QuerySet[AuditEntry]:
         """Entries of the audit log by it or about it."""
-        about = Q(object=self.name)
+        about = Q(object__in=self.names)
         if self.prefix:
             about |= Q(object=self.prefix, action__startswith="key.")
-        return AuditEntry.objects.filter(self._within(), Q(actor=self.name) | about).order_by("pk")
+        found = Q(actor__in=self.names) | about
+        return AuditEntry.objects.filter(self._within(), found).order_by("pk")
+
+    @property
+    def names(self) -> list[str]:
+        """What it is called in the audit log: one of Django's users is there as staff, too."""
+        key = self.name.removeprefix(USER)
+        return [self.name] if key == self.name else [self.name, staff(key)]
 
     @property
     def prefix(self) -> str:
@@ -92,8 +103,7 @@ class Principal:
     def _within(self, at: str = "") -> Q:
         if self.tenant is None:
             return Q()
-        below = Q(**{f"{at}tenant__startswith": f"{self.tenant}/"}) if self.tenant else Q()
-        return Q(**{f"{at}tenant": self.tenant}) | below
+        return within([self.tenant], f"{at}tenant")
 
 
 def _keys(rows: QuerySet[Task]) -> list[int]:

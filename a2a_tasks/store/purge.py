@@ -22,12 +22,13 @@ from a2a_tasks.caller import Scope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import audit, companions, files, tally
+from a2a_tasks.store import audit, companions, files, handed, tally
 from a2a_tasks.store.audit_past import purge_audit
 from a2a_tasks.store.companions import Needed
 from a2a_tasks.store.holds import in_force, unheld
 from a2a_tasks.store.idempotency import forget_idempotency
 from a2a_tasks.store.retention import days_of_tenants
+from a2a_tasks.store.run_lines import count_lines, cut_lines
 
 __all__ = ["Limits", "Removed", "purge", "remove_each", "survey"]
 
@@ -154,6 +155,8 @@ def purge(limits: Limits) -> Iterator[Removed]:
         yield Removed(rows=gone)
     while gone := files.sweep():
         yield Removed(rows=gone)
+    while gone := handed.sweep(batch):
+        yield Removed(rows=gone)
     if limits.audit is not None and not in_force().exists():
         yield from (Removed(rows=gone) for gone in purge_audit(limits.audit, batch))
 
@@ -277,23 +280,29 @@ def _cut(task: Task, most: int) -> int:
     return Event.objects.filter(task_id=task.pk, number__lt=end).delete()[0]
 
 
+def _cut_all(task: Task, most: int) -> int:
+    """The same of the log lines of its runs, then of its events."""
+    return cut_lines(task.pk, most) or (_logged(task) and _cut(task, most))
+
+
 @transaction.atomic
 def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[Removed, list[int]]:
-    """Remove events of these tasks, and nothing else of them."""
-    rows = 0
+    """Remove log lines and events of these tasks, and nothing else of them."""
+    lines = events = 0
     for task in _held(keys[:room], limit):
         if Artifact.objects.filter(task=task, body="").exists():
             continue  # it is nowhere but in the log
-        rows += _cut(task, room - rows)
-        if rows >= room:
-            return _told(rows), [key for key in keys if key >= task.pk]
-    return _told(rows), keys[room:]
+        lines += cut_lines(task.pk, room - lines - events)  # first: by its events the task is found
+        events += _cut(task, room - lines - events)
+        if lines + events >= room:
+            return _told(lines, events), [key for key in keys if key >= task.pk]
+    return _told(lines, events), keys[room:]
 
 
-def _told(events: int) -> Removed:
+def _told(lines: int, events: int) -> Removed:
     if events:
         audit.note(Action.LOG_PURGE, detail={"events": events})
-    return Removed(rows=events)
+    return Removed(rows=lines + events)
 
 
 @transaction.atomic
@@ -312,8 +321,8 @@ def _remove_tasks(
     for task in tasks:
         left = [key for key in keys if key >= task.pk]
         size = 1 + _logged(task) + sizes.get(task.pk, 0)
-        if size > room and _logged(task) and not whole:
-            return Removed(rows=_cut(task, room)), left
+        if size > room and not whole and (gone := _cut_all(task, room)):
+            return Removed(rows=gone), left
         if whole and rows + size > room:
             return _delete(whole, limit), left
         whole.append(task)
@@ -323,7 +332,7 @@ def _remove_tasks(
 
 def _sizes(keys: list[int]) -> Counter[int]:
     """How many rows each task has beside itself and its events, in whatever app they are."""
-    sizes: Counter[int] = Counter()
+    sizes: Counter[int] = Counter(count_lines(keys))
     for relation in Task._meta.related_objects:  # noqa: SLF001 - Django's documented interface
         if relation.on_delete is CASCADE and relation.related_model is not Event:
             name = relation.field.attname

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 import time
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from django.db import IntegrityError
 
+from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
@@ -24,6 +25,7 @@ __all__ = [
     "Hold",
     "NewEvent",
     "NewTask",
+    "Question",
     "RunEnd",
     "TaskExists",
     "status_of",
@@ -49,6 +51,20 @@ class Hold:
     asked: float = field(default_factory=time.monotonic, compare=False)
 
 
+class Question(NamedTuple):
+    """What somebody answers in the caller's place: the task by its primary key, and the number of its newest event then."""
+
+    task: int
+    event: int
+    #: What the audit log calls the answer.
+    action: Action = Action.TASK_ANSWER
+
+    @property
+    def by_operator(self) -> bool:
+        """Is it an operator who answers?"""
+        return self.action is Action.TASK_ANSWER
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewTask:
     """A message that begins a task."""
@@ -63,6 +79,10 @@ class NewTask:
     role: str
     at: datetime.datetime
     dialect: str
+    #: The binding it came by; empty = none, an operator had it run again.
+    binding: str = ""
+    #: The beginning of its text, for lists (`protocol/opening.py`).
+    opening: str = ""
     queue: str
     #: Out of whose share of the slots its run comes.
     share: str = ""
@@ -71,11 +91,15 @@ class NewTask:
     metadata: str = ""
     #: What the client or the proxy calls the request, for the audit log.
     request_id: str = ""
+    #: Who sends it, for the audit log, if that is not the principal.
+    sender: str = ""
     #: False if the agent may answer with a direct Message.
     is_task: bool = True
     hold: Hold | None = None
     #: If the task exists and has ended, begin it anew if it was made in one of these dialects.
     reopens: frozenset[str] = frozenset()
+    #: An answer in the caller's place, to this question and to no other.
+    answers: Question | None = None
     #: What other apps keep beside the task, written in the same transaction.
     companions: tuple[Companion, ...] = ()
     #: What its companions lock that another batch may want too: a batch takes these in order.
@@ -85,6 +109,11 @@ class NewTask:
     def maker(self) -> str:
         """Who makes the task, if that is not its owner."""
         return "" if self.principal == self.scope.owner else self.principal
+
+    @property
+    def actor(self) -> str:
+        """Who sends the message."""
+        return self.sender or self.principal or self.scope.owner
 
     def accompany(self, task: int) -> None:
         """Write what belongs beside the task with this primary key; call it inside the accepting transaction."""

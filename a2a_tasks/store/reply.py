@@ -12,14 +12,14 @@ from a2a_tasks import wakeups
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
 from a2a_tasks.models import Context, Run, RunStatus, Task
-from a2a_tasks.protocol.errors import ContextMismatch, TaskEnded, TaskNotFound
+from a2a_tasks.protocol.errors import ContextMismatch, TaskEnded, TaskNotFound, TaskNotWaiting
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, log
 from a2a_tasks.store.accept import create_run
 from a2a_tasks.store.reach import reached
-from a2a_tasks.store.records import Accepted, Assignment, NewTask
+from a2a_tasks.store.records import Accepted, Assignment, NewTask, Question
 from a2a_tasks.store.succeed import succeed
 from a2a_tasks.store.tasks import open_artifacts, view
 
@@ -30,7 +30,7 @@ def reply(new: NewTask) -> Accepted:
     """Write a message to the task `new.id`; an empty `new.context_id` means the task's own.
 
     If the task has ended and `new.reopens` has its dialect, a successor begins under its id.
-    Raises TaskNotFound, TaskEnded, ContextMismatch.
+    Raises TaskNotFound, TaskEnded, ContextMismatch; TaskNotWaiting if it is an operator's answer to something else.
     """
     accepted, recorded = _write(new)
     if accepted.assignment is None:
@@ -61,9 +61,7 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     if busy:
         new = replace(new, hold=None)  # its turn comes after the runs before it
     run = create_run(task.pk, number, new)
-    audit.note(
-        Action.TASK_SEND, new.id, scope=new.scope, actor=new.scope.principal, request=new.request_id
-    )
+    _note(new)
     new.accompany(task.pk)
     if new.hold:
         Task.objects.filter(pk=task.pk).update(run_token=new.hold.token)
@@ -85,10 +83,31 @@ def _in_context(message: str, context_id: str) -> str:
 def _refuse(task: Task | None, new: NewTask) -> None:
     if task is None:
         raise TaskNotFound(taskId=new.id)
+    if new.answers:
+        _refuse_late(task, new.answers)
     if new.context_id and new.context_id != task.context.public_id:
         raise ContextMismatch.field("message.contextId", "is not the context of the task")
     if TaskState(task.state) in TERMINAL and task.origin_dialect not in new.reopens:
         raise TaskEnded(f"The task is {TaskState(task.state).word}", taskId=new.id)
+
+
+def _refuse_late(task: Task, question: Question) -> None:
+    """Of several who answer one question, the first one does; the others come to a task that waits no longer for it."""
+    state = TaskState(task.state)
+    if task.pk != question.task or state not in INTERRUPTED:
+        raise TaskNotWaiting(f"The task is {state.word}: it does not wait for an answer")
+    if task.last_event != question.event:
+        raise TaskNotWaiting("The task was answered already, and asks something else now")
+
+
+def _note(new: NewTask) -> None:
+    """A client's message is its own; an operator's is whoever's acts now; a secret's companion notes what was handed over."""
+    if new.answers:
+        if new.answers.by_operator:
+            audit.note(new.answers.action, new.id, scope=new.scope)
+        return
+    by = new.principal or new.scope.principal
+    audit.note(Action.TASK_SEND, new.id, scope=new.scope, actor=by, request=new.request_id)
 
 
 def _assignment(task: Task, run: Run, new: NewTask) -> Assignment | None:

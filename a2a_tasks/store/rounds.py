@@ -11,11 +11,34 @@ docs/decisions/0108.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
+from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet
 
 from a2a_tasks.models import Run, RunStatus
+from a2a_tasks.store.sql import fetch
 
-__all__ = ["behind_another", "joined"]
+__all__ = ["behind_another", "furthest", "joined"]
+
+#: So many shares are looked at one by one. Where more wait, those that are not full are never far in a queue.
+SHARES = 50
+NO_END = 2**63 - 1
+
+# From one share to the next along an index, whatever each of them has in the queue: of a share's ten thousand rows
+# one is read. Neither database does that by itself for "distinct".
+LAST = """
+with recursive waiting(share) as (
+  select min(share) from a2a_tasks_run where status = 'queued'
+  union all
+  select (select min(r.share) from a2a_tasks_run r where r.status = 'queued' and r.share > w.share)
+  from waiting w where w.share is not null
+)
+select w.share, (select max(r.round) from a2a_tasks_run r
+  where r.status = 'queued' and r.queue = %(queue)s and r.share = w.share)
+from waiting w where w.share is not null limit %(most)s
+"""
 
 
 def behind_another() -> Exists:
@@ -36,6 +59,30 @@ def joined(queue: str, share: str) -> int:
     starting = waiting.exclude(behind_another()).order_by("round", "pk")
     last = waiting.filter(share=share).order_by("-round")
     return 1 + max(_round_of(starting), _round_of(last))
+
+
+def furthest(queue: str, full: Collection[str]) -> int | None:
+    """The last round in which anybody has a run waiting who is not `full`; None = nobody has.
+
+    A claim need not look beyond it, where there may be thousands of runs of those who are. Of very many shares, no end.
+    """
+    if not full:
+        return NO_END
+    found = _lasts({"queue": queue, "most": SHARES})
+    if len(found) == SHARES:
+        return NO_END
+    return max(
+        (last for share, last in found if last is not None and share not in full), default=None
+    )
+
+
+def _lasts(of: dict[str, str | int]) -> list[tuple[Any, ...]]:
+    if connection.vendor == "postgresql":
+        return fetch(LAST, of)
+    with connection.cursor() as cursor:
+        cursor.execute(LAST, of)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
 
 
 def _round_of(runs: QuerySet[Run]) -> int:

@@ -8,7 +8,7 @@ import datetime
 import random
 import secrets
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from django.db import connection, transaction
@@ -25,13 +25,12 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import log
 from a2a_tasks.store.records import Assignment, Fenced
-from a2a_tasks.store.rounds import behind_another
+from a2a_tasks.store.rounds import behind_another, furthest
 from a2a_tasks.store.sql import fetch
 from a2a_tasks.store.tasks import open_artifacts
 
 __all__ = [
     "claim",
-    "deaths",
     "hand_back",
     "heartbeat",
     "holding",
@@ -45,6 +44,12 @@ __all__ = [
 
 #: Runs taken or rescued in one transaction.
 BATCH = 100
+#: No agent has a limit.
+NO_LIMITS: Mapping[str, int] = {}
+#: The first half of the advisory locks under which limited runs are counted; the second is the agent.
+COUNTING = 0x0A2A
+#: Seconds that nobody waits.
+NEVER = 1e9
 
 # Task and run are locked together or not at all: whoever cancels holds the task and waits for its runs, so a
 # claim must not wait for a task while it holds a run. The token is made per row, for this one acquisition.
@@ -54,7 +59,8 @@ with due as (
   select r.id, r.task_id, gen_random_uuid()::text as token, t.state = any(%(ended)s) as ended
   from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
   where r.status = 'queued' and r.queue = %(queue)s and r.due_at <= clock_timestamp()
-    and r.share <> all(%(full)s) and (t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s))
+    and r.round <= %(furthest)s and r.share <> all(%(full)s)
+    and (t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s))
     and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
       and e.status in ('queued', 'running'))
   order by r.round, r.id limit %(limit)s
@@ -79,6 +85,11 @@ from run r join task t on t.id = r.task_id join a2a_tasks_context c on c.id = t.
 join a2a_tasks_message m on m.task_id = t.id and m.number = r.input_number
 order by r.round, r.id
 """
+
+# The same where agents have limits: theirs are claimed apart, one process at a time.
+CLAIM_OTHERS = CLAIM.replace(
+    "and (t.agent = any", "and t.agent <> all(%(withheld)s) and (t.agent = any"
+)
 
 HEARTBEAT = """
 with held as (
@@ -123,40 +134,75 @@ def claim(
     limit: int,
     lease_seconds: float,
     full: Collection[str] = (),
+    limits: Mapping[str, int] = NO_LIMITS,
 ) -> list[Assignment]:
     """Take up to `limit` due runs of these agents for this process, of a queue round by round, one of a task at a time.
 
     None of the shares that are `full`. Within a round the oldest comes first.
     Runs that nobody who hosts their agent took for A2A_ORPHAN_SECONDS are taken, too, to be failed.
+    Of agents with `limits` no more are taken than may be under way on the whole host; these come first.
     """
     take = _claim_postgres if connection.vendor == "postgresql" else _claim_portable
-    asked = time.monotonic()
-    taken = take(queues, agents, worker, min(limit, BATCH), lease_seconds, full)
+    asked, room = time.monotonic(), min(limit, BATCH)
+    wanted = _Wanted(queues, agents, worker, lease_seconds, full, frozenset(limits))
+    taken: list[Assignment] = []
+    for agent in sorted(limits.keys() & set(agents)):
+        if len(taken) < room:
+            taken += _claim_limited(take, wanted, agent, limits[agent], room - len(taken))
+    if len(taken) < room:
+        taken += take(wanted, room - len(taken))
     return [dataclasses.replace(assignment, asked=asked) for assignment in taken]
 
 
-def _claim_postgres(
-    queues: Sequence[str],
-    agents: Sequence[str],
-    worker: str,
-    limit: int,
-    lease_seconds: float,
-    full: Collection[str],
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is claimed, and by whom."""
+
+    queues: Sequence[str]
+    agents: Sequence[str]
+    worker: str
+    lease_seconds: float
+    full: Collection[str]
+    #: Agents of which nothing is taken, not even to be failed.
+    withheld: Collection[str] = ()
+    #: Are runs taken that nobody hosts?
+    orphans: bool = True
+
+
+@transaction.atomic
+def _claim_limited(
+    take: Callable[[_Wanted, int], list[Assignment]],
+    wanted: _Wanted,
+    agent: str,
+    most: int,
+    room: int,
 ) -> list[Assignment]:
+    """Take runs of one agent, of which so many may be under way. One process at a time counts them."""
+    if connection.vendor == "postgresql":
+        fetch("select 1 from pg_advisory_xact_lock(%s, hashtext(%s))", [COUNTING, agent])
+    running = Run.objects.filter(status=RunStatus.RUNNING, task__agent=agent)
+    left = most - len(running.order_by().values_list("pk")[:most])
+    only = dataclasses.replace(wanted, agents=[agent], withheld=(), orphans=False)
+    return take(only, min(room, left)) if left > 0 else []
+
+
+def _claim_postgres(wanted: _Wanted, limit: int) -> list[Assignment]:
     values = {
         "ended": sorted(TERMINAL),
-        "agents": list(agents),
-        "orphan": float(conf.ORPHAN_SECONDS),
-        "worker": worker,
-        "lease": lease_seconds,
-        "full": list(full),
+        "agents": list(wanted.agents),
+        "orphan": float(conf.ORPHAN_SECONDS) if wanted.orphans else NEVER,
+        "worker": wanted.worker,
+        "lease": wanted.lease_seconds,
+        "full": list(wanted.full),
+        "withheld": list(wanted.withheld),
     }
-    rows: list[tuple[Any, ...]] = []
+    queues, rows = wanted.queues, list[tuple[Any, ...]]()
+    statement = CLAIM_OTHERS if wanted.withheld else CLAIM
     with transaction.atomic() if len(queues) > 1 else contextlib.nullcontext():
         for queue in random.sample(queues, len(queues)):  # whichever comes first may take all room
-            if len(rows) < limit:
-                now = {**values, "queue": queue, "limit": limit - len(rows)}
-                rows += fetch(CLAIM, now, point="worker.claiming")
+            if len(rows) < limit and (last := furthest(queue, wanted.full)) is not None:
+                now = {**values, "queue": queue, "furthest": last, "limit": limit - len(rows)}
+                rows += fetch(statement, now, point="worker.claiming")
     return [_assignment(row) for row in rows]
 
 
@@ -185,21 +231,17 @@ def _assignment(row: tuple[Any, ...]) -> Assignment:
 
 
 @transaction.atomic
-def _claim_portable(
-    queues: Sequence[str],
-    agents: Sequence[str],
-    worker: str,
-    limit: int,
-    lease_seconds: float,
-    full: Collection[str],
-) -> list[Assignment]:
+def _claim_portable(wanted: _Wanted, limit: int) -> list[Assignment]:
+    ours = Q(task__agent__in=wanted.agents)
+    if wanted.orphans:
+        ours |= Q(due_at__lt=Now() - _lease(conf.ORPHAN_SECONDS))
     due = (
-        Run.objects.filter(status=RunStatus.QUEUED, queue__in=queues, due_at__lte=Now())
-        .filter(Q(task__agent__in=agents) | Q(due_at__lt=Now() - _lease(conf.ORPHAN_SECONDS)))
-        .exclude(Q(share__in=full) | behind_another())
+        Run.objects.filter(status=RunStatus.QUEUED, queue__in=wanted.queues, due_at__lte=Now())
+        .filter(ours)
+        .exclude(Q(share__in=wanted.full) | Q(task__agent__in=wanted.withheld) | behind_another())
         .order_by("round", "pk")
     )
-    taken = [_take(run, worker, lease_seconds) for run in due[:limit]]
+    taken = [_take(run, wanted.worker, wanted.lease_seconds) for run in due[:limit]]
     return [assignment for assignment in taken if assignment is not None]
 
 
@@ -236,8 +278,9 @@ def waiting(queue: str, most: int) -> int:
 def unfinished(share: str, most: int) -> int:
     """How many runs of a share wait or go on; they are not counted beyond `most`."""
     mine = Run.objects.filter(share=share).values_list("pk")
-    waiting = len(mine.filter(status=RunStatus.QUEUED)[:most])
-    return waiting + len(mine.filter(status=RunStatus.RUNNING)[: most - waiting])
+    # In this order: one that begins between the two looks is counted late, the other way round it would be twice.
+    going = len(mine.filter(status=RunStatus.RUNNING)[:most])
+    return going + len(mine.filter(status=RunStatus.QUEUED)[: most - going])
 
 
 def standing() -> dict[str, int]:
@@ -371,11 +414,6 @@ def _bury(task: Task, run: Run, how: str, max_attempts: int, *, client: str) -> 
         status=RunStatus.QUEUED, token="", lease_until=None, due_at=Now(), error=obituary
     )
     return wakeups.Due(run.queue)
-
-
-def deaths(run: int) -> str:
-    """What is known of the attempts of a run that died, one a line."""
-    return str(Run.objects.values_list("error", flat=True).get(pk=run))
 
 
 def note(token: str, text: str) -> None:

@@ -42,6 +42,18 @@ async def chunks(turn: Turn, argument: str) -> Words:
         yield stream.write(f"#{i};".ljust(32, "."), last=i == last)
 
 
+async def count(turn: Turn, argument: str) -> Words:
+    """`count N [SECONDS]`: counts to N in one artifact, a number every half second, or every so many."""
+    number, _, pause = argument.partition(" ")
+    if not number.isdecimal() or not 1 <= int(number) <= MOST_CHUNKS:
+        raise AgentError(f"count N [SECONDS]: N must be from 1 to {MOST_CHUNKS}")
+    stream, last, wait = turn.stream("count"), int(number), seconds(pause or "0.5")
+    for i in range(1, last + 1):
+        yield stream.write(f"{i} ", last=i == last)
+        if i < last:
+            await asyncio.sleep(wait)
+
+
 def seconds(text: str) -> float:
     """A number of seconds up to a day. Raises AgentError."""
     try:
@@ -71,6 +83,20 @@ async def auth(turn: Turn, argument: str) -> Words:
     )
 
 
+async def secret(turn: Turn, argument: str) -> Words:
+    """`secret NAME [SECONDS]`: ask to be handed a secret; its length is all that is told of it, after so many seconds."""
+    name, _, delay = argument.partition(" ")
+    name = turn.memory.setdefault("secret", name or "password")
+    turn.memory.setdefault("delay", seconds(delay) if delay else 0.0)
+    handed = await turn.secret(name)
+    if handed is None:
+        yield turn.need_auth("To show how a secret is handed over.", hand_over=name)
+        return
+    yield turn.working("I have it")
+    await asyncio.sleep(turn.memory["delay"])
+    yield turn.artifact(f"{name} has {len(handed)} characters", id="secret", name="secret")
+
+
 async def reject(turn: Turn, argument: str) -> Words:
     yield turn.reject(argument or "Rejected")
 
@@ -98,7 +124,7 @@ async def send_data(turn: Turn, argument: str) -> Words:
 
 async def anything(turn: Turn, argument: str) -> Words:
     """Whatever was said, politely, with its parts given back as they came."""
-    greeting = "You sent this. Try: echo X, chunks N, sleep S, ask X, auth X, reject X, fail X, "
+    greeting = "You sent this. Try: echo X, chunks N, count N, sleep S, ask X, auth X, secret X, reject X, fail X, "
     yield turn.artifact(
         Part(text=f"{greeting}message X, file, data."), *turn.parts, id="parts", name="parts"
     )
@@ -107,10 +133,12 @@ async def anything(turn: Turn, argument: str) -> Words:
 VERBS: dict[str, Callable[[Turn, str], Words]] = {
     "echo": echo,
     "chunks": chunks,
+    "count": count,
     "sleep": sleep,
     "slow": sleep,
     "ask": ask,
     "auth": auth,
+    "secret": secret,
     "reject": reject,
     "fail": fail,
     "message": message,
@@ -134,6 +162,8 @@ def obey(turn: Turn) -> Words:
         return script
     if "asked" in turn.memory:
         return answer_asked(turn)
+    if "secret" in turn.memory:
+        return secret(turn, "")
     verb, _, argument = turn.text.strip().partition(" ")
     return VERBS.get(verb, anything)(turn, argument.strip())
 
@@ -142,9 +172,7 @@ class Demo(Agent):
     """The default agent of the embedded host."""
 
     name = "Demo"
-    description = (
-        "Obeys the first word: echo, chunks, sleep, ask, auth, reject, fail, message, file, data."
-    )
+    description = "Obeys the first word: echo, chunks, count, sleep, ask, auth, reject, fail, message, file, data."
     provider = Provider("A2A host", "https://example.com")
     default_input_modes = ("text/plain", "*/*")
     default_output_modes = ("text/plain", "application/json")
@@ -161,9 +189,9 @@ class Demo(Agent):
         Skill(
             "chunks",
             "Chunks",
-            "Streams one artifact in N pieces",
+            "Streams one artifact in N pieces, at once or by and by",
             tags=["demo", "streaming"],
-            examples=["chunks 10"],
+            examples=["chunks 10", "count 20"],
         ),
         Skill(
             "conversation",

@@ -13,8 +13,12 @@ from django.db.backends.utils import CursorWrapper
 
 #: Each has a name of its own.
 SAVEPOINT = re.compile(r'SAVEPOINT "\w+"')
-#: What begins so is not of a request: a thread's connection begins, the runner looks for runs and holds its own.
-OTHERS = ("set ", "select set_config(", "with due as", "with held as")
+#: What begins so is not of a request: a thread's connection begins, the runner looks for runs and holds its own, a
+#: process looks now and then at what operators have switched.
+OTHERS = (
+    *("set ", "select set_config(", "with due as", "with held as"),
+    'select "a2a_tasks_agentswitch"',
+)
 
 __all__ = ["statements"]
 

@@ -14,7 +14,7 @@ from a2a_tasks.access.api_keys import issue
 from a2a_tasks.access.credentials import Credentials
 from a2a_tasks.agents import registry
 from a2a_tasks.models import ApiKey
-from a2a_tasks.protocol.errors import RateLimited, Unauthenticated
+from a2a_tasks.protocol.errors import InsufficientScope, RateLimited, Unauthenticated
 from a2a_tasks.store.hop import hop
 from tests.access.test_on_the_wire import bearing
 from tests.bindings.client import Client, Response
@@ -42,7 +42,7 @@ async def come(headers: dict[str, str], address: str = "192.0.2.1", agent: str =
     """Come to the door once; what becomes of it."""
     try:
         await callers.identify(Credentials(headers, address=address), registry.find(agent))
-    except (RateLimited, Unauthenticated) as fault:
+    except (RateLimited, Unauthenticated, InsufficientScope) as fault:
         return type(fault).__name__
     return "in"
 
@@ -123,13 +123,22 @@ class TestGuessing:
             await come(self.wrong)
         assert await come(known) == "in"
 
-    async def test_good_ones_of_a_scheme_the_agent_does_not_take_are_wrong(
+    async def test_good_ones_of_a_scheme_the_agent_does_not_take_are_no_guesses(
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings.A2A_RATE_WRONG_CREDENTIALS = ONE
         monkeypatch.setattr(type(registry.find("demo")), "schemes", ("bearer",))
-        assert await come(await key()) == "WrongCredentials"
-        assert await come(await key()) == "RateLimited"
+        for _ in range(3):
+            assert await come(await key()) == "WrongCredentials"
+
+    async def test_good_ones_without_the_scope_are_no_guesses(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.A2A_RATE_WRONG_CREDENTIALS = ONE
+        monkeypatch.setattr(type(registry.find("demo")), "scopes", ("pay",))
+        for _ in range(3):
+            assert await come(await key()) == "InsufficientScope"
+        assert await come(await key(scopes=["pay"])) == "in"
 
 
 def retry_after(response: Response) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -19,13 +20,32 @@ from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.mounts import MOUNTS
 from tests.bindings.client import Client
 
+if TYPE_CHECKING:
+    from pytest_django.fixtures import Settings
+
 pytestmark = pytest.mark.usefixtures("host")
 
 #: Pages that anybody may see, and the status of a stranger's GET.
-PUBLIC = {"": 200, ".well-known/jwks.json": 200, "admin/login/": 200}
+PUBLIC = {
+    "": 200,
+    "favicon.ico": 200,
+    ".well-known/jwks.json": 200,
+    "admin/login/": 200,
+    "playground/hooks/": 200,  # an address for a page of the playground
+}
+#: Below it: whoever knows an address, which nobody can guess.
+SECRET_ADDRESSES = {"playground/hooks/<str:name>", "handover/<str:token>", "handover/"}
 #: The admin's own beside those of tables: a stranger is sent to the login.
 ADMIN = {
-    *("", "logout/", "password_change/", "password_change/done/", "autocomplete/", "jsi18n/"),
+    *(
+        "",
+        "figures/",
+        "logout/",
+        "password_change/",
+        "password_change/done/",
+        "autocomplete/",
+        "jsi18n/",
+    ),
     *("r/<path:content_type_id>/<path:object_id>/", "^(?P<app_label>APP)/$", "(?P<url>.*)$"),
 }
 STOCK = {
@@ -40,13 +60,22 @@ TABLES = {
     "a2a_push/pushconfig": {"<int:object_id>/enable/"},
     "a2a_push/receiver": {f"<int:object_id>/{verb}/" for verb in ("disable", "enable", "replay")},
     "a2a_tasks/apikey": set(),
-    "a2a_tasks/auditentry": set(),
-    "a2a_tasks/context": set(),
+    "a2a_tasks/agentswitch": {"agent/<slug:slug>/", "agent/<slug:slug>/set/"},
+    "a2a_tasks/auditentry": {"verify/"},
+    "a2a_tasks/worker": set(),
+    "a2a_tasks/context": {"<int:object_id>/conversation/"},
     "a2a_tasks/grant": set(),
     "a2a_tasks/hold": set(),
     "a2a_tasks/run": set(),
-    "a2a_tasks/task": {"<int:object_id>/cancel/", "<int:object_id>/files/<uuid:file_id>/"},
+    "a2a_tasks/task": {
+        *("bulk/<slug:deed>/", "export.<slug:form>", "<int:object_id>/files/<uuid:file_id>/"),
+        *(f"<int:object_id>/{page}/" for page in ("cancel", "header", "json", "run-again", "tail")),
+        "<int:object_id>/parts/<str:place>/<int:number>/<int:index>/",
+    },
     "a2a_tasks/tenantretention": set(),
+    "a2a_tasks/waiting": {
+        *("assign/", "<int:object_id>/answer/", "<int:object_id>/link/"),
+    },
     "auth/group": set(),
     "auth/user": {"<id>/password/"},
     "axes/accessattempt": set(),
@@ -55,7 +84,11 @@ TABLES = {
 API = {
     *("", "v1/", "v1/openapi.json", "v1/docs/", "v1/agents", "v1/agents/<slug:slug>"),
     *("v1/contexts", "v1/contexts/<int:key>", "v1/runs", "v1/runs/<int:key>", "v1/tasks"),
+    *("v1/runs/<int:key>/lines", "v1/workers", "v1/waiting", "v1/figures"),
     *(f"v1/tasks/<int:key>{below}" for below in ("", "/cancel", "/events", "/runs")),
+    *(f"v1/tasks/<int:key>/{verb}" for verb in ("answer", "assign", "handover", "run-again")),
+    *(f"v1/tasks/{verb}" for verb in ("cancel", "run-again", "export")),
+    "v1/tasks/<int:key>/standing",
     *("v1/keys", *(f"v1/keys/<slug:prefix>{below}" for below in ("", "/revoke", "/rotate"))),
     *(f"v1/webhooks/configs{below}" for below in ("", "/<int:key>", "/<int:key>/enable")),
     *(f"v1/webhooks/deliveries{below}" for below in ("", "/replay", "/<int:key>")),
@@ -71,7 +104,11 @@ def known() -> set[str]:
     """Every pattern that may be there."""
     tables = {f"admin/{table}/{page}" for table, own in TABLES.items() for page in STOCK | own}
     return (
-        set(PUBLIC) | {f"admin/{page}" for page in ADMIN} | {f"api/{page}" for page in API} | tables
+        set(PUBLIC)
+        | SECRET_ADDRESSES
+        | {f"admin/{page}" for page in ADMIN}
+        | {f"api/{page}" for page in API}
+        | tables
     )
 
 
@@ -110,8 +147,9 @@ def test_every_way_in_beside_django_is_named_here() -> None:
 @pytest.mark.parametrize("pattern", DJANGO)
 @pytest.mark.parametrize("verb", ["GET", "POST", "PUT", "DELETE"])
 async def test_a_stranger_sees_no_page_but_the_public_ones(
-    client: Client, pattern: str, verb: str
+    client: Client, settings: Settings, pattern: str, verb: str
 ) -> None:
+    settings.A2A_PLAYGROUND = "1"
     answer = await client.ask(verb, an_address(pattern))
     if verb == "GET" and pattern in PUBLIC:
         assert answer.status == PUBLIC[pattern]

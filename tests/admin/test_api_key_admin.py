@@ -21,9 +21,9 @@ KEYS = "/admin/a2a_tasks/apikey/"
 KEY = re.compile(r"a2a_[a-z2-7]{12}_[A-Za-z0-9_-]{43}")
 
 
-def act(client: Client, action: str, *rows: ApiKey) -> HttpResponse:
+def act(client: Client, action: str, *rows: ApiKey, **more: str) -> HttpResponse:
     """Do something with selected keys."""
-    said = {"action": action, "_selected_action": [row.pk for row in rows]}
+    said = {"action": action, "_selected_action": [row.pk for row in rows], **more}
     return client.post(KEYS, said)  # type: ignore[return-value]
 
 
@@ -66,7 +66,10 @@ class TestAKey:
 
     def test_that_was_revoked_is_not_rotated(self, admin_client: Client) -> None:
         row = issue("robot").row
-        act(admin_client, "revoke_selected", row)
+        assert "Yes, revoke" in act(admin_client, "revoke_selected", row).content.decode()
+        row.refresh_from_db()
+        assert row.revoked_at is None
+        act(admin_client, "revoke_selected", row, confirmed="yes")
         row.refresh_from_db()
         assert row.revoked_at is not None
         answer = act(admin_client, "rotate_selected", row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -70,6 +71,7 @@ def kept(answer: Any) -> None:
     policy = dict(
         part.split(" ", 1) for part in answer.headers["Content-Security-Policy"].split("; ")
     )
+    assert policy.pop("media-src", "'self'") == "'self'"  # pages with sounds
     assert policy == POLICY
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["X-Frame-Options"] == "DENY"
@@ -101,6 +103,16 @@ class TestPages:
             answer = admin_client.post(page, said)
             assert answer.status_code == 200
             kept(answer)
+
+    def test_beside_those_of_tables_and_pieces_of_pages_have_not_either(
+        self, admin_client: Client
+    ) -> None:
+        everything()
+        task = Task.objects.get()
+        base = f"/admin/a2a_tasks/task/{task.pk}/"
+        pieces = ("json/", "header/", "tail/", "change/?markdown", "change/?from=1")
+        for page in (*pieces, f"../../context/{task.context_id}/conversation/"):
+            kept(admin_client.get(urljoin(base, page)))
 
     def test_for_strangers_have_not_either(self, client: Client, settings: Any) -> None:
         for page in ("/", "/admin/", "/admin/login/", "/nothing/here", "/.well-known/jwks.json"):
@@ -142,7 +154,7 @@ class TestInABrowser:
             await page.fill("#id_username", "root")
             await page.fill("#id_password", "correct horse")
             await page.click("[type=submit]")
-            assert await page.inner_text("#content h1") == "Site administration"
+            assert await page.inner_text("#content h1") == "Overview"
             for place in places:
                 await page.goto(live_server.url + place)
             assert [line for line in said if REFUSED not in line] == []

@@ -8,7 +8,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from a2a_tasks.models import RunStatus
+from a2a_tasks.models import Run, RunStatus
+from a2a_tasks.store import run_lines
+from a2a_tasks.store.run_lines import Line
 from tests.admin.rows import add_run, make_task
 
 pytestmark = pytest.mark.django_db
@@ -76,3 +78,30 @@ class TestContexts:
         ).text
         assert "the-task" in body
         assert "another" not in body
+
+
+class TestTheLogOfARun:
+    def page(self, client: Client, run: Run) -> str:
+        return client.get(f"{RUNS}{run.pk}/change/").content.decode()
+
+    def test_is_on_its_page_escaped_with_levels(self, admin_client: Client) -> None:
+        run = add_run(make_task())
+        said = [(20, "fine"), (40, "<script>alert(1)</script>")]
+        run_lines.write([Line(run.pk, 1, run.created_at, level, "x", text) for level, text in said])
+        page = self.page(admin_client, run)
+        assert "&lt;script&gt;alert(1)" in page
+        assert "<script>alert(1)" not in page
+        assert page.index("fine") < page.index("&lt;script&gt;")
+        assert "a2a-level-error" in page
+
+    def test_shows_the_last_lines_and_says_how_many_there_were_before(
+        self, admin_client: Client
+    ) -> None:
+        run = add_run(make_task())
+        lines = [Line(run.pk, 1, run.created_at, 20, "x", f"line-{n}-") for n in range(1, 521)]
+        run_lines.write(lines)
+        page = self.page(admin_client, run)
+        assert "The 20 lines before these" in page
+        assert "line-20-" not in page
+        assert "line-21-" in page
+        assert "line-520-" in page

@@ -28,7 +28,9 @@ from a2a_tasks.models import (
     RunStatus,
     Task,
     TenantRetention,
+    Waiting,
 )
+from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit
 from tests.admin.rows import add_run, make_task
 from tests.admin.test_task_admin import kept
@@ -42,10 +44,15 @@ TABLES: list[type[Model]] = [
     for app in OURS
     for model in apps.get_app_config(app).get_models()
     if admin.site.is_registered(model)
+    and model is not Waiting
     and not isinstance(admin.site.get_model_admin(model), HostWideAdmin)
 ]
+#: Tasks once more, with a list and buttons of its own: tests/admin/test_waiting_admin.py.
+QUEUE = {"a2a_tasks.waiting"}
 #: Registered tables that belong to no tenant.
 OTHERS = {
+    "a2a_tasks.agentswitch",
+    "a2a_tasks.worker",
     "a2a_tasks.grant",
     "a2a_tasks.hold",
     "a2a_tasks.tenantretention",
@@ -122,7 +129,7 @@ def listed(client: Client, model: type[Model], **query: str) -> list[Any]:
 
 def test_every_table_is_of_tenants_or_named_here_as_one_that_is_not() -> None:
     registered = {model._meta.label_lower for model in admin.site._registry}
-    assert registered == {model._meta.label_lower for model in TABLES} | OTHERS
+    assert registered == {model._meta.label_lower for model in TABLES} | OTHERS | QUEUE
     assert set(SOUGHT) == set(TABLES)
     for model in TABLES:
         pages = admin.site.get_model_admin(model)
@@ -171,6 +178,8 @@ class TestOfEveryTable:
         for button in BUTTONS.get(model, ()):
             url = page(model, button, theirs.pk)
             assert client.post(url, {"confirmed": "yes"}).status_code == 404
+        for view in VIEWS.get(model, ()):
+            assert client.get(page(model, view, theirs.pk)).status_code == 404
         assert model._default_manager.filter(pk=theirs.pk).values().get() == before
 
     def test_staff_for_no_tenant_sees_rows_without_one(self, model: type[Model]) -> None:
@@ -192,18 +201,28 @@ class TestOfEveryTable:
         for button in BUTTONS.get(model, ()):
             url = page(model, button, mine.pk)
             assert client.post(url, {"confirmed": "yes"}).status_code == 403
+        for view in VIEWS.get(model, ()):
+            assert client.get(page(model, view, mine.pk)).status_code in {403, 404}
 
 
 BUTTONS: dict[type[Model], tuple[str, ...]] = {
-    Task: ("cancel",),
+    Task: ("cancel", "again"),
     Delivery: ("replay", "retry"),
     PushConfig: ("enable",),
     Receiver: ("disable", "enable", "replay"),
 }
 
 
+#: Pages of a row beside the stock ones, and pieces of them.
+VIEWS: dict[type[Model], tuple[str, ...]] = {
+    Task: ("header", "tail", "json"),
+    Context: ("conversation",),
+}
 #: Pages that are asked for by more than the row's key.
-FILE = "a2a_tasks_task_file"
+FILE, PART = "a2a_tasks_task_file", "a2a_tasks_task_part"
+BY_MORE = {FILE, PART, "a2a_tasks_task_bulk", "a2a_tasks_task_export"}
+#: Of no row: who may verify sees every tenant (test_audit_admin.py).
+VERIFY = "a2a_tasks_auditentry_verify"
 
 
 def test_files_are_there_for_staff_of_their_tenant_alone() -> None:
@@ -215,12 +234,49 @@ def test_files_are_there_for_staff_of_their_tenant_alone() -> None:
         assert answer.status_code == status
 
 
+def test_parts_are_there_for_staff_of_their_tenant_alone() -> None:
+    client = member("acme")
+    for tenant, status in (("acme", 200), ("acme/blue", 200), ("globex", 404)):
+        task = rows_of(tenant).of[Task]
+        answer = client.get(reverse(f"admin:{PART}", args=[task.pk, "event", 1, 0]))
+        answer.getvalue()  # to its end, which closes it
+        assert answer.status_code == status
+
+
+@pytest.mark.parametrize(("deed", "state"), [("cancel", "SUBMITTED"), ("run-again", "FAILED")])
+def test_anothers_tasks_are_left_alone_whatever_keys_a_form_has(deed: str, state: str) -> None:
+    theirs = rows_of("globex").of[Task]
+    Task.objects.update(state=TaskState[state])
+    answer = member("acme").post(
+        reverse("admin:a2a_tasks_task_bulk", args=[deed]), {"keys": f"{theirs.pk},x,-1"}
+    )
+    assert answer.status_code == 302
+    assert list(Task.objects.values_list("pk", "state")) == [(theirs.pk, TaskState[state])]
+
+
+@pytest.mark.parametrize("permissions", [(), ("view_task",)])
+def test_only_who_may_does_something_to_many(permissions: tuple[str, ...]) -> None:
+    theirs = rows_of("").of[Task]
+    client = member(permissions=False)
+    held = Permission.objects.filter(codename__in=permissions)
+    User.objects.get(username="alice").user_permissions.set(held)
+    for deed in ("cancel", "run-again"):
+        url = reverse("admin:a2a_tasks_task_bulk", args=[deed])
+        assert client.post(url, {"keys": str(theirs.pk)}).status_code == 403
+        assert client.get(url).status_code == 405
+
+
 def test_every_button_is_tried() -> None:
-    named = {FILE} | {
-        f"{model._meta.app_label}_{model._meta.model_name}_{verb}"
-        for model in BUTTONS
-        for verb in BUTTONS[model]
-    }
+    named = (
+        BY_MORE
+        | {VERIFY}
+        | {
+            f"{model._meta.app_label}_{model._meta.model_name}_{verb}"
+            for pages in (BUTTONS, VIEWS)
+            for model in pages
+            for verb in pages[model]
+        }
+    )
     stock = ("_changelist", "_add", "_history", "_delete", "_change")
     urls = [url.name or "" for model in TABLES for url in admin.site.get_model_admin(model).urls]
     assert {name for name in urls if name and not name.endswith(stock)} == named

@@ -16,11 +16,11 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from a2a_tasks.admin import paging
 from a2a_tasks.models import Event, RunStatus, StoredFile, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import selection, spans
 from tests.admin.people import SignIn
 from tests.admin.rows import add_artifact, add_run, add_status, add_step, make_task
 
@@ -42,6 +42,12 @@ def kept(task: Task, content: bytes, **about: str) -> str:
         task=task, agent=task.agent, size=len(content), sha256="0" * 64, name=name, **about
     )
     return str(row.pk)
+
+
+def agreed(client: Client, asks: Any, deed: str) -> Any:
+    """The answer to who says yes on the page that asks."""
+    said = {"keys": asks.context["keys"], "nonce": asks.context["plan"].nonce, "query": ""}
+    return client.post(f"{LIST}bulk/{deed}/", said, follow=True)
 
 
 def ids_listed(client: Client, query: str) -> list[str]:
@@ -94,7 +100,7 @@ class TestTheList:
         found: list[str],
         bracket: int,
     ) -> None:
-        monkeypatch.setattr(paging, "BRACKET", bracket)
+        monkeypatch.setattr(spans, "BRACKET", bracket)
         for public_id in ("days", "hours", "minutes"):
             task = make_task(public_id)
             age = timedelta(**{public_id: 3})
@@ -125,7 +131,7 @@ class TestTheList:
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch, query: str
     ) -> None:
         # Keys go on from test to test: after how many steps the search by age ends would be chance.
-        monkeypatch.setattr(paging, "BRACKET", 10**9)
+        monkeypatch.setattr(spans, "BRACKET", 10**9)
         for number in range(5):
             make_task(f"task-{number}")
         with CaptureQueriesContext(connection) as few:
@@ -141,15 +147,45 @@ class TestTheList:
                 assert "COUNT(" not in statement or "LIMIT" in statement, statement
                 assert "DISTINCT" not in statement, statement
 
-    def test_counts_up_to_a_bound_and_says_so(
+    def test_is_paged_by_key_and_back(self, admin_client: Client) -> None:
+        names = [make_task(f"task-{number}").public_id for number in range(120)][::-1]
+        first = admin_client.get(LIST)
+        assert "50 tasks, newest first" in first.text
+        assert first.context["cl"].newer == ""
+        older = [ids_listed(admin_client, "")]
+        links = [""]
+        while link := admin_client.get(LIST + links[-1]).context["cl"].older:
+            links.append(link)
+            older.append(ids_listed(admin_client, link))
+        assert [name for page in older for name in page] == names
+        back = admin_client.get(LIST + links[2]).context["cl"].newer
+        assert ids_listed(admin_client, back) == older[1]
+        back = admin_client.get(LIST + back).context["cl"].newer
+        assert ids_listed(admin_client, back) == older[0]
+
+    def test_keeps_its_filters_from_page_to_page_and_not_its_page_from_filter_to_filter(
+        self, admin_client: Client
+    ) -> None:
+        for number in range(120):
+            make_task(f"task-{number}", owner="ab"[number % 2])
+        page = admin_client.get(LIST + "?owner=a").context["cl"]
+        assert "owner=a" in page.older
+        assert "before=" in page.older
+        assert "before=" not in admin_client.get(LIST + page.older).context["cl"].newest
+        assert len(ids_listed(admin_client, page.older)) == 10
+
+    def test_says_where_it_stopped_looking(
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(paging, "COUNTED", 60)
-        for number in range(62):
+        monkeypatch.setattr(selection, "FIRST", 10)
+        monkeypatch.setattr(selection, "PATIENCE", -1)
+        make_task("old", owner="carol")
+        for number in range(15):
             make_task(f"task-{number}")
-        answer = admin_client.get(LIST)
-        assert "60+ tasks" in answer.text
-        assert len(ids_listed(admin_client, "?p=2")) == 10
+        answer = admin_client.get(LIST + "?owner=carol")
+        assert "among the newest 10" in answer.text
+        assert ids_listed(admin_client, "?owner=carol") == []
+        assert ids_listed(admin_client, answer.context["cl"].older) == ["old"]
 
     def test_reads_no_bodies(self, admin_client: Client) -> None:
         make_task()
@@ -180,7 +216,7 @@ class TestTheTaskPage:
     def test_shows_the_steps_of_its_turns_if_there_are_any(self, admin_client: Client) -> None:
         task = make_task()
         run = add_run(task)
-        assert "a2a-steps" not in admin_client.get(page_of(task)).text
+        assert "kept by" not in admin_client.get(page_of(task)).text
         add_step(task, run, "book-the-room", '{"room":"attic"}')
         body = admin_client.get(page_of(task)).text
         assert "book-the-room" in body
@@ -260,10 +296,11 @@ class TestTheTaskPage:
             add_status(task, TaskState.WORKING, f"step {number}")
         newest = admin_client.get(page_of(task))
         assert [newest.context["window"].first, newest.context["window"].last] == [302, 501]
-        assert len(newest.context["entries"]) == 200
+        assert newest.text.count('class="a2a-entry') == 200
         assert "?from=102#" in newest.text
         oldest = admin_client.get(page_of(task) + "?from=1")
-        assert [oldest.context["entries"][0].first, oldest.context["entries"][-1].last] == [1, 200]
+        events = [line.content for line in oldest.context["story"].lines]
+        assert [events[0].first, events[-1].last, len(events)] == [1, 200, 200]
         assert "?from=201#" in oldest.text
 
     @pytest.mark.parametrize("asked", ["-1", "x", "²", "9" * 30, ""])
@@ -279,7 +316,7 @@ class TestTheTaskPage:
             add_step(task, add_run(task, RunStatus.ENDED), f"step-{number}")
         with CaptureQueriesContext(connection) as asked:
             admin_client.get(page_of(task))
-        assert len(asked) <= 13
+        assert len(asked) <= 24
 
     def test_lists_files_and_sends_them_to_be_saved(self, admin_client: Client) -> None:
         task = make_task()
@@ -373,11 +410,11 @@ class TestCancelling:
         waiting = make_task("waiting", state=TaskState.INPUT_REQUIRED)
         ended = make_task("ended", state=TaskState.COMPLETED)
         selected = [working.pk, waiting.pk, ended.pk]
-        answer = admin_client.post(
-            LIST, {"action": "cancel_selected", "_selected_action": selected}, follow=True
-        )
+        asks = admin_client.post(LIST, {"action": "cancel_selected", "_selected_action": selected})
+        assert "Left alone, being in no state for it: 1." in asks.text
+        assert not LogEntry.objects.exists(), "nothing is done before somebody says yes"
+        answer = agreed(admin_client, asks, "cancel")
         assert "Cancelled: 2." in answer.text
-        assert "Already ended: 1." in answer.text
         states = set(Task.objects.filter(pk__in=selected).values_list("state", flat=True))
         assert states == {TaskState.CANCELED, TaskState.COMPLETED}
         assert LogEntry.objects.count() == 2
@@ -399,9 +436,8 @@ class TestCancelling:
 
         monkeypatch.setattr(cancel_task, "cancel_by_key", unreachable)
         selected = [make_task("one").pk, make_task("two").pk]
-        answer = admin_client.post(
-            LIST, {"action": "cancel_selected", "_selected_action": selected}, follow=True
-        )
+        asks = admin_client.post(LIST, {"action": "cancel_selected", "_selected_action": selected})
+        answer = agreed(admin_client, asks, "cancel")
         assert "Not cancelled: 2." in answer.text
         assert not LogEntry.objects.exists()
 

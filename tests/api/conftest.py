@@ -1,4 +1,4 @@
-"""What is known of callers, and of the ways in, is known anew in each test."""
+"""What is known of callers, of the ways in, and of what ended is known anew in each test."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from a2a_tasks.access import callers, grants
+from a2a_tasks.operations import figures
 
 
 @pytest.fixture(autouse=True)
 def _unknown() -> Iterator[None]:
     callers.forget()
     grants.forget()
+    figures.forget()
     yield
     callers.forget()
     grants.forget()
+    figures.forget()

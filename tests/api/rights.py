@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BODIES", "OPERATED", "RIGHTS"]
+__all__ = ["BODIES", "EXPORTS", "OF_THE_HOST", "OPERATED", "RIGHTS"]
 
 READ, WRITE, KEYS = "admin:read", "admin:write", "admin:keys"
 
 RIGHTS: dict[str, tuple[str, str]] = {
     "list_agents": (READ, "a2a_tasks.view_task"),
     "get_agent": (READ, "a2a_tasks.view_task"),
+    "switch_agent": (WRITE, "a2a_tasks.change_agentswitch"),
+    "list_workers": (READ, "a2a_tasks.view_worker"),
     "list_tasks": (READ, "a2a_tasks.view_task"),
     "get_task": (READ, "a2a_tasks.view_task"),
     "cancel_task": (WRITE, "a2a_tasks.change_task"),
+    "answer_task": (WRITE, "a2a_tasks.answer_task"),
+    "assign_task": (WRITE, "a2a_tasks.answer_task"),
+    "make_handover_link": (WRITE, "a2a_tasks.answer_task"),
+    "list_waiting": (READ, "a2a_tasks.view_task"),
+    "run_task_again": (WRITE, "a2a_tasks.run_again_task"),
+    "cancel_tasks": (WRITE, "a2a_tasks.change_task"),
+    "run_tasks_again": (WRITE, "a2a_tasks.run_again_task"),
+    "export_tasks": (READ, "a2a_tasks.view_task"),
     "list_task_events": (READ, "a2a_tasks.view_task"),
     "list_task_runs": (READ, "a2a_tasks.view_run"),
+    "get_task_standing": (READ, "a2a_tasks.view_task"),
     "list_contexts": (READ, "a2a_tasks.view_context"),
     "get_context": (READ, "a2a_tasks.view_context"),
     "list_runs": (READ, "a2a_tasks.view_run"),
     "get_run": (READ, "a2a_tasks.view_run"),
+    "list_run_lines": (READ, "a2a_tasks.view_run"),
+    "get_figures": (READ, "a2a_tasks.view_task"),
     "list_keys": (READ, "a2a_tasks.view_apikey"),
     "get_key": (READ, "a2a_tasks.view_apikey"),
     "create_key": (KEYS, "a2a_tasks.add_apikey"),
@@ -40,14 +53,26 @@ RIGHTS: dict[str, tuple[str, str]] = {
 }
 #: What a change needs to be told.
 BODIES: dict[str, Any] = {
+    "answer_task": {"text": "blue"},
+    "assign_task": {"to": None},
+    "cancel_tasks": {"all": True},
+    "run_tasks_again": {"all": True},
     "create_key": {"name": "robot"},
+    "switch_agent": {"state": "draining", "reason": "deploy"},
     "disable_receiver": {"reason": "too loud"},
     "replay_deliveries": {"all": True},
 }
+#: What is sent by a POST, since it is written down, and changes nothing.
+EXPORTS = {"export_tasks"}
+#: What is told and set of the whole host: nothing of it is there for operators of a tenant.
+OF_THE_HOST = {"switch_agent", "list_workers", "list_run_lines"}
 #: What is open without a scope, too, to whoever operates the agent: the rows of this agent, and nothing else.
 OPERATED = {
+    *("answer_task", "assign_task", "make_handover_link", "list_waiting"),
     *("list_agents", "get_agent", "list_tasks", "get_task", "cancel_task", "list_task_events"),
     *("list_task_runs", "list_contexts", "get_context", "list_runs", "get_run"),
+    "list_run_lines",
+    *("get_task_standing", "get_figures", "cancel_tasks", "export_tasks"),
     *("list_deliveries", "get_delivery", "try_delivery_now", "replay_delivery"),
     "replay_deliveries",
 }

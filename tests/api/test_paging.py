@@ -12,9 +12,9 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings, strategies
 from pytest import MonkeyPatch
 
-from a2a_tasks.admin import paging as admin_paging
 from a2a_tasks.api import paging
 from a2a_tasks.models import Task
+from a2a_tasks.store import selection, spans
 from tests.admin.rows import make_task
 from tests.api.world import asked, person
 
@@ -46,7 +46,9 @@ def flat(pages: list[list[str]]) -> list[str]:
 def small(monkeypatch: MonkeyPatch) -> None:
     """A page looks at three keys, where no index helps; bisection goes to the end."""
     monkeypatch.setattr(paging, "WINDOW", 3)
-    monkeypatch.setattr(admin_paging, "BRACKET", 1)
+    monkeypatch.setattr(spans, "BRACKET", 1)
+    monkeypatch.setattr(selection, "FIRST", 3)
+    monkeypatch.setattr(selection, "PATIENCE", -1)
 
 
 class TestAList:

@@ -161,7 +161,7 @@ class TestAFault:
         def broken(*_: Any, **__: Any) -> NoReturn:
             raise ProgrammingError("no such table: secrets")
 
-        monkeypatch.setattr("a2a_tasks.api.tasks.page", broken)
+        monkeypatch.setattr("a2a_tasks.api.tasks._page", broken)
         answer = asked(person(*VIEW), "/tasks")
         assert (answer.status, answer.code) == (500, "internal")
         assert b"table" not in answer.body

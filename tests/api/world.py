@@ -8,17 +8,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
+from django.utils import timezone
 
 from a2a_push.models import Delivery, PushConfig, Receiver, Status
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.access.grants import grant
-from a2a_tasks.models import ApiKey, Context, Run, RunStatus, Task
+from a2a_tasks.models import ApiKey, Assignment, Context, HandedSecret, Run, RunStatus, Task
+from a2a_tasks.store import run_lines, workers
+from a2a_tasks.store.run_lines import Line
+from a2a_tasks.store.workers import Beat, WorkerKind
 from tests.admin.rows import add_artifact, add_run, make_task
 from tests.push.admin.rows import add_attempt, make_config, make_delivery, make_receiver
 
-__all__ = ["API", "Answer", "World", "asked", "key_of", "operates", "person", "populated"]
+__all__ = ["API", "Answer", "World", "asked", "key_of", "operates", "person", "populated", "wait"]
 
 API = "/api/v1"
 ROUTE = re.compile(r"\{\w+\}")
@@ -67,6 +72,10 @@ def populated(tenant: str = "", name: str = "one") -> World:
     Context.objects.filter(pk=task.context_id).update(tenant=tenant)
     task.refresh_from_db()
     run = add_run(task, RunStatus.FAILED, worker="worker-1", error="Traceback: boom")
+    run_lines.write([Line(run.pk, 1, run.created_at, 20, "agent", f"said of {name}")])
+    workers.beat(
+        Beat(name="here:1", kind=WorkerKind.WORKER, host="here", pid=1, started_at=run.created_at)
+    )
     receiver = make_receiver(f"https://hooks.example.com/{name}", tenant=tenant)
     config = make_config(task, f"config-{name}", receiver=receiver, disabled_reason="gone")
     dead = make_delivery(config, Status.DEAD, reason="answered 500")
@@ -74,6 +83,16 @@ def populated(tenant: str = "", name: str = "one") -> World:
     waiting = make_delivery(config)
     key = issue(f"key of {name}", tenant=tenant.partition("/")[0]).row
     return World(task, run, config, dead, waiting, key)
+
+
+def wait(world: World) -> None:
+    """Have its task wait for a secret, with somebody who sees to it, and who may answer."""
+    Task.objects.filter(pk=world.task.pk).update(state="TASK_STATE_AUTH_REQUIRED")
+    HandedSecret.objects.create(
+        task=world.task, names='["token"]', asked_in=1, expires_at=timezone.now()
+    )
+    carol, _ = User.objects.get_or_create(username="carol", is_staff=True, is_superuser=True)
+    Assignment.objects.create(task=world.task, user=carol)
 
 
 @dataclass(frozen=True)
@@ -86,7 +105,9 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The body, parsed."""
+        """The body, parsed; of an object a line, the objects as `items`."""
+        if self.headers["content-type"].startswith("application/jsonl"):
+            return {"items": [json.loads(line) for line in self.body.splitlines()]}
         return json.loads(self.body)
 
     @property
@@ -97,18 +118,38 @@ class Answer:
         return str(self.json["code"])
 
 
-def asked(who: Client | str | None, path: str, body: Any = None, *, post: bool = False) -> Answer:
-    """Ask as a session of the admin, with a key, or as nobody; with a body it is a POST."""
+def asked(
+    who: Client | str | None,
+    path: str,
+    body: Any = None,
+    *,
+    post: bool = False,
+    verb: str = "",
+) -> Answer:
+    """Ask as a session of the admin, with a key, or as nobody; with a body it is a POST unless said otherwise."""
     client = who if isinstance(who, Client) else Client(raise_request_exception=False)
     headers = {"X-API-Key": who} if isinstance(who, str) else {}
     url = path if path.startswith("/api") else API + path
-    if body is None and not post:
+    verb = verb or ("post" if post or body is not None else "get")
+    if verb == "get":
         answer = client.get(url, headers=headers)
     else:
         text = "" if body is None else json.dumps(body)
-        answer = client.post(url, text, content_type="application/json", headers=headers)
+        send = getattr(client, verb)
+        answer = send(url, text, content_type="application/json", headers=headers)
     lower = {name.lower(): value for name, value in answer.headers.items()}
-    return Answer(answer.status_code, lower, answer.content)
+    return Answer(answer.status_code, lower, _body(answer))
+
+
+def _body(answer: Any) -> bytes:
+    """All of it; an export is sent by servers that wait without a thread."""
+
+    async def all_of() -> bytes:
+        return b"".join([chunk async for chunk in answer.streaming_content])
+
+    if answer.streaming and answer.is_async:
+        return async_to_sync(all_of)()
+    return b"".join(answer)
 
 
 def key_of(*scopes: str, tenant: str = "") -> str:

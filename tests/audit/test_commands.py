@@ -15,11 +15,12 @@ from django.core.management import CommandError, call_command
 
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.models import AuditEntry, AuditLink, Hold, Task
-from a2a_tasks.store import audit_seals, cancel
+from a2a_tasks.store import audit_seals, cancel, run_lines
 from a2a_tasks.store.audit_triggers import unlocked
+from a2a_tasks.store.run_lines import Line
 from tests.admin.rows import add_artifact
 from tests.push.admin.rows import SECRETS, make_config, make_delivery
-from tests.store.world import BOB, accepted
+from tests.store.world import AT, BOB, accepted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
@@ -108,6 +109,7 @@ class TestExport:
         accepted("t-1", scope=BOB, text="not-this")
         task = Task.objects.get(owner="user:alice")
         add_artifact(task, "a", "answered")
+        run_lines.write([Line(task.runs.get().pk, 1, AT, 20, "agent", "working on it")])
         make_delivery(make_config(task))
         file = tmp_path / "alice.zip"
         assert "1 tasks" in run("privacy", "export", "user:alice", str(file))
@@ -116,6 +118,7 @@ class TestExport:
         assert {kind: len(rows) for kind, rows in found.items()} == {
             **dict.fromkeys(("contexts", "tasks", "messages", "artifacts"), 1),
             "events": 2,
+            "lines": 1,
             "webhooks": 1,
             "deliveries": 1,
             "keys": 0,

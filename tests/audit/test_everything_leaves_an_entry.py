@@ -30,6 +30,7 @@ from a2a_push.models import Delivery, PushConfig, Status
 from a2a_tasks.access import api_keys, grants
 from a2a_tasks.agents import Turn
 from a2a_tasks.audit import Action
+from a2a_tasks.management.commands.a2a import subcommands
 from a2a_tasks.models import AuditEntry, Grant, Hold, Task, TenantRetention
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
@@ -41,13 +42,18 @@ from a2a_tasks.protocol.values import Message, Part, Role
 from a2a_tasks.store import cancel, holds
 from a2a_tasks.store.hop import hop
 from tests.admin.rows import make_task
+from tests.admin.test_waiting_admin import waits as waiting_task
+from tests.admin.test_waiting_admin import waits_for_a_secret
 from tests.agents_under_test import playing
 from tests.execution.host import Client, hosting
 from tests.push.admin.rows import make_config, make_delivery
 from tests.push.configs import config
 from tests.store.world import accepted
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("empty_audit_log"),
+]
 
 YES = {"confirmed": "yes"}
 
@@ -161,13 +167,30 @@ class TestOperations:
 
 #: What is known of the admins of the host's apps and of Django's users: actions of lists, and addresses beyond the stock ones.
 PAGES = {
-    "a2a_tasks.task": {"cancel_selected", "cancel", "file"},
+    "a2a_tasks.task": {
+        *(
+            "cancel_selected",
+            "run_again_selected",
+            "cancel",
+            "again",
+            "bulk",
+            "export",
+            "file",
+            "header",
+            "json",
+            "part",
+            "tail",
+        ),
+    },
+    "a2a_tasks.waiting": {"answer", "assign", "link"},
     "a2a_tasks.grant": {"delete_selected"},
     "axes.accessattempt": {"delete_selected"},
-    "a2a_tasks.context": set(),
+    "a2a_tasks.context": {"conversation"},
     "a2a_tasks.run": set(),
     "a2a_tasks.apikey": {"rotate_selected", "revoke_selected"},
-    "a2a_tasks.auditentry": set(),
+    "a2a_tasks.agentswitch": {"agent", "set"},
+    "a2a_tasks.auditentry": {"verify"},
+    "a2a_tasks.worker": set(),
     "a2a_tasks.hold": {"release_selected"},
     "a2a_tasks.tenantretention": set(),
     "a2a_push.pushconfig": {"enable"},
@@ -194,10 +217,24 @@ def selected(browser: Browser, model: str, action: str, *keys: int) -> None:
     browser.post(f"/admin/{model.replace('.', '/')}/", said)
 
 
+def switched(browser: Browser, **said: Any) -> None:
+    browser.post("/admin/a2a_tasks/agentswitch/agent/demo/set/", {**said, **YES})
+
+
 def pressed(browser: Browser, model: str, key: int, button: str, **said: str) -> None:
     path = f"/admin/{model.replace('.', '/')}/{key}/{button}/"
     answer = browser.post(path, {**YES, **said})
     assert answer.status_code in {200, 302}, answer.content
+
+
+def agreed(browser: Browser, deed: str, task: int) -> None:
+    browser.post(f"/admin/a2a_tasks/task/bulk/{deed}/", {"keys": str(task)})
+
+
+def ended() -> int:
+    task = accepted().task
+    cancel.cancel_by_key(task)
+    return task
 
 
 def granted() -> Grant:
@@ -236,6 +273,12 @@ def sent_again_in_a_span(browser: Browser) -> None:
 
 def waiting() -> Delivery:
     return make_delivery(make_config(make_task()))
+
+
+def take_and_release(browser: Browser) -> None:
+    task = waiting_task().pk
+    for wish in ("take", "release"):
+        browser.post("/admin/a2a_tasks/waiting/assign/", {"do": wish, "task": task})
 
 
 def change_user(browser: Browser) -> None:
@@ -278,12 +321,35 @@ WAYS: dict[str, tuple[Callable[[Browser], object], set[str]]] = {
         {"grant.remove"},
     ),
     "tasks cancelled": (
-        lambda browser: selected(browser, "a2a_tasks.task", "cancel_selected", accepted().task),
+        lambda browser: agreed(browser, "cancel", accepted().task),
         {"task.cancel"},
+    ),
+    "tasks run again": (
+        lambda browser: agreed(browser, "run-again", ended()),
+        {"task.run_again", "task.send"},
+    ),
+    "a task run again": (
+        lambda browser: pressed(browser, "a2a_tasks.task", ended(), "run-again"),
+        {"task.run_again"},
+    ),
+    "tasks exported": (
+        lambda browser: browser.post("/admin/a2a_tasks/task/export.csv"),
+        {"task.export"},
     ),
     "a task cancelled": (
         lambda browser: pressed(browser, "a2a_tasks.task", accepted().task, "cancel"),
         {"task.cancel"},
+    ),
+    "a task answered": (
+        lambda browser: pressed(
+            browser, "a2a_tasks.waiting", waiting_task().pk, "answer", text="x", event="2"
+        ),
+        {"task.answer"},
+    ),
+    "a task taken and released": (take_and_release, {"task.assign", "task.release"}),
+    "a link made": (
+        lambda browser: pressed(browser, "a2a_tasks.waiting", waits_for_a_secret().pk, "link"),
+        {"secret.link"},
     ),
     "a key made": (
         lambda browser: browser.post("/admin/a2a_tasks/apikey/add/", key_form()),
@@ -301,6 +367,13 @@ WAYS: dict[str, tuple[Callable[[Browser], object], set[str]]] = {
             browser, "a2a_tasks.apikey", "revoke_selected", api_keys.issue("robot").row.pk
         ),
         {"key.revoke"},
+    ),
+    "an agent drained": (lambda browser: switched(browser, do="drain"), {"agent.drain"}),
+    "an agent switched off": (lambda browser: switched(browser, do="disable"), {"agent.disable"}),
+    "an agent limited": (lambda browser: switched(browser, do="limit", most="3"), {"agent.limit"}),
+    "an agent moved": (
+        lambda browser: switched(browser, do="queue", queue="night"),
+        {"agent.queue"},
     ),
     "a webhook enabled": (
         lambda browser: pressed(browser, "a2a_push.pushconfig", disabled().pk, "enable"),
@@ -374,6 +447,17 @@ def purge() -> None:
     run("purge", "--older-than", "1")
 
 
+def assign() -> None:
+    User.objects.create_superuser("root")
+    task = str(waiting_task().pk)
+    run("a2a", "assign", task, "--to", "root")
+    run("a2a", "assign", task, "--release")
+
+
+def rerun() -> None:
+    run("a2a", "rerun", f"#{ended()}", "--yes")
+
+
 def purge_logs() -> None:
     accepted()
     cancel.cancel_by_key(Task.objects.get().pk)
@@ -401,7 +485,21 @@ def reseal() -> None:
 
 #: Commands that change nothing of the host's state.
 LOOKS = {"serve", "serve_grpc", "stack", "up", "startagent", "verify_card", "webhook_keys"}
+#: Subcommands of `manage.py a2a` that only tell. Others leave their entry, in the table below.
+CONSOLE_LOOKS = {"figures", "show", "tasks", "waiting", "why", "workers"}
 COMMANDS: dict[str, dict[str, tuple[Callable[[Path], object], set[str]]]] = {
+    "a2a": {
+        "agents": (lambda _: run("a2a", "agents", "drain", "demo"), {"agent.drain"}),
+        "cancel": (lambda _: run("a2a", "cancel", f"#{accepted().task}", "--yes"), {"task.cancel"}),
+        "export": (lambda _: run("a2a", "export"), {"task.export"}),
+        "rerun": (lambda _: rerun(), {"task.run_again"}),
+        "answer": (lambda _: run("a2a", "answer", str(waiting_task().pk), "x"), {"task.answer"}),
+        "assign": (lambda _: assign(), {"task.assign", "task.release"}),
+        "handover": (
+            lambda _: run("a2a", "handover", str(waits_for_a_secret().pk)),
+            {"secret.link"},
+        ),
+    },
     "grants": {
         "add": (lambda _: run("grants", "add", "demo", "user:7"), {"grant.add"}),
         "remove": (
@@ -452,6 +550,11 @@ class TestCommands:
         rooms = (a2a_tasks.management.commands, a2a_push.management.commands)
         found = {name for room in rooms for _, name, _ in pkgutil.iter_modules(room.__path__)}
         assert found == LOOKS | set(COMMANDS)
+
+    def test_every_subcommand_of_the_console_is_known_here(self) -> None:
+        found = {name for name, _ in subcommands()}
+        assert CONSOLE_LOOKS.isdisjoint(COMMANDS["a2a"])
+        assert found == CONSOLE_LOOKS | set(COMMANDS["a2a"])
 
     @pytest.mark.parametrize(("command", "word"), EACH)
     def test_leaves_an_entry(self, command: str, word: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from tests.bindings.client import PATIENCE, Event, Response, Stream
 from tests.bindings.peers import Fault, Peer
 
-__all__ = ["Grpc", "RpcStream", "channel", "fault_of"]
+__all__ = ["Grpc", "RpcStream", "address", "channel", "fault_of"]
 
 assert error_details_pb2  # json_format looks the details up by their names
 #: What peers of 0.3 tell errors apart by: no word of Python, though it looks like one.
@@ -69,6 +69,11 @@ async def channel() -> Any:
     return (await _serve()).channel
 
 
+async def address() -> str:
+    """Host and port of the test's server."""
+    return (await _serve()).address
+
+
 def plain(value: Any) -> Any:
     """A tree in which whole numbers are integers: in Structs all are doubles."""
     if isinstance(value, float) and value.is_integer():
@@ -109,7 +114,8 @@ class RpcStream(Stream):
         """Wait for what comes first: an error, or the beginning."""
         async with asyncio.timeout(PATIENCE):
             self.initial = list(await self.call.initial_metadata())
-            if not self.initial and self.call.done():
+            # A stream that begins says at least which extension is in force.
+            if not self.initial:
                 await self.block()
 
     async def block(self) -> Event | None:

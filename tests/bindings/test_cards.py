@@ -10,8 +10,8 @@ from a2a.client.card_resolver import parse_agent_card
 from pytest_django import Settings
 
 from a2a_tasks.agents import registry
-from a2a_tasks.bindings.card_endpoint import FORMS
 from a2a_tasks.checks import check_settings
+from a2a_tasks.operations.cards import FORMS
 from a2a_tasks.protocol.mounts import MOUNTS
 from tests.bindings.client import Client, Response
 from tests.protocol.card_schemas import check, parsed

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import itertools
 import time
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,7 +16,8 @@ from django.core.files.storage import storages
 from pytest_django import Settings
 
 from a2a_project.asgi import application
-from a2a_tasks.access import api_keys, grants
+from a2a_tasks import wakeups
+from a2a_tasks.access import api_keys, buckets, grants
 from a2a_tasks.agents import Agent, Skill, Turn, registry
 from a2a_tasks.bindings.file_endpoint import Span, span
 from a2a_tasks.models import StoredFile, Task
@@ -250,6 +252,35 @@ async def key() -> dict[str, str]:
     """The header of a new caller."""
     made = await hop(api_keys.issue, f"client {next(_names)}")
     return {"x-api-key": made.key}
+
+
+class TestMetered:
+    @pytest.fixture(autouse=True)
+    def nobody_came_yet(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Also as far as Redis knows."""
+        host = uuid.uuid4().hex
+        monkeypatch.setattr(wakeups, "prefix", lambda: host)
+        monkeypatch.setattr(buckets, "PATIENCE_SECONDS", 30.0)
+
+    async def test_downloads_by_a_url_count_for_the_address_and_for_the_agent(
+        self, client: Client, settings: Settings
+    ) -> None:
+        url = path_of(await sent(client))
+        settings.A2A_RATE_PER_CALLER = "2/h"
+        answers = [await client.get(url) for _ in range(3)]
+        assert [answer.status for answer in answers] == [200, 200, 429]
+        assert int(answers[2].header("retry-after") or 0) > 0
+        settings.A2A_RATE_PER_CALLER, settings.A2A_RATE_PER_AGENT = "", "1/h"
+        assert [(await client.get(url)).status for _ in range(2)] == [200, 429]
+
+    async def test_a_url_nobody_signed_uses_up_nothing(
+        self, client: Client, settings: Settings
+    ) -> None:
+        url = path_of(await sent(client))
+        settings.A2A_RATE_PER_AGENT = "1/h"
+        for _ in range(3):
+            assert (await client.get(url[:-1])).status == 404
+        assert (await client.get(url)).status == 200
 
 
 class TestListed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from a2a.types import a2a_pb2
 from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
+from h2 import events
 from pytest_django import Settings
 
 from a2a_project.grpc_server import Server
@@ -23,15 +25,16 @@ from a2a_tasks import lifetime
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from a2a_tasks.bindings.grpc import forms
-from a2a_tasks.bindings.grpc.call_request import peer_of
 from a2a_tasks.bindings.grpc.rpcs import Rpc
 from a2a_tasks.bindings.grpc.schema import message_class
 from a2a_tasks.store.hop import hop
 from a2a_tasks.streaming.hub import hub
+from tests.access.hostile.rpc_wire import call_of, reply
 from tests.bindings.authority import Authority
 from tests.bindings.peers import Fault, no_leak
 from tests.bindings.puppet import Puppet
-from tests.bindings.rpc_peer import channel, fault_of
+from tests.bindings.rpc_peer import address, channel, fault_of
+from tests.grpc_server.client import Client
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("host")]
 
@@ -127,7 +130,32 @@ BAD: dict[str, tuple[Any, list[str]]] = {
 }
 
 
+def under(key: str) -> Any:
+    """A send whose metadata hold what is no number under a key."""
+    request = said()
+    request.message.metadata.update({key: math.nan})
+    return request
+
+
 class TestBadInput:
+    @pytest.mark.parametrize(
+        ("request_", "first"),
+        [
+            (under("k" * 10_000), "message.metadata.kkk"),
+            (broken(said(), parts=[a2a_pb2.Part()] * 100), "message.parts[0]"),
+        ],
+        ids=["by a long name", "in many places"],
+    )
+    async def test_is_told_in_no_more_than_clients_take(self, request_: Any, first: str) -> None:
+        """They take 8 KiB of metadata, and end the call over more."""
+        code, fault = await refused(f"{FINAL}/SendMessage", request_)
+        assert (code, fault.reason) == ("INVALID_ARGUMENT", "INVALID_PARAMS")
+        assert fault.fields[0].startswith(first)
+
+    async def test_of_a_long_version_is_told_in_no_more_than_clients_take(self) -> None:
+        code, fault = await refused(f"{FINAL}/GetTask", b"", a2a_version="9" * 7000)
+        assert (code, fault.reason) == ("FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED")
+
     @pytest.mark.parametrize("row", BAD.values(), ids=BAD.keys())
     @pytest.mark.parametrize("rpc", ["SendMessage", "SendStreamingMessage"])
     async def test_is_an_invalid_argument_that_names_the_field(
@@ -149,6 +177,17 @@ class TestBadInput:
         code, fault = await refused(f"{FINAL}/SendMessage", nested(12))
         assert code == "INVALID_ARGUMENT"
         assert fault.fields[0].startswith("message.parts[1].data")
+
+    async def test_of_too_many_parts_is_refused_before_any_of_them_is_looked_at(
+        self, settings: Settings
+    ) -> None:
+        settings.A2A_MAX_PARTS = 2
+        parts: Any = [{"text": "x"}, {"text": "x"}, {"data": {"number_value": math.nan}}]
+        message = a2a_pb2.Message(message_id="m1", role=a2a_pb2.ROLE_USER, parts=parts)
+        code, fault = await refused(
+            f"{FINAL}/SendMessage", a2a_pb2.SendMessageRequest(message=message)
+        )
+        assert (code, fault.fields) == ("INVALID_ARGUMENT", ["message.parts"])
 
     @pytest.mark.parametrize("state", [9, -1, 2**31 - 1])
     async def test_of_states_nobody_knows_is_named(self, state: int) -> None:
@@ -250,6 +289,27 @@ class TestSlowness:
         assert await call.code() is Code.INVALID_ARGUMENT
 
 
+class TestOpenCalls:
+    async def test_beyond_as_many_as_may_be_open_are_told_when_to_come_again(
+        self, settings: Settings
+    ) -> None:
+        settings.A2A_GRPC_CALLS = 2
+        opened = await channel()
+        waiting = [opened.stream_unary(f"{FINAL}/SendMessage")(timeout=20) for _ in range(3)]
+        done, open_ = await asyncio.wait(
+            [asyncio.ensure_future(call.code()) for call in waiting],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        assert [await code for code in done] == [Code.RESOURCE_EXHAUSTED]
+        code, fault = await refused(f"{FINAL}/ListTasks", b"")
+        assert (code, str(fault)) == ("RESOURCE_EXHAUSTED", "Too many calls are open")
+        assert int(dict(fault.response.headers)["retry-after"]) > 0
+        for call in waiting:
+            await call.done_writing()
+        assert {await code for code in open_} == {Code.INVALID_ARGUMENT}
+        assert await ask(f"{FINAL}/ListTasks", b"") is not None
+
+
 class TestCredentials:
     @pytest.mark.parametrize("rpc", ["GetTask", "SendMessage", "ListTasks"])
     async def test_are_missed_before_anything_is_said_of_the_message(
@@ -294,12 +354,6 @@ class TestCredentials:
     async def test_that_are_wrong_are_refused(self) -> None:
         code, _ = await refused(f"{FINAL}/ListTasks", b"", x_api_key="wrong")
         assert code == "UNAUTHENTICATED"
-
-    def test_come_from_the_address_at_the_other_end(self) -> None:
-        assert peer_of("ipv4:10.0.0.1:5000") == ("10.0.0.1", 5000)
-        assert peer_of("ipv6:%5B::1%5D:5000") == ("::1", 5000)
-        assert peer_of("unix:/tmp/x") is None
-        assert peer_of("") is None
 
 
 class TestAStream:
@@ -463,13 +517,21 @@ class TestTheOlderPackage:
         code, fault = await refused(f"{OLD}/{rpc}", b"")
         assert (code, fault.fields) == ("INVALID_ARGUMENT", ["name"])
 
-    async def test_errs_by_the_table_of_the_draft(self) -> None:
+    @pytest.mark.parametrize(
+        ("version", "status", "name"),
+        [
+            ("1.0", "UNIMPLEMENTED", "UnsupportedOperationError: "),
+            ("0.3", "INVALID_ARGUMENT", "InvalidParamsError: "),
+        ],
+    )
+    async def test_errs_by_the_table_of_the_draft_and_by_the_names_of_0_3(
+        self, version: str, status: str, name: str
+    ) -> None:
         sent = await ask(f"{OLD}/SendMessage", old(blocking=True), a2a_v0_3_pb2.SendMessageResponse)
         again = old()
         again.request.task_id = sent.task.id
-        code, fault = await refused(f"{OLD}/SendMessage", again)
-        assert (code, fault.reason) == ("UNIMPLEMENTED", "UNSUPPORTED_OPERATION")
-        assert str(fault).startswith("UnsupportedOperationError: ")
+        code, fault = await refused(f"{OLD}/SendMessage", again, a2a_version=version)
+        assert (code, str(fault).startswith(name)) == (status, True), fault
 
     async def test_lists_as_the_draft(self) -> None:
         await ask(f"{OLD}/SendMessage", old(blocking=True), bytes)
@@ -589,8 +651,47 @@ class TestTheServer:
 
     async def test_is_one_only_if_its_port_is_free(self) -> None:
         """Not by SO_REUSEPORT of another user's: the address itself is not this machine's."""
-        with pytest.raises(OSError, match="Failed to bind"):
+        with pytest.raises(OSError, match="cannot assign requested address"):
             await Server().start("192.0.2.1", 1)
+
+    @pytest.mark.parametrize("path", [b"/\xff", b"/lf.a2a.v1.A2AService/\xc0\xaf", b"\x80/x"])
+    async def test_outlives_a_path_that_is_no_text(self, path: bytes) -> None:
+        """grpcio would end itself, with every call of everybody (1.85)."""
+        watching = await streamed(
+            "/grpc.health.v1.Health/Watch", health_pb2.HealthCheckRequest(service="")
+        )
+        assert await watching.read()
+        port = int((await address()).rpartition(":")[2])
+        assert b"grpc-status" in await asyncio.to_thread(reply, port, call_of(path))
+        assert not watching.done()
+        await ask(f"{FINAL}/ListTasks", b"")
+        watching.cancel()
+
+    async def test_logs_nothing_that_a_stranger_wrote_into_metadata(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """grpcio would log values that are no UTF-8 as errors, credentials too (1.85)."""
+        port = int((await address()).rpartition(":")[2])
+        odd = call_of(b"/lf.a2a.v1.A2AService/ListTasks", (b"authorization", b"Bearer s3cret\xff"))
+        assert b"grpc-status" in await asyncio.to_thread(reply, port, odd)
+        assert "s3cret" not in caplog.text
+
+    @pytest.mark.parametrize(
+        "method",
+        [
+            "/grpc.health.v1.Health/Check",
+            "/grpc.health.v1.Health/Watch",
+            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+        ],
+    )
+    async def test_tells_nothing_of_why_a_message_of_health_or_reflection_cannot_be_read(
+        self, method: str
+    ) -> None:
+        call = (await channel()).stream_stream(method)()
+        await call.write(b"\x0a\xff")
+        await call.done_writing()
+        assert await call.code() is Code.INVALID_ARGUMENT
+        assert await call.details() == "The message cannot be read"
 
     async def test_stops_within_the_drain(self) -> None:
         server = Server()
@@ -599,6 +700,23 @@ class TestTheServer:
             await wire.channel_ready()
             async with asyncio.timeout(10):
                 await server.stop()
+
+    async def test_has_those_who_watch_its_health_ask_elsewhere_and_does_not_drain_for_them(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(lifetime, "drain_left", lambda: 60.0)
+        server = Server()
+        port = await server.start("127.0.0.1", 0)
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as wire:
+            watch: Any = wire.unary_stream("/grpc.health.v1.Health/Watch")
+            watching = watch(b"")
+            said = [await watching.read()]
+            async with asyncio.timeout(10):
+                await server.stop()
+            said.append(await watching.read())
+            states = [health_pb2.HealthCheckResponse.FromString(one).status for one in said]
+            assert states == [1, 2]  # SERVING, NOT_SERVING
+            assert await watching.code() is Code.UNAVAILABLE
 
 
 @asynccontextmanager
@@ -635,6 +753,59 @@ class TestTls:
                 trusting = grpc.ssl_channel_credentials(authority.path.read_bytes(), **more)
                 async with grpc.aio.secure_channel(where, trusting) as wire:
                     assert await outcome(wire) is code
+
+    async def test_names_no_caller_by_its_certificate(
+        self, settings: Settings, tmp_path: Path
+    ) -> None:
+        settings.A2A_ANONYMOUS = "0"
+        settings.A2A_MTLS_PEERS = "192.0.2.1"
+        authority = Authority(tmp_path)
+        (chain, key), (own, secret) = authority.issue("server"), authority.issue("client")
+        shown = {"private_key": secret.read_bytes(), "certificate_chain": own.read_bytes()}
+        async with secured(settings, certificate=chain, key=key, client_ca=authority.path) as where:
+            trusting = grpc.ssl_channel_credentials(authority.path.read_bytes(), **shown)
+            async with grpc.aio.secure_channel(where, trusting) as wire:
+                assert await outcome(wire) is Code.UNAUTHENTICATED
+
+    async def test_is_not_waited_for_longer_than_a_request(
+        self, settings: Settings, tmp_path: Path
+    ) -> None:
+        settings.A2A_REQUEST_SECONDS = 0.2
+        chain, key = Authority(tmp_path).issue("server")
+        async with secured(settings, certificate=chain, key=key) as where:
+            reader, writer = await asyncio.open_connection("127.0.0.1", where.partition(":")[2])
+            async with asyncio.timeout(20):
+                assert await reader.read() == b""
+            writer.close()
+
+    async def test_of_one_who_comes_as_the_process_ends_is_the_beginning_of_a_goodbye(
+        self, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(lifetime, "drain_left", lambda: 60.0)
+        authority = Authority(tmp_path)
+        chain, key = authority.issue("server")
+        trusting = ssl.create_default_context(cafile=str(authority.path))
+        trusting.set_alpn_protocols(["h2"])
+        settings.A2A_GRPC_CERTIFICATE, settings.A2A_GRPC_KEY = str(chain), str(key)
+        server = Server()
+        async with asyncio.timeout(20):
+            port = await server.start("127.0.0.1", 0)
+            late = await asyncio.open_connection("127.0.0.1", port)
+            first = await asyncio.open_connection(
+                "127.0.0.1", port, ssl=trusting, server_hostname="localhost"
+            )
+            clients = [Client(*first)]
+            clients[0].hello()
+            await clients[0].until(events.SettingsAcknowledged)
+            leaving = asyncio.create_task(server.stop())
+            await clients[0].until(events.ConnectionTerminated)
+            await late[1].start_tls(trusting, server_hostname="localhost")
+            clients.append(Client(*late))
+            clients[1].hello()
+            for client in clients:
+                await client.closed()
+                client.writer.close()
+            await leaving
 
 
 async def outcome(wire: Any) -> grpc.StatusCode | None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from a2a_tasks.models import Message, Task
 from a2a_tasks.protocol.fields import parse_rfc3339
+from a2a_tasks.store.hop import hop
 from tests.bindings.peers import Fault, Peer, message, state_of
 from tests.bindings.puppet import Puppet
 
@@ -68,6 +70,13 @@ class TestSendMessage:
         assert said["role"] == "ROLE_USER"
         assert said["parts"] == [{"text": "echo hi"}]
         assert (said["taskId"], said["contextId"]) == (task["id"], task["contextId"])
+
+    async def test_keeps_by_which_binding_it_came_and_how_it_began(self, peer: Peer) -> None:
+        task = await peer.send("echo hi")
+        row = await hop(Task.objects.get, public_id=task["id"])
+        assert row.origin_binding == peer.name
+        first = await hop(Message.objects.get, task=row, number=1)
+        assert first.opening == "echo hi"
 
     async def test_may_be_answered_by_a_message_alone(self, peer: Peer) -> None:
         """R-002, R-103."""
@@ -362,7 +371,8 @@ class TestGetTask:
         """R-020, R-041, R-045."""
         fault = await refused(peer, operation, {"id": id_})
         assert fault.reason == "TASK_NOT_FOUND"
-        assert fault.metadata == {"taskId": id_}
+        told = fault.metadata["taskId"]
+        assert told == id_ or (peer.name == "GRPC" and told == f"{id_[: len(told) - 1]}…")
 
     @pytest.mark.parametrize("operation", ["GetTask", "CancelTask", "SubscribeToTask"])
     async def test_like_others_knows_no_task_of_another_agent_or_tenant(

@@ -15,14 +15,17 @@ from django.test import Client
 from a2a_project.management_api import _description
 from a2a_tasks.access import callers
 from a2a_tasks.api import action, paging, problems, stored
+from a2a_tasks.models import Assignment, Task
+from a2a_tasks.protocol.values import TaskState
 from tests.api.rights import RIGHTS
-from tests.api.world import API, key_of, populated
+from tests.api.world import API, key_of, populated, wait
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 LINES = re.findall(r"^curl .+$", PAGE, flags=re.MULTILINE)
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.partition("$A")[2][:60].strip('"'))
 def test_a_line_is_answered(line: str) -> None:
     callers.forget()
@@ -35,11 +38,19 @@ def test_a_line_is_answered(line: str) -> None:
             content_type="application/json",
             headers={"X-API-Key": key},
         )
+    if "ASKING" in line or "waiting" in line:
+        wait(world)
+    if "waiting" in line:
+        Assignment.objects.all().delete()
+    if "run-again" in line:
+        Task.objects.filter(pk=world.task.pk).update(state=TaskState.FAILED)
     names = {
         "A": API,
         "K": f"X-API-Key: {key}",
         "J": "Content-Type: application/json",
         "TASK": world.task.pk,
+        "ASKING": world.task.pk,
+        "RUN": world.run.pk,
         "RECEIVER": world.receiver.pk,
         "DEAD": world.delivery.pk,
         "WAITING": world.waiting.pk,
@@ -52,12 +63,18 @@ def test_a_line_is_answered(line: str) -> None:
     headers = dict(text.split(": ", 1) for option, text in said if option == "-H")
     kind = headers.pop("Content-Type", "application/json")
     body = dict(said).get("-d", "")
-    if ("-X", "POST") in said:
-        answer = Client().post(unquote(url), body, content_type=kind, headers=headers)
+    verb = dict(said).get("-X", "GET")
+    if verb != "GET":
+        send = getattr(Client(), verb.lower())
+        answer = send(unquote(url), body, content_type=kind, headers=headers)
     else:
         answer = Client().get(unquote(url), headers=headers)
-    assert answer.status_code in {200, 201}, answer.text
-    assert json.loads(answer.content)
+    body = b"".join(answer).decode()
+    assert answer.status_code in {200, 201}, body
+    if "/export" in line:
+        assert str(world.task.pk) in body
+    else:
+        assert json.loads(body)
 
 
 def test_numbers_on_the_page_are_those_of_the_code() -> None:

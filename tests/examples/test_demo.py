@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks.agents import AgentError, Turn, file
+from a2a_tasks.agents import AgentError, Secrets, Turn, file
 from a2a_tasks.agents.content import Content
 from a2a_tasks.agents.emission import Chunk, Emission, Reply, Status
 from a2a_tasks.protocol.values import UNSET, Part, TaskState, replace
@@ -16,8 +16,10 @@ from examples.demo.agents import Bare, Demo, Strict
 from tests.examples.turns import heard, make_turn
 
 
-async def said(*content: Content, memory: dict[str, Any] | None = None) -> list[Emission]:
-    return await heard(Demo(), make_turn(*content, memory=memory))
+async def said(
+    *content: Content, memory: dict[str, Any] | None = None, **about: Any
+) -> list[Emission]:
+    return await heard(Demo(), make_turn(*content, memory=memory, **about))
 
 
 def texts(word: Emission) -> list[str]:
@@ -48,8 +50,25 @@ class TestDemo:
         first, *_ = await said("chunks 2 0.001")
         assert first == Status(TaskState.WORKING)
 
+    async def test_counts_by_and_by(self) -> None:
+        words = [word for word in await said("count 3 0.001") if isinstance(word, Chunk)]
+        assert [texts(word)[0] for word in words] == ["1 ", "2 ", "3 "]
+        assert [word.last for word in words] == [False, False, True]
+
     @pytest.mark.parametrize(
-        "text", ["chunks", "chunks 0", "chunks x", "chunks -1", "chunks 100001", "sleep", "slow x"]
+        "text",
+        [
+            "count",
+            "count 0",
+            "count 2 x",
+            "chunks",
+            "chunks 0",
+            "chunks x",
+            "chunks -1",
+            "chunks 100001",
+            "sleep",
+            "slow x",
+        ],
     )
     async def test_tells_what_is_wrong_with_a_number(self, text: str) -> None:
         with pytest.raises(AgentError):
@@ -95,6 +114,15 @@ class TestDemo:
         assert isinstance(word, Chunk)
         assert texts(word) == ["echo is no order now"]
         assert memory == {}
+
+    async def test_asks_to_be_handed_a_secret_and_tells_only_how_long_it_is(self) -> None:
+        memory: dict[str, Any] = {}
+        (asked,) = await said("secret token", memory=memory)
+        assert isinstance(asked, Status)
+        assert (asked.state, asked.hand_over) == (TaskState.AUTH_REQUIRED, ("token",))
+        handed = Secrets({"token": "four"})
+        *_, told = await said("Handed over: token.", memory=memory, secrets=handed)
+        assert texts(told) == ["token has 4 characters"]
 
     async def test_replies_directly(self) -> None:
         assert await said("message hi") == [Reply((Part(text="hi"),))]

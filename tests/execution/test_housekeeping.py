@@ -1,4 +1,4 @@
-"""The hourly purge: who does it, for how long, and that it ends when it is told to."""
+"""The hourly purge, and what is counted up: who does it, for how long, and that it ends when it is told to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db import OperationalError
 
 from a2a_tasks.execution import dispatch, housekeeping, jobs
 from a2a_tasks.execution.housekeeping import purge_in_this_thread
-from a2a_tasks.models import Task
+from a2a_tasks.models import EndedSums, Task
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.purge import Limits, Removed
 from a2a_tasks.store.purge import purge as remove
@@ -87,8 +87,24 @@ class TestAWorker:
         jobs._on_shutting_down()
         assert jobs._ending.is_set()
 
+    def test_counts_up_what_ended_when_beat_says_so(self) -> None:
+        entry = project.CELERY_BEAT_SCHEDULE["figures"]
+        assert entry["task"] == jobs.count_up_what_ended.name
+        jobs.count_up_what_ended()
+        assert {row.period for row in EndedSums.objects.all()} == {"day", "week"}
+
 
 class TestAProcessThatRunsAgentsItself:
+    async def test_counts_up_what_ended(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(housekeeping, "FIRST", 0.0)
+
+        async def counted_up() -> bool:
+            return await hop(EndedSums.objects.exists)
+
+        async with hosting():
+            await dispatch.ensure_started()
+            await until(counted_up, 20)
+
     async def test_purges_beside_its_runner(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(housekeeping, "FIRST", 0.0)
         await hop(many, 40, live=10)

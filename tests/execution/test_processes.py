@@ -19,7 +19,9 @@ from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, file, link, registry
 from a2a_tasks.execution.processes import _popen
 from a2a_tasks.models import Run, RunStatus, Step, StoredFile, Task
+from a2a_tasks.operations.hand_over import hand_over
 from a2a_tasks.protocol import values
+from a2a_tasks.protocol.operators import HANDOVER
 from a2a_tasks.store.hop import hop
 from tests.execution.host import Client, due, hosting, message_of, runner, status_is
 from tests.execution.process_agents.agents import Careful, Script
@@ -117,6 +119,17 @@ class TestRunning:
         assert len(set(said)) == 1
         assert int(said[0]) != os.getpid()
         assert (await script.send("silent")).status.state.word == "completed"
+
+    async def test_what_was_handed_over_is_there(self, script: Client) -> None:
+        task = await script.send("secret")
+        url = msgspec.json.decode(task.status.message)["metadata"][HANDOVER]["url"]  # type: ignore[arg-type]
+        await hand_over(url.rpartition("/")[2], {"token": "seven 7"})
+
+        async def over() -> bool:
+            return await script.states(task.id) == "completed"
+
+        await until(over)
+        assert answered(await script.get(task.id)) == "7 characters"
 
     async def test_a_turn_knows_there_what_it_knows_here(self, script: Client) -> None:
         other = await script.send("silent")

@@ -14,7 +14,7 @@ import pytest
 from a2a_tasks.agents import AgentError, Part, Turn, data
 from a2a_tasks.caller import Scope
 from a2a_tasks.execution.runner import Runner
-from a2a_tasks.models import Message, Run, RunStatus, Task
+from a2a_tasks.models import Artifact, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import cancel, runs
 from a2a_tasks.store.hop import hop
@@ -192,6 +192,28 @@ class TestRunning:
                 go.set()
                 await until(lambda: len(at_work) == 5)
 
+    async def test_who_comes_next_starts_at_once_beside_a_queue_that_would_fill_every_slot(
+        self,
+    ) -> None:
+        go, at_work = asyncio.Event(), []
+
+        async def run(turn: Turn) -> str:
+            at_work.append(turn.task_id)
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            for n in range(15):
+                await due(agent.slug, f"a-{n}", share="a")
+            async with runner(slots=10) as made:
+                await until(lambda: len(at_work) == 9)
+                await made.looked.wait()
+                await due(agent.slug, "b-0", share="b")
+                await until(lambda: at_work[-1] == "b-0")
+                assert made.carrying == 10
+                go.set()
+                await until(lambda: len(at_work) == 16)
+
     async def test_a_runner_serves_its_queues_only(self) -> None:
         with playing(lambda turn: "x", queue="special") as agent:
             await due(agent.slug, "task-1", queue="special")
@@ -227,6 +249,31 @@ class TestFailing:
         assert "12345" not in said
         assert (row.status, row.token) == (RunStatus.FAILED, "")
         assert "the password is 12345" in row.error
+
+    async def test_more_artifacts_than_a_task_may_have_fail_it(self, settings: Any) -> None:
+        settings.A2A_MAX_ARTIFACTS = 2
+
+        def run(turn: Turn) -> Iterator[Any]:
+            for name in ("a", "b", "a", "c"):
+                yield turn.artifact("x", id=name)
+
+        said, row = await self.failed(run)
+        assert "more than 2 artifacts, which is as many as a task may have" in said
+        assert "A2A_MAX_ARTIFACTS" in row.error
+        assert await hop(lambda: Artifact.objects.count()) == 2
+
+    async def test_artifacts_larger_than_a_run_may_make_fail_its_task(self, settings: Any) -> None:
+        settings.A2A_MAX_ARTIFACT_BYTES = 10_000
+
+        async def run(turn: Turn) -> AsyncIterator[str]:
+            while True:
+                yield "ä" * 100
+
+        said, row = await self.failed(run)
+        assert "more than 10000 bytes in artifacts, which is as much as it may" in said
+        assert "A2A_MAX_ARTIFACT_BYTES" in row.error
+        whole = await hop(lambda: Artifact.objects.get().body)
+        assert 5_000 < len(whole.encode()) < 10_000, "what it said before stays"
 
     async def test_an_agent_error_is_told(self) -> None:
         def run(turn: Turn) -> Iterator[str]:

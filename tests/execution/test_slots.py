@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from django.test import override_settings
@@ -12,13 +13,40 @@ from hypothesis import strategies as st
 from a2a_tasks.execution.slots import Slots
 
 
-def test_without_a_bound_all_slots_may_be_one_share() -> None:
+def test_of_few_slots_all_may_be_one_share() -> None:
     slots = Slots(3)
     for _ in range(3):
         slots.take("a")
-    assert (slots.room, slots.at_once(), list(slots.full())) == (0, 0, [])
+    assert (slots.room, slots.at_once()) == (0, 0)
     assert slots.free("a"), "somebody may have waited for the last slot"
     assert not slots.free("a"), "there was room before"
+
+
+def test_a_share_alone_leaves_a_tenth_of_the_slots_to_whoever_comes_next() -> None:
+    slots = Slots(50)
+    assert slots.at_once() == 45
+    for _ in range(45):
+        slots.take("a")
+    assert list(slots.full()) == ["a"]
+    assert slots.at_once() > 0, "for the next one"
+
+
+def test_there_is_a_slot_for_the_third_while_two_want_all() -> None:
+    slots = Slots(100)
+    for share in filling(slots, "ab" * 100):
+        slots.take(share)
+    assert slots.room > 0
+    assert set(slots.full()) == {"a", "b"}
+
+
+def test_a_share_that_is_full_may_have_more_once_another_leaves_a_slot() -> None:
+    slots = Slots(21)
+    slots.take("b")
+    for share in filling(slots, "a" * 21):
+        slots.take(share)
+    assert list(slots.full()) == ["a"]
+    assert slots.free("b"), "others' runs may have waited for that"
+    assert list(slots.full()) == []
 
 
 def test_a_share_that_has_its_slots_is_full_until_one_is_free(settings: Any) -> None:
@@ -33,21 +61,29 @@ def test_a_share_that_has_its_slots_is_full_until_one_is_free(settings: Any) -> 
     assert list(slots.full()) == []
 
 
-@given(st.lists(st.sampled_from("abc")), st.integers(1, 8), st.integers(1, 4))
+def filling(slots: Slots, waiting: str) -> Iterator[str]:
+    """Whose runs are taken of those that wait, by `at_once`, of shares that are not full, as a runner does it."""
+    left = list(waiting)
+    while limit := max(0, slots.at_once()):
+        taken = [share for share in left if share not in slots.full()][:limit]
+        for share in taken:
+            left.remove(share)
+        yield from taken
+        if len(taken) < limit:
+            break
+
+
+@given(st.text("abc"), st.integers(1, 40), st.integers(0, 4))
 def test_whoever_they_are_no_share_gets_more_than_it_may(
-    waiting: list[str], count: int, most: int
+    waiting: str, count: int, most: int
 ) -> None:
-    """Runs are claimed by `at_once`, of shares that are not full, as a runner does it."""
     with override_settings(A2A_RUN_SLOTS_PER_TENANT=most):
         slots, carried = Slots(count), Counter[str]()
-        while limit := slots.at_once():
-            taken = [share for share in waiting if share not in slots.full()][:limit]
-            for share in taken:
-                waiting.remove(share)
-                slots.take(share)
-            carried.update(taken)
-            if len(taken) < limit:
-                break
-    assert all(count <= most for count in carried.values())
+        for share in filling(slots, waiting):
+            assert share not in slots.full()
+            slots.take(share)
+            carried[share] += 1
+        left = Counter(waiting) - carried
+        assert slots.room == 0 or all(share in slots.full() for share in left if left[share])
+    assert not most or all(count <= most for count in carried.values())
     assert slots.room == count - carried.total() >= 0
-    assert slots.room == 0 or all(carried[share] == most for share in waiting)

@@ -259,8 +259,8 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "cancel-that-leaves-the-token",
         "store/log.py",
-        '        task.run_token = ""\n        task.is_task = True',
-        "        task.is_task = True",
+        '        task.run_token = ""\n        HandedSecret',
+        "        HandedSecret",
         ("I17",),
         "cancel",
     ),
@@ -383,15 +383,16 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "key-kept-after-the-task",
         "operations/conversation.py",
-        "    accepted = await _accept_with_files(request, call, key)\n",
-        "    accepted = await _accept_with_files(request, call, None)\n"
-        "    if key is not None:\n        await hop(remembering(key), accepted.task)\n",
+        "    accepted = await accept(request, call, key)\n",
+        "    accepted = await accept(request, call, None)\n"
+        "    if key is not None:\n        from a2a_tasks.store.idempotency import remembering\n"
+        "        await hop(remembering(key), accepted.task)\n",
         ("I16",),
         "sent-twice",
     ),
     Broken(
         "key-never-kept",
-        "operations/conversation.py",
+        "operations/acceptance.py",
         "companions=(*beside, remembering(key)) if key else beside,",
         "companions=beside,",
         ("I16",),

@@ -1,7 +1,8 @@
-"""Real processes of the host on this run's database: web processes, and workers on the stack."""
+"""Real processes of the host on this run's database: web processes, gRPC if asked for, and workers on the stack."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,18 @@ from a2a_tasks.management.commands import stack
 from tests import backend
 from tests.processes import Child, python
 
-__all__ = ["QUICK", "RUNNING", "Host", "Web", "host", "web", "worker"]
+__all__ = [
+    "QUICK",
+    "RUNNING",
+    "Host",
+    "Web",
+    "embedded",
+    "free_port",
+    "host",
+    "pusher",
+    "web",
+    "worker",
+]
 
 #: The demo agents and those of the journeys, for callers without credentials, and browsers without TLS.
 APPS = {
@@ -39,6 +51,9 @@ class Host:
     """A host of this backend: two web processes and a worker on the stack, on SQLite one process that is all of it."""
 
     webs: list[Web]
+    #: Port of gRPC, if that was asked for, and its process, if it has one of its own.
+    grpc: int = 0
+    rpc: Child | None = None
 
     @property
     def here(self) -> str:
@@ -75,14 +90,55 @@ def worker(number: int = 1, environ: Mapping[str, str] | None = None) -> Iterato
         yield process
 
 
+def free_port() -> int:
+    """A port that nobody had a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
 @contextmanager
-def host(environ: Mapping[str, str] | None = None, *, server: str = "daphne") -> Iterator[Host]:
-    """Run a host of this backend."""
-    stacked = backend.backend() == backend.STACK
+def pusher(number: int = 1, environ: Mapping[str, str] | None = None) -> Iterator[Child]:
+    """Run a worker that sends webhooks, as `manage.py stack` does."""
+    _, *arguments = stack.pushers(number)[-1].command
+    arguments[arguments.index("-A") + 1] = "a2a_project"
+    with python(arguments, {**APPS, **(environ or {})}) as process:
+        RUNNING[f"pusher {number}"] = process
+        process.wait_for(" ready.")
+        yield process
+
+
+@contextmanager
+def embedded(environ: Mapping[str, str], *, server: str = "daphne") -> Iterator[Web]:
+    """Run a host that is one process, as `make run` does: with gRPC if it has a port."""
+    arguments = ["-m", "django", "up", "--port", "0", "--server", server]
+    with python(arguments, {**APPS, **environ}) as process:
+        RUNNING["the host"] = process
+        process.wait_for("  start     ")
+        line = next(line for line in process.log.splitlines() if line.startswith("  start"))
+        yield Web(process, line.split()[1].rstrip("/"))
+
+
+@contextmanager
+def _rpc(environ: Mapping[str, str]) -> Iterator[Child]:
+    with python(["-m", "django", "serve_grpc"], {**APPS, **environ}) as process:
+        RUNNING["gRPC"] = process
+        process.wait_for("Serving gRPC on ")
+        yield process
+
+
+@contextmanager
+def host(
+    environ: Mapping[str, str] | None = None, *, server: str = "daphne", grpc: bool = False
+) -> Iterator[Host]:
+    """Run a host of this backend; `grpc`: on the stack in a process of its own, else beside HTTP."""
+    port = free_port() if grpc else 0
+    given = {**(environ or {}), **({"A2A_GRPC_PORT": str(port)} if grpc else {})}
     with ExitStack() as running:
-        if stacked:
-            running.enter_context(worker(environ=environ))
-        webs = [
-            running.enter_context(web(environ, server=server)) for _ in range(2 if stacked else 1)
-        ]
-        yield Host(webs)
+        if backend.backend() == backend.STACK:
+            running.enter_context(worker(environ=given))
+            rpc = running.enter_context(_rpc(given)) if grpc else None
+            webs = [running.enter_context(web(given, server=server)) for _ in range(2)]
+        else:
+            rpc = None
+            webs = [running.enter_context((embedded if grpc else web)(given, server=server))]
+        yield Host(webs, port, rpc)

@@ -30,6 +30,7 @@ from tests.journeys.waiting import eventually
 from tests.push.inbox import inbox
 
 S = TaskState
+ALL_BINDINGS = [*BINDINGS, "GRPC"]
 VERSIONS = ["1.0", "0.3"]
 KEPT_OUT = (A2AClientError, errors.A2AError, httpx.HTTPStatusError)
 AUDIENCE = "api://a2a"
@@ -50,7 +51,7 @@ class Holding(CredentialService):
 
 @contextlib.asynccontextmanager
 async def closed_host(issuer: Issuer) -> AsyncIterator[Host]:
-    """A host for callers with keys, or tokens of the issuer."""
+    """A host with every binding, for callers with keys, or tokens of the issuer."""
     environ = {
         "A2A_ANONYMOUS": "0",
         "A2A_JWT_ISSUER": issuer.url,
@@ -58,7 +59,7 @@ async def closed_host(issuer: Issuer) -> AsyncIterator[Host]:
         "A2A_WEBHOOK_ALLOW_PRIVATE": "1",
     }
     with contextlib.ExitStack() as running:
-        yield await asyncio.to_thread(running.enter_context, host(environ))
+        yield await asyncio.to_thread(running.enter_context, host(environ, grpc=True))
 
 
 async def test_callers_show_keys_and_tokens_on_every_binding(
@@ -70,7 +71,7 @@ async def test_callers_show_keys_and_tokens_on_every_binding(
         token = issuer.token(aud=AUDIENCE)
         key, bearer = Holding("apiKey", issued.key), Holding("bearer", token)
         forged = Holding("bearer", token[:-6] + "AAAAAA")
-        for binding in BINDINGS:
+        for binding in ALL_BINDINGS:
             for version in VERSIONS:
                 way = Way(running, binding, version)
                 for held, other in ((key, bearer), (bearer, key)):
@@ -80,7 +81,7 @@ async def test_callers_show_keys_and_tokens_on_every_binding(
                 await refuses(way, None)
                 await refuses(way, forged)
         if backend == SQLITE:  # on the stack pushers send them
-            await receiver.has(2 * 2 * len(BINDINGS) * len(VERSIONS))
+            await receiver.has(2 * 2 * len(ALL_BINDINGS) * len(VERSIONS))
         with django_db_blocker.unblock():
             assert await hop(revoke, issued.row.prefix)
         await ends(running, issued.key)

@@ -60,7 +60,7 @@ Told = dict[tuple[str, str], str]
 
 @dataclass(frozen=True)
 class Place:
-    """Paths below the host: of the card, of the endpoint that it names, and of where to talk instead."""
+    """Paths below the host: of the card, of the endpoint that it names (none = gRPC), and of where to talk instead."""
 
     card: str
     endpoint: str
@@ -107,12 +107,13 @@ class Client:
             return ["node", str(script)], node_modules(script.with_suffix(""), say)
         return [str(python_of(script.with_suffix(".txt"), say)), str(script)], HERE
 
-    def converse(self, url: str, place: Place, say: Say) -> Told:
+    def converse(self, host: Host, place: Place, say: Say) -> Told:
         """What went wrong, by binding and check: nothing where nothing did. Raises Unavailable."""
-        command, folder = self.command(say)
+        url, (command, folder) = host.here, self.command(say)
         at = [url + place.at] if place.at else []
+        endpoint = url + place.endpoint if place.endpoint else f"127.0.0.1:{host.grpc}"
         done = subprocess.run(  # noqa: S603 - our own scripts; each of their checks has an end
-            [*command, url + place.card, self.version, url + place.endpoint, *at],
+            [*command, url + place.card, self.version, endpoint, *at],
             cwd=folder,
             env=bare(os.environ),
             capture_output=True,
@@ -153,6 +154,13 @@ MEETINGS = {
     for name, client in CLIENTS.items()
     for way, place in places(client.version).items()
 }
+MEETINGS |= {
+    f"a2a-sdk 0.3 over gRPC {way}": (Client("sdk_03.py", "0.3", bindings=("GRPC",)), place)
+    for way, place in {
+        "by the card of the host": Place(CARD, ""),
+        "by the card of a pinned mount": Place(f"{AGENT}/a2a/0.3{CARD}", ""),
+    }.items()
+}
 
 
 def excused(client: Client) -> list[pytest.MarkDecorator]:
@@ -162,8 +170,8 @@ def excused(client: Client) -> list[pytest.MarkDecorator]:
 
 @pytest.fixture(scope="module")
 def here(emptied: None) -> Iterator[Host]:
-    """A host on daphne."""
-    with host() as made:
+    """A host on daphne, and gRPC."""
+    with host(grpc=True) as made:
         yield made
 
 
@@ -189,7 +197,7 @@ def conversation(here: Host, say: Say) -> Callable[[Client, Place], Told]:
     @functools.cache
     def hold(client: Client, place: Place) -> Told:
         try:
-            return client.converse(here.here, place, say)
+            return client.converse(here, place, say)
         except Unavailable as why:
             return dict.fromkeys(client.cases, f"The environment cannot be made: {why}")
 

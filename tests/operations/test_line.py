@@ -31,8 +31,8 @@ async def local(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     settings.A2A_RUNS = "local"
     settings.A2A_POLL_SECONDS = 0.1
     monkeypatch.setattr(line, "backlog", line.queued())
-    monkeypatch.setattr("a2a_tasks.operations.conversation.backlog", line.backlog)
-    monkeypatch.setattr("a2a_tasks.operations.conversation.unfinished", line.begun())
+    monkeypatch.setattr("a2a_tasks.operations.acceptance.backlog", line.backlog)
+    monkeypatch.setattr("a2a_tasks.operations.acceptance.unfinished", line.begun())
     async with hosting():
         yield
 

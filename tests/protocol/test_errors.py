@@ -52,6 +52,7 @@ OTHERS = {
 HOSTS = {"IdempotencyConflict": (-32602, 422, "INVALID_ARGUMENT")}
 #: Errors with the face of another, which a dialect calls something else.
 FINER = {
+    **dict.fromkeys(("AgentOff", "TaskNotWaiting", "TaskTaken"), "UnsupportedOperation"),
     "ContextMismatch": "InvalidParams",
     "ExtendedCardUndeclared": "UnsupportedOperation",
     "InsufficientScope": "Forbidden",

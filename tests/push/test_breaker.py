@@ -17,6 +17,7 @@ from a2a_push.breaker import (
     disable,
     failed,
     succeeded,
+    tried_again,
 )
 
 NOW = 1_700_000_000.0
@@ -173,6 +174,38 @@ class TestDisabled:
             assert late.reason == "the receiver is gone (410)"
 
 
+class TestTriedAgain:
+    def given_up(self) -> Breaker:
+        """One that failed for six days."""
+        found = failed(Breaker(failing_since=NOW - 6 * DAY, in_a_row=9), NOW, 0, "500")
+        assert (found.phase, found.given_up) == (Phase.DISABLED, True)
+        return found
+
+    def test_is_trusted_again_with_the_first_success(self) -> None:
+        breaker = probed(tried_again(self.given_up()), NOW + 1, well=True)
+        assert (breaker.phase, breaker.failing_since) == (Phase.HALF_OPEN, None)
+        breaker = probed(breaker, NOW + 2, well=False)
+        assert (breaker.phase, breaker.failing_since) == (Phase.OPEN, NOW + 2)
+
+    def test_is_given_up_again_after_ten_more_failures(self) -> None:
+        breaker, tried = tried_again(self.given_up()), 0
+        while breaker.phase is not Phase.DISABLED:
+            breaker, tried = probed(breaker, max(NOW, breaker.until), well=False), tried + 1
+        assert (tried, breaker.given_up) == (10, True)
+        assert "no success for 6." in breaker.reason
+
+    def test_is_not_moved_by_what_was_under_way_when_it_was_given_up(self) -> None:
+        open_since = NOW - 6 * DAY
+        asked, late = ask(opened(), NOW + 1000)
+        assert late
+        worse = msgspec.structs.replace(asked, failing_since=open_since, in_a_row=9)
+        breaker = tried_again(failed(worse, NOW + 1001, 0, "500"))
+        assert failed(breaker, NOW + 1002, late, "500").phase is Phase.HALF_OPEN
+
+    def test_is_not_what_somebody_switched_off(self) -> None:
+        assert not disable(Breaker(), "they asked for it").given_up
+
+
 class TestARow:
     @given(st.lists(st.booleans(), max_size=30))
     def test_holds_it_as_json(self, outcomes: list[bool]) -> None:
@@ -239,12 +272,20 @@ class Histories(RuleBasedStateMachine):
     def somebody_enables(self) -> None:
         self.breaker, self.under_way = Breaker(), []
 
+    @precondition(lambda self: self.breaker.given_up)
+    @rule()
+    def somebody_sends_something_again(self) -> None:
+        self.breaker = tried_again(self.breaker)
+        assert self.breaker.phase is Phase.HALF_OPEN
+        assert ask(self.breaker, self.now)[1] is not None
+
     @invariant()
     def closed_never_holds_what_should_have_opened_it(self) -> None:
         if self.breaker.phase is Phase.CLOSED:
             assert self.breaker.in_a_row < DEFAULT.in_a_row
         else:
             assert self.breaker.reason
+        assert not self.breaker.given_up or self.breaker.phase is Phase.DISABLED
         assert len(self.breaker.slots) <= DEFAULT.slots
         assert self.breaker.successes < DEFAULT.successes_to_close
 

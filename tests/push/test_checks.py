@@ -9,9 +9,10 @@ from pytest_django import Settings
 from a2a_tasks.conf import forget
 
 
-def said() -> list[str | None]:
+def said(*, deploy: bool = False) -> list[str | None]:
     """The checks of this app that have something to say."""
-    return [found.id for found in run_checks() if (found.id or "").startswith("a2a_push")]
+    found = run_checks(include_deployment_checks=deploy)
+    return [message.id for message in found if (message.id or "").startswith("a2a_push")]
 
 
 def test_nothing_is_said_of_the_defaults() -> None:
@@ -43,3 +44,11 @@ def test_a_bundle_that_is_not_there_is_an_error(settings: Settings) -> None:
 def test_an_open_loopback_is_a_warning_at_every_start(settings: Settings) -> None:
     settings.A2A_WEBHOOK_ALLOW_PRIVATE = True
     assert said() == ["a2a_push.W001"]
+
+
+def test_a_host_that_webhooks_cannot_name_is_a_warning_before_it_is_deployed(
+    settings: Settings,
+) -> None:
+    assert said(deploy=True) == ["a2a_push.W002"]
+    settings.A2A_PUBLIC_URL = "https://agents.example.com"
+    assert said(deploy=True) == []

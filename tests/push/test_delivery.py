@@ -14,12 +14,14 @@ from pytest_django import Settings
 
 from a2a_project import startup
 from a2a_push import delivery, jobs
+from a2a_push.breaker import Breaker
 from a2a_push.delivery import Deliverer
 from a2a_push.models import Delivery, PushConfig, Receiver
-from a2a_push.store import configs, replays, switches, taking
+from a2a_push.store import configs, receivers, replays, switches, taking
 from a2a_push.store.records import Candidate
 from a2a_tasks import wakeups
 from a2a_tasks.models import Event, Task
+from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import tasks
@@ -367,6 +369,106 @@ class TestASwitchedOffReceiver:
         assert "no success for" in found.disabled_reason
         rows = await told()
         assert [row.reason for row in rows if row.attempts == 0] != []
+
+
+async def given_up(receiver: Inbox, writer: Pen) -> Delivery:
+    """What is dead because its receiver had failed for days, and failed once more."""
+    days = timezone.now().timestamp() - 6 * 86_400
+    failing = write(Breaker(failing_since=days, in_a_row=9)).decode()
+    await hop(Receiver.objects.update, breaker=failing)
+    receiver.answers = [answer("500 X")]
+    await hop(writer.state, WORKING)
+    (dead,) = await settled(1)
+    assert dead.reason.startswith("no success for 6.0 days")
+    return dead
+
+
+class TestAReceiverThatWasGivenUp:
+    """Whoever sends something again wants it to be tried."""
+
+    async def test_is_sent_what_is_replayed_and_is_trusted_again(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            dead = await given_up(receiver, writer)
+            assert await hop(replays.replay, [dead.pk]) == 1
+            await receiver.has(2)
+            (row_now,) = await settled(1)
+            assert (row_now.status, row_now.attempts) == ("delivered", 1)
+            await hop(writer.end)
+            rows = await settled(2)
+        assert [one.status for one in rows] == ["delivered"] * 2
+        found = (await row()).receiver
+        assert (found.disabled_at, found.disabled_reason) == (None, "")
+        assert receivers.read(found).failing_since is None
+
+    async def test_is_given_up_again_after_ten_more_failures(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.00001
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            dead = await given_up(receiver, writer)
+            receiver.answers = [answer("503 X")] * 100
+            assert await hop(replays.replay, [dead.pk]) == 1
+            await until(lambda: given_up_again())
+            (row_now,) = await settled(1)
+        assert (row_now.status, row_now.attempts) == ("dead", 10)
+        assert len(receiver.seen) == 11
+
+    async def test_is_sent_what_is_tried_now(self, receiver: Inbox) -> None:
+        """It waits, because nobody who sends has looked since its receiver was given up."""
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            dead = await given_up(receiver, writer)
+        pending = Delivery.objects.filter(pk=dead.pk)
+        await hop(pending.update, status="pending", settled_at=None)
+        assert await hop(replays.retry_now, dead.pk)
+        async with delivering():
+            (row_now,) = await settled(1)
+        assert row_now.status == "delivered"
+
+    async def test_and_was_then_switched_off_by_somebody_is_sent_nothing(
+        self, receiver: Inbox
+    ) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            dead = await given_up(receiver, writer)
+            key = (await row()).receiver_id
+            await hop(switches.enable, key)
+            await hop(switches.disable, key, "they asked for it")
+            assert await hop(replays.replay, [dead.pk]) == 0
+            assert not await hop(replays.retry_now, dead.pk)
+            await hop(writer.end)
+            rows = await settled(2)
+        assert [one.status for one in rows] == ["dead"] * 2
+        assert [one.replays for one in rows] == [0, 0]
+        assert len(receiver.seen) == 1
+
+    async def test_by_its_own_word_is_sent_what_is_replayed(self, receiver: Inbox) -> None:
+        """410: the webhook is disabled. Whoever said that may have been wrong."""
+        receiver.answers = [answer("410 Gone")]
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await hop(writer.state, WORKING)
+            (dead,) = await settled(1)
+            assert await hop(replays.replay, [dead.pk]) == 1
+            await receiver.has(2)
+            (row_now,) = await settled(1)
+            await hop(writer.end)
+            rows = await settled(2)
+        assert row_now.status == "delivered"
+        assert [one.status for one in rows] == ["delivered"] * 2
+        assert (await row()).disabled_reason == ""
+
+
+async def given_up_again() -> bool:
+    """Is the receiver disabled?"""
+    return (await row()).receiver.disabled_at is not None
 
 
 class TestABreaker:

@@ -11,10 +11,11 @@ from django.utils import timezone
 
 from a2a_push.management.commands import webhooks
 from a2a_push.models import Delivery, Status
+from a2a_push.store import switches
 from a2a_push.store.chosen import Chosen
 from a2a_push.store.replays import replay_between
 from tests.admin.rows import make_task
-from tests.push.admin.rows import make_config, make_delivery, make_receiver
+from tests.push.admin.rows import give_up, make_config, make_delivery, make_receiver
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -112,9 +113,29 @@ class TestReplay:
         text = said("replay", came.webhook_id, waits.webhook_id, "msg_unknown")
         assert text.splitlines() == [
             "Will be sent again: 1",
-            "Left alone, being pending, without a webhook, or unknown: 2",
+            "Left alone, being pending, without a webhook, held back, or unknown: 2",
         ]
         assert pending() == {came.webhook_id, waits.webhook_id}
+
+    def test_tells_beforehand_and_afterwards_what_is_held_back_and_what_is_on_trial(
+        self, dead: Delivery, other: Delivery
+    ) -> None:
+        switches.disable(dead.receiver_id, "they asked for it")
+        give_up(other.receiver)
+        told = [
+            "Of these to receivers or webhooks that were given up, which are tried again: 1",
+            "Held back, because somebody has disabled their receiver: 1",
+        ]
+        assert said("replay", "--all", "--dry-run").splitlines() == [
+            "Would be sent again: 1",
+            *told,
+        ]
+        assert said("replay", "--all").splitlines() == [
+            "Will be sent again: 1",
+            "Left alone, being pending, without a webhook, held back, or unknown: 1",
+            *told,
+        ]
+        assert pending() == {other.webhook_id}
 
     def test_sends_delivered_ones_if_told_so(self, dead: Delivery) -> None:
         make_delivery(make_config(make_task("task-3")), Status.DELIVERED)

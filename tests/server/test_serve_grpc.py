@@ -24,9 +24,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @contextmanager
-def served(**environ: str) -> Iterator[tuple[Child, str]]:
+def served(host: str = "127.0.0.1", **environ: str) -> Iterator[tuple[Child, str]]:
     """A process on a free port, and its address."""
-    arguments = ["-m", "django", "serve_grpc", "--port", "0"]
+    arguments = ["-m", "django", "serve_grpc", "--host", host, "--port", "0"]
     with python(arguments, {**APPS, "A2A_RUNS": "local", **environ}) as process:
         process.wait_for(_SAYS)
         line = next(line for line in process.log.splitlines() if line.startswith(_SAYS))
@@ -50,10 +50,16 @@ def test_it_serves_until_it_is_asked_to_end_and_tells_its_streams() -> None:
     assert not serves(address)
 
 
+def test_it_serves_ipv6_and_says_so_as_clients_write_it() -> None:
+    with served("::1") as (_, address):
+        assert address.startswith("[::1]:")
+        assert serves(address)
+
+
 def test_a_port_that_is_no_address_is_refused_in_words() -> None:
     with python(["-m", "django", "serve_grpc", "--host", "192.0.2.1", "--port", "1"]) as process:
         assert process.process.wait(PATIENCE) == 1
-        process.wait_for("Cannot serve on 192.0.2.1:1")
+        process.wait_for("192.0.2.1 is not an address of this machine")
 
 
 def test_without_its_packages_it_says_which_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

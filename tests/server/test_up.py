@@ -90,6 +90,14 @@ def test_the_line_to_try_is_one_shell_command_with_a_message_of_a2a_1_0() -> Non
     assert request["params"]["message"]["role"] == "ROLE_USER"
 
 
+def test_the_line_to_try_has_a_place_for_the_key_where_one_is_needed(settings: Settings) -> None:
+    settings.A2A_ANONYMOUS = "1"
+    assert not [word for word in shlex.split(try_it(HERE.url)) if "YOUR-KEY" in word]
+    settings.A2A_ANONYMOUS = "0"
+    words = shlex.split(try_it(HERE.url))
+    assert words[words.index("X-API-Key: YOUR-KEY") - 1] == "-H"
+
+
 @pytest.mark.parametrize(
     ("asked", "embedded", "allowed"),
     [("auto", True, True), ("auto", False, False), ("1", False, True), ("0", True, False)],

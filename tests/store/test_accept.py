@@ -125,3 +125,9 @@ class TestPublicIds:
 
     def test_an_id_with_nul_names_no_task(self) -> None:
         assert find(ALICE, "task\x001") is None
+
+
+def test_binding_and_opening_are_kept_for_lists() -> None:
+    task = accept(new(binding="GRPC", opening="hello there")).task
+    assert Task.objects.get(pk=task).origin_binding == "GRPC"
+    assert Message.objects.get(task=task, number=1).opening == "hello there"

@@ -10,7 +10,14 @@ from django.db import DatabaseError, connection, transaction
 from a2a_tasks.audit import Action, acting
 from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.store import audit, audit_seals, cancel
-from a2a_tasks.store.audit_triggers import install, installed, remove, unlocked
+from a2a_tasks.store.audit_triggers import (
+    TABLES,
+    install,
+    installed,
+    remove,
+    renew,
+    unlocked,
+)
 from a2a_tasks.store.reply import reply
 from tests.store.world import ALICE, BOB, Pen, accepted, held, new
 
@@ -104,6 +111,28 @@ class TestTheTriggers:
             with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
                 accepted("task-2")
                 AuditEntry.objects.update(actor="mallory")
+
+    @pytest.mark.backend("stack")
+    def test_refuse_to_empty_a_table_at_once(self) -> None:
+        accepted()
+        audit_seals.seal_all()
+        for table in TABLES:
+            with (
+                pytest.raises(DatabaseError, match="append-only"),
+                transaction.atomic(),
+                connection.cursor() as cursor,
+            ):
+                cursor.execute(f"truncate {table} cascade")
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    def test_that_one_may_be_emptied_at_once_is_missed(self) -> None:
+        with connection.schema_editor() as editor:
+            editor.execute("drop trigger a2a_tasks_auditlink_truncate on a2a_tasks_auditlink")
+        assert not installed()
+        with connection.schema_editor() as editor:
+            renew(editor)
+        assert installed()
 
     @pytest.mark.django_db(transaction=True)
     def test_are_all_there_and_missed_if_they_are_not(self) -> None:

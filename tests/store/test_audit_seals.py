@@ -13,7 +13,10 @@ from a2a_tasks.store import audit, audit_seals
 from a2a_tasks.store.audit_proof import verify
 from tests.store.world import at_once
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("empty_audit_log"),
+]
 
 
 def write(*names: str) -> None:

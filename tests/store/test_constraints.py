@@ -9,12 +9,16 @@ import pytest
 from django.apps import apps
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from a2a_tasks.models import (
+    AgentSwitch,
     Artifact,
     Context,
+    EndedSums,
     Event,
     Grant,
+    HandedSecret,
     Hold,
     Idempotency,
     Message,
@@ -56,6 +60,11 @@ def second_tally() -> object:
     return Tally.objects.create(agent="demo")
 
 
+def second_sums() -> object:
+    EndedSums.objects.create(period="day", since=timezone.now(), body="")
+    return copied(EndedSums.objects.get())()
+
+
 def second_key() -> object:
     accept(new(companions=(remembering(Key(ALICE, "key/1", "f")),)))
     return copied(Idempotency.objects.get())()
@@ -87,6 +96,18 @@ def negative_days() -> object:
     return TenantRetention.objects.create(tenant="acme", days=-1)
 
 
+def negative_limit() -> object:
+    return AgentSwitch.objects.create(slug="demo", by="user:1", max_running=-1)
+
+
+def second_link() -> object:
+    for task in ("task-1", "task-2"):
+        HandedSecret.objects.create(
+            task_id=accepted(task).task, names="[]", asked_in=1, token_hash="x", expires_at=Now()
+        )
+    return None
+
+
 def changed_run(**changes: Any) -> Callable[[], object]:
     return lambda: Run.objects.filter(pk=held().run).update(**changes)
 
@@ -95,6 +116,7 @@ CASES: dict[str, list[Callable[[], object]]] = {
     "context_id_is_unique_per_owner": [second_context],
     "task_id_is_unique_per_owner": [second_task],
     "one_tally_per_scope": [second_tally],
+    "what_ended_is_counted_up_once_a_period": [second_sums],
     "idempotency_key_is_unique_per_owner": [second_key],
     "a_right_is_granted_once": [second_grant],
     "an_ended_task_is_held_by_no_run": [held_after_the_end(state) for state in sorted(TERMINAL)],
@@ -106,8 +128,10 @@ CASES: dict[str, list[Callable[[], object]]] = {
         changed_run(status="ended"),
         changed_run(status="canceled", lease_until=None),
     ],
+    "a_link_opens_one_task": [second_link],
     "held_once_at_a_time": [second_hold],
     "days_are_not_negative": [negative_days],
+    "a_limit_is_not_negative": [negative_limit],
 }
 
 

@@ -10,12 +10,23 @@ from django.apps import apps
 from django.db import connection
 
 from a2a_push.models import Attempt, Delivery, PushConfig, Status
+from a2a_tasks.access import grants
 from a2a_tasks.access.api_keys import issue
-from a2a_tasks.audit import Action
+from a2a_tasks.audit import Action, acting
 from a2a_tasks.caller import TENANTS, Scope, scope_in
-from a2a_tasks.models import ApiKey, AuditEntry, Context, Event, Run, StoredFile, Task
+from a2a_tasks.models import (
+    ApiKey,
+    AuditEntry,
+    Context,
+    Event,
+    Hold,
+    Right,
+    Run,
+    StoredFile,
+    Task,
+)
 from a2a_tasks.protocol.requests import ListTasksRequest
-from a2a_tasks.store import audit, audit_seals, holds
+from a2a_tasks.store import audit, audit_seals, holds, run_lines
 from a2a_tasks.store.audit_proof import Broken, verify
 from a2a_tasks.store.audit_triggers import unlocked
 from a2a_tasks.store.erasure import Erasure, erase, survey
@@ -23,9 +34,10 @@ from a2a_tasks.store.holds import Held
 from a2a_tasks.store.idempotency import Key, remembering
 from a2a_tasks.store.principal import Principal
 from a2a_tasks.store.reply import reply
+from a2a_tasks.store.run_lines import Line
 from a2a_tasks.store.tasks import list_tasks
 from tests.push.admin.rows import add_attempt, make_config, make_delivery
-from tests.store.world import Pen, accepted, held, new
+from tests.store.world import AT, Pen, accepted, held, new
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
@@ -38,6 +50,7 @@ def world() -> None:
     for scope in (MINE, OTHERS):
         remembered = remembering(Key(scope, "key/1", "f"))
         run = held("running", scope=scope, companions=(remembered,))
+        run_lines.write([Line(run.run, 1, AT, 20, "x", f"asked by {scope.owner}")])
         pen = Pen(run)
         pen.begin("a", "said")
         done = Pen(held("done", scope=scope))
@@ -100,6 +113,33 @@ class TestErase:
         row.refresh_from_db()
         assert row.name == done.name
         assert everywhere("canary7f3a") == []
+
+    def test_a_user_is_forgotten_as_staff_too(self) -> None:
+        with acting(lambda: "staff:7170"):
+            audit.note(Action.KEY_CREATE, "prefix")
+            holds.release(holds.lay(Held.TASK, "t", "a lawsuit").pk)
+        with acting(lambda: "staff:71701"):
+            audit.note(Action.KEY_REVOKE, "prefix")
+        audit.note(Action.LOGIN, "user:7170", actor="staff:7170")
+        assert set(everywhere("staff:7170")) == {"a2a_tasks.AuditEntry", "a2a_tasks.Hold"}
+        done = erased(Principal("user:7170"))
+        assert everywhere("user:7170") == []
+        left = AuditEntry.objects.filter(actor__startswith="staff:7170")
+        assert [row.actor for row in left] == ["staff:71701"], "another one's"
+        held = Hold.objects.get()
+        assert (held.by, held.released_by) == (done.name, done.name)
+        verified()
+
+    def test_that_grants_went_is_in_the_log(self) -> None:
+        grants.grant("demo", CANARY, Right.USE)
+        done = erased()
+        entry = AuditEntry.objects.get(action=Action.GRANT_REMOVE)
+        assert (entry.object, json.loads(entry.detail)) == (
+            done.name,
+            {"agent": "demo", "right": "use"},
+        )
+        assert everywhere("canary7f3a") == []
+        verified()
 
     def test_nothing_of_anybody_else_is_touched(self) -> None:
         world()
@@ -168,12 +208,13 @@ class TestErase:
         assert everywhere(row.prefix) == []
 
     def test_can_keep_to_a_tenant(self) -> None:
-        for tenant in ("acme", "acme/eu", "acme2", ""):
+        for tenant in ("acme", "acme/eu", "acme2", "Acme/eu", "ACME", ""):
             accepted("t", scope=Scope(tenant, CANARY, "demo"))
         erased(Principal(CANARY, "acme"))
-        assert sorted(Task.objects.values_list("tenant", flat=True)) == ["", "acme2"]
+        left = set(Task.objects.values_list("tenant", flat=True))
+        assert left == {"", "acme2", "Acme/eu", "ACME"}
         erased(Principal(CANARY, ""))
-        assert list(Task.objects.values_list("tenant", flat=True)) == ["acme2"]
+        assert set(Task.objects.values_list("tenant", flat=True)) == left - {""}
 
     def test_nobody_in_particular_cannot_be_erased(self) -> None:
         with pytest.raises(ValueError, match="Nobody"):

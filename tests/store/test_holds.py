@@ -16,7 +16,7 @@ from a2a_tasks.store.purge import Limits, purge, survey
 from a2a_tasks.store.retention import set_days
 from tests.store.world import ALICE, accepted
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 DAY = datetime.timedelta(days=1)
 
@@ -76,6 +76,7 @@ class TestRetention:
             ("tenant", "acme", ["below", "other", "own"]),
             ("tenant", "acme/eu", ["below"]),
             ("tenant", "acm", []),
+            ("tenant", "Acme", []),
             ("tenant", "", ["none"]),
             ("principal", "user:bob", ["other"]),
             ("context", "context-own", ["own"]),

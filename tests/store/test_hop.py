@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import OperationalError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
@@ -56,6 +57,17 @@ class TestHop:
         await asyncio.to_thread(end_and_close, sorted(set(pids)))
         again = await asyncio.gather(*(hop(ask) for _ in range(64)))
         assert not set(again) & set(pids)
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.parametrize("left", ["begun", "without autocommit", "Django's"])
+    async def test_a_transaction_that_was_left_open_is_nobody_elses(
+        self, left: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Nobody leaves one on purpose, but all that came after would be lost with it."""
+        await asyncio.gather(*(hop(leave_open, left) for _ in range(64)))
+        await asyncio.gather(*(hop(one_context, f"{n}") for n in range(64)))
+        assert await sync_to_async(Context.objects.count)() == 64
+        assert "a connection was left in a transaction" in caplog.text
 
     async def test_what_was_done_in_time_is_told_though_the_loop_looks_late(
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
@@ -186,6 +198,21 @@ def deaf(statement: str) -> None:
     """Execute it on a connection whose cancellations get lost."""
     connection.connection.cancel_safe = lambda **_: None
     execute(statement)
+
+
+def leave_open(how: str) -> None:
+    """Have a transaction begun, or about to be with whatever comes next."""
+    if how == "begun":
+        execute("begin")
+    elif how == "without autocommit":
+        connection.connection.autocommit = False
+    else:
+        connection.set_autocommit(False)
+
+
+def one_context(name: str) -> None:
+    with transaction.atomic():
+        Context.objects.create(public_id=name, agent="demo")
 
 
 def count(where: str) -> int:

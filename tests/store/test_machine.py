@@ -146,7 +146,9 @@ class Store(RuleBasedStateMachine):
         if not due:
             assert claim() == []
             return multiple()
-        oldest = min(due, key=lambda task: task.waiting[0])
+        # What came back keeps its round, so that a younger run may have an earlier one (docs/decisions/0108).
+        rounds = dict(Run.objects.values_list("pk", "round"))
+        oldest = min(due, key=lambda task: (rounds[task.waiting[0]], task.waiting[0]))
         (taken,) = claim(1)
         assert taken.run == oldest.waiting[0]
         oldest.attempts[taken.run] += 1

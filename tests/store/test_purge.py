@@ -22,16 +22,18 @@ from a2a_tasks.models import (
     Idempotency,
     Message,
     Run,
+    RunLine,
     RunStatus,
     Tally,
     Task,
 )
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
-from a2a_tasks.store import log, purge, tally
+from a2a_tasks.store import log, purge, run_lines, tally
 from a2a_tasks.store.cancel import cancel
 from a2a_tasks.store.purge import Limits, Removed
 from a2a_tasks.store.reply import reply
+from a2a_tasks.store.run_lines import Line
 from tests.store.world import ALICE, BOB, Pen, accepted, at_once, everything, found, held, new
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -50,6 +52,12 @@ def ended(task: str = "task-1", *, days: float = 40, chunks: int = 2, **about: A
     pen.end(text="done")
     aged(pen.run.task, days)
     return pen.run.task
+
+
+def noted(task: int, count: int) -> None:
+    """Let the runs of a task have so many lines in their log."""
+    run = Run.objects.get(task=task).pk
+    run_lines.write([Line(run, 1, timezone.now(), 20, "x", str(n)) for n in range(count)])
 
 
 def aged(task: int, days: float) -> None:
@@ -257,7 +265,9 @@ class TestTheLog:
         settings.A2A_WEBHOOK_RETENTION_DAYS = 0
         many(300)
         all_of(LOGS)
-        with django_assert_max_num_queries(2):  # one of them for files without a task
+        with django_assert_max_num_queries(
+            3
+        ):  # one of them for files without a task, one for secrets
             assert all_of(LOGS) == Removed()
 
 
@@ -304,6 +314,24 @@ class TestBatches:
         assert max(sizes) <= 10
         assert rows()["Task"] == rows()["Event"] == rows()["Context"] == 0
 
+    def test_hold_a_task_of_many_log_lines_in_portions(self, settings: Settings) -> None:
+        settings.A2A_PURGE_BATCH = 10
+        noted(ended("large", chunks=5), 60)
+        ended("next")
+        sizes = [removed.rows for removed in purge.purge(MONTH)]
+        assert max(sizes) <= 10
+        assert not RunLine.objects.exists()
+        assert rows()["Task"] == rows()["Event"] == 0
+
+    def test_of_logs_hold_lines_as_well_as_events(self, settings: Settings) -> None:
+        settings.A2A_PURGE_BATCH = 10
+        noted(ended("old"), 25)
+        noted(ended("young", days=20), 3)
+        sizes = [removed.rows for removed in purge.purge(LOGS)]
+        assert max(sizes) <= 10
+        assert RunLine.objects.count() == 3
+        assert rows()["Task"] == 2
+
     def test_hold_a_task_of_many_messages_alone(self, settings: Settings) -> None:
         settings.A2A_PURGE_BATCH = 10
         large = ended("large")
@@ -328,7 +356,9 @@ class TestBatches:
         monkeypatch.setattr(purge, "SLICE", 10)
         many(5, live=1)
         many(100, days=1, owner="user:bob")
-        with django_assert_max_num_queries(3):  # one of them for files without a task
+        with django_assert_max_num_queries(
+            4
+        ):  # one of them for files without a task, one for secrets
             assert all_of(MONTH) == Removed()
 
 

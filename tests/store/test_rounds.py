@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from a2a_tasks.models import Run, RunStatus
-from a2a_tasks.store import accept, runs
+from a2a_tasks.store import accept, rounds, runs
 from a2a_tasks.store.accept import accept_many
 from a2a_tasks.store.records import Assignment
 from a2a_tasks.store.reply import reply
@@ -104,6 +104,29 @@ class TestFull:
         )
         assert shares(taken) == "bb"
         assert Run.objects.filter(share="a", status=RunStatus.QUEUED).count() == 3
+
+    def test_a_claim_looks_no_further_than_those_wait_who_are_not_full(self) -> None:
+        queued("a", 30)
+        queued("b", 2)
+        queued("c", 5)
+        assert rounds.furthest("agents", ["a"]) == 6
+        assert rounds.furthest("agents", ["a", "c"]) == 3
+        assert rounds.furthest("agents", ["a", "b", "c"]) is None
+        assert rounds.furthest("elsewhere", ["a"]) is None
+
+    def test_it_finds_what_came_back_and_what_has_no_share(self) -> None:
+        queued("a", 3)
+        Run.objects.filter(pk=Run.objects.earliest("pk").pk).update(round=0, share="")
+        taken = runs.claim(
+            ["agents"], ["demo"], worker="here:1", limit=10, lease_seconds=30.0, full=["a"]
+        )
+        assert shares(taken) == ""
+        assert len(taken) == 1
+
+    def test_of_very_many_who_wait_it_is_not_asked_how_far(self) -> None:
+        for number in range(rounds.SHARES):
+            queued(f"user:{number}")
+        assert rounds.furthest("agents", ["a"]) == rounds.NO_END
 
 
 class TestAlgebra(TestCase):

@@ -230,6 +230,19 @@ class TestRescue:
         with pytest.raises(Fenced):
             Pen(run).end()
 
+    @pytest.mark.parametrize("end", [RunEnd(), RunEnd("failed", "Traceback: no paper")])
+    def test_how_the_others_died_stays_with_the_run_however_the_last_one_ends(
+        self, end: RunEnd
+    ) -> None:
+        expire(held().run)
+        runs.rescue(max_attempts=3)
+        (second,) = claim()
+        Pen(second).state(TaskState.COMPLETED, end=end)
+        row = Run.objects.get()
+        assert (row.attempt, row.status) == (2, end.status)
+        assert row.error.startswith("Attempt 1 on ")
+        assert row.error.endswith(end.error)
+
     def test_what_is_given_up_before_its_first_word_is_a_task_its_client_can_read(self) -> None:
         self.given_up(is_task=False)
         read = find(ALICE, "task-1")
@@ -255,8 +268,9 @@ class TestSurrender:
         with wakeups.listen(hints.append):
             runs.surrender(run, "it died with signal 9", max_attempts=3)
         assert hints == [wakeups.Due("slow")]
-        assert "Attempt 1 on" in runs.deaths(run.run)
-        assert "died: it died with signal 9." in runs.deaths(run.run)
+        died = Run.objects.get(pk=run.run).error
+        assert died.startswith("Attempt 1 on ")
+        assert died.endswith(" died: it died with signal 9.\n")
         (taken,) = claim(queues=["slow"])
         assert taken.attempt == 2
         with pytest.raises(Fenced):

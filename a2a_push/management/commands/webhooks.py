@@ -11,6 +11,7 @@ from django.utils import timezone
 from a2a_push.models import Delivery
 from a2a_push.store.chosen import Chosen
 from a2a_push.store.replays import SLICE, replay
+from a2a_push.store.trials import Prospect, foreseen
 from a2a_tasks.management.moments import moment
 
 __all__ = ["Command"]
@@ -25,7 +26,7 @@ class Command(BaseCommand):
 
     help = (
         "List the deliveries that are dead, or send them again under the same webhook-id, from the beginning of the "
-        "schedule. What is still pending is left alone, and what belongs to a webhook that was taken away. Safe beside "
+        "schedule. What is still pending is left alone, what belongs to a webhook that was taken away, and what goes to a receiver that somebody has disabled; one that was given up is tried again. Safe beside "
         "a host at work; end it at any time."
     )
 
@@ -68,15 +69,30 @@ class Command(BaseCommand):
                 "Say which: ids, --task, --agent, --receiver, --since, --until or --all."
             )
         chosen = _chosen(options)
+        prospect = foreseen(chosen.rows())
         if options["dry_run"]:
-            self.stdout.write(f"Would be sent again: {chosen.rows().count()}")
+            self.stdout.write(f"Would be sent again: {prospect.sent}")
+            self._tell(prospect)
             return
         keys = chosen.keys()
         done = self._send(keys)
         self.stdout.write(f"Will be sent again: {done}")
         left = len(set(options["ids"])) - done if options["ids"] else len(keys) - done
         if left:
-            self.stdout.write(f"Left alone, being pending, without a webhook, or unknown: {left}")
+            self.stdout.write(
+                f"Left alone, being pending, without a webhook, held back, or unknown: {left}"
+            )
+        self._tell(prospect)
+
+    def _tell(self, prospect: Prospect) -> None:
+        if prospect.on_trial:
+            self.stdout.write(
+                f"Of these to receivers or webhooks that were given up, which are tried again: {prospect.on_trial}"
+            )
+        if prospect.held_back:
+            self.stdout.write(
+                f"Held back, because somebody has disabled their receiver: {prospect.held_back}"
+            )
 
     def _send(self, keys: list[int]) -> int:
         done, shown = 0, self.stdout.isatty()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, NoReturn
-
-import grpc
+from typing import Any
 
 from a2a_tasks import lifetime
 from a2a_tasks.access.callers import existing
@@ -14,57 +12,68 @@ from a2a_tasks.agents import Agent
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from a2a_tasks.bindings.circumstances import Circumstances, Table, Visit, circumstances
 from a2a_tasks.bindings.faults import told
+from a2a_tasks.bindings.grpc.call import Call
 from a2a_tasks.bindings.grpc.call_request import call_request
 from a2a_tasks.bindings.grpc.event_ids import EVENT_ID, event_id, numbered
 from a2a_tasks.bindings.grpc.forms import form
 from a2a_tasks.bindings.grpc.refusals import refusal
 from a2a_tasks.bindings.grpc.rpcs import Rpc
 from a2a_tasks.conf import conf
+from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.errors import A2AError, MethodNotFound, Overloaded, ParseError
+from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.protocol.requests import Request
 from a2a_tasks.streaming.stream import EventStream
 
 __all__ = ["AGENT", "Exchange"]
 
-Context = grpc.aio.ServicerContext[Any, Any]
 #: The key of the metadata that names an agent by its slug.
 AGENT = "a2a-agent"
 #: What goes back as initial metadata, of the headers that the other bindings send.
 SENT = {b"a2a-extensions", b"x-a2a-extensions"}
+#: Events that are encoded before the first of them is sent.
+TOGETHER = 64
 
 
 class Exchange:
     """One call; what is known of it so far shapes the answer to what goes wrong."""
 
-    def __init__(self, table: Table, rpc: Rpc, context: Context) -> None:
-        self.table, self.rpc, self.context = table, rpc, context
-        self.request = call_request(context)
+    def __init__(self, table: Table, rpc: Rpc, call: Call) -> None:
+        self.table, self.rpc, self.call = table, rpc, call
+        self.request = call_request(call)
         self.agent: Agent | None = None
+        #: What is told at the end, however it ends.
+        self.trailers: list[tuple[str, str | bytes]] = []
+        self.dialect = rpc.dialect("")
 
-    async def unary(self, body: bytes) -> bytes:
-        """The one answer."""
+    async def answer(self, body: bytes) -> None:
+        """Send the answer or the stream, to its end or until the client leaves, its deadline comes, or the process drains."""
         try:
-            return await self._answer(body)
+            await (self._stream if self.rpc.streams else self._unary)(body)
         except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
-            await self._refuse(told(raised))
+            self.refuse(told(raised))
+        else:
+            self.call.end(metadata=self.trailers)
 
-    async def stream(self, body: bytes) -> None:
-        """Send the stream to its end, or until the client leaves, its deadline comes, or the process drains."""
+    async def _stream(self, body: bytes) -> None:
+        events, found = await self._asked(body)
+        relay = _Relay(self.call, events, found, self.rpc.package)
         try:
-            events, found = await self._asked(body)
-            await _Relay(self.context, events, found, self.rpc.package).to_the_end()
-        except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
-            await self._refuse(told(raised))
+            await relay.to_the_end()
+        finally:
+            self.trailers.append((EVENT_ID, relay.place))
 
-    async def _answer(self, body: bytes) -> bytes:
+    async def _unary(self, body: bytes) -> None:
         result, found = await self._asked(body)
-        if metadata := _sent(found):
-            await self.context.send_initial_metadata(metadata)
-        if result is None:
-            return b""
-        return self.rpc.write(found.dialect.answer(self.rpc.operation, found.shown(result)))
+        self.call.begin(_sent(found))
+        shown = (
+            found.dialect.answer(self.rpc.operation, found.shown(result))
+            if result is not None
+            else None
+        )
+        await self.call.write(b"" if shown is None else self.rpc.write(shown))
 
     async def _asked(self, body: bytes) -> tuple[Any, Circumstances]:
         """The result of the operation."""
@@ -77,13 +86,14 @@ class Exchange:
         """Everything that comes before the operation: nothing is told to whoever may not come in."""
         message = self.rpc.parse(body)
         agent = self.agent = await self._agent(message)
-        visit = Visit(self.request, agent, MOUNTS[self.rpc.dialect("")], self.table)
+        visit = Visit(self.request, agent, MOUNTS[self.dialect], self.table)
         caller = await visit.caller()
-        dialect = form(self.rpc.dialect(visit.version(self.rpc.admitted)))
+        self.dialect = self.rpc.dialect(visit.version(self.rpc.admitted))
+        dialect = form(self.dialect)
         if message is None:
             raise ParseError("The message cannot be read")
         asked = dialect.decode(self.rpc.operation, self.rpc.read(message))
-        return asked, circumstances(visit, dialect, caller)
+        return asked, circumstances(visit, dialect, caller, Binding.GRPC)
 
     async def _agent(self, message: Any) -> Agent:
         """The agent that the metadata name, or the first segment of the tenant, or else the default one.
@@ -111,10 +121,10 @@ class Exchange:
             return "GetExtendedAgentCard"
         return self.rpc.operation
 
-    async def _refuse(self, fault: A2AError) -> NoReturn:
-        refused = refusal(fault, self.rpc.package, self.agent)
-        told = self.context.trailing_metadata() or ()
-        await self.context.abort(refused.code, refused.message, (*told, *refused.trailers))
+    def refuse(self, fault: A2AError) -> None:
+        """End the call with the fault."""
+        refused = refusal(fault, self.dialect, self.agent)
+        self.call.end(refused.code, refused.message, (*self.trailers, *refused.trailers))
 
 
 def _sent(found: Circumstances) -> Sequence[tuple[str, str]]:
@@ -124,13 +134,16 @@ def _sent(found: Circumstances) -> Sequence[tuple[str, str]]:
 class _Relay:
     """A stream's items on their way to one client."""
 
-    def __init__(
-        self, context: Context, events: EventStream, found: Circumstances, package: str
-    ) -> None:
-        self.context, self.events, self.found, self.package = context, events, found, package
+    def __init__(self, call: Call, events: EventStream, found: Circumstances, package: str) -> None:
+        self.call, self.events, self.found, self.package = call, events, found, package
         self.dialect: Dialect = found.dialect
         self.numbers = RESUMABLE_STREAMS.uri in found.call.extensions
         self.last = events.number
+
+    @property
+    def place(self) -> str:
+        """The number of what was sent last."""
+        return event_id(self.last, self.events.subject.mark)
 
     async def to_the_end(self) -> None:
         """Send all of it. Raises Overloaded when the process drains first."""
@@ -147,7 +160,6 @@ class _Relay:
                 await asyncio.wait({rest})  # nothing is read any more when the log is let go of
         finally:
             await self.events.close()
-            self._tell_last()
         if rest.cancelled():
             raise Overloaded("This process stops and the task goes on: subscribe again")
         rest.result()
@@ -156,28 +168,31 @@ class _Relay:
         """The first metadata leave at once, also for a client that resumes and has nothing to get yet."""
         gap = self.events.removed
         told = [("a2a-events-removed-before", str(gap))] if gap else []
-        await self.context.send_initial_metadata([*_sent(self.found), *told])
+        self.call.begin([*_sent(self.found), *told])
         await self._send_first()
 
     async def _send_first(self) -> None:
         self.last = self.events.number
-        for item in self.events.begun(self.dialect):
-            await self._send(item, self.events.number)
+        number = self.events.number
+        begun = self.events.begun(self.dialect)
+        await self.call.write(*(self._item(item, number) for item in begun))
 
     async def _send_rest(self) -> None:
         async for events in self.events.batches(float(conf.KEEPALIVE_SECONDS)):
             if events is None:
                 await self._send_first()
                 continue
-            for event in events:
-                await self._send(self.events.encoded(self.dialect, event), event.number)
-                self.last = event.number
+            for at in range(0, len(events), TOGETHER):
+                await self._send(events[at : at + TOGETHER])
 
-    async def _send(self, item: bytes, number: int) -> None:
-        if self.numbers:
-            item = numbered(item, event_id(number, self.events.subject.mark), self.package)
-        await self.context.write(item)
+    async def _send(self, events: Sequence[Recorded]) -> None:
+        items = [
+            self._item(self.events.encoded(self.dialect, event), event.number) for event in events
+        ]
+        await self.call.write(*items)
+        self.last = events[-1].number
 
-    def _tell_last(self) -> None:
-        mark = self.events.subject.mark
-        self.context.set_trailing_metadata(((EVENT_ID, event_id(self.last, mark)),))
+    def _item(self, item: bytes, number: int) -> bytes:
+        if not self.numbers:
+            return item
+        return numbered(item, event_id(number, self.events.subject.mark), self.package)

@@ -10,7 +10,7 @@ import base64
 import datetime
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -85,7 +85,17 @@ def _reading(field: FieldDescriptor) -> Convert | None:
     one = _reading_one(field)
     if not field.is_repeated:
         return one
-    return list if one is None else functools.partial(_each, one)
+    if one is None:
+        return list
+    parts = field.message_type is not None and field.message_type.name == "Part"
+    return functools.partial(_parts if parts else _each, one)
+
+
+def _parts(convert: Convert, values: Sequence[Any]) -> list[Any]:
+    """Few bytes hold a million of them, as trees they would be gigabytes: too many are refused unread."""
+    if len(values) > int(conf.MAX_PARTS):
+        raise InvalidParams.field("", f"must have at most {conf.MAX_PARTS} parts")
+    return _each(convert, values)
 
 
 def _each(convert: Convert, values: Iterable[Any]) -> list[Any]:

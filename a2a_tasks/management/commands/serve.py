@@ -45,7 +45,12 @@ class Address:
     def url(self) -> str:
         """The root as a person would open it: a wildcard address is reached by name."""
         name = {"0.0.0.0": "localhost", "::": "localhost"}.get(self.host, self.host)  # noqa: S104 - compared only
-        return f"http://[{name}]:{self.port}/" if ":" in name else f"http://{name}:{self.port}/"
+        return f"http://{Address(name, self.port).place}/"
+
+    @property
+    def place(self) -> str:
+        """Host and port, as they are written together."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Command(BaseCommand):

@@ -56,7 +56,7 @@ class Command(BaseCommand):
 
     def say(self, host: str, port: int) -> None:
         """Print where."""
-        self.stdout.write(f"Serving gRPC on {host}:{port}")
+        self.stdout.write(f"Serving gRPC on {Address(host, port).place}")
         self.stdout.flush()
 
 

@@ -16,7 +16,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from a2a_tasks.access.callers import anonymous_allowed
+from a2a_tasks.agents import registry
+from a2a_tasks.agents.security import anonymous_allowed, sample_header
 from a2a_tasks.conf import conf
 from a2a_tasks.management.commands import serve_grpc
 from a2a_tasks.management.commands.serve import (
@@ -114,7 +115,7 @@ def banner(address: Address) -> str:
         f"  admin     {url}admin/",
         f"  agents    {url}agents/",
         f"  card      {url}.well-known/agent-card.json",
-        *([f"  gRPC      {address.host}:{conf.GRPC_PORT}"] if conf.GRPC_PORT else []),
+        *([f"  gRPC      {Address(address.host, conf.GRPC_PORT).place}"] if conf.GRPC_PORT else []),
         "",
         f"  try       {try_it(url)}",
         "",
@@ -140,7 +141,9 @@ def try_it(url: str) -> str:
         "parts": [{"text": "echo hello"}],
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    agent = registry.find(conf.DEFAULT_AGENT)
+    own = sample_header(agent) if agent else ""
     words = ["curl", "-s", f"{url}agents/{conf.DEFAULT_AGENT}/"]
-    for header in ("Content-Type: application/json", "A2A-Version: 1.0"):
+    for header in filter(None, ("Content-Type: application/json", "A2A-Version: 1.0", own)):
         words += ["-H", header]
     return shlex.join([*words, "-d", json.dumps(body, separators=(",", ":"))])

@@ -1,4 +1,4 @@
-"""Parts of the campaign that ask a running host over sockets: many hostile requests, and how long foreign and missing take."""
+"""Parts of the campaign that ask a running host over sockets, gRPC's too: many hostile requests, and how long foreign and missing take."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import grpc
 from django.db import connection
 from django.test.utils import setup_databases, teardown_databases
 
@@ -24,11 +25,16 @@ from a2a_tasks.models import Run, RunStatus
 from tests.access.hostile import page
 from tests.access.hostile.bending import hostile
 from tests.access.hostile.golden import Request
-from tests.access.hostile.judge import Answer, is_error, leaks, wrong
+from tests.access.hostile.judge import is_error, leaks, wrong
+from tests.access.hostile.rpc_bending import Call, hostile_call
+from tests.access.hostile.rpc_judge import leaks_of, wrong_call
+from tests.access.hostile.rpc_judge import refused as was_refused
+from tests.access.hostile.rpc_wire import FRAMES, called, channel_to, reply
 from tests.access.hostile.wire import BLOBS, IMPATIENCE, Cut, Wire, head
-from tests.access.matrix.asks import Named, ask, wires
+from tests.access.matrix.asks import RPC, AnyWire, Named, ask, wires
 from tests.execution.waiting import eventually
 from tests.journeys import hosts
+from tests.processes import Child
 
 __all__ = ["requests", "times"]
 
@@ -48,6 +54,11 @@ WARM = 1000
 #: MB it may grow by from there.
 MOST_GROWTH = 48
 EVERY = 250
+#: Of so many requests one is a call over gRPC.
+CALL_EVERY = 4
+LIST = "/lf.a2a.v1.A2AService/ListTasks"
+#: The wires whose time is taken.
+TIMED = {"v10", "v10-http", "v03", "v03-http", "v01", "dr", "v10-grpc", "v03-grpc", "dr-grpc"}
 #: How often a comparison goes on that a restless machine has made doubtful.
 MOST_BATCHES = 5
 #: Bytes of a line that every server reads.
@@ -60,7 +71,7 @@ def running(server: str, **environ: str) -> Iterator[hosts.Host]:
     """A host of this run's backend, on a database of its own."""
     made = setup_databases(verbosity=0, interactive=False)
     try:
-        with hosts.host(environ, server=server) as host:
+        with hosts.host(environ, server=server, grpc=True) as host:
             yield host
     finally:
         connection.close()
@@ -82,11 +93,13 @@ def idle() -> bool:
     return not Run.objects.filter(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).exists()
 
 
-def megabytes(pid: int) -> float:
-    """Memory a process holds."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    (kilobytes,) = re.findall(r"VmRSS:\s+(\d+) kB", status)
-    return int(kilobytes) / 1024
+def megabytes(processes: Sequence[Child]) -> float:
+    """Memory they hold."""
+    found = []
+    for process in processes:
+        status = Path(f"/proc/{process.process.pid}/status").read_text(encoding="utf-8")
+        found += re.findall(r"VmRSS:\s+(\d+) kB", status)
+    return sum(map(int, found)) / 1024
 
 
 def _port(url: str) -> int:
@@ -110,28 +123,31 @@ def requests(server: str, first: int, count: int) -> Json:
     with (
         running(server, A2A_WEBHOOK_ALLOW_PRIVATE="1", LOG_LEVEL="ERROR") as host,
         Wire(_port(host.here)) as wire,
+        channel_to(host.grpc) as channel,
     ):
-        pid = host.webs[0].process.process.pid
-        trial = _Trial(wire)
+        processes = [host.webs[0].process, *([host.rpc] if host.rpc else [])]
+        trial = _Trial(wire, channel)
         sizes = []
         for number in range(first, first + count):
             trial.one(number)
             if number - first + 1 in {min(WARM, count // 2), count}:
-                sizes.append(megabytes(pid))
+                sizes.append(megabytes(processes))
             if number % EVERY == 0:
                 print(
                     f"\r{number - first} of {count}, {len(trial.wrong)} wrong", end="", flush=True
                 )
         trial.blobs(_port(host.here))
+        trial.frames(host.grpc)
         trial.healthy()
         if sizes[-1] - sizes[0] > MOST_GROWTH:
-            trial.wrong.append(f"the process grew from {sizes[0]:.0f} to {sizes[-1]:.0f} MB")
-        log = host.webs[0].process.log
+            trial.wrong.append(f"the processes grew from {sizes[0]:.0f} to {sizes[-1]:.0f} MB")
+        log = "".join(process.log for process in processes)
         trial.wrong += [f"log: {line}"[:300] for line in log.splitlines() if " ERROR " in line]
     print()
     return {
         "requests": count,
-        "framing": len(BLOBS),
+        "calls": trial.calls,
+        "framing": len(BLOBS) + len(FRAMES),
         "accepted": trial.accepted,
         "refused": trial.refused,
         "cut": trial.cut,
@@ -146,13 +162,13 @@ def requests(server: str, first: int, count: int) -> Json:
 class _Trial:
     """What was asked and answered so far."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, wire: Wire, channel: grpc.Channel) -> None:
+        self._wire, self._channel = wire, channel
         self._there = _made(wire)
         eventually(idle)
         self._before = marks()
-        self.accepted = self.refused = self.cut = 0
-        self.statuses: Counter[int] = Counter()
+        self.accepted = self.refused = self.cut = self.calls = 0
+        self.statuses: Counter[str] = Counter()
         self.bends: Counter[str] = Counter()
         self.wrong: list[str] = []
 
@@ -162,6 +178,12 @@ class _Trial:
 
     def one(self, number: int) -> None:
         """Ask, and judge."""
+        if number % CALL_EVERY == 0:
+            self._call(number)
+        else:
+            self._request(number)
+
+    def _request(self, number: int) -> None:
         request = hostile(number, self._known)
         try:
             answer = self._wire.ask(request)
@@ -171,21 +193,30 @@ class _Trial:
                 return
             self.wrong.append(f"{number}: no answer ({cut}): {request}"[:1500])
             return
-        eventually(idle)
         problems = list(wrong(request, answer))
-        before, self._before = self._before, marks()
-        if is_error(answer) and self._before != before:
-            problems.append("something was changed")
-        self._count(request, answer)
-        self.wrong += [f"{number}: {problem}: {request} -> {answer}"[:1500] for problem in problems]
+        self._settle(number, problems, f"{request} -> {answer}", refused=is_error(answer))
+        self._count(request.bent, str(answer.status), refused=is_error(answer))
 
-    def _count(self, request: Request, answer: Answer) -> None:
-        self.statuses[answer.status] += 1
-        self.bends.update(set(request.bent))
-        if is_error(answer):
-            self.refused += 1
-        else:
-            self.accepted += 1
+    def _call(self, number: int) -> None:
+        call = hostile_call(number, self._known)
+        said = called(self._channel, call)
+        self.calls += 1
+        problems = list(wrong_call(call, said))
+        self._settle(number, problems, f"{call} -> {said}", refused=was_refused(said))
+        self._count(call.bent, said.code, refused=was_refused(said))
+
+    def _settle(self, number: int, problems: list[str], shown: str, *, refused: bool) -> None:
+        eventually(idle)
+        before, self._before = self._before, marks()
+        if refused and self._before != before:
+            problems.append("something was changed")
+        self.wrong += [f"{number}: {problem}: {shown}"[:1500] for problem in problems]
+
+    def _count(self, bent: Sequence[str], status: str, *, refused: bool) -> None:
+        self.statuses[status] += 1
+        self.bends.update(set(bent))
+        self.refused += refused
+        self.accepted += not refused
 
     def blobs(self, port: int) -> None:
         """What is no request: refused, or the connection ends."""
@@ -201,10 +232,18 @@ class _Trial:
             if leaks(answer):
                 self.wrong.append(f"a leak: {said}")
 
+    def frames(self, port: int) -> None:
+        """What is no call: nothing is told, and the server stays."""
+        for number, data in enumerate(FRAMES):
+            if words := leaks_of(reply(port, data)):
+                self.wrong.append(f"a leak: frames {number}: {data[:80]!r} -> {words}")
+
     def healthy(self) -> None:
         """Does it work as on the first day?"""
         if self._wire.ask(Request(b"GET", b"/readyz")).status != 200 or not _made(self._wire):
             self.wrong.append("the host is not healthy")
+        if was_refused(said := called(self._channel, Call(LIST, (), (b"",)))):
+            self.wrong.append(f"gRPC is not healthy: {said}")
 
 
 def times(server: str, rounds: int) -> Json:
@@ -213,17 +252,19 @@ def times(server: str, rounds: int) -> Json:
     with (
         running(server, A2A_ANONYMOUS="0", LOG_LEVEL="ERROR") as host,
         Wire(_port(host.here)) as wire,
+        channel_to(host.grpc) as channel,
     ):
         alice, mallory = (issue(name, tenant="acme").key for name in ("alice", "mallory"))
         found = {}
         for one in wires():
-            if one.name in {"v10", "v10-http", "v03", "v03-http", "v01", "dr"}:
+            if one.name in TIMED:
                 prize = _prize(wire, alice)
                 for operation in ("get", "cancel", "subscribe", "configs", "read", "send"):
                     asked = ask(one, operation, replace(prize, config="c"))
                     if asked is not None and not (operation == "send" and one.grammar.names_tasks):
                         word = f"{one.name} {operation}"
-                        found[word] = _compared(wire, one, operation, prize, mallory, rounds)
+                        asking = Asking(wire, channel, one, operation, mallory)
+                        found[word] = _compared(asking, prize, rounds)
     return {"rounds": rounds, "medians": found, "seconds": round(time.monotonic() - begun)}
 
 
@@ -237,9 +278,42 @@ def _prize(wire: Wire, key: str) -> Named:
     return Named(task=task["id"], config="c")
 
 
-def _compared(
-    wire: Wire, one: Any, operation: str, prize: Named, key: str, rounds: int
-) -> Mapping[str, float]:
+@dataclass(frozen=True)
+class Asking:
+    """An operation over a wire, by somebody."""
+
+    wire: Wire
+    channel: grpc.Channel
+    by: AnyWire
+    operation: str
+    key: str
+
+    def took(self, named: Named) -> float:
+        """The seconds until it was refused."""
+        asked = ask(self.by, self.operation, named)
+        assert asked is not None
+        headers = {**asked.headers, "x-api-key": self.key}
+        if asked.verb == RPC:
+            call = Call(asked.path, (("a2a-agent", "demo"), *headers.items()), (asked.body,))
+            begun = time.perf_counter()
+            said = called(self.channel, call)
+            taken = time.perf_counter() - begun
+            assert was_refused(said), said
+            return taken
+        request = Request(
+            asked.verb.encode(),
+            f"/agents/demo/{asked.path}".encode(),
+            tuple((name.encode(), text.encode()) for name, text in headers.items()),
+            asked.body,
+        )
+        begun = time.perf_counter()
+        answer = self.wire.ask(request)
+        taken = time.perf_counter() - begun
+        assert is_error(answer), answer
+        return taken
+
+
+def _compared(asking: Asking, prize: Named, rounds: int) -> Mapping[str, float]:
     """The medians, and that of the difference of each two that were asked one after the other."""
     taken: dict[str, list[float]] = {"foreign": [], "missing": []}
     for asked_so_far in range(rounds * MOST_BATCHES):
@@ -247,19 +321,7 @@ def _compared(
             break
         absent = replace(prize, task=str(uuid.uuid4()))
         for kind, named in random.sample([("foreign", prize), ("missing", absent)], 2):
-            asked = ask(one, operation, named)
-            assert asked is not None
-            headers = {**asked.headers, "x-api-key": key}
-            request = Request(
-                asked.verb.encode(),
-                f"/agents/demo/{asked.path}".encode(),
-                tuple((name.encode(), text.encode()) for name, text in headers.items()),
-                asked.body,
-            )
-            begun = time.perf_counter()
-            answer = wire.ask(request)
-            taken[kind].append(time.perf_counter() - begun)
-            assert is_error(answer), answer
+            taken[kind].append(asking.took(named))
     medians = {kind: statistics.median(_steady(found)) * 1000 for kind, found in taken.items()}
     return {**medians, "difference": _difference(taken), "pairs": len(taken["foreign"])}
 

@@ -79,12 +79,13 @@ def _matrix(of: Sequence[Kept]) -> str:
 
 
 def _requests(of: Sequence[Kept]) -> str:
-    heads = ("backend", "server", "requests", "and broken framing", "accepted", "refused", "cut off", "answers by status", "memory, MB", "wrong")  # fmt: skip
+    heads = ("backend", "server", "requests", "of them over gRPC", "and broken framing", "accepted", "refused", "cut off", "answers by status", "memory, MB", "wrong")  # fmt: skip
     rows = [
         (
             BACKENDS[one["backend"]],
             one["server"],
             one["requests"],
+            one["calls"],
             one["framing"],
             one["accepted"],
             one["refused"],
@@ -101,9 +102,9 @@ def _requests(of: Sequence[Kept]) -> str:
             bends[name] = bends.get(name, 0) + count
     return (
         "## Hostile requests\n\n"
-        "Requests of the golden conversations, of every dialect over each binding, bent once or more, and sent to a running host over sockets. Each answer must be well-formed in its dialect, no 5xx but\n"
-        "a 503 with `Retry-After`, and say nothing of Python, the database or a path; what was refused must have changed no table; afterwards the process must work, have logged no error and be of the same size\n"
-        "(memory after the first requests, and at the end). Lines over 16 KB may be cut off. Beside them bytes that are no HTTP, or whose end two readers would see in different places.\n\n"
+        "Requests of the golden conversations, of every dialect over each binding, and calls of every rpc of both gRPC packages, bent once or more, and sent to a running host over sockets. Each answer must be well-formed in its dialect, no 5xx but\n"
+        "a 503 with `Retry-After`, over gRPC neither `UNKNOWN` nor `INTERNAL`, and say nothing of Python, the database or a path; what was refused must have changed no table; afterwards the processes must work, have logged no error and be of the same size\n"
+        "(memory after the first requests, and at the end). Lines over 16 KB may be cut off. Beside them bytes that are no HTTP and no HTTP/2, or whose end two readers would see in different places.\n\n"
         + table(heads, rows)
         + "\nBent in these ways (some in more than one): "
         + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in bends.items())

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import random
-import uuid
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import pytest
 
 from a2a_project.asgi import application
-from a2a_tasks.store.hop import hop
 from tests.access.hostile.bending import hostile
 from tests.access.hostile.golden import Request
 from tests.access.hostile.judge import Answer, is_error, wrong
-from tests.access.matrix.outcomes import rows, settled
+from tests.access.hostile.judged import judged
 from tests.backend import STACK, backend
 from tests.bindings.client import Client, Exchange, Response
-from tests.execution.waiting import until
 
 pytestmark = pytest.mark.usefixtures("host")
 #: The fast half has a thousand, the other one as many as show what a database of another kind makes of them.
@@ -66,24 +62,13 @@ async def test_is_answered_as_it_should_be_and_changes_nothing_if_it_is_refused(
 ) -> None:
     settings.A2A_POLL_SECONDS = 60.0
     settings.A2A_WEBHOOK_ALLOW_PRIVATE = True
-    there = await made(client)
-
-    def known(name: str, chance: random.Random) -> str:
-        strange = str(uuid.UUID(int=chance.getrandbits(128)))
-        return there.get(name, strange) if chance.random() < 0.7 else strange
-
-    found = []
-    await until(settled)
-    before = await hop(rows)
-    for number in range(first, first + IN_ONE):
-        request = hostile(number, known)
-        said = await answer(request)
-        await until(settled)
-        after = await hop(rows)
-        problems = list(wrong(request, said))
-        if is_error(said) and after != before:
-            problems.append("something was changed")
-        before = after
-        found += [f"{number}: {problem}: {request} -> {said}"[:1500] for problem in problems]
+    found = await judged(
+        range(first, first + IN_ONE),
+        await made(client),
+        make=hostile,
+        ask=answer,
+        wrong=wrong,
+        refused=is_error,
+    )
     assert not found, f"{len(found)} problems:\n" + "\n".join(found[:20])
     record_property("hostile", IN_ONE)

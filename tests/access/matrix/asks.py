@@ -8,13 +8,27 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from tests.access.matrix.rpc_asks import RPC_WIRES, RpcWire, message_of
 from tests.dialects.clients import BY_NAME as PINNED
 from tests.dialects.clients import OLDEST, PASCAL, SLASHED, WIRES, Piece, Wire
 from tests.dialects.clients import JsonRpc as Calls
 
-__all__ = ["OPERATIONS", "REPRESENTATIVE", "TARGETS", "Ask", "Named", "ask", "wires"]
+__all__ = [
+    "OPERATIONS",
+    "REPRESENTATIVE",
+    "RPC",
+    "TARGETS",
+    "AnyWire",
+    "Ask",
+    "Named",
+    "ask",
+    "wires",
+]
 
 HOOK = "https://hooks.example.com/a2a"
+AnyWire = Wire | RpcWire
+#: The verb of what is called over gRPC: the path is the rpc's, the headers are metadata, the body is the message.
+RPC = "RPC"
 
 
 class Ask(NamedTuple):
@@ -86,20 +100,20 @@ ROUTES: Mapping[str, tuple[str, str]] = {
 CARDS = {"v02": "card", "v03": "card", "any": "card", "dr": "extendedAgentCard"}
 
 
-def wires() -> list[Wire]:
-    """Every pinned mount over each of its bindings, and the one where the request tells its dialect."""
+def wires() -> list[AnyWire]:
+    """Every pinned mount over each of its bindings, the one where the request tells its dialect, and both packages of gRPC."""
     detecting = [
         replace(PINNED["v03"], name="any", mount=""),
         replace(PINNED["v03-http"], name="any-http", mount=""),
     ]
-    return [*WIRES, *detecting]
+    return [*WIRES, *detecting, *RPC_WIRES]
 
 
 #: One of each family, for the backend that takes longer.
-REPRESENTATIVE = {"v01", "v03-http", "v10", "v10-http"}
+REPRESENTATIVE = {"v01", "v03-http", "v10", "v10-http", "v03-grpc", "v10-grpc"}
 
 
-def _said(wire: Wire, named: Named, text: str, more: Mapping[str, Any]) -> dict[str, Any]:
+def _said(wire: AnyWire, named: Named, text: str, more: Mapping[str, Any]) -> dict[str, Any]:
     """The params of a send."""
     said = [Piece("text", text)]
     params = wire.grammar.send(said, named.task, named.context, waits=True, history=None)
@@ -158,11 +172,14 @@ def _params(code: str, word: str, named: Named) -> dict[str, Any]:
     return {"id": named.task}
 
 
-def ask(wire: Wire, word: str, named: Named, text: str = "hi", **more: Any) -> Ask | None:
+def ask(wire: AnyWire, word: str, named: Named, text: str = "hi", **more: Any) -> Ask | None:
     """The request for an operation on a wire; None where the wire has none. `more` are members of its message."""
-    code = wire.name.removesuffix("-http")
     version = {"a2a-version": wire.version} if wire.version else {}
     keyed = {"idempotency-key": named.key} if named.key else {}
+    if isinstance(wire, RpcWire):
+        said = _said(wire, named, text, more) if word in {"send", "stream"} else None
+        return _called(wire, word, named, {**version, **keyed}, said)
+    code = wire.name.removesuffix("-http")
     headers = {**version, **keyed, "content-type": "application/json"}
     if word == "card":
         return Ask("GET", f"{wire.mount}/.well-known/agent-card.json", version)
@@ -173,6 +190,19 @@ def ask(wire: Wire, word: str, named: Named, text: str = "hi", **more: Any) -> A
         call = {"jsonrpc": "2.0", "id": "q1", "method": method, "params": params}
         return Ask("POST", wire.mount, headers, json.dumps(call).encode()) if method else None
     return _routed(wire, code, word, named, headers, said)
+
+
+def _called(
+    wire: RpcWire, word: str, named: Named, metadata: dict[str, str], said: Any
+) -> Ask | None:
+    if word not in wire.rpcs:
+        return None
+    path = f"/{wire.package}.A2AService/{wire.rpcs[word]}"
+    code = "v10" if wire.grammar.content == "parts" else "dr"
+    params = _params(code, word, named) if said is None else said
+    if code == "dr" and word in {"get", "cancel", "subscribe"}:
+        params = {"name": f"tasks/{named.task}"}
+    return Ask(RPC, path, metadata, message_of(path, params))
 
 
 def _routed(
@@ -202,13 +232,13 @@ def _routed(
     )
 
 
-Writing = Callable[[Wire, Named], Ask | None]
+Writing = Callable[[AnyWire, Named], Ask | None]
 
 
 def _plain(word: str, *fields: str) -> Writing:
     """An operation that names these; of a send without a task the oldest clients name a new one, always the same way."""
 
-    def written(wire: Wire, named: Named) -> Ask | None:
+    def written(wire: AnyWire, named: Named) -> Ask | None:
         given = Named(**{field: getattr(named, field) for field in fields})
         return ask(wire, word, given)
 
@@ -216,7 +246,7 @@ def _plain(word: str, *fields: str) -> Writing:
 
 
 def _referring(word: str) -> Writing:
-    def written(wire: Wire, named: Named) -> Ask | None:
+    def written(wire: AnyWire, named: Named) -> Ask | None:
         if wire.grammar.names_tasks:
             return None
         return ask(wire, word, Named(), referenceTaskIds=[named.task])
@@ -224,7 +254,7 @@ def _referring(word: str) -> Writing:
     return written
 
 
-def _resuming(wire: Wire, named: Named) -> Ask | None:
+def _resuming(wire: AnyWire, named: Named) -> Ask | None:
     asked = ask(wire, "subscribe", Named(task=named.task))
     return asked and asked._replace(headers={**asked.headers, "last-event-id": "1"})
 
@@ -232,7 +262,7 @@ def _resuming(wire: Wire, named: Named) -> Ask | None:
 def _of_mine(word: str) -> Writing:
     """One's own task, another's webhook."""
 
-    def written(wire: Wire, named: Named) -> Ask | None:
+    def written(wire: AnyWire, named: Named) -> Ask | None:
         if wire.grammar.names_tasks:
             return None  # there a webhook has no name of its own
         return ask(wire, word, Named(task=named.own, config=named.config))
@@ -243,7 +273,7 @@ def _of_mine(word: str) -> Writing:
 def _again(word: str) -> Writing:
     """A send under somebody's key; the oldest clients name the same task each time."""
 
-    def written(wire: Wire, named: Named) -> Ask | None:
+    def written(wire: AnyWire, named: Named) -> Ask | None:
         return ask(
             wire, word, Named(key=named.key, task=named.task if wire.grammar.names_tasks else "")
         )

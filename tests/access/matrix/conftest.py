@@ -58,6 +58,8 @@ class Shut(Ledger, abstract=True):
 def agents(settings: Any) -> Iterator[None]:
     """Host them; nothing of the host's own stirs while requests are compared."""
     settings.A2A_POLL_SECONDS = 60.0
+    settings.A2A_CREDENTIAL_SECONDS = 600.0  # what operators have switched is read again then
+    settings.A2A_BEAT_SECONDS, settings.A2A_LEASE_SECONDS = 600.0, 1800.0
     settings.A2A_JWT_TENANT_CLAIM = "org"
     found = [Open(), Locked(), Shut()]
     registry._found.update({agent.slug: agent for agent in found})

@@ -14,6 +14,7 @@ from django.db.backends.utils import CursorWrapper
 
 from a2a_tasks.models import Run, RunStatus
 from a2a_tasks.store.hop import hop
+from tests.access.matrix.answers import answer
 from tests.access.matrix.asks import Ask, Named
 from tests.bindings.client import Client, Response
 from tests.execution.waiting import until
@@ -25,7 +26,7 @@ DERIVED = {"a2a_tasks_tally"} | {f"a2a_tasks_audit{part}" for part in ("entry", 
 #: In statements of the audit log, which is written and sealed behind the requests, and not at each.
 BEHIND = ("a2a_tasks_audit", "pg_snapshot", "_advisory_", "BEGIN")
 UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-MOMENT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
+MOMENT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 Tables = dict[str, frozenset[str]]
 
 
@@ -36,7 +37,7 @@ class Outcome:
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    #: What became of the tables: "nothing", "more" rows, or rows "changed" that were there.
+    #: What became of the tables: "nothing", "more" rows, or in which of them rows "changed" that were there.
     effect: str
     #: The statements, without their parameters; not of what was accepted, since an agent ran then.
     asked: tuple[str, ...]
@@ -74,7 +75,8 @@ def rows() -> Tables:
 def _effect(before: Tables, after: Tables) -> str:
     if before == after:
         return "nothing"
-    return "more" if all(before[name] <= rows for name, rows in after.items()) else "changed"
+    changed = [name for name, rows in after.items() if not before[name] <= rows]
+    return f"changed {', '.join(changed)}" if changed else "more"
 
 
 @contextmanager
@@ -119,7 +121,7 @@ class Watcher:
         """What comes of a request; `lasts`: of its answer, which does not end by itself, the beginning is enough."""
         heard: list[str] = []
         with _listening(heard):
-            response = await self._answer(f"/agents/{slug}/{ask.path}", ask, headers, lasts=lasts)
+            response = await answer(self._client, slug, ask, headers, lasts=lasts)
         await until(settled)
         before, self._before = self._before, await hop(rows)
         body = told(response, named)
@@ -131,14 +133,3 @@ class Watcher:
             _effect(before, self._before),
             tuple(heard) if refused else (),
         )
-
-    async def _answer(
-        self, path: str, ask: Ask, headers: Mapping[str, str], *, lasts: bool
-    ) -> Response:
-        given = {**ask.headers, **headers}
-        async with self._client.exchange(ask.verb, path, given) as exchange:
-            exchange.upload(ask.body)
-            if not lasts:
-                return await exchange.response()
-            await exchange.begin()
-            return Response(exchange.status, exchange.headers, await exchange.piece() or b"")

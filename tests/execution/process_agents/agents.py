@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import os
 import signal
 import subprocess
@@ -39,7 +40,7 @@ class Script(Agent):
 
     def run(self, turn: Turn) -> Any:
         """Obey the first word."""
-        return globals()[turn.text.split()[0]](turn)
+        return globals()[turn.text.split()[0].lower()](turn)
 
 
 class Careful(Script):
@@ -47,6 +48,16 @@ class Careful(Script):
 
     slug = "careful-in-a-process"
     after_crash = "fail"
+
+
+def secret(turn: Turn) -> Any:
+    """Ask for a secret; the message that comes with it says `Handed over`."""
+    return turn.need_auth("Why not?", hand_over="token")
+
+
+def handed(turn: Turn) -> str:
+    """Say how long it is."""
+    return f"{len(turn.secret('token').now() or '')} characters"
 
 
 def place(turn: Turn) -> Path:
@@ -104,6 +115,20 @@ async def async_generator(turn: Turn) -> AsyncIterator[str]:
 
 def silent(turn: Turn) -> None:
     """Say nothing."""
+
+
+def talkative(turn: Turn) -> str:
+    """Tell the log ten things."""
+    for number in range(10):
+        logging.getLogger("talkative").info("line %d", number)
+    return "told"
+
+
+async def talkative_loop(turn: Turn) -> str:
+    """Tell the log two things from a loop, one of them from a thread of its own making."""
+    logging.getLogger("talkative").warning("here")
+    await asyncio.to_thread(logging.getLogger("talkative").warning, "there")
+    return "told"
 
 
 # --- files ----------------------------------------------------------------------------------

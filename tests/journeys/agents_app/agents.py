@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +17,7 @@ from typing import Any
 from a2a_tasks.agents import Agent, Skill, Turn
 
 QUEUE = "journeys"
+_log = logging.getLogger(__name__)
 
 
 class Journey(Agent, abstract=True):
@@ -214,6 +216,23 @@ class Careful(Journey):
         await asyncio.Event().wait()
 
 
+class Courier(Journey):
+    """`WORDS PATH`: says so and logs it, waits for the file, and fails if `lost` stands in it."""
+
+    name = "Courier"
+    push_notifications = True
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Look for a parcel."""
+        file = Path(turn.text.split()[-1])
+        yield turn.working("I ask the depot.")
+        _log.info("asked the depot for %s", file.name)
+        if await asyncio.to_thread(awaited, file) == "lost":
+            raise LookupError(f"{file.name} is nowhere")
+        _log.warning("%s lay in the wrong van", file.name)
+        yield turn.artifact("It comes tomorrow.", name="parcel")
+
+
 #: Seconds for which a hog holds what it holds; longer than the leases of journeys.
 HELD = 8
 
@@ -224,6 +243,13 @@ def hold(what: str) -> None:
         ctypes.PyDLL(None).sleep(HELD)
     else:
         time.sleep(HELD)
+
+
+def awaited(file: Path) -> str:
+    """What stands in the file, once there is one."""
+    while not file.exists():
+        time.sleep(0.05)
+    return file.read_text()
 
 
 def note(path: str, word: str) -> None:

@@ -1,7 +1,8 @@
 """`python sdk_03.py CARD_URL VERSION ENDPOINT [AT]` where a2a-sdk 0.3.x is installed: what the published client can do here.
 
-The card must name ENDPOINT for its dialect. AT: talk to that URL instead. Prints one line of JSON a check. The same
-checks as `conversation.mjs`. The SDK is imported by name because checkers of types see the 1.x of the tests themselves.
+The card must name ENDPOINT for its dialect; one that is no URL is of gRPC. AT: talk to that URL instead. Prints one line
+of JSON a check. The same checks as `conversation.mjs`. The SDK is imported by name because checkers of types see the 1.x
+of the tests themselves.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+import grpc
 import httpx
 
 sdk: Any = import_module("a2a.client")
@@ -31,6 +33,12 @@ BEGUN = ("submitted", "working")
 NOT_FOUND, NOT_CANCELABLE, BAD_PARAMS = -32001, -32002, -32602
 #: What HTTP+JSON says for the codes; the client shows no more of an error than its status.
 STATUS = {NOT_FOUND: 404, NOT_CANCELABLE: 409, BAD_PARAMS: 400}
+#: What gRPC says: the client lets its errors through as they are.
+NAMES = {
+    NOT_FOUND: "TaskNotFoundError: ",
+    NOT_CANCELABLE: "TaskNotCancelableError: ",
+    BAD_PARAMS: "InvalidParamsError: ",
+}
 
 
 def word() -> str:
@@ -71,6 +79,11 @@ class Place:
     version: str
     endpoint: str
     at: str = ""
+
+    @property
+    def bindings(self) -> list[str]:
+        """What to talk over."""
+        return BINDINGS if "://" in self.endpoint else ["GRPC"]
 
 
 @dataclass(frozen=True)
@@ -137,6 +150,9 @@ class Peer:
             same(error.error.code, code, "code")
         except failures.A2AClientHTTPError as error:
             same(error.status_code, STATUS[code], "status")
+        except grpc.aio.AioRpcError as error:
+            named = str(error.details()).startswith(NAMES[code])
+            assert named, f"{error.details()!r} instead of {NAMES[code]!r}"
         else:
             raise AssertionError(f"no error, but {found!r}")
 
@@ -305,7 +321,8 @@ async def unknown_task(peer: Peer) -> None:
 @check
 async def resubscribe_to_unknown_task(peer: Peer) -> None:
     events = peer.resubscribe(f"no-{word()}")
-    with suppress(failures.A2AClientError):  # the client only says that it is no stream
+    # Over HTTP the client only says that it is no stream.
+    with suppress(failures.A2AClientError, grpc.aio.AioRpcError):
         raise AssertionError(f"subscribed: {await everything(events)}")
 
 
@@ -343,7 +360,12 @@ async def connect(http: httpx.AsyncClient, place: Place, binding: str) -> Peer:
     card = await resolver.get_agent_card()
     clients = [
         sdk.ClientFactory(
-            sdk.ClientConfig(streaming=streaming, httpx_client=http, supported_transports=[binding])
+            sdk.ClientConfig(
+                streaming=streaming,
+                httpx_client=http,
+                supported_transports=[binding],
+                grpc_channel_factory=grpc.aio.insecure_channel,
+            )
         ).create(moved(card, place.at) if place.at else card)
         for streaming in (False, True)
     ]
@@ -361,7 +383,7 @@ async def outcome(action: Coroutine[Any, Any, Any]) -> str:
 
 async def converse(place: Place) -> None:
     """Every check over each binding."""
-    for binding in BINDINGS:
+    for binding in place.bindings:
         async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
             for one in CHECKS:
 

@@ -9,8 +9,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from a2a_push import sealing
+from a2a_push.breaker import ORDINARY, Breaker, failed
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver, Status, Trigger
+from a2a_push.store.receivers import written
+from a2a_tasks import sealing
 from a2a_tasks.models import Task
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "SEALED",
     "SECRETS",
     "add_attempt",
+    "give_up",
     "make_config",
     "make_delivery",
     "make_receiver",
@@ -40,6 +43,17 @@ def make_receiver(address: str = "https://hooks.example.com/a2a", **columns: Any
         digest=digest, defaults={"address": address, **columns}
     )
     return found
+
+
+def give_up(receiver: Receiver) -> Receiver:
+    """Have it be one that failed for six days."""
+    now = timezone.now()
+    failing = Breaker(failing_since=now.timestamp() - 6 * 86_400, in_a_row=9)
+    state = failed(failing, now.timestamp(), ORDINARY, "answered 500")
+    columns = {**written(state), "disabled_at": now, "disabled_reason": state.reason}
+    Receiver.objects.filter(pk=receiver.pk).update(**columns)
+    receiver.refresh_from_db()
+    return receiver
 
 
 def make_config(task: Task, public_id: str = "c-1", **columns: Any) -> PushConfig:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -13,10 +14,18 @@ from django.urls import reverse
 from django.utils import timezone
 
 from a2a_push.models import Delivery, Status, Trigger
-from a2a_tasks.admin import paging
+from a2a_push.store import switches
+from a2a_tasks.models import AuditEntry
+from a2a_tasks.store import spans
 from tests.admin.people import SignIn
 from tests.admin.rows import make_task
-from tests.push.admin.rows import add_attempt, make_config, make_delivery, make_receiver
+from tests.push.admin.rows import (
+    add_attempt,
+    give_up,
+    make_config,
+    make_delivery,
+    make_receiver,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -107,7 +116,7 @@ class TestTheList:
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch, query: str
     ) -> None:
         # Keys go on from test to test: after how many steps the search by age ends would be chance.
-        monkeypatch.setattr(paging, "BRACKET", 10**9)
+        monkeypatch.setattr(spans, "BRACKET", 10**9)
 
         def more(numbers: range) -> None:
             for number in numbers:
@@ -230,6 +239,21 @@ class TestSending:
         entry = LogEntry.objects.get()
         assert [entry.object_id, entry.user.get_username()] == [str(row.pk), "bob"]
 
+    def test_is_asked_for_from_the_page_of_the_task(self, sign_in: SignIn) -> None:
+        task = make_task()
+        config = make_config(task)
+        dead, waiting = make_delivery(config, Status.DEAD), make_delivery(config)
+        taken = make_delivery(config, Status.DELIVERED)
+        Delivery.objects.filter(pk=taken.pk).update(config=None)
+        client = sign_in("view_task", "view_delivery")
+        page = f"/admin/a2a_tasks/task/{task.pk}/change/"
+        assert "/replay/" not in client.get(page).text
+        User.objects.get().user_permissions.add(Permission.objects.get(codename="change_delivery"))
+        body = client.get(page).text
+        assert f'action="{LIST}{dead.pk}/replay/"' in body
+        assert f'action="{LIST}{waiting.pk}/retry/"' in body
+        assert f"{LIST}{taken.pk}/replay/" not in body
+
     def test_now_asks_first_then_does_it(self, sign_in: SignIn) -> None:
         client = sign_in("view_delivery", "change_delivery")
         at = timezone.now() + timedelta(hours=1)
@@ -246,18 +270,41 @@ class TestSending:
         now = timezone.now()
         off = make_receiver("https://off.example.com/", disabled_at=now, disabled_reason="gone")
         shut = make_receiver("https://shut.example.com/", probe_at=now + timedelta(hours=1))
+        tired = give_up(make_receiver("https://tired.example.com/"))
         dead = make_delivery(make_config(make_task("one"), receiver=off), Status.DEAD)
+        late = make_delivery(make_config(make_task("four"), receiver=tired), Status.DEAD)
+        pending = make_delivery(make_config(make_task("five"), receiver=off))
         waits = make_delivery(make_config(make_task("two"), receiver=shut))
         came = make_delivery(
             make_config(make_task("three"), disabled_reason="410"), Status.DELIVERED
         )
         for row, name, warning in [
-            (dead, "replay", "because their receiver is disabled: 1"),
+            (dead, "replay", "because somebody has disabled their receiver: 1"),
+            (late, "replay", "although their receiver or webhook was given up: 1"),
+            (pending, "retry", "because somebody has disabled their receiver: 1"),
             (waits, "retry", "breaker of their receiver is open: 1"),
-            (came, "replay", "because their webhook is disabled: 1"),
+            (came, "replay", "although their receiver or webhook was given up: 1"),
             (came, "replay", "will come twice: 1"),
         ]:
             assert warning in admin_client.post(f"{LIST}{row.pk}/{name}/").text
+
+    def test_to_what_was_given_up_tries_it_and_to_what_was_switched_off_does_not(
+        self, admin_client: Client
+    ) -> None:
+        off = make_receiver("https://off.example.com/")
+        switches.disable(off.pk, "they asked for it")
+        tired = give_up(make_receiver("https://tired.example.com/"))
+        dead = make_delivery(make_config(make_task("one"), receiver=off), Status.DEAD)
+        late = make_delivery(make_config(make_task("two"), receiver=tired), Status.DEAD)
+        chosen = {"_selected_action": [dead.pk, late.pk]}
+        done = admin_client.post(LIST, {"action": "replay_selected", **chosen, **YES}, follow=True)
+        assert "Will be sent again: 1." in done.text
+        assert "Cannot be sent again: 1." in done.text
+        assert (status_of(dead), status_of(late)) == (Status.DEAD, Status.PENDING)
+        tired.refresh_from_db()
+        assert tired.disabled_at is None
+        entries = AuditEntry.objects.filter(action="receiver.enable")
+        assert [entry.object for entry in entries] == [str(tired.pk)]
 
     def test_several_asks_once_and_tells_how_many(self, admin_client: Client) -> None:
         config = make_config(make_task())
@@ -279,7 +326,7 @@ class TestSending:
         assert "Cannot be sent again: 1." in answer.text
         Delivery.objects.update(status=Status.DEAD, settled_at=timezone.now())
         answer = admin_client.post(f"{LIST}{row.pk}/retry/", YES, follow=True)
-        assert "No longer waits: 1." in answer.text
+        assert "No longer waits, or may not be sent: 1." in answer.text
         assert not LogEntry.objects.exists()
 
     @pytest.mark.parametrize("name", ["replay", "retry"])

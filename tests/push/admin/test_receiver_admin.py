@@ -12,10 +12,11 @@ from django.utils import timezone
 
 from a2a_push.breaker import Breaker, Phase
 from a2a_push.models import Delivery, Receiver, Status
+from a2a_push.store import switches
 from a2a_tasks.protocol.jsontext import write
 from tests.admin.people import SignIn
 from tests.admin.rows import make_task
-from tests.push.admin.rows import make_config, make_delivery, make_receiver
+from tests.push.admin.rows import give_up, make_config, make_delivery, make_receiver
 
 LIST = "/admin/a2a_push/receiver/"
 YES = {"confirmed": "yes"}
@@ -101,7 +102,7 @@ class TestSwitching:
         assert receiver.disabled_at is None
         client.post(f"{LIST}{receiver.pk}/disable/", {**why, **YES})
         receiver.refresh_from_db()
-        assert receiver.disabled_reason == "they move house (bob)"
+        assert receiver.disabled_reason == "they move house"
         again = client.post(f"{LIST}{receiver.pk}/disable/", {**why, **YES}, follow=True)
         assert "was disabled already" in again.text
         assert "Enable the receiver?" in client.post(f"{LIST}{receiver.pk}/enable/").text
@@ -149,6 +150,22 @@ class TestSendingASpanAgain:
         assert "Will be sent again: 1." in done.text
         assert self.statuses(early, dead, came) == ["dead", "pending", "delivered"]
         assert LogEntry.objects.count() == 1
+
+    def test_says_beforehand_what_will_not_be_sent_and_what_is_tried_all_the_same(
+        self, admin_client: Client
+    ) -> None:
+        dead = self.made(8, Status.DEAD)
+        url, said = f"{LIST}{dead.receiver_id}/replay/", {**self.SPAN, "only_dead": "on"}
+        give_up(dead.receiver)
+        assert "although their receiver or webhook was given up: 1" in (
+            admin_client.post(url, said).text
+        )
+        switches.disable(dead.receiver_id, "they asked for it")
+        assert "because somebody has disabled their receiver: 1" in (
+            admin_client.post(url, said).text
+        )
+        assert "Will be sent again: 0." in admin_client.post(url, {**said, **YES}, follow=True).text
+        assert self.statuses(dead) == [Status.DEAD]
 
     def test_sends_what_was_delivered_if_asked_to(self, admin_client: Client) -> None:
         came = self.made(8, Status.DELIVERED)

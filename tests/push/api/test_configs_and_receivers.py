@@ -100,8 +100,7 @@ class TestReceivers:
         world = populated()
         url, key = f"{RECEIVERS}/{world.receiver.pk}", key_of("admin:write")
         off = asked(key, f"{url}/disable", {"reason": "  too\n loud "})
-        prefix = key.split("_")[1]
-        assert (off.json["standing"], off.json["why"]) == ("disabled", f"too loud (key:{prefix})")
+        assert (off.json["standing"], off.json["why"]) == ("disabled", "too loud")
         assert asked(key, f"{url}/disable", {"reason": "x"}).code == "conflict"
         assert asked(key, f"{url}/enable", post=True).json["standing"] == "closed"
         assert asked(key, f"{url}/enable", post=True).code == "conflict"
@@ -130,5 +129,5 @@ def test_no_answer_of_any_route_has_a_secret() -> None:
             hidden = [*SECRETS, secret, *digests]
             assert [text for text in hidden if text in told] == [], path
             asks += 1
-    assert asks == 28
+    assert asks == sum(map(len, _description()["paths"].values())) > 30
     assert PushConfig.objects.get().secret == secret

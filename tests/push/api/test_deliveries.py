@@ -11,9 +11,16 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from a2a_push.models import Attempt, Delivery, PushConfig, Status, Trigger
+from a2a_push.store import switches
 from tests.admin.rows import make_task
 from tests.api.world import asked, key_of, person, populated
-from tests.push.admin.rows import add_attempt, make_config, make_delivery, make_receiver
+from tests.push.admin.rows import (
+    add_attempt,
+    give_up,
+    make_config,
+    make_delivery,
+    make_receiver,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -106,6 +113,16 @@ class TestADelivery:
         assert (again.status, again.code) == (409, "conflict")
 
     @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("verb", ["replay", "try-now"])
+    def test_whose_receiver_somebody_switched_off_is_not_sent_and_told_why(self, verb: str) -> None:
+        world = populated()
+        row = world.delivery if verb == "replay" else world.waiting
+        switches.disable(row.receiver_id, "they asked for it")
+        answer = asked(key_of("admin:write"), f"{DELIVERIES}/{row.pk}/{verb}", post=True)
+        assert (answer.status, answer.code) == (409, "conflict")
+        assert "The receiver is disabled: they asked for it" in answer.json["detail"]
+
+    @pytest.mark.django_db(transaction=True)
     def test_whose_webhook_is_gone_is_not_sent_again(self) -> None:
         world = populated()
         PushConfig.objects.all().delete()
@@ -171,8 +188,27 @@ class TestReplayingMany:
     def test_counts_and_sends_nothing_on_a_dry_run(self) -> None:
         populated()
         told = self.replayed(all=True, dry_run=True)
-        assert told == {"found": 1, "replayed": 0, "left_alone": 1, "next": None}
+        assert told == {
+            "found": 1,
+            "replayed": 0,
+            "left_alone": 1,
+            "next": None,
+            "on_trial": 1,
+            "held_back": 0,
+        }
         assert Delivery.objects.filter(status=Status.DEAD).count() == 1
+
+    def test_tells_what_goes_to_who_was_given_up_and_what_is_not_sent(self) -> None:
+        off, tired = make_receiver("https://off.example/"), make_receiver("https://tired.example/")
+        switches.disable(off.pk, "they asked for it")
+        give_up(tired)
+        for name, receiver in (("one", off), ("two", tired), ("three", make_receiver())):
+            make_delivery(make_config(make_task(name), receiver=receiver), Status.DEAD)
+        said = {"found": 3, "on_trial": 1, "held_back": 1, "next": None}
+        told = self.replayed(all=True, dry_run=True)
+        assert told == {**said, "replayed": 0, "left_alone": 3}
+        told = self.replayed(all=True)
+        assert told == {**said, "replayed": 2, "left_alone": 1}
 
     @pytest.mark.parametrize(
         ("said", "name"),

@@ -1,0 +1,98 @@
+"""The standard reflection service (grpc/grpc, doc/server-reflection.md) over one pool of descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from grpc_reflection.v1alpha.reflection_pb2 import (
+    ErrorResponse,
+    ServerReflectionRequest,
+    ServerReflectionResponse,
+)
+
+from a2a_tasks.bindings.grpc.call import Call, Handler, Status
+
+__all__ = ["NAME", "Reflection"]
+
+NAME = "grpc.reflection.v1alpha.ServerReflection"
+
+
+class Reflection:
+    """Tells what is in the pool, and names the services."""
+
+    def __init__(self, pool: DescriptorPool, services: Sequence[str]) -> None:
+        """The services are named in this order."""
+        self._pool, self._services = pool, services
+        self._answers: Mapping[str, Callable[[ServerReflectionRequest], dict[str, Any]]] = {
+            "file_by_filename": lambda asked: _file(pool.FindFileByName(asked.file_by_filename)),
+            "file_containing_symbol": lambda asked: _file(
+                pool.FindFileContainingSymbol(asked.file_containing_symbol)
+            ),
+            "file_containing_extension": self._extension,
+            "all_extension_numbers_of_type": self._extensions,
+            "list_services": self._list,
+        }
+
+    @property
+    def handlers(self) -> Mapping[bytes, Handler]:
+        """By the path of its rpc."""
+        return {f"/{NAME}/ServerReflectionInfo".encode(): self._info}
+
+    async def _info(self, call: Call) -> None:
+        while (message := await call.read()) is not None:
+            try:
+                asked = ServerReflectionRequest.FromString(message)
+            except DecodeError:
+                call.end(Status.INVALID_ARGUMENT, "The message cannot be read")
+                return
+            await call.write(self._answer(asked).SerializeToString())
+
+    def _answer(self, asked: ServerReflectionRequest) -> ServerReflectionResponse:
+        answer = self._answers.get(asked.WhichOneof("message_request") or "")
+        try:
+            told = answer(asked) if answer else _error(Status.INVALID_ARGUMENT, "Nothing is asked")
+        except KeyError:
+            told = _error(Status.NOT_FOUND, "There is no such name")
+        return ServerReflectionResponse(valid_host=asked.host, original_request=asked, **told)
+
+    def _list(self, _: ServerReflectionRequest) -> dict[str, Any]:
+        return {"list_services_response": {"service": [{"name": name} for name in self._services]}}
+
+    def _extension(self, asked: ServerReflectionRequest) -> dict[str, Any]:
+        wanted = asked.file_containing_extension
+        holder = self._pool.FindMessageTypeByName(wanted.containing_type)
+        found: Any = self._pool.FindExtensionByNumber(holder, wanted.extension_number)
+        return _file(found.file)
+
+    def _extensions(self, asked: ServerReflectionRequest) -> dict[str, Any]:
+        name = asked.all_extension_numbers_of_type
+        found = self._pool.FindAllExtensions(self._pool.FindMessageTypeByName(name))
+        numbers = sorted(extension.number for extension in found)
+        return {
+            "all_extension_numbers_response": {
+                "base_type_name": name,
+                "extension_number": numbers,
+            }
+        }
+
+
+def _error(status: Status, text: str) -> dict[str, Any]:
+    return {"error_response": ErrorResponse(error_code=status, error_message=text)}
+
+
+def _file(wanted: FileDescriptor) -> dict[str, Any]:
+    """The file and all that it needs, itself first."""
+    found: dict[str, bytes] = {}
+    _collect(wanted, found)
+    return {"file_descriptor_response": {"file_descriptor_proto": list(found.values())}}
+
+
+def _collect(file: FileDescriptor, found: dict[str, bytes]) -> None:
+    if file.name not in found:
+        found[file.name] = file.serialized_pb
+        for needed in file.dependencies:
+            _collect(needed, found)

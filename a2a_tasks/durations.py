@@ -1,0 +1,20 @@
+"""Spans of time in words."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+__all__ = ["duration"]
+
+
+def duration(span: timedelta) -> str:
+    """Say a span in its two largest units: `3 h 5 min`."""
+    seconds = max(span.total_seconds(), 0.0)
+    if seconds < 10:  # noqa: PLR2004 - below that, fractions matter
+        return f"{seconds:.1f} s"
+    left, words = int(seconds), []
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, length)
+        if count:
+            words.append(f"{count} {unit}")
+    return " ".join(words[:2])

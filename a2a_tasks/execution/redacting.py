@@ -1,0 +1,55 @@
+"""Credentials in what agents log: taken out before it is kept. A net, not a promise: who logs a secret has logged it elsewhere, too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from django.conf import settings
+
+from a2a_tasks.conf import conf
+
+__all__ = ["REDACTED", "redacted"]
+
+REDACTED = "[redacted]"
+#: Shorter ones would be found in words.
+SHORTEST_SECRET = 8
+#: What a name that holds a secret ends with.
+NAMES = r"(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|access[_-]?key|credentials?|authorization|cookie|signature)"
+#: What gives a secret away, and what is left of it.
+SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\b(a2a_[a-z2-7]{12})_[\w-]+"), rf"\1_{REDACTED}"),  # API keys of this host
+    (re.compile(r"\b(whsec_|sk-|gh[pousr]_|xox[a-z]-|AKIA)[\w/+=-]{8,}"), rf"\1{REDACTED}"),
+    (re.compile(r"\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?"), REDACTED),  # JWTs
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END|\Z)", re.DOTALL), REDACTED),
+    (re.compile(r"(?i)\b(bearer|basic|digest|negotiate)\s+[\w.~+/=-]{6,}"), rf"\1 {REDACTED}"),
+    (
+        re.compile(r"(\b[a-z][\w+.-]*://)[^/\s@]+@"),
+        rf"\1{REDACTED}@",
+    ),  # names and passwords in URLs
+    (re.compile(r"([?&](?:key|sig|code)=)[^\s&#\"']+", re.IGNORECASE), rf"\1{REDACTED}"),
+    (
+        re.compile(
+            rf"([\w-]*{NAMES}[\"']?\s*[=:]\s*[\"']?)(?!bearer|basic|\[redacted)[^\s\"'&,;}})]+",
+            re.IGNORECASE,
+        ),
+        rf"\1{REDACTED}",
+    ),
+)
+
+
+def redacted(text: str) -> str:
+    """The text without this process's own secrets, and without what looks like a credential."""
+    for secret in _own():
+        text = text.replace(secret, REDACTED)
+    for shape, left in SHAPES:
+        text = shape.sub(left, text)
+    return text
+
+
+def _own() -> Iterable[str]:
+    """What this process was given to keep for itself."""
+    lists = (conf.SECRET_KEYS, conf.WEBHOOK_SECRETS, conf.AUDIT_KEYS)
+    one_by_one = (secret.strip() for secrets in lists for secret in str(secrets).split(","))
+    known = (settings.SECRET_KEY, settings.DATABASES["default"].get("PASSWORD"), *one_by_one)
+    return [secret for secret in known if secret and len(secret) >= SHORTEST_SECRET]

@@ -1,0 +1,38 @@
+"""The public card of an agent in each form there is, signed: what clients are served, and operators look at."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from a2a_tasks.agents import Agent
+from a2a_tasks.agents.cards import card_of, url_of
+from a2a_tasks.protocol.dialects import DIALECTS, cards
+from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
+from a2a_tasks.signatures.ring import Seal
+
+__all__ = ["FORMS", "made"]
+
+#: By form: how it is made of the host's own card, and the mount whose URL stands in it.
+FORMS: Mapping[str, tuple[Callable[[Mapping[str, Any], str], Mapping[str, Any]], Mount]] = {
+    **{code: (dialect.card, MOUNTS[code]) for code, dialect in DIALECTS.items()},
+    "hybrid": (cards.hybrid, MOUNTS["v03"]),
+    "legacy": (cards.legacy, DETECTING),
+}
+
+
+@functools.lru_cache(maxsize=1024)
+def made(agent: Agent, base_url: str, form: str, seal: Seal) -> Mapping[str, Any]:
+    """The card in one of `FORMS`, as a host of that base URL (without a slash at its end) serves it."""
+    make, mount = FORMS[form]
+    card = make(card_of(agent, base_url), url_of(agent, base_url, mount))
+    return seal.on(card, form, base_url)
+
+
+@receiver(setting_changed)
+def _forget(**_: Any) -> None:
+    made.cache_clear()

@@ -1,0 +1,15 @@
+"""The bindings by the names that agent cards give them (A2A 1.0 §4.4.6)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Binding"]
+
+
+class Binding(StrEnum):
+    """By which a request came."""
+
+    JSONRPC = "JSONRPC"
+    REST = "HTTP+JSON"
+    GRPC = "GRPC"

@@ -1,0 +1,53 @@
+"""What a card lacks, or has wrongly, by its dialect's schema: what readers of that generation stumble over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["REQUIRED", "flaws"]
+
+ABOUT = frozenset({"name", "description", "version", "capabilities", "skills"})
+MODES = frozenset({"defaultInputModes", "defaultOutputModes"})
+OLDEST = frozenset({"name", "url", "version", "capabilities", "skills"})
+V02 = ABOUT | MODES | {"url", "protocolVersion"}
+V03 = V02 | {"preferredTransport"}
+#: By form (`operations/cards.py`), the members that its readers need.
+REQUIRED: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("s0", "v00", "v01"), OLDEST),
+    "v02": V02,
+    "v03": V03,
+    "dr": ABOUT | MODES | {"protocolVersion"},
+    "v10": ABOUT | MODES | {"supportedInterfaces"},
+    "hybrid": V03 | {"supportedInterfaces"},
+    "legacy": V02 | {"authentication"},
+}
+#: What a skill needs: the oldest dialects' two, and everybody else's.
+SKILL_OF_OLDEST, SKILL = ("id", "name"), ("id", "name", "description", "tags")
+TEXTS = ("name", "description", "url", "version", "protocolVersion", "preferredTransport")
+LISTS = ("skills", *MODES, "supportedInterfaces")
+
+
+def flaws(card: Mapping[str, Any], form: str) -> list[str]:
+    """What is wrong with it, a sentence each; none if nothing is."""
+    return list(_flaws(card, form))
+
+
+def _flaws(card: Mapping[str, Any], form: str) -> Iterator[str]:
+    for name in sorted(REQUIRED[form] - card.keys()):
+        yield f"{name} is missing"
+    for name in TEXTS:
+        if name in card and not (isinstance(card[name], str) and card[name]):
+            yield f"{name} must be a text that is not empty"
+    for name in LISTS:
+        if name in card and not (isinstance(card[name], list) and card[name]):
+            yield f"{name} must have something in it"
+    yield from _of_skills(card, SKILL_OF_OLDEST if REQUIRED[form] is OLDEST else SKILL)
+
+
+def _of_skills(card: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[str]:
+    skills = card.get("skills")
+    for number, skill in enumerate(skills if isinstance(skills, list) else []):
+        lacking = [name for name in needed if not skill.get(name)]
+        if lacking:
+            yield f"skills[{number}] ({skill.get('id') or 'without an id'}) lacks {', '.join(lacking)}"

@@ -1,0 +1,126 @@
+// The conversation on the page. Everything an agent says is text here, whatever it looks like.
+
+import { make } from "./dom.js";
+
+const WORDS = {
+  submitted: "is accepted", working: "works", "input-required": "asks for an answer", "auth-required": "needs a credential",
+  completed: "has finished", failed: "has failed", canceled: "was cancelled", rejected: "declined",
+};
+export const saying = (state) => WORDS[state] ?? state;
+
+/** What the person said. */
+export function mine({ text, files }) {
+  return make("li", { class: "pg-turn pg-mine" },
+    make("p", { class: "pg-who" }, "You"),
+    text ? make("p", { class: "pg-text" }, text) : null,
+    ...files.map(({ name, size }) => make("p", { class: "pg-file" }, `${name} (${size} bytes)`)));
+}
+
+/** The answer to one message, as far as it has come. */
+export class Answer {
+  #state = make("span", { class: "pg-state" });
+  #words = make("div");
+  #artifacts = make("div");
+  #known = new Map();
+
+  constructor(who) {
+    this.node = make("li", { class: "pg-turn pg-theirs" },
+      make("p", { class: "pg-who" }, who, " ", this.#state), this.#words, this.#artifacts);
+  }
+
+  /** Show an event of reading.js. */
+  take(event) {
+    if (event.state) this.#status(event.state);
+    if (event.kind === "again") this.#clear();
+    else if (event.kind === "task") this.#whole(event);
+    else if (event.kind === "artifact") this.#artifact(event);
+    else if (event.words.length) this.#words.replaceChildren(...parts(event.words));
+  }
+
+  /** All of the answer that is text. */
+  get text() {
+    return `${this.#words.textContent} ${this.#artifacts.textContent}`.trim();
+  }
+
+  #status(state) {
+    this.#state.textContent = state;
+    this.#state.className = `pg-state pg-${state}`;
+  }
+
+  #clear() {
+    this.#known.clear();
+    this.#artifacts.replaceChildren();
+  }
+
+  #whole({ words, artifacts }) {
+    this.#words.replaceChildren(...parts(words));
+    this.#clear();
+    for (const artifact of artifacts) this.#artifact({ artifact, append: false });
+  }
+
+  #artifact({ artifact, append }) {
+    const known = this.#known.get(artifact.id);
+    if (!known) {
+      const body = make("div", { class: "pg-parts" }, ...parts(artifact.parts));
+      const title = artifact.name || `Artifact ${artifact.id}`;
+      this.#artifacts.append(make("figure", { class: "pg-artifact" }, make("figcaption", {}, title), body));
+      this.#known.set(artifact.id, body);
+    } else if (append) {
+      extend(known, artifact.parts);
+    } else {
+      known.replaceChildren(...parts(artifact.parts));
+    }
+  }
+}
+
+/** What was said before in a task that is looked at again. */
+export const past = ({ mine: own, words }, who) =>
+  make("li", { class: `pg-turn ${own ? "pg-mine" : "pg-theirs"}` }, make("p", { class: "pg-who" }, own ? "You" : who), ...parts(words));
+
+/** The next piece of a text goes on where the last one ended. */
+function extend(body, more) {
+  const [first, ...rest] = more;
+  const last = body.lastElementChild;
+  if (first && "text" in first && last?.classList.contains("pg-text")) {
+    last.append(first.text);
+    body.append(...parts(rest));
+  } else {
+    body.append(...parts(more));
+  }
+}
+
+const parts = (list) => list.map(part);
+
+function part(said) {
+  if ("text" in said) return make("p", { class: "pg-text" }, said.text);
+  if ("file" in said) return file(said.file);
+  return make("pre", { class: "pg-data", tabindex: 0, "aria-label": "Data" }, JSON.stringify(said.data, null, 2) ?? "");
+}
+
+function file({ name, type, bytes, url }) {
+  const title = name || "a file";
+  const about = type ? ` (${type})` : "";
+  if (typeof bytes === "string") return make("p", { class: "pg-file" }, saved(title, bytes), about);
+  return make("p", { class: "pg-file" }, safe(url) ? elsewhere(url, title) : `${title}: ${url}`, about);
+}
+
+/** A link that saves the file. It is never opened as what it says it is: it would be a page of this host. */
+function saved(name, bytes) {
+  try {
+    const octets = Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0));
+    const href = URL.createObjectURL(new Blob([octets], { type: "application/octet-stream" }));
+    return make("a", { href, download: name }, name);
+  } catch {
+    return `${name}: no base64`;
+  }
+}
+
+const elsewhere = (href, text) => make("a", { href, rel: "noopener noreferrer nofollow", target: "_blank" }, text);
+
+function safe(url) {
+  try {
+    return ["http:", "https:"].includes(new URL(url).protocol);
+  } catch {
+    return false;
+  }
+}

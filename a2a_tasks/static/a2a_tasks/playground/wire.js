@@ -1,0 +1,87 @@
+// One request and what comes back, with a word to whoever watches about everything that goes over the wire.
+
+import { frames } from "./sse.js";
+
+/** The host answered, and refused. */
+export class Fault extends Error {
+  constructor(message, { status = 0, error = null } = {}) {
+    super(message);
+    this.status = status;
+    this.error = error;
+  }
+}
+
+/** The connection was lost, or the host cannot just now: it can be tried again. */
+export class Cut extends Error {}
+
+const LATER = new Set([429, 502, 503, 504]);
+
+/** Send; the answer when its head is there. `watch` is told by sent, answered, got, ended. Throws Cut or an AbortError. */
+async function post(base, request, headers, signal, watch) {
+  const url = base + request.path;
+  const body = request.body === null ? undefined : JSON.stringify(request.body);
+  const all = { ...request.headers, ...headers };
+  if (body === undefined) delete all["Content-Type"];
+  watch.sent({ ...request, url, headers: all, text: body });
+  try {
+    const answer = await fetch(url, { method: request.method, headers: all, body, signal, credentials: "omit", cache: "no-store" });
+    watch.answered(answer.status, answer.headers);
+    return answer;
+  } catch (fault) {
+    throw cut(fault, watch);
+  }
+}
+
+function cut(fault, watch) {
+  if (fault.name === "AbortError") return fault;
+  watch.ended(`The connection was lost: ${fault.message}`);
+  return new Cut(fault.message);
+}
+
+/** Ask for one answer: the result. Throws Fault, Cut or an AbortError. */
+export async function ask(url, request, { headers = {}, signal, watch }) {
+  const answer = await post(url, request, headers, signal, watch);
+  try {
+    return await result(answer, watch);
+  } catch (fault) {
+    throw fault instanceof Fault || fault instanceof Cut ? fault : cut(fault, watch);
+  }
+}
+
+/** Ask for a stream: {id, result} for each event. Ends where the host ends it. Throws Fault, Cut or an AbortError. */
+export async function* listen(url, request, { headers = {}, signal, watch }) {
+  const answer = await post(url, request, headers, signal, watch);
+  if (!(answer.headers.get("Content-Type") ?? "").startsWith("text/event-stream")) {
+    yield { id: null, result: await result(answer, watch) }; // an answer, or a refusal, in place of a stream
+    return;
+  }
+  try {
+    for await (const frame of frames(answer.body)) {
+      watch.got(frame);
+      if (frame.data !== null) yield { id: frame.id, result: opened(JSON.parse(frame.data), frame.event === "error") };
+    }
+    watch.ended("");
+  } catch (fault) {
+    throw fault instanceof Fault ? fault : cut(fault, watch);
+  }
+}
+
+async function result(answer, watch) {
+  const text = await answer.text();
+  watch.got({ raw: text, id: null, data: text, comment: "" });
+  watch.ended("");
+  if (LATER.has(answer.status)) throw new Cut(`The host answered ${answer.status}`);
+  try {
+    return opened(JSON.parse(text), !answer.ok, answer.status);
+  } catch (fault) {
+    if (fault instanceof Fault) throw fault;
+    throw new Fault(`The host answered ${answer.status}, and no JSON`, { status: answer.status });
+  }
+}
+
+/** What is inside the envelope, if there is one. */
+function opened(said, refused, status = 0) {
+  const error = said?.error ?? (refused ? said : null);
+  if (error) throw new Fault(error.message ?? `The host answered ${status}`, { status, error });
+  return said && said.jsonrpc ? said.result : said;
+}

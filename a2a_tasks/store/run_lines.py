@@ -1,0 +1,94 @@
+"""The log lines of runs: written many at a time, a moment after they were said, and read by operators.
+
+They hold no lock and fence nothing: a line of an attempt that has lost its task tells what that attempt did.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import operator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+
+from django.db import transaction
+from django.db.models import Count, Max, QuerySet
+
+from a2a_tasks.models import Run, RunLine
+
+__all__ = ["LONGEST", "Line", "count_lines", "cut_lines", "of", "of_run", "write"]
+
+#: Characters of a line that are kept.
+LONGEST = 2000
+LONGEST_LOGGER = 128
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Line:
+    """A line, as it was said."""
+
+    run: int
+    attempt: int
+    at: datetime.datetime
+    #: As `logging` has it.
+    level: int
+    logger: str
+    text: str
+
+
+@transaction.atomic
+def write(lines: Sequence[Line]) -> None:
+    """Write lines of any runs, each after those its run has already. Lines of runs that are gone are dropped."""
+    numbers = _next_numbers({line.run for line in lines})
+    rows = [row for line in lines if (row := _row(line, numbers)) is not None]
+    # Two attempts may speak at once, one of which has lost its task: then one of two lines is enough.
+    RunLine.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _next_numbers(runs: Collection[int]) -> dict[int, Iterator[int]]:
+    there = Run.objects.filter(pk__in=runs).values_list("pk", flat=True)
+    said = RunLine.objects.filter(run__in=runs).values_list("run")
+    last: dict[int, int] = defaultdict(int, said.annotate(Max("number")).order_by())
+    return {run: iter(range(last[run] + 1, 2**31)) for run in there}
+
+
+def _row(line: Line, numbers: dict[int, Iterator[int]]) -> RunLine | None:
+    if line.run not in numbers:
+        return None
+    return RunLine(
+        run_id=line.run,
+        number=next(numbers[line.run]),
+        attempt=line.attempt,
+        at=line.at,
+        level=line.level,
+        logger=line.logger[:LONGEST_LOGGER],
+        text=line.text[:LONGEST],
+    )
+
+
+def of(task: int) -> QuerySet[RunLine]:
+    """The lines of all runs of a task, by time."""
+    return RunLine.objects.filter(run__task=task).order_by("at", "run_id", "number")
+
+
+def count_lines(tasks: Collection[int]) -> dict[int, int]:
+    """How many lines there are of each of these tasks, if any."""
+    rows = RunLine.objects.filter(run__task__in=tasks).order_by().values_list("run__task_id")
+    return dict(rows.annotate(Count("number")))
+
+
+def cut_lines(task: int, most: int) -> int:
+    """Remove the lines of a task that were written first, at most so many; returns how many went."""
+    rows = RunLine.objects.filter(run__task=task).order_by("run_id", "number")
+    keys = list(rows.values_list("run_id", "number")[:most])
+    gone = 0
+    for run, of_one in itertools.groupby(keys, key=operator.itemgetter(0)):
+        *_, (_, last) = of_one
+        gone += RunLine.objects.filter(run=run, number__lte=last).delete()[0]
+    return gone
+
+
+def of_run(run: int, *, after: int = 0) -> QuerySet[RunLine]:
+    """The lines of a run that come after a number, in order."""
+    return RunLine.objects.filter(run=run, number__gt=after).order_by("number")

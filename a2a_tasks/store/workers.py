@@ -1,0 +1,128 @@
+"""The processes of this host: each says again and again that it is there. All time is the database's.
+
+Nothing is decided by it. Whose a run is, its lease decides; what is told here is for operators.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping, Sequence
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from a2a_tasks.conf import conf
+from a2a_tasks.models import Run, RunStatus, Worker, WorkerKind
+
+__all__ = [
+    "KEPT",
+    "MISSED",
+    "Beat",
+    "Seen",
+    "WorkerKind",
+    "alive",
+    "beat",
+    "forget_old",
+    "holding",
+    "leave",
+    "seen",
+]
+
+#: So many beats missed, and a process counts as dead.
+MISSED = 3
+#: For how long the row of a dead one is kept, for whoever asks what became of it.
+KEPT = datetime.timedelta(days=1)
+#: Longest name of a process, and of its version, that its row holds.
+LONGEST_NAME, LONGEST_VERSION = 128, 64
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Beat:
+    """What a process says of itself."""
+
+    name: str
+    kind: WorkerKind
+    host: str
+    pid: int
+    #: When it began, by its own clock.
+    started_at: datetime.datetime
+    version: str = ""
+    queues: Sequence[str] = ()
+    #: Slug to the version on the card.
+    agents: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    slots: int = 0
+    running: int = 0
+    draining: bool = False
+
+
+def beat(said: Beat) -> None:
+    """Write it down, by the database's clock: one row a process, one statement."""
+    values = {name: getattr(said, name) for name in Beat.__slots__}
+    values |= {
+        "name": said.name[:LONGEST_NAME],
+        "host": said.host[:LONGEST_NAME],
+        "version": said.version[:LONGEST_VERSION],
+        "queues": list(said.queues),
+        "agents": dict(said.agents),
+        "seen_at": Now(),
+    }
+    row = Worker(**values)
+    changed = [name for name in values if name != "name"]
+    Worker.objects.bulk_create(
+        [row], update_conflicts=True, unique_fields=["name"], update_fields=changed
+    )
+
+
+def leave(name: str) -> None:
+    """Take its row away: the process ends in good order."""
+    Worker.objects.filter(name=name[:LONGEST_NAME]).delete()
+
+
+def forget_old() -> int:
+    """Take away the rows of processes that have been dead for `KEPT`; returns how many."""
+    return Worker.objects.filter(seen_at__lt=Now() - KEPT).delete()[0]
+
+
+def patience() -> datetime.timedelta:
+    """For how long a process may say nothing and count as alive."""
+    return datetime.timedelta(seconds=MISSED * float(conf.PRESENCE_SECONDS))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Seen:
+    """A process that is remembered, and for how long it has said nothing."""
+
+    worker: Worker
+    silence: datetime.timedelta
+
+    @property
+    def alive(self) -> bool:
+        """Has it missed fewer than `MISSED` beats?"""
+        return self.silence < patience()
+
+    def takes(self, queue: str) -> bool:
+        """Does it take runs from this queue, and go on doing so?"""
+        return self.alive and queue in self.worker.queues and not self.worker.draining
+
+
+def seen() -> list[Seen]:
+    """All processes that are remembered, by name, the dead ones with them."""
+    rows = Worker.objects.annotate(now=Now()).order_by("name")
+    return [Seen(row, row.now - row.seen_at) for row in rows]
+
+
+def alive(queue: str | None = None) -> list[Worker]:
+    """The processes that are alive, by name; of a queue, those that take from it, and go on doing so."""
+    return [one.worker for one in seen() if (one.alive if queue is None else one.takes(queue))]
+
+
+def holding(worker: str) -> QuerySet[Run]:
+    """The runs that a process holds by their leases, the oldest first, with their tasks and without what is long."""
+    held = Run.objects.filter(status=RunStatus.RUNNING, worker=worker[:LONGEST_NAME])
+    unread = ("status_message", "metadata", "memory", "run_token")
+    return (
+        held.select_related("task")
+        .defer("error", "request", "token", *(f"task__{name}" for name in unread))
+        .order_by("pk")
+    )

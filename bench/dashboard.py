@@ -1,0 +1,76 @@
+"""A2: how long an operator waits for the dashboard, when a million tasks have ended in the past week.
+
+`python -m bench --scenarios A2`. The database is that of A1, with its tasks brought into the week. Server time in this process, without network.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from bench.lists import TIMES, browser, staff
+
+#: All of them ended within 6.9 days, at the same pace; they took up to 97 seconds.
+SPREAD = """
+update a2a_tasks_task set status_at = now() - (%(size)s - id) * %(pace)s * interval '1 second',
+  created_at = now() - (%(size)s - id) * %(pace)s * interval '1 second' - (1 + id %% 97) * interval '1 second'
+"""
+SPAN_SECONDS = 6.9 * 86400
+
+
+def spread(url: str, size: int) -> None:
+    """Bring the tasks into the week."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(SPREAD, {"size": size, "pace": SPAN_SECONDS / size})
+        connection.execute("vacuum full analyze a2a_tasks_task")
+        connection.execute("vacuum a2a_tasks_task")
+
+
+def ask() -> dict[str, float | None]:
+    """Look at each period: as the first one in a slot, with and without what housekeeping counts up; again when what is kept is too old, and at once."""
+    from a2a_tasks.models import EndedSums  # noqa: PLC0415 - Django is set up first
+    from a2a_tasks.operations import figures  # noqa: PLC0415
+    from a2a_tasks.store import sums  # noqa: PLC0415
+    from a2a_tasks.store.figures import ended  # noqa: PLC0415
+
+    def everything(rows: Any, by: str) -> Any:
+        return rows
+
+    def nothing_counted() -> None:
+        figures.forget()
+        EndedSums.objects.all().delete()
+
+    client, tenants_staff, medians = browser(), staff("acme"), dict[str, float | None]()
+    medians["counting up day and week, ms"] = _median(sums.count_up, nothing_counted)
+    for name, period in figures.PERIODS.items():
+        path = f"/admin/figures/?period={name}"
+        medians[f"{name}, first, ms"] = _median(partial(client.get, path), figures.forget)
+        medians[f"{name}, kept, ms"] = _median(partial(client.get, path))
+        closed = ended(period, everything).closed
+        medians[f"{name}, what ended, again in the slot, ms"] = _median(
+            partial(ended, period, everything, closed)
+        )
+        medians[f"{name}, first of a tenant's staff, ms"] = _median(
+            partial(tenants_staff.get, path), figures.forget
+        )
+    for name in figures.PERIODS:
+        path = f"/admin/figures/?period={name}"
+        medians[f"{name}, first with nothing counted up, ms"] = _median(
+            partial(client.get, path), nothing_counted
+        )
+    return medians
+
+
+def _median(look: Callable[[], object], before: Callable[[], object] = int) -> float:
+    spent = []
+    for _ in range(TIMES):
+        before()
+        begun = time.perf_counter()
+        look()
+        spent.append(1000 * (time.perf_counter() - begun))
+    return statistics.median(spent)

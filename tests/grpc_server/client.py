@@ -1,0 +1,187 @@
+"""A client of HTTP/2 that does what it is told, wrong things too: on h2, over a real connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from h2 import events
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from hyperframe.frame import GoAwayFrame
+
+from a2a_project.grpc_server.connection import Connection
+from a2a_project.grpc_server.limits import Limits
+from a2a_project.grpc_server.wire import Messages, framed
+from a2a_tasks.bindings.grpc.call import Handler
+
+__all__ = ["HEADERS", "PATIENCE", "Client", "Open", "connected", "served"]
+
+PATIENCE = 20.0
+HEADERS = {
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": "/a.B/Echo",
+    ":authority": "here",
+    "content-type": "application/grpc",
+    "te": "trailers",
+}
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        config = H2Configuration(client_side=True, header_encoding="utf-8")
+        config.validate_outbound_headers = config.normalize_outbound_headers = False
+        self.h2 = H2Connection(config)
+        # h2 ends with the first GOAWAY; clients of gRPC read what comes after it (RFC 9113 §6.8).
+        self.h2._frame_dispatch_table[GoAwayFrame] = _told_to_go
+        self.came: list[events.Event] = []
+
+    def hello(self) -> None:
+        """Begin."""
+        self.h2.initiate_connection()
+        self.send()
+
+    def send(self, raw: bytes = b"") -> None:
+        """Send what h2 has, and what it would not."""
+        self.writer.write(self.h2.data_to_send() + raw)
+
+    def call(
+        self, *messages: bytes, headers: Mapping[str, str] | None = None, end: bool = True
+    ) -> int:
+        """Begin a call; returns its stream."""
+        stream = self.h2.get_next_available_stream_id()
+        self.h2.send_headers(stream, list({**HEADERS, **(headers or {})}.items()))
+        self.h2.send_data(stream, framed(messages), end_stream=end)
+        self.send()
+        return stream
+
+    async def more(self) -> bool:
+        """Read once; False when the connection is closed."""
+        try:
+            data = await self.reader.read(65_536)
+        except ConnectionResetError:
+            return False
+        self.came += self.h2.receive_data(data) if data else []
+        self.send()
+        return bool(data)
+
+    async def until(self, kind: type[events.Event], stream: int | None = None) -> Any:
+        """The first event of a kind, of a stream."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                for event in self.came:
+                    if isinstance(event, kind) and stream in {
+                        None,
+                        getattr(event, "stream_id", None),
+                    }:
+                        return event
+                assert await self.more(), f"closed before {kind}: {self.came}"
+
+    async def closed(self) -> None:
+        """Wait until the other side closes."""
+        async with asyncio.timeout(PATIENCE):
+            while await self.more():
+                pass
+
+    async def status(self, stream: int) -> tuple[str, str]:
+        """How a call ended: number and message."""
+        await self.until(events.StreamEnded, stream)
+        told: dict[str, str] = {}
+        for event in self.came:
+            if not isinstance(event, events.ResponseReceived | events.TrailersReceived):
+                continue
+            if event.stream_id == stream:
+                told |= {str(name): str(value) for name, value in event.headers}
+        return told.get("grpc-status", told[":status"]), told.get("grpc-message", "")
+
+    def saw(self, kind: type[events.Event]) -> bool:
+        """Did such an event come?"""
+        return any(isinstance(event, kind) for event in self.came)
+
+    @property
+    def reset(self) -> set[int]:
+        """The streams that were reset."""
+        return {event.stream_id for event in self.came if isinstance(event, events.StreamReset)}
+
+    def data(self, stream: int) -> bytes:
+        """What came of a call."""
+        return b"".join(
+            event.data
+            for event in self.came
+            if isinstance(event, events.DataReceived) and event.stream_id == stream
+        )
+
+    def answers(self, stream: int) -> list[bytes]:
+        """The messages that came of a call."""
+        reader, found = Messages(2**30), []
+        reader.take(self.data(stream))
+        while (message := reader.next()) is not None:
+            found.append(message)
+        return found
+
+
+class Open(set[Connection]):
+    """The connections that are open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lost = asyncio.Event()
+
+    def lose(self, connection: Connection) -> None:
+        """One is closed."""
+        self.discard(connection)
+        self._lost.set()
+
+    async def none(self) -> None:
+        """Wait until there is none."""
+        async with asyncio.timeout(PATIENCE):
+            while self:
+                self._lost.clear()
+                await self._lost.wait()
+
+
+def _told_to_go(frame: GoAwayFrame) -> tuple[list[Any], list[events.Event]]:
+    event = events.ConnectionTerminated()
+    event.error_code = ErrorCodes(frame.error_code)
+    return [], [event]
+
+
+@asynccontextmanager
+async def served(
+    handlers: Mapping[bytes, Handler], limits: Limits | None = None
+) -> AsyncIterator[tuple[int, Open]]:
+    """A port on which the handlers are called, and the connections to it."""
+    connections = Open()
+    loop = asyncio.get_running_loop()
+
+    def made() -> Connection:
+        return Connection(handlers, limits or Limits(), connections.add, connections.lose)
+
+    server = await loop.create_server(made, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], connections
+    finally:
+        server.close()
+        for connection in connections:
+            connection.abort()
+
+
+@asynccontextmanager
+async def connected(
+    port: int, host: str = "127.0.0.1", *, own: str | None = None
+) -> AsyncIterator[Client]:
+    """A client that has said hello, from an address of its own."""
+    local = (own, 0) if own else None
+    client = Client(*await asyncio.open_connection(host, port, local_addr=local))
+    client.hello()
+    try:
+        yield client
+    finally:
+        client.writer.close()
