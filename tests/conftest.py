@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -92,6 +93,27 @@ def backend() -> str:
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings_parallel_suffix() -> None:
     """Leave the database its name: each process of `pytest -n` has one of its own already (see `tests/backend.py`)."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_from_the_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Only the tests' own thread is kept from the database between tests.
+
+    Another one may be in a transaction when a test ends. Kept from ending it, it would hold the lock on a SQLite file,
+    or what is written on its connection to PostgreSQL, for the rest of the run.
+    """
+    from django.db.backends.base.base import BaseDatabaseWrapper  # noqa: PLC0415 - only once Django is set up
+
+    own, refuse = threading.get_ident(), BaseDatabaseWrapper.ensure_connection
+    with django_db_blocker.unblock():
+        connect = BaseDatabaseWrapper.ensure_connection
+
+    def ensure_connection(wrapper: BaseDatabaseWrapper) -> None:
+        (refuse if threading.get_ident() == own else connect)(wrapper)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseDatabaseWrapper, "ensure_connection", ensure_connection)
+        yield
 
 
 @pytest.fixture(scope="session")

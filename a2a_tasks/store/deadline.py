@@ -37,21 +37,28 @@ def drop_dead_connection() -> None:
     So it does when a transaction was left open: what is written in that one would be lost, or never be possible.
     """
     held = connection.connection
-    if held is None or connection.vendor != "postgresql" or connection.in_atomic_block:
+    if held is None or connection.in_atomic_block:
         return
-    if held.closed or _readable(held.fileno()):
+    if _hung_up(held):
         connection.close()
-    elif not _between_transactions(held):
-        logger.error(
-            "a connection was left in a transaction (%s); it is dropped",
-            held.info.transaction_status.name,
-        )
+    elif left := _left_in(held):
+        logger.error("a connection was left in a transaction (%s); it is dropped", left)
         connection.close()
 
 
-def _between_transactions(held: psycopg.Connection) -> bool:
-    idle = held.pgconn.transaction_status == TransactionStatus.IDLE
-    return idle and held.autocommit and bool(connection.autocommit)
+def _hung_up(held: Any) -> bool:
+    return connection.vendor == "postgresql" and (held.closed or _readable(held.fileno()))
+
+
+def _left_in(held: Any) -> str:
+    """What it was left in, in the driver's eyes or in Django's; nothing if it is between two transactions."""
+    if connection.vendor == "postgresql":
+        status, autocommit = held.pgconn.transaction_status, held.autocommit
+        if status != TransactionStatus.IDLE:
+            return TransactionStatus(status).name
+    else:
+        autocommit = not held.in_transaction
+    return "" if autocommit and connection.autocommit else "no autocommit"
 
 
 def _readable(descriptor: int) -> bool:

@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from django.db import OperationalError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
+from pytest_django.plugin import DjangoDbBlocker
 
 from a2a_tasks.models import Context
 from a2a_tasks.outages import Outage
@@ -58,8 +59,13 @@ class TestHop:
         again = await asyncio.gather(*(hop(ask) for _ in range(64)))
         assert not set(again) & set(pids)
 
-    @pytest.mark.backend("stack")
-    @pytest.mark.parametrize("left", ["begun", "without autocommit", "Django's"])
+    @pytest.mark.parametrize(
+        "left",
+        [
+            *("begun", "Django's"),
+            pytest.param("without autocommit", marks=pytest.mark.backend("stack")),
+        ],
+    )
     async def test_a_transaction_that_was_left_open_is_nobody_elses(
         self, left: str, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -68,6 +74,29 @@ class TestHop:
         await asyncio.gather(*(hop(one_context, f"{n}") for n in range(64)))
         assert await sync_to_async(Context.objects.count)() == 64
         assert "a connection was left in a transaction" in caplog.text
+
+    async def test_a_transaction_under_way_at_the_end_of_a_test_comes_to_its_own(
+        self, django_db_blocker: DjangoDbBlocker
+    ) -> None:
+        """Were its thread kept from the database then, its connection would stay in it, and be in every other test's way."""
+        begun, ended = threading.Event(), threading.Event()
+
+        def work() -> None:
+            with transaction.atomic():
+                one_context("before")
+                begun.set()
+                ended.wait(20)
+                one_context("after")
+
+        job = asyncio.ensure_future(hop(work))
+        await asyncio.to_thread(begun.wait, 20)
+        django_db_blocker.restore()  # as at the end of a test
+        try:
+            ended.set()
+            await job
+        finally:
+            django_db_blocker.unblock()
+        assert await hop(Context.objects.count) == 2
 
     async def test_what_was_done_in_time_is_told_though_the_loop_looks_late(
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
