@@ -40,17 +40,24 @@ class Job:
         #: Who is at it.
         self.thread: threading.Thread | None = None
         self.over = False
+        self._result: Any = None
+        self._fault: BaseException | None = asyncio.CancelledError()
 
-    def run(self) -> None:
-        """Make the call in this thread."""
-        if not self.future.set_running_or_notify_cancel():
-            return
+    def call(self) -> None:
+        """Make the call in this thread; what comes of it is kept."""
         try:
             result = self._work()
         except BaseException as fault:  # noqa: BLE001 - whoever waits gets it
-            self.future.set_exception(fault)
+            self._fault = fault
         else:
-            self.future.set_result(result)
+            self._result, self._fault = result, None
+
+    def tell(self) -> None:
+        """Tell what came of it, when this thread cannot be interrupted any more: whoever waits has to hear of it."""
+        if self._fault is None:
+            self.future.set_result(self._result)
+        else:
+            self.future.set_exception(self._fault)
 
     @property
     def gone(self) -> bool:
@@ -106,11 +113,17 @@ class Threads:
 
     def _serve_one(self, job: Job) -> bool:
         """Do a job; returns whether this thread may take another."""
+        if not job.future.set_running_or_notify_cancel():
+            return True
         try:
             self._take(job)
-            job.run()
+            job.call()
         finally:
-            useful = self._leave(job)
+            try:
+                useful = self._leave(job)
+            except asyncio.CancelledError:  # it came when the call was over
+                useful = self._leave(job)
+            job.tell()
         return useful
 
     def _next(self) -> Job:
@@ -126,8 +139,7 @@ class Threads:
             job.thread = threading.current_thread()
 
     def _leave(self, job: Job) -> bool:
-        if not job.future.done():
-            job.future.set_exception(asyncio.CancelledError())
+        """Let nobody interrupt this thread for that job any more; returns whether it is of use."""
         with self._lock:
             job.thread, job.over = None, True
             return threading.current_thread() in self._useful

@@ -134,6 +134,22 @@ def test_forced_and_ending_at_once_nobody_elses_job_is_hurt() -> None:
     assert len(threads._useful) <= 2
 
 
+def test_who_is_forced_while_the_result_is_told_tells_it_to_everybody(go: threading.Event) -> None:
+    """Whoever heard nothing would wait for ever."""
+    threads, heard = Threads(lambda: 1), threading.Event()
+    job = threads.submit(lambda: go.wait(PATIENCE), "a")
+
+    def hear_and_force(_: object) -> None:
+        job.force()
+        sum(range(100))
+
+    job.future.add_done_callback(hear_and_force)
+    job.future.add_done_callback(lambda _: heard.set())
+    go.set()
+    assert heard.wait(PATIENCE)
+    assert job.future.result() is True
+
+
 def test_who_swallows_the_exception_is_forced_again(go: threading.Event) -> None:
     threads, begun, shrugged = Threads(lambda: 1), threading.Event(), threading.Event()
 
