@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A file of tests stays in one process; each process has a database of its own. ARGS="-n 0" for a debugger.
 # A test that fails is run once more, and shown with what went wrong even if it passes then (docs/decisions/0150).
-PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 3 --dist loadfile --reruns 1 --rerun-show-tracebacks -r aR
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --reruns 1 --rerun-show-tracebacks -r aR
 
 export HOST PORT
 unexport DJANGO_SETTINGS_MODULE

@@ -17,6 +17,8 @@ from tests.processes import Child, celery_worker
 
 #: The session's worker, once a test asked for one.
 WORKER = pytest.StashKey[Child]()
+#: Rooms whose tests begin processes, and wait for them.
+WHOLE_HOSTS = {"browser", "faultlab", "journeys", "server"}
 #: What tests count, and how it is called in the report.
 COUNTED = {
     "cells": "cells of the cross-access matrix",
@@ -37,12 +39,16 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of the other backend, which `make test` runs in its other half, and those without a browser."""
+    """Leave out the tests of the other backend, which `make test` runs in its other half, and those without a browser.
+
+    Whole hosts first: a file of theirs may take a minute, which nobody should be left alone with at the end.
+    """
     others = [item for item in items if _only_on(item) not in {None, backends.backend()}]
     if chromium.path() is None:
         others += [item for item in items if item.get_closest_marker("chromium")]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item not in others]
+    items.sort(key=lambda item: WHOLE_HOSTS.isdisjoint(item.path.parts))
 
 
 def _only_on(item: pytest.Item) -> str | None:

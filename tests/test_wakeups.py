@@ -40,8 +40,18 @@ class TestInTheProcess:
         assert heard == [Due("q"), Due("q")]
 
     def test_one_may_leave_while_being_told(self) -> None:
-        with listen(lambda hint: wakeups._listeners.clear()):
+        heard: list[Any] = []
+        staying = [listen(heard.append), listen(lambda hint: heard.append(hint))]
+
+        def leave(_: Any) -> None:
+            leaving.__exit__(None, None, None)
+
+        leaving = listen(leave)
+        with staying[0], staying[1]:
+            leaving.__enter__()
             announce(Due("q"))
+            announce(Due("later"))
+        assert heard == [Due("q"), Due("q"), Due("later"), Due("later")]
 
 
 @pytest.mark.backend("stack")

@@ -52,8 +52,7 @@ def asked(number: int, text: str, agent: str = "demo") -> None:
     """So many tasks, whose runs are under way when this returns."""
     for n in range(number):
         accept(new(f"task-{n}", text=text, scope=Scope("", "user:alice", agent), queue=QUEUE))
-    # A ring may be lost; then they are found by the worker's next look, in a minute.
-    eventually(lambda: Task.objects.filter(state=TaskState.WORKING).count() == number, 90)
+    eventually(lambda: Task.objects.filter(state=TaskState.WORKING).count() == number, 40)
 
 
 def ended(child: Child) -> float:
