@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.db import connections
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from pytest_django.plugin import DjangoDbBlocker
 
 from a2a_tasks.access.api_keys import issue
@@ -81,6 +81,23 @@ class TestANewcomer:
         )
         assert await numbers(page) == sorted(set(await numbers(page)))
         await presentable(page, "playground-answered")
+
+    async def test_sends_nothing_before_there_is_an_agent(self, page: Page) -> None:
+        """What is written meanwhile stays, and is sent when the agents are known."""
+        met = asyncio.Event()
+
+        async def late(route: Route) -> None:
+            await met.wait()
+            await route.continue_()
+
+        await page.route("**/agents/", late)
+        await page.goto("/")
+        await page.get_by_label("Dialect").select_option("v10")
+        await page.get_by_role("textbox", name="Message").fill("echo patience")
+        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        met.set()
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator(LAST)).to_contain_text("patience")
 
     @everywhere
     async def test_talks_in_every_dialect_over_every_binding(

@@ -106,7 +106,7 @@ function speak() {
 function grpcLine() {
   const grpc = binding() === GRPC;
   byId("pg-grpc").hidden = !grpc;
-  byId("pg-send").disabled = grpc;
+  byId("pg-send").disabled = grpc || !chosen();
   if (!grpc) return;
   const operation = byId("pg-mode").value;
   const said = { id: unique(), text: byId("pg-text").value || "Hello", files: [], wait: true };
