@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import socket
 import urllib.request
 from collections.abc import Mapping
 
@@ -23,6 +22,7 @@ from a2a_tasks.bindings.http import Receive, Scope, Send
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.hop import hop
+from tests.ports import free_port
 from tests.push.configs import registered
 from tests.push.inbox import delivering, inbox, pen, register, settled
 from tests.push.test_work import settled as answered
@@ -150,12 +150,6 @@ class TestWhatItSays:
         assert found["a2a_database_up", ""] == 0
         assert ("a2a_webhooks_due", "") not in found
         assert ("process_cpu_seconds_total", "") in found
-
-
-def free_port() -> int:
-    """A port at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
 
 
 class TestAWorker:

@@ -7,13 +7,12 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +28,7 @@ from tests.faultlab.postgres import Postgres
 from tests.faultlab.processes import Process, beat, pusher, web, worker
 from tests.faultlab.proxy import Proxy
 from tests.faultlab.redis_server import RedisServer
+from tests.ports import free_ports
 
 __all__ = ["DEFAULT", "QUICK", "Episode", "Lab", "Plan"]
 
@@ -420,20 +420,3 @@ def since(rows: Dump, first: int) -> Dump:
 
 def _ours(key: str) -> bool:
     return key.startswith(("A2A_", "FAULTLAB_", "TEST_", "DJANGO_", "PYTEST_"))
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on."""
-    with held_ports(count) as ports:
-        return ports
-
-
-@contextmanager
-def held_ports(count: int) -> Iterator[list[int]]:
-    """Ports held until the block ends."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        yield [sock.getsockname()[1] for sock in sockets]
-    finally:
-        for sock in sockets:
-            sock.close()

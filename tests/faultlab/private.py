@@ -5,11 +5,8 @@ Directory and process go with this process, however it ends: a shell waits at th
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,11 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-__all__ = ["NotReady", "PrivateServer", "eventually", "free_port"]
+from tests.ports import free_port
 
-#: Where the system does not look for ports of outgoing connections (Linux 32768, others 49152): a server that is down
-#: for a while finds its own port free.
-PORTS = range(20_000, 32_000)
+__all__ = ["NotReady", "PrivateServer", "eventually"]
+
 #: What outlives us: reads until we are gone, then ends the server and removes its directory. $1 is the directory.
 CARETAKER = """
 cat >/dev/null
@@ -33,16 +29,6 @@ rm -rf "$1"
 
 class NotReady(Exception):
     """A server did not become what was waited for; the text says what, and ends with its log."""
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens at, outside the range for outgoing connections."""
-    for _ in range(1000):
-        port = PORTS[secrets.randbelow(len(PORTS))]
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise NotReady(f"no port of {PORTS} is free")
 
 
 def eventually(condition: Callable[[], object], seconds: float, what: str) -> None:

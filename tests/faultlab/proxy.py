@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from tests.faultlab.private import free_port
+from tests.ports import free_port
 
 __all__ = ["Behaviour", "Proxy", "Way"]
 

@@ -23,7 +23,8 @@ from a2a_tasks.management.supervisor import end_with_parent
 from tests.faultlab.client import Client
 from tests.faultlab.history import Record
 from tests.faultlab.lab import Episode, Lab, Plan
-from tests.faultlab.private import eventually, free_port
+from tests.faultlab.private import eventually
+from tests.ports import free_port
 
 __all__ = ["PLAN", "ROLLS", "SERVERS", "run"]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from a2a_tasks.management.commands import stack
 from tests import backend
+from tests.ports import free_port
 from tests.processes import Child, python
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "Host",
     "Web",
     "embedded",
-    "free_port",
     "host",
     "pusher",
     "web",
@@ -88,12 +87,6 @@ def worker(number: int = 1, environ: Mapping[str, str] | None = None) -> Iterato
         RUNNING[f"worker {number}"] = process
         process.wait_for(" ready.")
         yield process
-
-
-def free_port() -> int:
-    """A port that nobody had a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 @contextmanager

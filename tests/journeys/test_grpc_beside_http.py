@@ -21,9 +21,10 @@ from a2a.types import (
 from a2a.utils import errors
 
 from tests import backend
-from tests.journeys.hosts import APPS, RUNNING, embedded, free_port
+from tests.journeys.hosts import APPS, RUNNING, embedded
 from tests.journeys.sdk import Official, last_state, official, said, word
 from tests.journeys.waiting import PATIENCE
+from tests.ports import free_port
 from tests.processes import python
 
 S = TaskState

@@ -15,8 +15,9 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from h2 import events
 
 from tests.grpc_server.client import connected
-from tests.journeys.hosts import Web, embedded, free_port
+from tests.journeys.hosts import Web, embedded
 from tests.journeys.waiting import eventually
+from tests.ports import free_port
 from tests.server.process import PATIENCE
 from tests.server.test_grpc_drain import UNAVAILABLE, WATCH, ended, told
 

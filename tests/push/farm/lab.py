@@ -16,8 +16,9 @@ import msgspec
 from a2a_push.keyring import Ring
 from tests.faultlab.checker import Violation
 from tests.faultlab.history import Record, read
-from tests.faultlab.lab import DEFAULT, QUICK, Lab, Plan, free_ports
+from tests.faultlab.lab import DEFAULT, QUICK, Lab, Plan
 from tests.faultlab.processes import Process
+from tests.ports import free_ports
 from tests.push.farm.admin_pages import admin_pages
 from tests.push.farm.checker import Terms, check
 from tests.push.farm.rows import Rows, read_rows, texts

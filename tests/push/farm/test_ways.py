@@ -12,7 +12,7 @@ import pytest
 from a2a_push.sender import Delivered, Refused, Sender
 from a2a_tasks.outbound import Client, Guard, Kind, Limits, NameNotResolved, Policy
 from tests.faultlab.history import Record, read
-from tests.faultlab.lab import free_ports
+from tests.ports import free_ports
 from tests.push.farm.server import PORTS, Farm, Place, opened
 from tests.push.farm.ways import WAYS, Ends, Way
 from tests.push.throughput import Post
