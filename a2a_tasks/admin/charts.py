@@ -94,7 +94,7 @@ def _chart(  # noqa: PLR0913 - a chart is what it shows
         name=name,
         title=title,
         legend=tuple((one.label, one.colour) for one in series),
-        heights=(in_words(top, unit), in_words(top / 2, unit), "0"),
+        heights=(in_words(top, unit), _middle(top, unit), "0"),
         ends=(moment(since), moment(since + count * step)),
         bars=drawn_bars,
         lines=drawn_lines,
@@ -104,6 +104,11 @@ def _chart(  # noqa: PLR0913 - a chart is what it shows
             if any(slot)
         ),
     )
+
+
+def _middle(top: float, unit: str) -> str:
+    """Nothing if it would be half of something counted."""
+    return in_words(top / 2, unit) if unit or top % 2 == 0 else ""
 
 
 def _slots(series: Sequence[Series]) -> list[tuple[float | None, ...]]:

@@ -40,6 +40,10 @@ class TestBars:
     def test_stand_below_a_round_number(self, most: float, top: str) -> None:
         assert counts([most]).heights[0] == top
 
+    @pytest.mark.parametrize(("most", "middle"), [(0, ""), (2, "1"), (3, ""), (6, "5"), (50, "25")])
+    def test_their_middle_is_named_if_it_is_a_count(self, most: float, middle: str) -> None:
+        assert counts([most]).heights[1] == middle
+
     @given(st.lists(st.tuples(*[st.integers(0, 10**7)] * 3), min_size=1, max_size=60))
     def test_stay_inside(self, slots: list[tuple[int, int, int]]) -> None:
         chart = counts(*[list(map(float, one)) for one in zip(*slots, strict=True)])
