@@ -175,13 +175,24 @@ def _has_tables() -> bool:
 
 
 @pytest.fixture
-def empty_audit_log(db: None) -> None:
-    """Begin with an empty log: what a former test was refused may have been written after its end."""
+def empty_audit_log(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin with an empty log, and with nothing on its way to it.
+
+    What a former test was refused is written after its end: by the store's threads, and what was counted by a timer
+    ten seconds later.
+    """
     from django.db import transaction  # noqa: PLC0415 - only once Django is set up
 
+    from a2a_tasks.access import denials  # noqa: PLC0415 - the same
     from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal  # noqa: PLC0415 - the same
+    from a2a_tasks.store import hop  # noqa: PLC0415 - the same
     from a2a_tasks.store.audit_triggers import unlocked  # noqa: PLC0415 - the same
 
+    monkeypatch.setattr(denials, "_throttle", denials.Throttle(denials._put))
+    if (timer := denials._timer) is not None:
+        timer.cancel()
+        timer.join()
+    hop.close()
     with transaction.atomic(), unlocked():
         for model in (AuditEntry, AuditLink, AuditSeal):
             model._default_manager.all().delete()

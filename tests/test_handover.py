@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +16,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from a2a_tasks import sealing
-from a2a_tasks.access import denials, metering
+from a2a_tasks import sealing, wakeups
+from a2a_tasks.access import buckets, denials, metering
 from a2a_tasks.agents import Agent, Turn
 from a2a_tasks.models import AuditEntry, HandedSecret, Message, Task
 from a2a_tasks.protocol.values import TaskState
@@ -34,9 +35,12 @@ def silent(turn: Turn) -> None:
 
 
 @pytest.fixture(autouse=True)
-def agent(settings: Settings) -> Iterator[Agent]:
-    """An agent that may be asked for."""
+def agent(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agent]:
+    """An agent that may be asked for, by addresses that were never wrong, also as far as Redis knows."""
     settings.A2A_RUNS = "celery"
+    host = uuid.uuid4().hex
+    monkeypatch.setattr(wakeups, "prefix", lambda: host)
+    monkeypatch.setattr(buckets, "PATIENCE_SECONDS", 30.0)
     metering.forget()
     with playing(silent, slug="demo-clerk", name="The <b>Clerk</b>") as found:
         yield found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,18 +12,16 @@ from django.test import Client
 from a2a_project import playground
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_django.fixtures import Settings
 
 HERE = {"host": "localhost:8000"}
 
 
 @pytest.fixture(autouse=True)
-def on(settings: Settings) -> Iterator[None]:
+def on(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.A2A_PLAYGROUND = "1"
-    yield
-    caches[playground.CACHE].clear()
+    # A cache that nobody has used. (To clear it would empty Redis, also of what says that it is this run's.)
+    monkeypatch.setattr(caches[playground.CACHE], "key_prefix", uuid.uuid4().hex)
 
 
 def opened() -> str:

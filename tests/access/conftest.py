@@ -19,6 +19,9 @@ __all__ = ["client", "host", "local"]
 def closed(local: None, settings: Any) -> Iterator[None]:
     """Nobody is let in without credentials; nothing is known of callers before or after."""
     settings.A2A_ANONYMOUS = "0"
+    settings.A2A_CREDENTIAL_SECONDS = (
+        3600.0  # what is known is so to the end, however slow the machine
+    )
     callers.forget()
     yield
     callers.forget()

@@ -182,8 +182,11 @@ class TestRotation:
 
 class TestWhatIsKnown:
     @pytest.fixture
-    async def at(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[float]]:
-        """A clock that the test turns."""
+    async def at(
+        self, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> AsyncIterator[list[float]]:
+        """A clock that the test turns, and for how long what is seen is believed by it."""
+        settings.A2A_CREDENTIAL_SECONDS = 5.0
         now = [1000.0]
         for memory in (callers._known, callers._wrong):
             monkeypatch.setattr(memory, "_clock", lambda: now[0])
@@ -196,9 +199,9 @@ class TestWhatIsKnown:
         await shown(issued.key)
 
     async def test_is_forgotten_in_time_so_that_revoking_takes_effect(
-        self, at: list[float], settings: Any
+        self, at: list[float]
     ) -> None:
-        """Within A2A_CREDENTIAL_SECONDS, which is 5."""
+        """Within A2A_CREDENTIAL_SECONDS."""
         issued = await made()
         await shown(issued.key)
         await hop(revoke, issued.row.prefix)

@@ -112,9 +112,8 @@ async def written(action: Action) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 @pytest.fixture
-def anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def anew(empty_audit_log: None) -> None:
     """Nothing was told before."""
-    monkeypatch.setattr(denials, "_throttle", Throttle(denials._put))
     callers.forget()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -309,10 +310,12 @@ class TestAHostWhereAllAreOpen:
 
 class TestRights:
     async def test_are_read_once_for_as_long_as_credentials_are_believed(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
+        settings.A2A_CREDENTIAL_SECONDS = 5.0
         clock = [1000.0]
-        monkeypatch.setattr("a2a_tasks.access.grants.time.monotonic", lambda: clock[0])
+        # Its own clock: this test's loop goes by the other.
+        monkeypatch.setattr(grants, "time", SimpleNamespace(monotonic=lambda: clock[0]))
         await hop(grant, SECRET, "key:a", "use")
         assert Right.USE in await rights(caller(), SECRET)
         await hop(Grant.objects.all().delete)  # by another process

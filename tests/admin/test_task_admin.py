@@ -130,8 +130,10 @@ class TestTheList:
     def test_counts_no_table_and_asks_the_same_few_queries_for_any_number_of_rows(
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch, query: str
     ) -> None:
-        # Keys go on from test to test: after how many steps the search by age ends would be chance.
+        # Keys go on from test to test: after how many steps the search by age ends would be chance, and so would be
+        # into how many windows they fall, and how many of these there is time for.
         monkeypatch.setattr(spans, "BRACKET", 10**9)
+        monkeypatch.setattr(selection, "FIRST", 10**9)
         for number in range(5):
             make_task(f"task-{number}")
         with CaptureQueriesContext(connection) as few:

@@ -328,9 +328,9 @@ class TestFollowing:
     def nothing_is_late(
         self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What happened is settled at once, but in the test of what comes late."""
-        if "late" not in request.node.name:
-            monkeypatch.setattr(story, "LATE", timedelta(0))
+        """What happened is settled at once; in the test of what comes late, not before its end."""
+        late = "late" in request.node.name
+        monkeypatch.setattr(story, "LATE", timedelta(hours=1) if late else timedelta(0))
 
     def test_what_is_told_late_is_shown_in_its_place_also_after_the_end(
         self, admin_client: Client

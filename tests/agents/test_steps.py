@@ -173,10 +173,10 @@ class TestSleep:
         turn = make_turn("x")
         before = await turn._journal.clock()
         await turn.sleep(0.01, name="nap")
-        assert before + 0.01 <= float(turn._journal.results["nap"]) <= before + 5
+        assert before + 0.01 <= float(turn._journal.results["nap"]) <= before + 20
 
     async def test_a_moment_that_has_passed_is_not_waited_for(self) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await make_turn("x", journal=Journal({"sleep": 0})).sleep(3600)
 
     async def test_two_sleeps_need_names(self) -> None:

@@ -20,7 +20,7 @@ PATIENCE = 20.0
 _END = object()
 
 
-async def ends(work: Awaitable[None], seconds: float = 5) -> None:
+async def ends(work: Awaitable[None], seconds: float = PATIENCE) -> None:
     """Await it, but fail when it takes so long; it need not obey a cancellation, as under `asyncio.timeout`."""
     task = asyncio.ensure_future(work)
     _, late = await asyncio.wait({task}, timeout=seconds)

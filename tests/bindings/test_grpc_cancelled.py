@@ -217,5 +217,8 @@ def _connections() -> int:
     if connection.vendor == "sqlite":
         return 1  # its one thread's
     with connection.cursor() as cursor:
-        cursor.execute("select count(*) from pg_stat_activity where datname = current_database()")
+        cursor.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() "
+            "and backend_type = 'client backend'"  # the server's own come and go
+        )
         return int(cursor.fetchone()[0])

@@ -489,7 +489,7 @@ class TestTheHintsOfOtherProcesses:
         subscriber = wakeups.Subscriber(lambda hint: None)
         subscriber._reader = asyncio.create_task(stubborn())
         await asyncio.wait({subscriber._reader}, timeout=0)
-        await ends(subscriber.close(), seconds=2)
+        await ends(subscriber.close())
         assert stopped == ["asked", "asked"]
 
 

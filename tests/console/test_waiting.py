@@ -29,14 +29,14 @@ def elsewhere(settings: Settings) -> None:
 
 class TestWaiting:
     def test_it_lists_what_waits_oldest_first_with_who_sees_to_it(self) -> None:
-        young = waits("young", minutes=1)
+        young = waits("young", minutes=65)  # in hours the seconds since then are not shown
         old = waits("old", minutes=90)
         Assignment.objects.create(task=old, user=staff("carol", ANSWER))
         make_task("over", state=TaskState.COMPLETED)
         lines = a2a("waiting").splitlines()
         assert lines == [
             f"#{old.pk}  old  demo  input-required  1 h 30 min  carol",
-            f"#{young.pk}  young  demo  input-required  1 min  -",
+            f"#{young.pk}  young  demo  input-required  1 h 5 min  -",
         ]
 
     def test_it_is_narrowed(self) -> None:

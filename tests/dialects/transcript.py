@@ -53,7 +53,7 @@ from tests.bindings.puppet import Hand, Puppet
 __all__ = ["GOLDEN", "Conversation", "Stage", "conversations", "document", "match", "play"]
 
 GOLDEN = Path(__file__).parent / "golden"
-PATIENCE = 10.0
+PATIENCE = 20.0
 PAUSE = 0.01
 END = "end"
 NAME = re.compile(r"<([a-z][a-z0-9 -]*)>")

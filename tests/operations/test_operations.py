@@ -98,14 +98,15 @@ class TestSendMessage:
         self, alice: Client, settings: Any
     ) -> None:
         settings.A2A_MAX_BLOCK_SECONDS = 0.2
-        task = await asyncio.wait_for(alice.send("wait"), 10)
-        assert task.status.state.word == "working"
+        task = await asyncio.wait_for(alice.send("wait"), 20)
+        # Whether the agent has begun by then is a matter of the machine.
+        assert task.status.state.word in {"submitted", "working"}
 
     async def test_it_returns_when_another_cancels_the_task(self, alice: Client) -> None:
         sending = asyncio.ensure_future(alice.send("wait"))
         row = await until(lambda: hop(Task.objects.first))
         await alice.cancel(row.public_id)
-        assert (await asyncio.wait_for(sending, 5)).status.state.word == "canceled"
+        assert (await asyncio.wait_for(sending, 20)).status.state.word == "canceled"
 
     async def test_a_sender_that_leaves_leaves_the_task_alone(self, alice: Client) -> None:
         sending = asyncio.ensure_future(alice.send("wait"))
@@ -296,7 +297,7 @@ class TestDirectMessages:
             assert task.id == (await client.get(task.id)).id
             go.set()
             await until(lambda: client.states(task.id))
-            stream_end = await asyncio.wait_for(ended(client, task.id), 10)
+            stream_end = await asyncio.wait_for(ended(client, task.id), 20)
             assert stream_end == "completed"
 
     async def test_who_was_told_of_a_task_is_told_of_its_end(self, settings: Any) -> None:
@@ -313,11 +314,17 @@ class TestDirectMessages:
             waiting = asyncio.create_task(client.send("hello"))
             stream = await client.stream("hello")  # the host has given up waiting for a first word
             assert not isinstance(stream.first, Raw)
+
+            async def both_are_tasks() -> bool:
+                page = await TABLE["ListTasks"](ListTasksRequest(), client.call())
+                return int(page.total_size) == 2
+
+            await until(both_are_tasks)
             go.set()
-            events = await asyncio.wait_for(listened(stream), 10)
+            events = await asyncio.wait_for(listened(stream), 20)
             assert [event.state for event in events][-1] is TaskState.COMPLETED
             assert '"late"' in events[-1].body
-            task = await asyncio.wait_for(waiting, 10)
+            task = await asyncio.wait_for(waiting, 20)
             assert task.status.state is TaskState.COMPLETED
             assert task == await client.get(task.id)
 

@@ -26,10 +26,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-async def local(settings: Any) -> AsyncIterator[None]:
+async def local(settings: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Let runs be this process's own, and nothing stay switched."""
     settings.A2A_RUNS = "local"
     settings.A2A_POLL_SECONDS = 0.1
+    monkeypatch.setattr(switched, "PATIENCE_SECONDS", 20.0)  # a busy machine is slow now and then
     switched.forget()
     async with hosting():
         yield
@@ -158,6 +159,7 @@ class TestKnowing:
 
         async def never(_: Any) -> Any:
             await silent.wait()
+            return {}
 
         monkeypatch.setattr(switched, "hop", never)
         async with asyncio.timeout(10):
