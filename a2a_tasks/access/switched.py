@@ -31,6 +31,8 @@ class _Known:
     """Until when what is known counts as fresh, by the process's clock, and who is asking."""
 
     until = 0.0
+    #: How often something was said to be switched: who reads meanwhile may have read what was before.
+    said = 0
     asking: asyncio.Task[None] | None = None
 
 
@@ -45,16 +47,18 @@ async def fresh() -> None:
 
 
 async def _read() -> None:
-    began = time.monotonic()
+    began, said = time.monotonic(), _Known.said
     try:
         switches.put(await hop(stored.found))
     except Exception as fault:  # noqa: BLE001 - whatever it is, what was known stays
         _unread.count(fault.__cause__ or fault)
-    _Known.until = began + float(conf.CREDENTIAL_SECONDS)
+    if said == _Known.said:
+        _Known.until = began + float(conf.CREDENTIAL_SECONDS)
 
 
 def _hear(hint: wakeups.Hint) -> None:
     if isinstance(hint, wakeups.Switched):
+        _Known.said += 1
         _Known.until = 0.0
 
 

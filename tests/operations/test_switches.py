@@ -128,6 +128,24 @@ class TestKnowing:
         await switched.fresh()
         assert known.draining("demo")
 
+    async def test_what_is_heard_while_it_is_read_is_read_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The switch may have come after what the read saw."""
+        found = switches.found
+
+        def switched_meanwhile() -> Any:
+            seen = found()
+            switches.set_state("demo", SwitchState.OFF)
+            return seen
+
+        monkeypatch.setattr(switches, "found", switched_meanwhile)
+        await switched.fresh()
+        assert known.off() == set()
+        monkeypatch.setattr(switches, "found", found)
+        await switched.fresh()
+        assert known.off() == {"demo"}
+
     async def test_what_another_process_switched_is_known_a_little_later(
         self, settings: Any
     ) -> None:
