@@ -98,7 +98,7 @@ class TestAPartnerOnThePhone:
     ) -> None:
         """From the front page to the task, which moves while one looks; what was lost is sent again, and done again."""
         file, words = tmp_path / "parcel-4711", f"gift{uuid.uuid4().hex[:8]}"
-        await say(host, "demo", "ask Which size?")
+        await say(host, "demo", "ask Which size?", returnImmediately=False)  # counted by the tile
         async with partner() as hook:
             told = {"taskPushNotificationConfig": {"url": hook.url}}
             task = (await say(host, "courier", f"Where is my {words} {file}", **told))["id"]
@@ -293,9 +293,9 @@ class TestAgents:
         await root.get_by_label("Reason").first.fill("a deploy")
         await root.get_by_role("button", name="Drain").click()
         sure = root.get_by_role("button", name=re.compile("^Yes"))
-        if await sure.count():
-            await presentable(root, "agent-drain")
-            await sure.click()
+        await expect(sure).to_be_visible()
+        await presentable(root, "agent-drain")
+        await sure.click()
         await expect(root.locator(".a2a-facts")).to_contain_text("draining")
         await root.get_by_role("button", name="Switch on").click()
         await expect(root.locator(".a2a-facts .a2a-badge").first).to_have_text("on")
