@@ -175,13 +175,18 @@ def _has_tables() -> bool:
 
 
 @pytest.fixture
-def empty_audit_log(db: None) -> None:
-    """Begin with an empty log: what a former test was refused may have been written after its end."""
+def empty_audit_log(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin with an empty log, and keep it to the test: what a former one was refused may be written after its end.
+
+    What was refused more than once is so seconds later, by a timer of the process.
+    """
     from django.db import transaction  # noqa: PLC0415 - only once Django is set up
 
+    from a2a_tasks.access import denials  # noqa: PLC0415 - the same
     from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal  # noqa: PLC0415 - the same
     from a2a_tasks.store.audit_triggers import unlocked  # noqa: PLC0415 - the same
 
+    monkeypatch.setattr(denials, "_throttle", denials.Throttle(denials._put))
     with transaction.atomic(), unlocked():
         for model in (AuditEntry, AuditLink, AuditSeal):
             model._default_manager.all().delete()
