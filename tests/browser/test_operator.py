@@ -24,6 +24,7 @@ from tests.browser import people
 from tests.browser.conftest import BrowsedHost
 from tests.browser.looks import axe, presentable, shot
 from tests.journeys.pids import pid_of
+from tests.journeys.waiting import PATIENCE
 from tests.push import receivers
 
 TASKS = "/admin/a2a_tasks/task/"
@@ -35,7 +36,7 @@ async def say(host: BrowsedHost, agent: str, text: str, **configuration: Any) ->
         "message": {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": text}]},
         "configuration": {"returnImmediately": True, **configuration},
     }
-    async with httpx.AsyncClient(base_url=host.url) as client:
+    async with httpx.AsyncClient(base_url=host.url, timeout=PATIENCE) as client:
         answer = await client.post(f"/agents/{agent}/message:send", json=said)
     assert answer.status_code == 200, answer.text
     return dict(answer.json()["task"])
