@@ -98,6 +98,17 @@ class TestHop:
             django_db_blocker.unblock()
         assert await hop(Context.objects.count) == 2
 
+    async def test_nothing_is_begun_between_tests(self, django_db_blocker: DjangoDbBlocker) -> None:
+        """By whatever a test has left: its rows would be the next one's."""
+        await hop(one_context, "before")
+        django_db_blocker.restore()  # as at the end of a test
+        try:
+            with pytest.raises(RuntimeError, match="Database access not allowed"):
+                await hop(one_context, "after")
+        finally:
+            django_db_blocker.unblock()
+        assert await hop(Context.objects.count) == 1
+
     async def test_what_was_done_in_time_is_told_though_the_loop_looks_late(
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
