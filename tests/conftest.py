@@ -103,10 +103,10 @@ def django_db_modify_db_settings_parallel_suffix() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def kept_from_the_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Only the tests' own thread is kept from the database between tests.
+    """Between tests, and in those that do not ask for the database, threads may end the transactions they are in.
 
-    Another one may be in a transaction when a test ends. Kept from ending it, it would hold the lock on a SQLite file,
-    or what is written on its connection to PostgreSQL, for the rest of the run.
+    One may be in a transaction when a test ends. Kept from ending it, it would hold the lock on a SQLite file, or what
+    is written on its connection to PostgreSQL, for the rest of the run. It begins nothing: rows would be left to others.
     """
     from django.db.backends.base.base import BaseDatabaseWrapper  # noqa: PLC0415 - only once Django is set up
 
@@ -115,7 +115,9 @@ def kept_from_the_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]
         connect = BaseDatabaseWrapper.ensure_connection
 
     def ensure_connection(wrapper: BaseDatabaseWrapper) -> None:
-        (refuse if threading.get_ident() == own else connect)(wrapper)
+        ending = wrapper.in_atomic_block or not wrapper.autocommit
+        others = threading.get_ident() != own and wrapper.connection is not None
+        (connect if others and ending else refuse)(wrapper)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseDatabaseWrapper, "ensure_connection", ensure_connection)

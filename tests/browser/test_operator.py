@@ -24,6 +24,7 @@ from tests.browser import people
 from tests.browser.conftest import BrowsedHost
 from tests.browser.looks import axe, presentable, shot
 from tests.journeys.pids import pid_of
+from tests.journeys.waiting import PATIENCE
 from tests.push import receivers
 
 TASKS = "/admin/a2a_tasks/task/"
@@ -35,7 +36,7 @@ async def say(host: BrowsedHost, agent: str, text: str, **configuration: Any) ->
         "message": {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": text}]},
         "configuration": {"returnImmediately": True, **configuration},
     }
-    async with httpx.AsyncClient(base_url=host.url) as client:
+    async with httpx.AsyncClient(base_url=host.url, timeout=PATIENCE) as client:
         answer = await client.post(f"/agents/{agent}/message:send", json=said)
     assert answer.status_code == 200, answer.text
     return dict(answer.json()["task"])
@@ -98,7 +99,7 @@ class TestAPartnerOnThePhone:
     ) -> None:
         """From the front page to the task, which moves while one looks; what was lost is sent again, and done again."""
         file, words = tmp_path / "parcel-4711", f"gift{uuid.uuid4().hex[:8]}"
-        await say(host, "demo", "ask Which size?")
+        await say(host, "demo", "ask Which size?", returnImmediately=False)  # counted by the tile
         async with partner() as hook:
             told = {"taskPushNotificationConfig": {"url": hook.url}}
             task = (await say(host, "courier", f"Where is my {words} {file}", **told))["id"]
@@ -293,9 +294,9 @@ class TestAgents:
         await root.get_by_label("Reason").first.fill("a deploy")
         await root.get_by_role("button", name="Drain").click()
         sure = root.get_by_role("button", name=re.compile("^Yes"))
-        if await sure.count():
-            await presentable(root, "agent-drain")
-            await sure.click()
+        await expect(sure).to_be_visible()
+        await presentable(root, "agent-drain")
+        await sure.click()
         await expect(root.locator(".a2a-facts")).to_contain_text("draining")
         await root.get_by_role("button", name="Switch on").click()
         await expect(root.locator(".a2a-facts .a2a-badge").first).to_have_text("on")

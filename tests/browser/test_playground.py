@@ -37,8 +37,9 @@ ways = pytest.mark.parametrize(("dialect", "binding"), WAYS)
 
 
 async def enter(page: Page, dialect: str = "v10", binding: str = "JSONRPC") -> None:
-    """Open the playground, and choose a way to talk to the demo agent."""
+    """Open the playground, and choose a way to talk to the demo agent, once it is known."""
     await page.goto("/")
+    await expect(page.get_by_label("Agent")).to_have_value("demo")
     await page.get_by_label("Dialect").select_option(dialect)
     await page.get_by_label("Binding").select_option(binding)
 
@@ -95,6 +96,26 @@ class TestANewcomer:
         await page.get_by_label("Dialect").select_option("v10")
         await page.get_by_role("textbox", name="Message").fill("echo patience")
         await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        met.set()
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator(LAST)).to_contain_text("patience")
+
+    async def test_sends_nothing_while_it_asks_for_the_agents_anew(self, page: Page) -> None:
+        """As after new credentials: what is said meanwhile would go with the conversation that ends then."""
+        met = asyncio.Event()
+
+        async def late(route: Route) -> None:
+            await met.wait()
+            await route.continue_()
+
+        await enter(page)
+        await page.route("**/agents/", late)
+        await page.locator("#pg-credentials summary").click()
+        await page.get_by_label("Kind").select_option("key")
+        await page.get_by_role("textbox", name="Message").fill("echo patience")
+        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        await page.get_by_role("textbox", name="Message").press("Control+Enter")
+        await expect(page.locator(LAST)).to_have_count(0)
         met.set()
         await page.get_by_role("button", name="Send").click()
         await expect(page.locator(LAST)).to_contain_text("patience")
@@ -469,6 +490,7 @@ class TestAHostThatIsCareful:
             await say(page, "echo b")
             await becomes(page, "completed")
             await page.reload()
+            await expect(page.get_by_label("Agent")).to_have_value("demo")
             await page.locator("#pg-webhook summary").click()
             await page.get_by_label("Have the host tell this page").check()
             await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")

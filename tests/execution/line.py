@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import threading
 from typing import Self
+
+from tests.ports import free_port
 
 __all__ = ["Line"]
 
@@ -17,9 +18,7 @@ class Line:
     def __init__(self, host: str, port: int) -> None:
         """A line to that server. Nothing runs yet."""
         self._target = (host, port)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self._calls: dict[asyncio.StreamWriter, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None

@@ -177,7 +177,7 @@ class TestEndings:
         with playing(run) as agent:
             async with contextlib.aclosing(drive(agent, turn())) as words:
                 assert await anext(words) == "x"
-            assert await until(closed.is_set, 5)
+            assert await until(closed.is_set)
 
     async def test_an_async_generator_left_alone_is_closed_at_once(self) -> None:
         closed = asyncio.Event()
@@ -222,4 +222,4 @@ class TestEndings:
             gc.collect()
             return ended.is_set()
 
-        assert await until(closed, 5)
+        assert await until(closed)

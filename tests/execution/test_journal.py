@@ -352,7 +352,7 @@ class TestSleep:
                 task = await client.begin()
                 await until(lambda: hop(Step.objects.exists))
                 assert (await client.cancel(task.id)).status.state.word == "canceled"
-                assert await asyncio.to_thread(woken.wait, 1)
+                assert await asyncio.to_thread(woken.wait, 20)
                 await until(not_carried)
         assert await status(task.id) == "canceled"
 
@@ -369,7 +369,7 @@ class TestSleep:
             await due(played.slug)
             async with runner():
                 await until(lambda: hop(Step.objects.exists))
-            assert await asyncio.to_thread(woken.wait, 5)
+            assert await asyncio.to_thread(woken.wait, 20)
         assert (await hop(Run.objects.get)).status == RunStatus.QUEUED
 
 
@@ -463,7 +463,6 @@ class TestAfterCrash:
     ) -> None:
         """What it says cannot be recorded, whoever tries: two attempts, and it is over."""
         settings.A2A_MAX_ATTEMPTS = 2
-        settings.A2A_LEASE_SECONDS = 0.4
         poison = LookupError("what it says breaks the writer")
 
         def finish(self: Recorder, end: RunEnd) -> None:

@@ -47,8 +47,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-async def _enough(asked: list[str]) -> bool:
-    return len(asked) > 1
+def _after_a_look(asked: list[str]) -> list[str]:
+    """On a busy machine the first beat is due before there is time to look."""
+    return asked[asked.index("look") + 1 :] if "look" in asked else []
 
 
 async def test_a_look_that_takes_long_does_not_put_off_the_beat(
@@ -58,7 +59,7 @@ async def test_a_look_that_takes_long_does_not_put_off_the_beat(
     kept = Leases({1: cast("Carried", _Held())}, lambda _: None)
     kept.start()
     try:
-        await until(lambda: _enough(asked))
+        first, *_ = await until(lambda: _after_a_look(asked))
     finally:
         kept.stop()
-    assert asked[:2] == ["look", "beat"]
+    assert first == "beat"

@@ -13,6 +13,7 @@ import pytest
 from a2a_tasks.agents import Agent, Turn, registry
 from a2a_tasks.execution import run_log
 from a2a_tasks.models import Run, RunLine
+from a2a_tasks.outages import Outage
 from a2a_tasks.store import run_lines
 from a2a_tasks.store.hop import hop
 from tests.agents_under_test import playing
@@ -239,6 +240,9 @@ class TestItsCost:
             raise RuntimeError("canary")
 
         monkeypatch.setattr(run_lines, "write", fail)
+        # One that has told of no other test's failures.
+        fresh = Outage(logging.getLogger(run_log.__name__), "log lines of runs were not kept")
+        monkeypatch.setattr(run_log, "_lost", fresh)
 
         async def run(turn: Turn) -> str:
             logger.info("said")
@@ -247,7 +251,7 @@ class TestItsCost:
         with playing(run) as agent:
             async with hosting():
                 task = await Client(agent).send()
-                await asyncio.to_thread(failed.wait, 10)
+                assert await asyncio.to_thread(failed.wait, 10)
         assert task.status.state.word == "completed"
         assert "canary" in caplog.text
 

@@ -121,7 +121,7 @@ class TestRunning:
 
         with playing(run) as agent:
             async with hosting():
-                task = await asyncio.wait_for(Client(agent).send(), 5)
+                task = await asyncio.wait_for(Client(agent).send(), 20)
         assert task.status.state.word == "completed"
 
     async def test_no_more_than_its_slots_are_carried(self) -> None:
@@ -395,28 +395,29 @@ class TestFailing:
             async with runner():
                 await until(errs.is_set)
                 await due(agent.slug)
-                await until(lambda: status_is("completed"), 5)
+                await until(lambda: status_is("completed"))
 
 
 class TestStopping:
-    async def test_an_async_agent_is_stopped_within_a_second(self) -> None:
+    async def test_an_async_agent_is_stopped_by_a_hint(self, settings: Any) -> None:
+        # Nobody would see it by looking, while the test waits.
+        settings.A2A_POLL_SECONDS = settings.A2A_BEAT_SECONDS = 60.0
+        settings.A2A_LEASE_SECONDS = 180.0
         stopped = asyncio.Event()
         with playing(until_stopped(stopped)) as agent:
             async with hosting():
                 client = Client(agent)
                 task = await client.begin()
                 await until(lambda: client_state(client, task.id, "working"))
-                begun = time.monotonic()
                 assert (await client.cancel(task.id)).status.state.word == "canceled"
-                await asyncio.wait_for(stopped.wait(), 1)
-                assert time.monotonic() - begun < 1
+                await asyncio.wait_for(stopped.wait(), 20)
 
     async def test_a_synchronous_agent_is_told(self) -> None:
         begun, told = threading.Event(), threading.Event()
 
         def run(turn: Turn) -> Iterator[str]:
             begun.set()
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while time.monotonic() < deadline:
                 if turn.cancelled:
                     told.set()
@@ -429,7 +430,7 @@ class TestStopping:
                 task = await client.begin()
                 await asyncio.to_thread(begun.wait, 10)
                 await client.cancel(task.id)
-                assert await asyncio.to_thread(told.wait, 2)
+                assert await asyncio.to_thread(told.wait, 20)
         assert await status(task.id) == "canceled"
 
     async def test_an_agent_that_will_not_stop_is_heard_by_nobody(self) -> None:
@@ -452,7 +453,7 @@ class TestStopping:
                 task = await client.begin()
                 await until(lambda: client_state(client, task.id, "working"))
                 await client.cancel(task.id)
-                await asyncio.wait_for(shrugged.wait(), 2)
+                await asyncio.wait_for(shrugged.wait(), 20)
                 row = await hop(Task.objects.get)
                 await until(lambda: not_carried())
                 events = await hop(everything, row.pk)
@@ -472,12 +473,11 @@ class TestStopping:
                 await until(lambda: status_is("working"))
                 await due(agent.slug, "task-2", text="go")
                 await hop(cancel.cancel_by_key, first.task)
-                await until(lambda: status_is("completed", task="task-2"), 5)
+                await until(lambda: status_is("completed", task="task-2"))
 
 
 class TestLeases:
-    async def test_heartbeats_keep_the_lease_while_the_loop_is_busy(self, settings: Any) -> None:
-        settings.A2A_LEASE_SECONDS = 0.6
+    async def test_heartbeats_keep_the_lease_while_the_loop_is_busy(self) -> None:
         go = asyncio.Event()
 
         async def run(turn: Turn) -> str:
@@ -489,7 +489,7 @@ class TestLeases:
                 client = Client(agent)
                 task = await client.begin()
                 await until(lambda: client_state(client, task.id, "working"))
-                end = time.monotonic() + 1.5
+                end = time.monotonic() + 2.5  # longer than a lease
                 while time.monotonic() < end:
                     pass  # nobody gets the loop: not the poll, not the agents
                 assert await hop(runs.rescue, max_attempts=3) == 0
@@ -521,7 +521,7 @@ class TestLeases:
                 await until(lambda: status_is("working"))
                 made.queues = ["nothing"]  # whoever takes the run over, it is not this process
                 await hop(take_away)
-                await asyncio.wait_for(stopped.wait(), 5)
+                await asyncio.wait_for(stopped.wait(), 20)
 
     async def test_a_run_whose_process_died_is_finished_by_another(self) -> None:
         attempts: list[int] = []
@@ -624,7 +624,7 @@ class TestLeases:
             async with runner() as made:
                 await until(lambda: at_work == [1])
                 await hop(take_away)
-                await until(lambda: at_work == [2], 5)
+                await until(lambda: at_work == [2])
                 assert result.run in made._carried, "its heart must beat for the second attempt"
                 token = made._carried[result.run].assignment.token
                 assert (await hop(Run.objects.get)).token == token
@@ -651,15 +651,14 @@ class TestDraining:
             await due(agent.slug)
             async with runner() as made:
                 await until(lambda: status_is("working"))
-                draining = asyncio.ensure_future(made.drain(5))
+                draining = asyncio.ensure_future(made.drain(60))
                 await asyncio.sleep(0)
                 assert made.hold("agents") is None
                 go.set()
-                await asyncio.wait_for(draining, 5)
+                await asyncio.wait_for(draining, 20)
                 assert await status() == "completed"
 
-    async def test_a_drain_may_be_longer_than_a_lease(self, settings: Any) -> None:
-        settings.A2A_LEASE_SECONDS = 0.6
+    async def test_a_drain_may_be_longer_than_a_lease(self) -> None:
         go = asyncio.Event()
 
         async def run(turn: Turn) -> str:
@@ -670,10 +669,10 @@ class TestDraining:
             await due(agent.slug)
             async with runner() as made:
                 await until(lambda: status_is("working"))
-                draining = asyncio.ensure_future(made.drain(20))
+                draining = asyncio.ensure_future(made.drain(60))
                 held_until = (await hop(Run.objects.get)).lease_until
                 assert held_until is not None
-                later = held_until + datetime.timedelta(seconds=1)
+                later = held_until + datetime.timedelta(seconds=2)
                 await until(lambda: hop(Run.objects.filter(lease_until__gt=later).exists))
                 go.set()
                 await asyncio.wait_for(draining, 10)

@@ -11,11 +11,15 @@ from a2a_tasks.audit import Action
 from a2a_tasks.execution import sealer
 from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.models import AuditLink
+from a2a_tasks.outages import Outage
 from a2a_tasks.store import audit
 from a2a_tasks.store.hop import hop
 from tests.execution.waiting import until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("empty_audit_log"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +59,10 @@ async def test_a_failure_is_told_and_tried_again(
         loop.call_soon_threadsafe(failed.set)
         raise RuntimeError("canary")
 
-    with caplog.at_level(logging.WARNING):
+    # One that has told of no other test's failures.
+    fresh = Outage(logging.getLogger(sealer.__name__), "the audit log was not sealed")
+    with caplog.at_level(logging.WARNING), pytest.MonkeyPatch.context() as outage:
+        outage.setattr(sealer, "_outage", fresh)
         monkeypatch.setattr(sealer, "seal", fail)
         made = Sealer()
         await asyncio.wait_for(failed.wait(), 10)

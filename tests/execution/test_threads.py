@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ctypes
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,6 +40,15 @@ def looping(begun: threading.Event, ended: threading.Event) -> Callable[[], None
             ended.set()
 
     return work
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """Its two ends; whoever reads sits there until somebody has written."""
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
 
 
 def ident() -> int:
@@ -84,13 +94,14 @@ def test_a_forced_job_ends_where_it_is_and_cleans_up() -> None:
     eventually(lambda: job.gone)
 
 
-def test_whoever_waits_gets_a_thread_when_another_is_lost(go: threading.Event) -> None:
+def test_whoever_waits_gets_a_thread_when_another_is_lost(pipe: tuple[int, int]) -> None:
     """Work in C code that nobody can interrupt: its thread is replaced at once."""
     threads, begun = Threads(lambda: 1), threading.Event()
+    here, there = pipe
 
     def sit() -> None:
         begun.set()
-        ctypes.CDLL(None).usleep(700_000)
+        ctypes.CDLL(None).read(here, ctypes.create_string_buffer(1), 1)
 
     stuck = threads.submit(sit, "a")
     assert begun.wait(PATIENCE)
@@ -100,6 +111,7 @@ def test_whoever_waits_gets_a_thread_when_another_is_lost(go: threading.Event) -
     stuck.force()
     assert waiting.future.result(PATIENCE) != (thread.ident if thread else None)
     assert len(threads._useful) == 1
+    os.write(there, b".")
     eventually(lambda: stuck.gone)
     assert thread is not None
     thread.join(PATIENCE)

@@ -31,6 +31,13 @@ SHORT = {
     "A2A_POLL_SECONDS": "0.3",
     "A2A_DRAIN_SECONDS": "0.5",
 }
+#: Nothing is found by looking, as long as a test waits.
+SELDOM = {
+    **SHORT,
+    "A2A_LEASE_SECONDS": "180",
+    "A2A_BEAT_SECONDS": "60",
+    "A2A_POLL_SECONDS": "60",
+}
 
 
 def asked(text: str, task: str = "task-1", **about: Any) -> Accepted:
@@ -73,12 +80,12 @@ class TestWorker:
         eventually(lambda: Task.objects.filter(state=TaskState.COMPLETED).count() == 50, 30)
         assert len(set(Run.objects.values_list("worker", flat=True))) == 1
 
-    def test_a_cancel_reaches_the_agent_within_a_second(self, worker: Child) -> None:
+    def test_a_cancel_reaches_the_agent(self, worker: Child) -> None:
         asked("sleep 600")
         reached(TaskState.WORKING)
         cancel.cancel(DEMO, "task-1")
         assert state() is TaskState.CANCELED
-        worker.wait_for(f"run {Run.objects.get().pk} was stopped", 1)
+        worker.wait_for(f"run {Run.objects.get().pk} was stopped", 20)
 
     def test_many_chunks_arrive_in_order(self) -> None:
         result = asked("chunks 500")
@@ -113,11 +120,11 @@ class TestDeaths:
             assert (run.status, run.attempt, run.token) == (RunStatus.QUEUED, 0, "")
 
     def test_a_cancel_reaches_the_agent_by_hint(self) -> None:
-        with mortal() as worker:
+        with mortal(environ=SELDOM) as worker:
             asked("sleep 600", queue=QUEUE)
             reached(TaskState.WORKING)
             cancel.cancel(DEMO, "task-1")
-            worker.wait_for(f"run {Run.objects.get().pk} was stopped", 1)
+            worker.wait_for(f"run {Run.objects.get().pk} was stopped", 20)
 
 
 class TestOtherLeases:

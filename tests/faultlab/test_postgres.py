@@ -117,5 +117,5 @@ def test_the_server_and_its_directory_go_with_their_owner(end: signal.Signals) -
         directory = Path(said.readline().split()[0])
         assert (directory / "data").exists()
         owner.send_signal(end)
-        owner.wait(10)
-    eventually(lambda: not directory.exists(), 10, "the directory is still there")
+        owner.wait(30)
+    eventually(lambda: not directory.exists(), 30, "the directory is still there")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -47,13 +47,13 @@ async def test_a_preface_that_dribbles_is_cut_off() -> None:
         client.writer.close()
 
 
-#: What is never whole: headers, their continuation, and data of a call.
-UNFINISHED = {
-    "headers": by_bytes(raw(1, 1, b"x" * 16_000, 4)),
-    "continuation": itertools.chain(
+#: What is never whole: headers, their continuation, and data of a call. Each time from its beginning.
+UNFINISHED: dict[str, Callable[[], Iterable[bytes]]] = {
+    "headers": lambda: by_bytes(raw(1, 1, b"x" * 16_000, 4)),
+    "continuation": lambda: itertools.chain(
         [EMPTY], by_bytes(ContinuationFrame(1, b"x" * 16_000).serialize())
     ),
-    "empty continuations": itertools.chain(
+    "empty continuations": lambda: itertools.chain(
         [EMPTY], itertools.repeat(ContinuationFrame(1, b"").serialize())
     ),
 }
@@ -63,7 +63,7 @@ UNFINISHED = {
 async def test_headers_that_dribble_are_cut_off(case: str) -> None:
     async with served(ECHO, LIMITS) as (port, open_ones), connected(port) as client:
         await client.until(events.SettingsAcknowledged)
-        await drip(client, UNFINISHED[case], open_ones)
+        await drip(client, UNFINISHED[case](), open_ones)
 
 
 async def test_continuation_without_end_breaks_the_protocol() -> None:

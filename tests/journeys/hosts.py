@@ -29,8 +29,13 @@ APPS = {
     "A2A_ANONYMOUS": "1",
     "SECURE_COOKIES": "0",
 }
-#: Short leases and frequent looks, for journeys that wait for a rescue or without hints.
-QUICK = {"A2A_LEASE_SECONDS": "1.5", "A2A_BEAT_SECONDS": "0.4", "A2A_POLL_SECONDS": "0.3"}
+#: Short leases and frequent looks, for journeys that wait for a rescue or without hints; a slow machine has attempts enough.
+QUICK = {
+    "A2A_LEASE_SECONDS": "1.5",
+    "A2A_BEAT_SECONDS": "0.4",
+    "A2A_POLL_SECONDS": "0.3",
+    "A2A_MAX_ATTEMPTS": "9",
+}
 QUEUES = "agents,journeys"
 _SAYS = "Serving on "
 #: The processes of the test that runs: their logs are shown with its failure.

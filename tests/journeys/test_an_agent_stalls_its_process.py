@@ -14,7 +14,7 @@ from tests.journeys.wire import Plain, plain
 pytestmark = pytest.mark.backend("stack")
 COMPLETED = "TASK_STATE_COMPLETED"
 #: Shorter than what the agents hold, and long enough for the heart of a busy machine.
-PATIENT = {**QUICK, "A2A_LEASE_SECONDS": "4", "A2A_MAX_ATTEMPTS": "9"}
+PATIENT = {**QUICK, "A2A_LEASE_SECONDS": "4"}
 
 
 @pytest.fixture(scope="module")

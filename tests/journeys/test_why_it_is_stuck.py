@@ -16,7 +16,13 @@ from tests.journeys.wire import plain
 
 pytestmark = [pytest.mark.backend("stack"), pytest.mark.django_db(transaction=True)]
 #: Leases that end after the looks.
-SLOW = {**QUICK, "A2A_LEASE_SECONDS": "3", "A2A_BEAT_SECONDS": "1", "A2A_PRESENCE_SECONDS": "0.3"}
+SLOW = {
+    **QUICK,
+    "A2A_LEASE_SECONDS": "3",
+    "A2A_BEAT_SECONDS": "1",
+    "A2A_PRESENCE_SECONDS": "0.3",
+    "A2A_MAX_ATTEMPTS": "3",
+}
 
 
 async def test_the_host_says_why_while_a_worker_is_dead() -> None:

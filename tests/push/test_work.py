@@ -180,11 +180,14 @@ class TestTaking:
         (one,) = take()
         assert b'"two"' in one.told.body
 
-    def test_tells_how_long_what_is_due_soon_has_to_wait(self) -> None:
+    def test_tells_how_long_what_is_due_soon_has_to_wait(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(taking, "SOON", 120.0)
         task()
-        PushConfig.objects.update(due_at=timezone.now() + datetime.timedelta(seconds=0.5))
+        PushConfig.objects.update(due_at=timezone.now() + datetime.timedelta(seconds=60))
         ((soon,), _) = taking.sweep(0)
-        assert 0 < soon.wait <= 0.5
+        assert 0 < soon.wait <= 60
         assert taking.take([soon.config], worker="w", lease_seconds=30) == []
         assert taking.due_of([PushConfig.objects.get().task_id])[0].config == soon.config
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_tasks.models import Task
+from tests.execution.waiting import eventually
 from tests.journeys.hosts import Web, web
 from tests.server.client import PATIENCE
 
@@ -77,6 +79,7 @@ def test_a_blocking_send_is_answered_with_the_task_as_it_stands(host: Callable[.
         held = ask(watcher, "stream", "sleep 60")
         client.request(*_blocking())
         held.readline()
+        eventually(lambda: Task.objects.count() == 2)  # it has come there
         terminate(site)
         answer = client.getresponse()
         task = json.loads(answer.read())["task"]
@@ -98,6 +101,7 @@ def test_what_settles_within_the_drain_is_told_settled(host: Callable[..., Web])
         held.readline()
         method, path, body, headers = _blocking()
         client.request(method, path, body.replace("sleep 60", "sleep 2"), headers)
+        eventually(lambda: Task.objects.count() == 2)  # it has come there
         terminate(site)
         task = json.loads(client.getresponse().read())["task"]
     assert task["status"]["state"] == "TASK_STATE_COMPLETED"

@@ -147,11 +147,12 @@ async def test_a_new_process_that_dies_stops_the_roll_and_the_old_one_stays(tmp_
 async def test_a_new_process_that_is_never_ready_stops_the_roll_and_is_ended(
     tmp_path: Path,
 ) -> None:
-    stage = Stage(tmp_path, ready_seconds=0.5)
+    # Within them the new one must at least have learnt how to end.
+    stage = Stage(tmp_path, ready_seconds=3.0)
     async with stage.playing(stage.program("web", f"if not n: {READY}", WAITS)):
         old = stage.process("web")
         outcome = await stage.rolled()
-        assert outcome.endswith("was not ready after 0.5 s")
+        assert outcome.endswith("was not ready after 3 s")
         new = stage.process("web")
         assert f"web: process {new} was relieved and ended with code 0" in stage.said
         os.kill(old, 0)

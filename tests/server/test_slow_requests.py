@@ -31,11 +31,14 @@ def connected(port: int) -> Iterator[socket.socket]:
 def dripped(sock: socket.socket, data: bytes) -> bytes:
     """Send this byte by byte, ten a second, until the server has enough of it; what it answered."""
     sock.settimeout(0.1)
-    for byte in data:
-        with contextlib.suppress(OSError):  # closed: its answer is still to be read
-            sock.sendall(bytes([byte]))
-        with contextlib.suppress(TimeoutError):
-            return sock.recv(4096)
+    try:
+        for byte in data:
+            with contextlib.suppress(OSError):  # closed: its answer is still to be read
+                sock.sendall(bytes([byte]))
+            with contextlib.suppress(TimeoutError):
+                return sock.recv(4096)
+    finally:
+        sock.settimeout(PATIENCE)
     raise AssertionError("the server took all of it")
 
 

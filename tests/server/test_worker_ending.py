@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stac
 #: A queue no other worker of these tests serves.
 QUEUE = "endings"
 DRAIN = 1.0
-#: Seconds after the drain by which the process is gone: 3, and 4 for a busy machine.
-LATE = 7.0
+#: Seconds after the drain by which the process is gone: 3, and more for a busy machine.
+LATE = 20.0
 #: Nothing is found by looking: what happens at once, happens by the bell.
 ENVIRON = {
     "A2A_APPS": "examples.demo,tests.journeys.agents_app",
@@ -92,7 +92,7 @@ def test_a_run_handed_back_begins_elsewhere_at_once_and_is_not_counted() -> None
         asked(20, "sleep 600")
         here = f":{first.process.pid}"
         ended(first)
-        eventually(lambda: Run.objects.filter(status=RunStatus.RUNNING).count() == 20, 10)
+        eventually(lambda: Run.objects.filter(status=RunStatus.RUNNING).count() == 20, 30)
         runs = list(Run.objects.values_list("worker", "attempt"))
         assert {attempt for _, attempt in runs} == {1}
         assert not any(name.endswith(here) for name, _ in runs)

@@ -16,12 +16,14 @@ const place = byId("playground");
 const BINDINGS = { [JSON_RPC]: "JSON-RPC", [HTTP_JSON]: "HTTP+JSON", [GRPC]: "gRPC (not from a browser)" };
 
 let cards = []; // of all agents, as 1.0 has them, each with its slug
+let meeting = 0; // how often they were asked for, and have not come yet: with them a new conversation begins
 let talk = null;
 let answer = null;
 let hook = null;
 let files = [];
 
 const chosen = () => cards.find((card) => card.slug === byId("pg-agent").value);
+const ready = () => !meeting && chosen() !== undefined;
 const spoken = () => dialect(byId("pg-dialect").value);
 const binding = () => byId("pg-binding").value;
 const says = (text) => { byId("pg-says").textContent = text; };
@@ -68,13 +70,24 @@ function recall() {
 // Which agent, which dialect, which binding
 
 async function meet() {
-  const answered = await fetch("/agents/", { headers: { ...credentials(), "A2A-Version": "1.0" }, credentials: "omit", cache: "no-store" });
-  const found = answered.ok ? (await answered.json()).agents : [];
+  const [answered, found] = await askForAgents();
   cards = found.map((card) => ({ ...card, slug: slugOf(card) })).filter((card) => card.slug);
   const first = byId("pg-agent").value || document.querySelector("article")?.id;
   options(byId("pg-agent"), cards.map((card) => [card.slug, card.name]), first);
   says(answered.ok ? "" : `The host shows no agents: ${answered.status}. Credentials may be needed.`);
   meetAgent();
+}
+
+async function askForAgents() {
+  meeting += 1;
+  grpcLine();
+  try {
+    const answered = await fetch("/agents/", { headers: { ...credentials(), "A2A-Version": "1.0" }, credentials: "omit", cache: "no-store" });
+    return [answered, answered.ok ? (await answered.json()).agents : []];
+  } finally {
+    meeting -= 1;
+    grpcLine();
+  }
 }
 
 function slugOf(card) {
@@ -106,7 +119,7 @@ function speak() {
 function grpcLine() {
   const grpc = binding() === GRPC;
   byId("pg-grpc").hidden = !grpc;
-  byId("pg-send").disabled = grpc || !chosen();
+  byId("pg-send").disabled = grpc || !ready();
   if (!grpc) return;
   const operation = byId("pg-mode").value;
   const said = { id: unique(), text: byId("pg-text").value || "Hello", files: [], wait: true };
@@ -192,7 +205,7 @@ function told(task, state) {
 async function say(event) {
   event.preventDefault();
   const text = byId("pg-text").value;
-  if ((!text && !files.length) || binding() === GRPC || !chosen()) return;
+  if ((!text && !files.length) || binding() === GRPC || !ready()) return;
   talk ??= new Talk(way(), show);
   talk.continuing = talk.goesOn;
   answer = new Answer(chosen().name);
