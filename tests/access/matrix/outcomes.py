@@ -23,8 +23,9 @@ __all__ = ["Outcome", "Watcher", "rows", "settled"]
 
 #: Counts are made when somebody asks for them, also by reading; the audit log has refusals, now and then.
 DERIVED = {"a2a_tasks_tally"} | {f"a2a_tasks_audit{part}" for part in ("entry", "link", "seal")}
-#: In statements of the audit log, which is written and sealed behind the requests, and not at each.
-BEHIND = ("a2a_tasks_audit", "pg_snapshot", "_advisory_", "BEGIN")
+#: In statements of the audit log, which is written and sealed behind the requests, and not at each; and in what a new
+#: connection is told, which a thread has when it is first needed.
+BEHIND = ("a2a_tasks_audit", "pg_snapshot", "_advisory_", "BEGIN", "idle_in_transaction_session")
 UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 MOMENT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 Tables = dict[str, frozenset[str]]
