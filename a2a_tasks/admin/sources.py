@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils import timezone
 
 from a2a_tasks.admin.beside import MOST, Line, Span, tell
 from a2a_tasks.admin.shown import Shown, beginning, duration, ending, moment, named, shown, size
 from a2a_tasks.admin.staff import may_view
-from a2a_tasks.models import AuditEntry, Run, RunStatus, Step
+from a2a_tasks.models import AuditEntry, Run, RunStatus, Step, Task
 from a2a_tasks.store import audit, run_lines
 
 __all__ = ["held", "register"]
@@ -144,11 +144,13 @@ def entries(request: HttpRequest, span: Span) -> Iterator[Line]:
     if not may_view(request, AuditEntry):
         return
     task = span.task
+    # Compared where they are stored: in SQLite a moment of the database's is a shorter text than the same of Python's.
+    made = Subquery(Task.objects.filter(pk=task.pk).values("created_at"))
     rows: QuerySet[Any] = AuditEntry.objects.filter(
         object=task.public_id,
         tenant=task.tenant,
         agent=task.agent,
-        created_at__gte=task.created_at,
+        created_at__gte=made,
         **span.of("created_at"),
     )
     for entry in reversed(rows.order_by("-pk")[: MOST + 1]):

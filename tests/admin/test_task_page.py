@@ -10,6 +10,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
+from django.db.models import Subquery
 from django.http import HttpRequest
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -165,6 +166,16 @@ class TestTheTimeline:
         assert "of-mine" in body
         assert "of-other" not in body
         assert "of-another" not in body
+
+    def test_has_what_was_done_in_the_moment_the_task_was_made(self, admin_client: Client) -> None:
+        """As accepting it is; SQLite's moments are texts, and those of the database are shorter than Python's."""
+        task = make_task("mine")
+        audit.note(
+            Action.TASK_CANCEL, "mine", scope=Scope("", "alice", task.agent), actor="of-mine"
+        )
+        then = Subquery(AuditEntry.objects.filter(object="mine").values("created_at"))
+        Task.objects.filter(pk=task.pk).update(created_at=then)
+        assert "of-mine" in admin_client.get(url(task)).text
 
     def test_cuts_what_others_tell_to_the_time_of_its_events(
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
