@@ -5,14 +5,16 @@ PORT ?= 8000
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A file of tests stays in one process; each process has a database of its own. ARGS="-n 0" for a debugger.
-# A test that fails is run once more, and shown with what went wrong even if it passes then (docs/decisions/0150).
-PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder --reruns 1 --rerun-show-tracebacks -r aR
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# What runs on SQLite: what needs no database, and what the store has a second implementation for (docs/testing.md).
+ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming tests/journeys/test_smoke.py
+ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py)
 
 export HOST PORT
 unexport DJANGO_SETTINGS_MODULE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run stack restart test test-fast test-stack faults-quick faults webhooks hostile check lint types layers migrations audit fmt bench clean
+.PHONY: help setup run stack restart test test-fast test-stack test-all test-campaigns faults webhooks mutants hostile check lint types layers migrations audit fmt bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -25,22 +27,27 @@ stack: .venv/.run ## Start web, worker, pusher and beat against DATABASE_URL, RE
 restart: .venv/.run ## Replace the processes of the running stack one by one, by the code as it is now
 	@$(BIN)/python manage.py stack --restart
 
-test: test-fast test-stack ## Run every test: on SQLite, then on PostgreSQL + Redis + a Celery worker
-test-fast: .venv/.test ## Run the tests on SQLite in one process; ARGS go to pytest
-	@echo "== tests on SQLite, in one process" && TEST_BACKEND=sqlite $(PYTEST) $(ARGS)
-test-stack: .venv/.test ## Run the tests on PostgreSQL + Redis + Celery; servers are found or started
-	@echo "== tests on PostgreSQL, Redis and a Celery worker" && TEST_BACKEND=stack $(PYTEST) $(ARGS)
+test: test-fast test-stack ## The suite: units, integration, journeys, a smoke of the campaigns
+test-fast: .venv/.test ## The part of it that needs no servers, on SQLite; TESTS and ARGS go to pytest
+	@echo "== tests on SQLite" && TEST_BACKEND=sqlite $(PYTEST) $(or $(TESTS),$(ON_SQLITE)) $(ARGS)
+test-stack: .venv/.test ## The part on PostgreSQL, Redis and Celery; servers are found or started
+	@echo "== tests on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),$(ON_STACK)) $(ARGS)
+test-all: test test-campaigns ## Everything: the suite, then the campaigns
+test-campaigns: .venv/.test ## The tests of campaigns: faults, receivers, hostile requests, access, clients, browser, servers
+	@echo "== campaigns on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),tests/campaigns) $(ARGS)
+	@echo "== campaigns on SQLite" && TEST_BACKEND=sqlite $(PYTEST) -m "backend" $(or $(TESTS),tests/campaigns) $(ARGS)
 
-faults-quick: .venv/.test ## Hurt a host in a few ways, in a minute; it is part of `make test`
-	@echo "== the fault lab, quick tier" && TEST_BACKEND=stack $(PYTEST) -n 0 tests/faultlab/test_faults_quick.py $(ARGS)
 faults: .venv/.test ## The fault campaign: hours of kills, freezes and outages; writes docs/reliability-report.md
-	@$(BIN)/python -m tests.faultlab all $(ARGS)
+	@$(BIN)/python -m tests.campaigns.faultlab all $(ARGS)
 
 webhooks: .venv/.test ## The webhooks' campaign: bad receivers, volume, kills; writes docs/webhooks-report.md
-	@$(BIN)/python -m tests.push.farm all $(ARGS)
+	@$(BIN)/python -m tests.campaigns.farm all $(ARGS)
+
+mutants: .venv/.test ## Small mistakes put into the code, one at a time: how many the suite notices
+	@$(BIN)/python -m tests.campaigns.mutants $(ARGS)
 
 hostile: .venv/.test ## The security campaign: 10,000 hostile requests and more; writes docs/security-report.md
-	@$(BIN)/python -m tests.access.hostile all $(ARGS)
+	@$(BIN)/python -m tests.campaigns.hostile all $(ARGS)
 
 check: lint types layers migrations audit ## Everything CI asks for besides the tests
 lint: .venv/.test ## Style and common mistakes (ruff)

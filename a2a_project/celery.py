@@ -42,6 +42,15 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["a2a_tasks.execution", "a2a_push"], related_name="jobs")
 
 
+@signals.celeryd_init.connect  # type: ignore[untyped-decorator]
+def _on_queues(instance: Any, options: dict[str, Any], **_: Any) -> None:
+    """A worker that was started without `-Q` takes from every queue that agents may name (A2A_QUEUES)."""
+    from a2a_tasks.agents import registry  # noqa: PLC0415 - the apps are loaded by now
+
+    if not options.get("queues"):
+        instance.app.amqp.queues.select(registry.queues())
+
+
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
 def _on_worker(**_: Any) -> None:
     """Workers of the queue of webhooks send them; all of them can be looked at."""

@@ -3,7 +3,7 @@
     serve(application, "127.0.0.1", 8000, Serving(drain_seconds=5))
 
 Ends the process when a signal has ended its work. One process; run more of them to use more cores. docs/decisions/0021 says which of
-daphne's habits are replaced here and why; each has a contract test in tests/server.
+daphne's habits are replaced here and why; each has a contract test in tests/campaigns/server.
 """
 
 from __future__ import annotations

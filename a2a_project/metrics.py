@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from a2a_push.store.figures import Figures, figures
 from a2a_tasks.access.callers import identify
 from a2a_tasks.access.credentials import networks
+from a2a_tasks.agents import registry
 from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond, without_body
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import (
@@ -25,7 +26,7 @@ from a2a_tasks.protocol.errors import (
     Unauthenticated,
     WrongCredentials,
 )
-from a2a_tasks.store import runs
+from a2a_tasks.store import runs, workers
 from a2a_tasks.store.hop import hop
 
 __all__ = ["PATH", "SCOPE", "serve"]
@@ -76,23 +77,23 @@ def _is_listed(peer: str) -> bool:
 
 async def _text() -> bytes:
     """All of it; if the database is away, what is known without it."""
-    registry = CollectorRegistry()
+    standing = CollectorRegistry()
     try:
-        registry.register(_Standing(*await hop(_read)))
+        standing.register(_Standing(*await hop(_read)))
     except Overloaded:
-        registry.register(_Away())
-    return generate_latest() + generate_latest(registry)
+        standing.register(_Away())
+    return generate_latest() + generate_latest(standing)
 
 
-def _read() -> tuple[Figures, dict[str, int]]:
-    return figures(), runs.standing()
+def _read() -> tuple[Figures, dict[str, int], dict[str, int]]:
+    return figures(), runs.standing(), workers.serving(registry.queues_in_use(), workers.seen())
 
 
 class _Standing(Collector):
     """How it stands."""
 
-    def __init__(self, webhooks: Figures, running: dict[str, int]) -> None:
-        self._webhooks, self._runs = webhooks, running
+    def __init__(self, webhooks: Figures, running: dict[str, int], serving: dict[str, int]) -> None:
+        self._webhooks, self._runs, self._serving = webhooks, running, serving
 
     def collect(self) -> Iterator[Metric]:
         """Called by the library."""
@@ -106,6 +107,12 @@ class _Standing(Collector):
         blocked = {"breaker": now.breakers_open, "paused": now.paused, "disabled": now.disabled}
         yield _by("a2a_webhook_receivers_blocked", "Receivers left alone, by why.", "by", blocked)
         yield _by("a2a_runs", "Runs of agents that wait or are under way.", "status", self._runs)
+        yield _by(
+            "a2a_queue_workers",
+            "Living processes that take from a queue.",
+            "queue",
+            self._serving,
+        )
 
 
 class _Away(Collector):

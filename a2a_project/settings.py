@@ -100,11 +100,12 @@ TEMPLATES = [
     },
 ]
 
-#: What makes SQLite a small server: readers beside one writer, and writers that wait their turn.
+#: What makes SQLite a small server: readers beside one writer, writers that wait their turn, and commits that are on
+#: the disk when they return (docs/decisions/0173).
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
-    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL",
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL",
 }
 DATABASES = {
     "default": env.db_url_config(

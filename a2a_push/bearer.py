@@ -7,7 +7,7 @@ push notification topics of A2A name, and `request_body_sha256` as receivers mad
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -40,9 +40,19 @@ class TokenKey:
 
 
 def mint(
-    key: TokenKey, *, issuer: str, audience: str, id_: str, task_id: str, body: bytes, now: float
+    key: TokenKey,
+    *,
+    issuer: str,
+    audience: str,
+    id_: str,
+    of: Mapping[str, str],
+    body: bytes,
+    now: float,
 ) -> str:
-    """A token for one attempt: of this body, to this origin, for five minutes from `now` (seconds since 1970)."""
+    """A token for one attempt: of this body, to this origin, for five minutes from `now` (seconds since 1970).
+
+    `of` are the claims that say whose webhook it is.
+    """
     issued = int(now)
     claims = {
         "iss": issuer,
@@ -50,7 +60,7 @@ def mint(
         "iat": issued,
         "exp": issued + LIFETIME_SECONDS,
         "jti": id_,
-        "taskId": task_id,
+        **of,
         "request_body_sha256": hashlib.sha256(body).hexdigest(),
     }
     header = {"alg": ALGORITHM, "typ": "JWT", "kid": key.jwk.kid}

@@ -35,7 +35,7 @@ from a2a_tasks.outages import Outage
 from a2a_tasks.outbound import Kind, Unanswered
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.sealing import Unreadable
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.hop import hop, outcome
 
 __all__ = ["Deliverer", "begin", "wake"]
 
@@ -50,6 +50,8 @@ BATCH = 64
 #: Webhooks remembered as due of a receiver that is well, and of one in doubt, which has one slot: the others are found
 #: by the sweep when these are done. Each receiver has its own, so that none fills up what others need.
 MOST_WELL, MOST_DOUBTFUL = 2000, 4
+#: Bytes of large bodies that a process holds at once; the others wait in the table, and small ones pass them.
+MOST_BYTES = 64 * 1024 * 1024
 #: Hints that wait for a look; the oldest give way.
 MOST_NAMED = 100_000
 #: What part of the slots receivers may have that are slow, refuse, or are new.
@@ -92,13 +94,12 @@ class _Waiting:
         """Who waits, longest first."""
         return list(self._by_receiver)
 
-    def pop(self, receiver: int, most: int) -> Iterator[int]:
+    def pop(self, receiver: int, most: int) -> Iterator[Candidate]:
         """Take up to `most` of a receiver's webhooks; it is the last in line then."""
         mine = self._by_receiver.pop(receiver)
         for config in list(mine)[:most]:
-            del mine[config]
             self._count -= 1
-            yield config
+            yield mine.pop(config)
         if mine:
             self._by_receiver[receiver] = mine
 
@@ -122,6 +123,10 @@ class Deliverer:
         #: What is under way, by the keys of the webhooks.
         self._sends: dict[int, asyncio.Task[None]] = {}
         self._holds: dict[int, Held] = {}
+        #: How many bytes of large bodies are among it.
+        self._bytes = 0
+        #: Webhooks whose large bodies there was no room for, and their sizes, longest waiting first.
+        self._large: dict[int, tuple[Candidate, int]] = {}
         #: How many are under way to each receiver.
         self._busy: Counter[int] = Counter()
         #: Receivers that were well when last heard of, as long as anything waits for them or is under way.
@@ -234,7 +239,7 @@ class Deliverer:
         self._look.set()
 
     def _put(self, candidate: Candidate) -> None:
-        if candidate.config in self._sends:
+        if candidate.config in self._sends or candidate.config in self._large:
             return
         well = self._well.setdefault(candidate.receiver, candidate.well)
         self._tenant[candidate.receiver] = candidate.tenant
@@ -246,17 +251,44 @@ class Deliverer:
     async def _take(self) -> None:
         while not self._draining and (chosen := self._chosen()):
             until = self._loop.time() + lease_seconds()
-            taken = await hop(
-                taking.take, chosen, worker=self.worker, lease_seconds=lease_seconds()
+            # Its end is waited for: what is taken and not known would wait for the end of its lease.
+            taken = await outcome(
+                taking.take,
+                [candidate.config for candidate in chosen],
+                worker=self.worker,
+                lease_seconds=lease_seconds(),
+                room=self._room,
             )
-            if taken:
+            if taken.held:
                 failpoint("webhook.claimed")
-            for held in taken:
+            for held in taken.held:
                 self._carry(held, until)
+            for candidate in chosen:
+                self._put_back(candidate, taken.left.get(candidate.config))
 
-    def _chosen(self) -> list[int]:
+    @property
+    def _room(self) -> int:
+        """How many more bytes of large bodies this process takes."""
+        return MOST_BYTES - self._bytes
+
+    def _put_back(self, candidate: Candidate, size: int | None) -> None:
+        """Take a webhook that was left: at once, or with `size` once there is room for it. None = it was not."""
+        if size and self._room <= 0:
+            self._large[candidate.config] = candidate, size
+        elif size is not None:
+            self._put(candidate)
+
+    def _put_large(self) -> None:
+        """Take as many of those that wait for room as there is room for."""
+        room = self._room
+        while room > 0 and self._large:
+            candidate, size = self._large.pop(next(iter(self._large)))
+            room -= size
+            self._put(candidate)
+
+    def _chosen(self) -> list[Candidate]:
         """Webhooks there is room for, the receivers' in turn; none is sent more than it can bear."""
-        chosen: list[int] = []
+        chosen: list[Candidate] = []
         if not self._waiting:
             return []
         room = self._slots - len(self._sends)
@@ -312,13 +344,21 @@ class Deliverer:
     def _carry(self, held: Held, until: float) -> None:
         self._well[held.receiver] = held.well
         self._busy[held.receiver] += 1
-        self._holds[held.config] = held
+        self._hold(held)
         task = self._sends[held.config] = self._loop.create_task(self._send_all(held, until))
         task.add_done_callback(functools.partial(self._done, held))
 
+    def _hold(self, held: Held) -> None:
+        """Note what is being sent to a webhook, in place of what was."""
+        before = self._holds.get(held.config)
+        self._bytes += held.large - (before.large if before else 0)
+        self._holds[held.config] = held
+
     def _done(self, held: Held, task: asyncio.Task[None]) -> None:
         if self._sends.get(held.config) is task:
-            del self._sends[held.config], self._holds[held.config]
+            del self._sends[held.config]
+            self._bytes -= self._holds.pop(held.config).large
+            self._put_large()
         self._busy[held.receiver] -= 1
         if not self._busy[held.receiver]:
             del self._busy[held.receiver]
@@ -340,7 +380,8 @@ class Deliverer:
         begun = self._loop.time()
         try:
             while following is not None:
-                self._holds[held.config] = held = following
+                held = following
+                self._hold(held)
                 result = await self._attempt(held, until)
                 following, until = await self._settled(held, result, begun)
         except Fenced:
@@ -416,8 +457,9 @@ class Deliverer:
         while True:
             asked = self._loop.time()
             seconds = None if self._has_to_end(begun) else lease_seconds()
+            settled = Settling(held, result, seconds, room=self._room + held.large)
             try:
-                return await settling(Settling(held, result, seconds)), asked + lease_seconds()
+                return await settling(settled), asked + lease_seconds()
             except Overloaded:
                 if self._loop.time() >= give_up_at:
                     raise
@@ -462,7 +504,14 @@ class Deliverer:
 def _request(held: Held) -> Prepared:
     """The request of this attempt. Raises Unreadable."""
     target = opened(held.target, held.secret)
-    return prepared(held.told, target, keys.ring(), issuer=keys.issuer(), now=time.time())
+    return prepared(
+        held.told,
+        target,
+        keys.ring(),
+        tenant=held.tenant,
+        issuer=keys.issuer(),
+        now=time.time(),
+    )
 
 
 def _verdict(held: Held, refused: Refused) -> Again | GiveUp | Disable | Uncounted:

@@ -10,19 +10,32 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from a2a_push import bearer, signing
-from a2a_push.keyring import Ring, origin
+from a2a_push.keyring import Ring, audience_of, origin
 from a2a_push.selection import SENT_EVENTS, joined
 from a2a_tasks.protocol.dialects import DIALECTS, Subject
 from a2a_tasks.protocol.dialects.v01 import V01
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
-from a2a_tasks.protocol.values import UNSET, PushConfig, Task, replace
+from a2a_tasks.protocol.values import UNSET, PushConfig, Raw, Role, Task, replace
 
-__all__ = ["Notification", "Prepared", "notification", "prepared", "webhook_id"]
+__all__ = [
+    "OMITTED",
+    "SENT_TASKS",
+    "Notification",
+    "Prepared",
+    "abridged",
+    "content_type",
+    "notification",
+    "prepared",
+    "webhook_id",
+]
 
 JSON, A2A_JSON = "application/json", "application/a2a+json"
 NOTIFICATION_TOKEN, TOKEN = "X-A2A-Notification-Token", "X-A2A-Token"
@@ -37,6 +50,20 @@ RESERVED = frozenset(
     | {signing.ID, signing.TIMESTAMP, signing.SIGNATURE}
 )  # fmt: skip
 _V01 = V01()
+#: Dialects whose webhooks are sent the task with its artifacts.
+SENT_TASKS = frozenset(DIALECTS) - SENT_EVENTS - {V01.code}
+#: The member of the metadata that says that a notification is not whole (docs/webhooks.md).
+OMITTED = "urn:a2a-host:omitted"
+OMITTED_TEXT = (
+    "Too large for a notification: artifacts, history and long messages are left out. "
+    "Get the task (GetTask, tasks/get) to read them."
+)
+#: Dialects whose notifications have no metadata of their own; the status message has some in every dialect.
+_WITHOUT_METADATA = frozenset({"s0", V01.code})
+#: The message of a status that has none.
+_MESSAGE = write(
+    {"messageId": "omitted", "role": Role.AGENT.value, "parts": [{"text": OMITTED_TEXT}]}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +105,41 @@ def notification(id_: str, dialect: str, events: Sequence[Recorded], task: Task)
     `task` is the task they are of, as it stands; dialects that are sent Tasks get it with the event's status.
     """
     event = joined(events)
-    content_type = A2A_JSON if dialect == "v10" else JSON
     body = _item(dialect, event, task) if dialect in SENT_EVENTS else _whole(dialect, event, task)
-    return Notification(id_, content_type, body)
+    return Notification(id_, content_type(dialect), body)
+
+
+def content_type(dialect: str) -> str:
+    """The media type of a dialect's notifications."""
+    return A2A_JSON if dialect == "v10" else JSON
+
+
+def abridged(id_: str, dialect: str, task: Task, limit: int) -> Notification:
+    """What a webhook is told instead of a notification of more than `limit` bytes: this task, and where the rest is."""
+    task = _noted(task, dialect, {OMITTED: {"description": OMITTED_TEXT, "maxBytes": limit}})
+    if dialect in SENT_EVENTS:
+        subject = Subject(task.id, task.context_id)
+        body = DIALECTS[dialect].first(subject, task, ended=False)[0]
+    elif dialect == V01.code:
+        body = write(_summary(task))
+    else:
+        body = DIALECTS[dialect].answer("GetTask", task)
+    return Notification(id_, content_type(dialect), body)
+
+
+def _noted(task: Task, dialect: str, note: dict[str, Any]) -> Task:
+    """The task with a note in its metadata, or in those of its status message where the dialect has no others."""
+    if dialect not in _WITHOUT_METADATA:
+        return replace(task, metadata=_with_metadata(task.metadata or Raw(b"{}"), note))
+    status = task.status
+    said = msgspec.json.decode(status.message or _MESSAGE, type=dict[str, Raw])
+    said["metadata"] = _with_metadata(said.get("metadata", Raw(b"{}")), note)
+    return replace(task, status=replace(status, message=Raw(msgspec.json.encode(said))))
+
+
+def _with_metadata(old: Raw, more: dict[str, Any]) -> Raw:
+    members = msgspec.json.decode(old, type=dict[str, Raw])
+    return Raw(msgspec.json.encode({**members, **more}))
 
 
 def _item(dialect: str, event: Recorded, task: Task) -> bytes:
@@ -107,16 +166,20 @@ def _summary(task: Task) -> dict[str, object]:
 
 
 def prepared(
-    told: Notification, config: PushConfig, keys: Ring, *, issuer: str, now: float
+    told: Notification, config: PushConfig, keys: Ring, *, tenant: str, issuer: str, now: float
 ) -> Prepared:
-    """The request of an attempt made at `now` (seconds since 1970); `issuer` is who the host says it is in tokens."""
-    receiver = origin(config.url)
+    """The request of an attempt made at `now` (seconds since 1970); `issuer` is who the host says it is in tokens.
+
+    `tenant` is that of the task; the keys that sign are the webhook's.
+    """
+    audience = audience_of(tenant, config.url, config.id, config.task_id)
     own = signing.own_secrets(config.token)
-    signed = signing.sign((*own, *keys.signers(receiver)), told.id, now, told.body)
+    signed = signing.sign((*own, *keys.signers(audience)), told.id, now, told.body)
     headers: list[tuple[str, str]] = [("Content-Type", told.content_type), *signed]
     headers += _stored(config)
     headers += [] if own else _token(config)
-    headers += _authorization(config, told, keys, issuer=issuer, now=now)
+    of = {"taskId": config.task_id, "tenant": tenant, "configId": config.id}
+    headers += _authorization(config, told, keys, of, issuer=issuer, now=now)
     return Prepared(config.url, tuple(headers), told.body)
 
 
@@ -136,7 +199,13 @@ def _token(config: PushConfig) -> list[tuple[str, str]]:
 
 
 def _authorization(
-    config: PushConfig, told: Notification, keys: Ring, *, issuer: str, now: float
+    config: PushConfig,
+    told: Notification,
+    keys: Ring,
+    of: Mapping[str, str],
+    *,
+    issuer: str,
+    now: float,
 ) -> list[tuple[str, str]]:
     """How the host shows who it is: as the config says, by a token of its own where it leaves that to the host."""
     scheme = _scheme(config)
@@ -149,7 +218,7 @@ def _authorization(
         issuer=issuer,
         audience=origin(config.url),
         id_=told.id,
-        task_id=config.task_id,
+        of=of,
         body=told.body,
         now=now,
     )

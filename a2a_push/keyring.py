@@ -1,34 +1,54 @@
-"""What is made from the host's master secrets: for every receiver keys of its own, and those of tokens. Pure.
+"""What is made from the host's master secrets: for every audience keys of its own, and those of tokens. Pure.
 
-A receiver is known by the origin of its URLs, so that no receiver can speak as the host to another one
-(docs/decisions/0093).
+Keys are for an audience: no tenant, and no webhook with a name of its own, verifies with the keys of another one, though
+their receivers share an origin (docs/decisions/0093, 0169).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
+import msgspec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from a2a_push.bearer import TokenKey
 from a2a_push.signing import KeyPair, PublicKey, Secret, Signer, read_key
 
-__all__ = ["Ring", "origin"]
+__all__ = ["Audience", "Ring", "audience_of", "origin"]
 
 #: Set keys apart from everything else that is made from the same secret (RFC 5869 §3.2).
 MASTER, SYMMETRIC, ASYMMETRIC, TOKEN = (
     b"a2a_push: master of webhook keys",
-    b"a2a_push: v1 of ",
-    b"a2a_push: v1a of ",
+    b"a2a_push: v1 for ",
+    b"a2a_push: v1a for ",
     b"a2a_push: ES256",
 )
 _PORTS = {"http": 80, "https": 443}
+#: Ids that the host gives to webhooks without one (`operations/webhook.py`), beside the ids of tasks.
+_GIVEN = re.compile(r"|default|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Audience(NamedTuple):
+    """For whom keys are."""
+
+    tenant: str
+    #: Of the receiver's URLs.
+    origin: str
+    #: Id of the webhook, if its client has named it; such a name may be the same for all its tasks.
+    config: str = ""
+
+
+def audience_of(tenant: str, url: str, config_id: str = "", task_id: str = "") -> Audience:
+    """For whom a webhook's keys are. An id that is the task's, a UUID or `default` is no name: the host gives such ids."""
+    named = config_id != task_id and not _GIVEN.fullmatch(config_id)
+    return Audience(tenant, origin(url), config_id if named else "")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -47,21 +67,21 @@ class Ring:
         """The ring of a host that has other keys, and no secrets for webhooks."""
         return cls(tuple(_derived(key, MASTER) for key in keys))
 
-    def secrets(self, receiver: str) -> tuple[Secret, ...]:
-        """What an origin verifies `v1` with, newest first."""
-        return tuple(Secret(_made(master, SYMMETRIC, receiver)) for master in self.masters)
+    def secrets(self, audience: Audience) -> tuple[Secret, ...]:
+        """What an audience verifies `v1` with, newest first."""
+        return tuple(Secret(_made(master, SYMMETRIC, audience)) for master in self.masters)
 
-    def pairs(self, receiver: str) -> tuple[KeyPair, ...]:
-        """Whose public halves an origin verifies `v1a` with, newest first."""
-        return tuple(KeyPair(_made(master, ASYMMETRIC, receiver)) for master in self.masters)
+    def pairs(self, audience: Audience) -> tuple[KeyPair, ...]:
+        """Whose public halves an audience verifies `v1a` with, newest first."""
+        return tuple(KeyPair(_made(master, ASYMMETRIC, audience)) for master in self.masters)
 
-    def signers(self, receiver: str) -> tuple[Signer, ...]:
-        """All that signs for an origin."""
-        return (*self.secrets(receiver), *self.pairs(receiver))
+    def signers(self, audience: Audience) -> tuple[Signer, ...]:
+        """All that signs for an audience."""
+        return (*self.secrets(audience), *self.pairs(audience))
 
-    def verifiers(self, receiver: str) -> tuple[Secret | PublicKey, ...]:
-        """What an origin is given to verify with."""
-        return (*self.secrets(receiver), *(pair.public for pair in self.pairs(receiver)))
+    def verifiers(self, audience: Audience) -> tuple[Secret | PublicKey, ...]:
+        """What an audience is given to verify with."""
+        return (*self.secrets(audience), *(pair.public for pair in self.pairs(audience)))
 
     def token_keys(self) -> tuple[TokenKey, ...]:
         """What verifies tokens; the first of them signs."""
@@ -86,8 +106,8 @@ def _master(text: str) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _made(master: bytes, purpose: bytes, receiver: str) -> bytes:
-    return _derived(master, purpose + receiver.encode())
+def _made(master: bytes, purpose: bytes, audience: Audience) -> bytes:
+    return _derived(master, purpose + msgspec.json.encode(audience))
 
 
 @lru_cache(maxsize=8)

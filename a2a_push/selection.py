@@ -38,7 +38,8 @@ class Detail(enum.StrEnum):
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """What comes next for a webhook."""
 
-    #: One event, or pieces to be joined, oldest first; empty = nothing is to be sent.
+    #: One event, or pieces to be joined, oldest first; empty = nothing is to be sent. An event without its body is one
+    #: that is too long to be read along with others; it is a step of its own.
     events: tuple[Recorded, ...]
     #: Where the cursor stands once they are delivered.
     through: int
@@ -118,6 +119,8 @@ def _skipped(events: Sequence[Recorded]) -> Step | None:
 
 def _run(events: Sequence[Recorded], *, patient: bool) -> Step | None:
     """Pieces that belong together, from the first event on; None if more of them may come."""
+    if not events[0].body:
+        return Step(events=(events[0],), through=events[0].number)
     taken = [events[0]]
     artifact, size = _piece(events[0].body), len(events[0].body)
     whole = artifact.last_chunk
@@ -138,7 +141,7 @@ def _run(events: Sequence[Recorded], *, patient: bool) -> Step | None:
 
 def _continuing(event: Recorded, artifact: _Piece) -> _Piece | None:
     """The piece an event adds to an artifact, if it does."""
-    if event.kind is not EventKind.ARTIFACT:
+    if event.kind is not EventKind.ARTIFACT or not event.body:
         return None
     piece = _piece(event.body)
     same = piece.artifact.artifact_id == artifact.artifact.artifact_id

@@ -61,7 +61,7 @@ def check_settings(
 ) -> Iterable[CheckMessage]:
     """Mistakes in the environment."""
     unreadable = list(_unreadable())
-    return unreadable or [*_inconsistent(), *_slow_requests()]
+    return unreadable or [*_inconsistent(), *_unserved_queues(), *_slow_requests()]
 
 
 @register()
@@ -196,6 +196,16 @@ def _unreadable() -> Iterable[CheckMessage]:
 def _slow_requests() -> Iterable[CheckMessage]:
     if not conf.REQUEST_BYTES_PER_SECOND:
         yield Error("A2A_REQUEST_BYTES_PER_SECOND must be at least 1", id="a2a_tasks.E043")
+
+
+def _unserved_queues() -> Iterable[CheckMessage]:
+    for agent in registry.agents() if conf.QUEUES else ():
+        if agent.queue not in registry.queues():
+            yield Warning(
+                f"the agent {agent.slug} waits in the queue {agent.queue!r}, which is not in A2A_QUEUES",
+                hint="Name it there, or start workers with -Q that take from it: without them its tasks wait for ever.",
+                id="a2a_tasks.W044",
+            )
 
 
 def _inconsistent() -> Iterable[CheckMessage]:

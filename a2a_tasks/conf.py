@@ -111,6 +111,8 @@ class HostSettings:
     GRPC_CONNECTIONS_PER_ADDRESS: int = 500
     #: Who runs agents: "local" (this web process), "celery" (workers) or "auto" (celery if there is a broker).
     RUNS: str = "auto"
+    #: Queues that workers take from if `-Q` does not say it, separated by commas; empty = every queue that an agent names.
+    QUEUES: str = ""
     #: Runs one process carries at once, nine tenths of them for one tenant that is alone; more wait in the table.
     RUN_SLOTS: int = 1200
     #: How many of them may be one tenant's (without tenants: one caller's) at most; the others stay free for the rest. 0 = no bound but that a tenth stays free.
@@ -129,7 +131,7 @@ class HostSettings:
     BEAT_SECONDS: float = 2.0
     #: Seconds between looks at the table, for what hints missed.
     POLL_SECONDS: float = 1.0
-    #: Seconds between two signs of life of a process, for the page of workers; after three that are missing it counts as dead.
+    #: Seconds between two signs of life of a process, for the page of workers, and to know who hosts an agent; after three that are missing it counts as dead. 0 = none.
     PRESENCE_SECONDS: float = 5.0
     #: What this code is called on the page of workers, such as a tag or a commit; empty = the version of the host.
     RELEASE: str = ""
@@ -137,9 +139,9 @@ class HostSettings:
     RUN_LOG_LEVEL: str = "INFO"
     #: Most lines kept of one attempt of a run; of more, their number.
     RUN_LOG_LINES: int = 1000
-    #: Seconds a run waits for a process that hosts its agent; then any process fails it, visibly.
+    #: Seconds a run waits for a process that hosts its agent. If none was seen for as long, any process of its queue fails it, visibly.
     ORPHAN_SECONDS: float = 60.0
-    #: How often a run is started before its task fails for good.
+    #: Deaths through its own fault, without progress between them, after which the task of a run fails for good.
     MAX_ATTEMPTS: int = 3
     #: Threads for synchronous agents.
     AGENT_THREADS: int = 16
@@ -239,6 +241,8 @@ class HostSettings:
     WEBHOOK_CONNECT_SECONDS: float = 5.0
     #: Longest one delivery of a webhook takes in all, in seconds.
     WEBHOOK_SECONDS: float = 15.0
+    #: Largest notification, in bytes: of what is larger the task is sent without artifacts and history. Pieces of artifacts are joined up to 256 KiB.
+    WEBHOOK_MAX_BYTES: int = 1024 * 1024
     #: Addresses and networks, separated by commas, that may read `/metrics` without credentials. Others need the scope `metrics`; without it there is no such page.
     METRICS_PEERS: str = ""
     #: Where a worker shows its own counters, `host:port`, to whoever can reach that; empty = nowhere.
@@ -263,7 +267,7 @@ class HostSettings:
     CARD_SIGNED_FORMS: str = "both"
     #: Factor of all times between attempts at a webhook; below 1 only in tests.
     WEBHOOK_TIME_SCALE: float = 1.0
-    #: Events of one task kept in memory by a process for its followers.
+    #: Events of one task kept in memory by a process for its followers, as far as they have 8 MiB together.
     FEED_EVENTS: int = 1024
     #: PascalCase methods without `A2A-Version: 1.0` are refused (A2A 1.0 §3.6.2 to the letter).
     STRICT_VERSION: bool = False

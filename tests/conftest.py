@@ -12,13 +12,14 @@ import pytest
 from pytest_django.plugin import DjangoDbBlocker
 
 from tests import backend as backends
-from tests import chromium
-from tests.processes import Child, celery_worker
+from tests.support import chromium
+from tests.support.leftovers import Leftovers
+from tests.support.processes import Child, celery_worker
 
 #: The session's worker, once a test asked for one.
 WORKER = pytest.StashKey[Child]()
-#: Rooms whose tests begin processes, and wait for them.
-WHOLE_HOSTS = {"browser", "faultlab", "journeys", "server"}
+#: Folders whose tests begin processes, and wait for them.
+WHOLE_HOSTS = {"campaigns", "journeys"}
 #: What tests count, and how it is called in the report.
 COUNTED = {
     "cells": "cells of the cross-access matrix",
@@ -31,6 +32,12 @@ hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Look for what the run leaves behind: once, in the process that controls the others."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Leftovers())
+
+
 def pytest_report_header() -> str:
     """Show what the tests run on."""
     browser = chromium.path() or "none found, so the tests marked `chromium` are left out"
@@ -39,16 +46,29 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of the other backend, which `make test` runs in its other half, and those without a browser.
+    """Leave out the tests of the other backend, and without a browser those that need one. Whole hosts come first.
 
-    Whole hosts first: a file of theirs may take a minute, which nobody should be left alone with at the end.
+    A file of tests of whole hosts may take a minute, for which one process would be left alone at the end.
     """
     others = [item for item in items if _only_on(item) not in {None, backends.backend()}]
     if chromium.path() is None:
         others += [item for item in items if item.get_closest_marker("chromium")]
     config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if item not in others]
+    left_out = set(others)
+    items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: WHOLE_HOSTS.isdisjoint(item.path.parts))
+    for item in items:
+        if "unit" in item.path.parts and _uses_database(item):
+            raise pytest.UsageError(
+                f"{item.nodeid} uses a database: it belongs to tests/integration"
+            )
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return item.get_closest_marker("django_db") is not None or bool(
+        fixtures & {"db", "transactional_db"}
+    )
 
 
 def _only_on(item: pytest.Item) -> str | None:
@@ -220,3 +240,25 @@ def runners(backend: str, request: pytest.FixtureRequest) -> None:
     """See to it that accepted runs are carried out: by a worker on the stack, by this process on SQLite."""
     if backend == backends.STACK:
         request.getfixturevalue("worker")
+
+
+@pytest.fixture(autouse=True)
+def _store_in_the_tests_transaction(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the store work in the transaction of a test that is rolled back (`tests/support/inline_store.py`)."""
+    if not _is_rolled_back(request):
+        yield
+        return
+    from tests.support.inline_store import inline_store  # noqa: PLC0415 - only once Django is set up
+
+    request.getfixturevalue("db")
+    with inline_store():
+        yield
+
+
+def _is_rolled_back(request: pytest.FixtureRequest) -> bool:
+    if "transactional_db" in request.fixturenames:
+        return False
+    marker = request.node.get_closest_marker("django_db")
+    if marker is not None:
+        return not marker.kwargs.get("transaction", False)
+    return "db" in request.fixturenames

@@ -13,7 +13,13 @@ from a2a_project.settings import DATABASES  # noqa: E402
 # same environment, see the same rows. On SQLite it is a file: threads with connections of their own share it.
 DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# Durability is tested by killing processes, not the machine: no test waits for a disk.
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["OPTIONS"]["init_command"] = (
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF"
+    )
 if DATABASES["default"]["ENGINE"].endswith("postgresql"):
     DATABASES["default"]["ENGINE"] = "tests.postgres"
-    # Durability is tested by killing processes, not the server: no test waits for a disk.
     DATABASES["default"].setdefault("OPTIONS", {})["options"] = "-c synchronous_commit=off"
+# Every client of a test makes the middleware anew: it looks for a static file when one is asked for, not for all of them.
+WHITENOISE_AUTOREFRESH = True

@@ -26,6 +26,7 @@ from a2a_push.admin.filters import (
 from a2a_push.admin.foretold import HELD_BACK, foretold
 from a2a_push.admin.reading import last_attempt, reason_of, with_company
 from a2a_push.models import Delivery, Status
+from a2a_push.store.bodies import whole
 from a2a_push.store.replays import replay, retry_now
 from a2a_push.store.trials import is_switched_off
 from a2a_tasks.admin.confirming import Question, ask, is_confirmed
@@ -181,7 +182,8 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     ) -> HttpResponse:
         """Show the body and the attempts below the fields."""
         row: Delivery = context["original"]
-        head, length = Delivery.objects.values_list(beginning("body"), size("body")).get(pk=row.pk)
+        found = Delivery.objects.annotate(whole=whole())
+        head, length = found.values_list(beginning("whole"), size("whole")).get(pk=row.pk)
         newest = list(row.tries.order_by("-pk")[:ATTEMPTS])
         may = self.has_send_permission(request)
         context.update(

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from a2a_push.admin.reading import last_attempt, reason_of, with_company
 from a2a_push.api.configs import LAST_KEY
 from a2a_push.models import Attempt, Delivery, Status
+from a2a_push.store.bodies import whole
 from a2a_push.store.chosen import Chosen
 from a2a_push.store.replays import replay, retry_now
 from a2a_push.store.trials import foreseen, is_switched_off
@@ -158,11 +159,12 @@ class DeliveryOne(View):
     def get(self, request: Request, asked: Asked, *, key: int) -> Response:
         """Show a delivery with its attempts."""
         row = _find(request, key)
-        sized = Delivery.objects.filter(pk=key).annotate(length=size("body"))
-        length, text = sized.values_list("length", unless_long("body", "length")).get()
+        found = Delivery.objects.filter(pk=key).annotate(whole=whole())
+        sized = found.annotate(length=size("whole"))
+        length, text = sized.values_list("length", unless_long("whole", "length")).get()
         tries = AttemptSerializer(row.tries.order_by("-pk")[:ATTEMPTS], many=True).data
-        whole = {"size": length, "body": document(text), "tries": tries[::-1]}
-        return Response({**DeliveryLineSerializer(row).data, **whole})
+        more = {"size": length, "body": document(text), "tries": tries[::-1]}
+        return Response({**DeliveryLineSerializer(row).data, **more})
 
 
 class DeliveryTryNow(View):

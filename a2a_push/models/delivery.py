@@ -55,6 +55,7 @@ class Delivery(models.Model):
     webhook_id = models.CharField("webhook id", max_length=40, unique=True)
     dialect = models.CharField(max_length=8)
     content_type = models.CharField(max_length=64)
+    #: What is sent; empty = it is long, and a DeliveryBody with the same task, events and dialect has it.
     body = models.TextField()
     status = models.CharField(max_length=16, choices=Status.choices)
     #: Attempts since it was made or last replayed; the schedule goes by it.
@@ -94,6 +95,36 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return self.webhook_id
+
+
+class DeliveryBody(models.Model):
+    """A long body, stored once for all deliveries of the same task, events and dialect (decision 168)."""
+
+    # No constraint in the database, for the same reason as with deliveries.
+    task = models.ForeignKey(
+        "a2a_tasks.Task",
+        on_delete=models.CASCADE,
+        related_name="delivery_bodies",
+        db_constraint=False,
+        db_index=False,
+    )
+    number = models.IntegerField()
+    through = models.IntegerField()
+    dialect = models.CharField(max_length=8)
+    #: In bytes.
+    size = models.IntegerField()
+    body = models.TextField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "number", "through", "dialect"], name="one_body_per_notification"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"task {self.task_id}: {self.number} to {self.through} in {self.dialect}"
 
 
 class Attempt(models.Model):

@@ -9,66 +9,134 @@ import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
-from a2a_push.envelope import notification, webhook_id
+from a2a_push.envelope import (
+    SENT_TASKS,
+    Notification,
+    abridged,
+    content_type,
+    notification,
+    webhook_id,
+)
 from a2a_push.models import Delivery, PushConfig, Status
 from a2a_push.selection import LONGEST_JOINED, SENT_EVENTS, Detail, Step, next_step
+from a2a_push.store import bodies
+from a2a_push.store.records import LARGE
 from a2a_tasks import wakeups
 from a2a_tasks.agents import registry
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.files import in_event, in_task
-from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
-from a2a_tasks.protocol.values import UNSET, Task, TaskState, TaskStatus, replace
-from a2a_tasks.store import log
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
+from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus, replace
 from a2a_tasks.store.file_links import linking
+from a2a_tasks.store.log_pages import (
+    ALL,
+    ENDS,
+    STATES,
+    After,
+    read_each,
+    state_at,
+    stored_bytes,
+)
 from a2a_tasks.store.tasks import find_by_key
 
-__all__ = ["freeze_rest", "next_deliveries"]
+__all__ = ["BATCH_BYTES", "freeze_rest", "next_deliveries"]
 
 #: Seconds for which a webhook that waits for the rest of an artifact is left alone, if there was a new piece.
 PATIENCE = 0.25
 #: Rows written in one go, so that no transaction and no list grows with the log.
 BATCH = 200
+#: Bytes of bodies after which a transaction builds no more, and hands out no more large ones.
+BATCH_BYTES = 4 * 1024 * 1024
 #: Events of one task read at first, and their bytes: 64 webhooks are looked at together.
 GLANCE, GLANCE_BYTES = 32, LONGEST_JOINED
 #: The same where that is not enough to know what is to be joined.
 PAGE, PAGE_BYTES = 1000, 4 * LONGEST_JOINED
 
 
-def next_deliveries(configs: Sequence[PushConfig]) -> dict[int, Delivery]:
+def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery], list[int]]:
     """What is to be sent now to each of these webhooks, by their keys; they are locked, with receiver and task loaded.
 
-    Those left out have nothing to send: when to look at them again is noted in them, to be saved. All of a webhook that is
-    disabled is buried.
+    Then the keys of those for which nothing was done, because this transaction has written enough. The others that are left
+    out have nothing to send: when to look at them again is noted in them, to be saved. All of a webhook that is disabled is
+    buried.
     """
     waiting = _oldest_pending(configs)
     glances = _glances([config for config in configs if config.pk not in waiting])
     found: dict[int, Delivery] = {}
-    made: list[Delivery] = []
+    steps: list[tuple[PushConfig, Step]] = []
+    left: list[int] = []
+    is_full = False
     for config in configs:
         if refusal := config.disabled_reason or config.receiver.disabled_reason:
-            _bury(config, refusal)
+            if is_full:
+                left.append(config.pk)
+            else:
+                is_full = _bury(config, refusal)
         elif (old := waiting.get(config.pk)) is not None:
             if _due(config, old):
                 found[config.pk] = old
         elif (step := _next(config, glances.get(config.pk))) is not None:
-            found[config.pk] = _frozen(config, step)
-            made.append(found[config.pk])
-    Delivery.objects.bulk_create(made)
-    return found
+            steps.append((config, step))
+    made = _freeze(steps)
+    found |= {config.pk: row for (config, _), row in zip(steps, made, strict=False)}
+    return found, left + [config.pk for config, _ in steps[len(made) :]]
 
 
 def freeze_rest(config: PushConfig, name: str) -> None:
     """Freeze all that an ended task has not told a webhook yet, under the id it had, since a successor takes that over."""
     _pass_frozen(config)
     steps = _steps(config)
-    while rows := [_frozen(config, step, name) for step in islice(steps, BATCH)]:
-        Delivery.objects.bulk_create(rows)
+    while _freeze(islice(steps, BATCH), name):
+        pass
+
+
+def _freeze(
+    steps: Iterable[tuple[PushConfig, Step]], name: str = "", **columns: Any
+) -> list[Delivery]:
+    """Store a delivery for each of these steps, as it will be sent, however often; no further than BATCH_BYTES are built.
+
+    `name` is the id its task had, if it has another one now.
+    """
+    made: list[Delivery] = []
+    built: dict[bodies.Key, str] = {}
+    size = 0
+    for config, step in steps:
+        task = config.task
+        row = Delivery(
+            config=config,
+            task_id=task.pk,
+            receiver_id=config.receiver_id,
+            number=step.events[0].number,
+            through=step.through,
+            webhook_id=webhook_id(config.pk, task.pk, task.public_id, step.through),
+            dialect=config.dialect,
+            content_type=content_type(config.dialect),
+            **{"status": Status.PENDING, **columns},
+        )
+        key = bodies.key_of(row)
+        if key in built:
+            row.body = built[key]
+        elif not (_may_be_large(config, step) and bodies.has(row)):
+            size += bodies.put(row, _notification(config, step, name).body.decode())
+        built[key] = row.body
+        made.append(row)
+        if size >= BATCH_BYTES:
+            break
+    Delivery.objects.bulk_create(made)
+    return made
+
+
+def _may_be_large(config: PushConfig, step: Step) -> bool:
+    if config.dialect in SENT_EVENTS and step.events[0].body:
+        return sum(len(event.body) for event in step.events) > LARGE
+    return True
 
 
 def _oldest_pending(configs: Iterable[PushConfig]) -> dict[int, Delivery]:
@@ -84,22 +152,29 @@ def _due(config: PushConfig, pending: Delivery) -> bool:
     return config.due_at is None or config.due_at <= timezone.now()
 
 
-def _bury(config: PushConfig, reason: str) -> None:
-    """Keep what a disabled webhook is not told of as rows that can be replayed: BATCH of them, and the rest at once after."""
+def _bury(config: PushConfig, reason: str) -> bool:
+    """Keep what a disabled webhook is not told of as rows that can be replayed: BATCH of them, and the rest at once after.
+
+    Returns whether there is a rest.
+    """
     now = timezone.now()
-    dead = {"status": Status.DEAD, "reason": reason, "settled_at": now, "next_at": None}
+    dead: dict[str, Any] = {
+        "status": Status.DEAD,
+        "reason": reason,
+        "settled_at": now,
+        "next_at": None,
+    }
     _pass_frozen(config)
     pending = Delivery.objects.filter(config=config, status=Status.PENDING).order_by("pk")
     keys = list(pending.values_list("pk", flat=True)[:BATCH])
     Delivery.objects.filter(pk__in=keys).update(**dead)
-    rows = [_frozen(config, step) for step in islice(_steps(config), BATCH - len(keys))]
-    for row in rows:
-        row.status, row.reason, row.settled_at = Status.DEAD, reason, now
-    Delivery.objects.bulk_create(rows)
-    if len(keys) + len(rows) == BATCH:
+    rows = _freeze(islice(_steps(config), BATCH - len(keys)), **dead)
+    is_full = len(keys) == BATCH or bool(rows and config.cursor < config.task.last_event)
+    if is_full:
         config.active, config.due_at = True, now
         hint = wakeups.Committed(config.task_id, config.task.last_event)
         transaction.on_commit(partial(wakeups.announce, hint))
+    return is_full
 
 
 def _pass_frozen(config: PushConfig) -> None:
@@ -109,11 +184,11 @@ def _pass_frozen(config: PushConfig) -> None:
     config.cursor = max(config.cursor, last)
 
 
-def _steps(config: PushConfig) -> Iterator[Step]:
+def _steps(config: PushConfig) -> Iterator[tuple[PushConfig, Step]]:
     """All steps there are; the cursor passes them."""
     while (step := _next(config)) is not None:
         config.cursor = step.through
-        yield step
+        yield config, step
 
 
 def _next(config: PushConfig, glance: list[Recorded] | None = None) -> Step | None:
@@ -153,20 +228,33 @@ def _wait_for_more(config: PushConfig, last: int) -> None:
 def _glances(configs: Sequence[PushConfig]) -> dict[int, list[Recorded]]:
     """The first events after the cursors of those that have any."""
     behind = [config for config in configs if config.cursor < config.task.last_event]
-    after = [(config.task_id, config.cursor) for config in behind]
-    read = log.read_each(after, GLANCE, GLANCE_BYTES)
+    read = _read_pages([_after(config) for config in behind], GLANCE, GLANCE_BYTES)
     return {config.pk: events for config, events in zip(behind, read, strict=True)}
 
 
 def _read(config: PushConfig, glance: list[Recorded] | None) -> tuple[list[Recorded], Step | None]:
     """Events after the cursor, and the step they make: a few, and more only if these may be the beginning of more."""
-    detail, after = _detail(config.task.agent), [(config.task_id, config.cursor)]
-    events = glance or log.read_each(after, GLANCE, GLANCE_BYTES)[0]
+    detail, after = _detail(config.task.agent), [_after(config)]
+    events = _read_pages(after, GLANCE, GLANCE_BYTES)[0] if glance is None else glance
     step = next_step(events, config.dialect, detail)
     if step is None and _is_cut(events, config):
-        events = log.read_each(after, PAGE, PAGE_BYTES)[0]
+        events = _read_pages(after, PAGE, PAGE_BYTES)[0]
         step = next_step(events, config.dialect, detail, patient=not _is_cut(events, config))
     return events, step
+
+
+def _read_pages(after: Sequence[After], limit: int, most: int) -> list[list[Recorded]]:
+    return read_each(after, limit=limit, most=most, longest=LONGEST_JOINED)
+
+
+def _after(config: PushConfig) -> After:
+    """Where a webhook goes on, with only those events that it may be told of."""
+    which = ALL
+    if config.dialect not in SENT_EVENTS:
+        which = ENDS
+    elif _detail(config.task.agent) == Detail.STATES:
+        which = STATES
+    return After(config.task_id, config.cursor, which)
 
 
 def _is_cut(events: Sequence[Recorded], config: PushConfig) -> bool:
@@ -179,37 +267,48 @@ def _detail(agent: str) -> str:
     return Detail.COALESCED if hosted is None else hosted.push_events
 
 
-def _frozen(config: PushConfig, step: Step, name: str = "") -> Delivery:
-    """A delivery as it will be sent, however often; `name` is the id its task had, if it has another one now."""
-    task = config.task
+def _notification(config: PushConfig, step: Step, name: str) -> Notification:
+    """What a webhook is told of a step; an abridged task if that would be larger than A2A_WEBHOOK_MAX_BYTES."""
+    task, limit = config.task, int(conf.WEBHOOK_MAX_BYTES)
     key = webhook_id(config.pk, task.pk, task.public_id, step.through)
     link = linking(task.agent, str(conf.PUBLIC_URL), task.maker or task.owner)
-    events = [in_event(event, link) for event in step.events]
-    subject = in_task(_subject(config, name), link)
-    told = notification(key, config.dialect, events, subject)
-    return Delivery(
-        config=config,
-        task_id=task.pk,
-        receiver_id=config.receiver_id,
-        number=step.events[0].number,
-        through=step.through,
-        webhook_id=told.id,
-        dialect=config.dialect,
-        content_type=told.content_type,
-        body=told.body.decode(),
-        status=Status.PENDING,
-    )
+    events = list(step.events)
+    if not events[0].body:  # too long to be read along with others
+        one = After(task.pk, events[0].number - 1)
+        (events,) = read_each([one], limit=1, most=1, longest=limit)
+    events = [in_event(event, link) for event in events]
+    subject = _subject(config, name, limit) if events[0].body else None
+    if subject is not None:
+        told = notification(key, config.dialect, events, in_task(subject, link))
+        if len(told.body) <= limit:
+            return told
+    return abridged(key, config.dialect, _without_content(config, name, events[-1], limit), limit)
 
 
-def _subject(config: PushConfig, name: str) -> Task:
-    """The task, whole for dialects that are sent it."""
+def _subject(config: PushConfig, name: str, limit: int) -> Task | None:
+    """The task, whole for dialects that are sent it; None if it is too large for that, and then it is not read."""
     task = config.task
-    found = None if config.dialect in SENT_EVENTS else find_by_key(task.pk)
-    if found is not None:
-        return replace(found.view, id=name or task.public_id)
+    if config.dialect in SENT_TASKS:
+        found = find_by_key(task.pk) if stored_bytes(task.pk) <= limit else None
+        return replace(found.view, id=name or task.public_id) if found else None
     return Task(
         id=name or task.public_id,
         context_id=task.context.public_id,
         status=TaskStatus(state=TaskState(task.state), timestamp=rfc3339(task.status_at)),
         history=UNSET,
     )
+
+
+def _without_content(config: PushConfig, name: str, event: Recorded, limit: int) -> Task:
+    """The task as it stood at an event; with the message of its status if the event is that status, and not too long."""
+    task = config.task
+    state, at = state_at(task.pk, event.number) or (TaskState.SUBMITTED, task.created_at)
+    brief = Task(
+        id=name or task.public_id,
+        context_id=task.context.public_id,
+        status=TaskStatus(state=state, timestamp=rfc3339(at)),
+        history=UNSET,
+        metadata=Raw(task.metadata.encode()) if task.metadata else None,
+    )
+    fits = event.kind is EventKind.STATUS and 0 < len(event.body) <= limit // 2
+    return fold(brief, [event]) if fits else brief

@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from a2a_push.models import Delivery, PushConfig, Receiver, Status
+from a2a_push.store.bodies import remove_unused
 from a2a_tasks.conf import conf
 from a2a_tasks.store.holds import unheld
 
@@ -42,9 +43,11 @@ def forget(most: int) -> int:
 def _forget(limit: datetime.datetime, most: int) -> int:
     old = unheld(Delivery.objects.filter(settled_at__lt=limit), "task__").order_by("settled_at")
     locked = old.select_for_update(of=("self",), skip_locked=True)
-    keys = list(locked.values_list("pk", flat=True)[:most])
-    if keys:
-        return Delivery.objects.filter(pk__in=keys).delete()[0]
+    tasks = dict(locked.values_list("pk", "task")[:most])
+    if tasks:
+        count = Delivery.objects.filter(pk__in=tasks).only("pk").delete()[0]
+        remove_unused(set(tasks.values()))
+        return count
     return _forget_receivers(limit, most)
 
 

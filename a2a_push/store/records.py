@@ -9,7 +9,10 @@ from a2a_push.envelope import Notification
 from a2a_push.retry_schedule import Again, Disable, GiveUp, Uncounted
 from a2a_tasks.protocol.values import PushConfig
 
-__all__ = ["Candidate", "Fenced", "Held", "Result"]
+__all__ = ["LARGE", "Candidate", "Fenced", "Held", "Result"]
+
+#: Bytes beyond which a body is stored once for all webhooks that are told the same, and counted while it is held.
+LARGE = 64 * 1024
 
 
 class Fenced(Exception):
@@ -46,10 +49,18 @@ class Held:
     #: The attempt to be made, counted from 1 since it was made or last replayed.
     attempt: int
     trigger: str
+    #: Of its task.
+    tenant: str
     #: Where it goes, without its secrets.
     target: PushConfig
     #: Those, sealed.
     secret: str
+
+    @property
+    def large(self) -> int:
+        """How many bytes it counts among what a process holds: none if it is small."""
+        size = len(self.told.body)
+        return size if size > LARGE else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outbound import Kind
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import audit
 from a2a_tasks.store.group import Group, one_by_one
 from a2a_tasks.store.hop import AWAY, outcome
@@ -48,6 +49,8 @@ class Settling:
     result: Result
     #: Seconds for which the webhook is held further, if there is more to send; None = it is let go of.
     lease_seconds: float | None
+    #: Bytes of large bodies that its process has room for.
+    room: int = taking.BATCH_BYTES
 
 
 @dataclass(slots=True)
@@ -66,13 +69,14 @@ def settle(asked: list[Settling]) -> list[Held | Exception | None]:
     """
     try:
         results = _settled(asked)
-    except AWAY:
-        raise
     except Exception as fault:
+        if isinstance(fault, AWAY) and not taking.is_cut_off(fault):
+            raise
         if len(asked) > 1:
             return one_by_one(settle, asked)
         if asked[0].lease_seconds is None:
-            return [fault]
+            # It was rolled back; what took too long may be quicker when its holder asks again.
+            return [Overloaded.away(undone=True) if isinstance(fault, AWAY) else fault]
         logger.exception("webhook %s is let go of", asked[0].held.config)
         # What was answered is written though nothing can be made of what comes next, or it would be sent for ever.
         return settle([replace(asked[0], lease_seconds=None)])
@@ -112,7 +116,8 @@ def _following(
 def _held(asked: Sequence[Settling]) -> dict[int, _Item]:
     """The attempts whose holders still hold, by the keys of their webhooks, which are locked."""
     configs = PushConfig.objects.filter(pk__in={each.held.config for each in asked})
-    configs = configs.select_related("receiver", "task__context").order_by("pk")
+    configs = configs.select_related("receiver", "task__context").defer(*taking.UNREAD)
+    configs = configs.order_by("pk")
     locked = {config.pk: config for config in configs.select_for_update(of=("self",), no_key=True)}
     deliveries = Delivery.objects.defer("body").in_bulk([each.held.delivery for each in asked])
     items = (
@@ -255,7 +260,8 @@ def _going(items: Sequence[_Item]) -> dict[int, Held]:
     asked = staying[0].asked
     configs = [item.config for item in staying]
     worker, seconds = asked.result.worker, asked.lease_seconds or 0.0
-    return {held.config: held for held in taking.hold(configs, worker, seconds)}
+    room = min(item.asked.room for item in staying)
+    return {held.config: held for held in taking.hold(configs, worker, seconds, room).held}
 
 
 def _moment(seconds: float) -> datetime.datetime:

@@ -6,6 +6,7 @@ import datetime
 import logging
 import secrets
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -15,15 +16,30 @@ from django.utils import timezone
 from a2a_push import breaker
 from a2a_push.envelope import Notification
 from a2a_push.models import Delivery, PushConfig, Receiver
+from a2a_push.store import bodies
 from a2a_push.store.configs import shown
-from a2a_push.store.following import next_deliveries
+from a2a_push.store.following import BATCH_BYTES, next_deliveries
 from a2a_push.store.receivers import policy, read, written
 from a2a_push.store.records import Candidate, Held
 from a2a_push.store.rows import update_each
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store.hop import AWAY
+from a2a_tasks.store.hop import AWAY, in_thread
 
-__all__ = ["SLICE", "due", "due_of", "give_back", "hold", "let_go", "sweep", "take"]
+__all__ = [
+    "BATCH_BYTES",
+    "SLICE",
+    "UNREAD",
+    "Taken",
+    "due",
+    "due_of",
+    "give_back",
+    "hold",
+    "is_cut_off",
+    "let_go",
+    "sweep",
+    "take",
+]
 
 logger = logging.getLogger(__name__)
 #: Webhooks looked at by one read of the sweep.
@@ -32,6 +48,10 @@ SLICE = 2000
 SOON = 1.0
 #: Seconds for which a webhook is left alone of which nothing can be made.
 REST = 60.0
+#: SQLSTATEs of what the host's own deadlines end: a statement, a transaction.
+CUT_OFF = {"57014", "25P03"}
+#: Columns of a webhook's task that are long and not needed to send.
+UNREAD = ("task__status_message", "task__metadata", "task__memory")
 #: What is saved of a webhook that was looked at.
 STANDING = ["cursor", "looked", "active", "due_at", "disabled_reason"]
 
@@ -81,42 +101,72 @@ def _candidates(among: QuerySet[PushConfig]) -> list[Candidate]:
     ]
 
 
-def take(keys: Sequence[int], *, worker: str, lease_seconds: float) -> list[Held]:
+class Taken(NamedTuple):
+    """What a transaction has taken, and what it has left for another one."""
+
+    held: list[Held]
+    #: Webhooks with more to be sent than there was room for: their keys, and its bytes; 0 = it is not built yet.
+    left: dict[int, int]
+
+
+def take(
+    keys: Sequence[int], *, worker: str, lease_seconds: float, room: int = BATCH_BYTES
+) -> Taken:
     """Hold those of these webhooks that are still due, one delivery each, which is written before it is sent.
 
-    What has nothing to be sent, after all, is noted to be looked at again. One of which nothing can be made does not
-    hinder the others: it is left alone for a while.
+    Large bodies are handed out as long as there is room for so many bytes. What has nothing to be sent, after all, is noted
+    to be looked at again. One of which nothing can be made does not hinder the others: it is left alone for a while.
     """
     try:
-        return _taken(keys, worker, lease_seconds)
-    except AWAY:
-        raise
-    except Exception:
+        return _taken(keys, worker, lease_seconds, room)
+    except Exception as fault:
+        if isinstance(fault, AWAY) and not is_cut_off(fault):
+            raise
         if len(keys) > 1:
-            return [
-                held
-                for key in keys
-                for held in take([key], worker=worker, lease_seconds=lease_seconds)
-            ]
+            return _one_by_one(keys, worker, lease_seconds, room)
         logger.exception("nothing can be made of what webhook %s is to be told", keys[0])
         later = Now() + datetime.timedelta(seconds=REST)
         PushConfig.objects.filter(pk__in=keys).update(due_at=later)
-        return []
+        return Taken([], {})
+
+
+def is_cut_off(fault: BaseException) -> bool:
+    """Tell whether the host itself has ended a statement or transaction that took too long: the database is there."""
+    return getattr(fault.__cause__, "sqlstate", None) in CUT_OFF
+
+
+def _one_by_one(keys: Sequence[int], worker: str, lease_seconds: float, room: int) -> Taken:
+    """Take each in a transaction of its own; if the database goes away, what was taken until then is returned."""
+    taken = Taken([], {})
+    for key in keys:
+        try:
+            more = in_thread(take, [key], worker=worker, lease_seconds=lease_seconds, room=room)
+        except Overloaded:
+            break
+        room -= sum(held.large for held in more.held)
+        taken = Taken(taken.held + more.held, taken.left | more.left)
+    return taken
 
 
 @transaction.atomic
-def _taken(keys: Collection[int], worker: str, lease_seconds: float) -> list[Held]:
+def _taken(keys: Collection[int], worker: str, lease_seconds: float, room: int) -> Taken:
     found = PushConfig.objects.filter(due(), pk__in=list(keys)).order_by("pk")
-    found = found.select_related("receiver", "task__context")
+    found = found.select_related("receiver", "task__context").defer(*UNREAD)
     configs = list(found.select_for_update(of=("self",), skip_locked=True, no_key=True))
-    return hold(configs, worker, lease_seconds)
+    return hold(configs, worker, lease_seconds, room)
 
 
-def hold(configs: Sequence[PushConfig], worker: str, lease_seconds: float) -> list[Held]:
+def hold(configs: Sequence[PushConfig], worker: str, lease_seconds: float, room: int) -> Taken:
     """Hold those of these locked webhooks that have something to be sent now; the others are let go of."""
-    deliveries = next_deliveries(configs)
+    deliveries, unbuilt = next_deliveries(configs)
+    left = dict.fromkeys(unbuilt, 0) | _beyond(deliveries, min(room, BATCH_BYTES))
+    for config in configs:
+        if config.pk in left:
+            config.due_at = timezone.now()
+            deliveries.pop(config.pk, None)
     permitted = _permits(config.receiver for config in configs if config.pk in deliveries)
     token, taken = secrets.token_urlsafe(18), []
+    texts = bodies.read(deliveries.values())
     for config in configs:
         delivery = deliveries.get(config.pk)
         if delivery is None:
@@ -128,7 +178,8 @@ def hold(configs: Sequence[PushConfig], worker: str, lease_seconds: float) -> li
         if permit != breaker.ORDINARY:
             del permitted[config.receiver_id]  # one probe at a time
         config.due_at = None
-        taken.append(_held(config, token, delivery, permit))
+        body = delivery.body.encode() or texts[bodies.key_of(delivery)]
+        taken.append(_held(config, token, delivery, body, permit))
     update_each(configs, STANDING)
     held = {held.config for held in taken}
     until = Now() + datetime.timedelta(seconds=lease_seconds)
@@ -137,7 +188,18 @@ def hold(configs: Sequence[PushConfig], worker: str, lease_seconds: float) -> li
         token=token, lease_until=until, worker=worker, due_at=Now()
     )
     _free({config.pk for config in configs} - held)
-    return taken
+    return Taken(taken, left)
+
+
+def _beyond(deliveries: dict[int, Delivery], room: int) -> dict[int, int]:
+    """Those whose large bodies there is no room for, with their sizes; what has room for anything has room for one."""
+    sizes, left = bodies.sizes(deliveries.values()), {}
+    for config, delivery in deliveries.items():
+        size = sizes.get(bodies.key_of(delivery), 0)
+        if size and room <= 0:
+            left[config] = size
+        room -= size
+    return left
 
 
 def let_go(configs: Sequence[PushConfig]) -> None:
@@ -154,11 +216,14 @@ def _free(keys: Collection[int]) -> None:
 
 
 def _permits(receivers: Iterable[Receiver]) -> dict[int, int]:
-    """What the breakers of these receivers let through, by their keys; those that are closed are not asked."""
+    """What the breakers of these receivers let through, by their keys; those that are closed are not asked.
+
+    One that another transaction has locked lets nothing through now: the others do not wait for it.
+    """
     met = {receiver.pk: receiver for receiver in receivers}
     found = {key: breaker.ORDINARY for key, receiver in met.items() if _open_to_all(receiver)}
     doubtful = Receiver.objects.filter(pk__in=met.keys() - found.keys()).order_by("pk")
-    for receiver in doubtful.select_for_update(no_key=True):
+    for receiver in doubtful.select_for_update(no_key=True, skip_locked=True):
         permit = _permit(receiver)
         if permit is not None:
             found[receiver.pk] = permit
@@ -180,7 +245,7 @@ def _permit(receiver: Receiver) -> int | None:
     return permit
 
 
-def _held(config: PushConfig, token: str, delivery: Delivery, permit: int) -> Held:
+def _held(config: PushConfig, token: str, delivery: Delivery, body: bytes, permit: int) -> Held:
     """What its holder needs to know."""
     return Held(
         config=config.pk,
@@ -189,10 +254,11 @@ def _held(config: PushConfig, token: str, delivery: Delivery, permit: int) -> He
         permit=permit,
         well=config.receiver.well,
         delivery=delivery.pk,
-        told=Notification(delivery.webhook_id, delivery.content_type, delivery.body.encode()),
+        told=Notification(delivery.webhook_id, delivery.content_type, body),
         made_at=delivery.created_at,
         attempt=delivery.attempts + 1,
         trigger=delivery.trigger,
+        tenant=config.task.tenant,
         target=shown(config, config.task.public_id),
         secret=config.secret,
     )

@@ -12,6 +12,7 @@ from django.template.response import TemplateResponse
 from a2a_tasks.admin.read_only import badge
 from a2a_tasks.admin.shown import duration, moment
 from a2a_tasks.admin.staff import HostWideAdmin, may_view
+from a2a_tasks.agents import registry
 from a2a_tasks.models import Run, Worker
 from a2a_tasks.store import workers
 
@@ -62,6 +63,7 @@ class WorkerAdmin(HostWideAdmin[Worker]):
             "title": "Workers",
             "workers": [(one, state_of(one), duration(one.silence)) for one in told],
             "alive": sum(one.alive for one in told),
+            "queues": workers.serving(registry.queues_in_use(), told),
             "patience": duration(workers.patience()),
             **(extra_context or {}),
         }

@@ -75,6 +75,17 @@ def hosted(slug: str) -> Agent | None:
     return _found.get(slug)
 
 
+def queues() -> list[str]:
+    """The queues that a worker takes from if it is not told otherwise: those of all agents, and of the host's own jobs."""
+    asked = {name.strip() for name in str(conf.QUEUES).split(",")} - {""}
+    return sorted(asked or {"agents", *(agent.queue for agent in agents())})
+
+
+def queues_in_use() -> set[str]:
+    """The queues in which what is sent to the agents now waits."""
+    return {switches.queue_of(agent) for agent in agents()}
+
+
 def check() -> Iterable[CheckMessage]:
     """System checks of all agents."""
     for slug, first, second in _clashes:

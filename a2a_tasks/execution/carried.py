@@ -11,6 +11,7 @@ from a2a_tasks.agents import Turn, registry
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.stopping import insist
 from a2a_tasks.execution.workplace import Workplace
+from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import Assignment
 
 __all__ = ["Carried"]
@@ -30,6 +31,16 @@ class Carried:
         self.ending = False
         #: When its lease was last known to be extended, by this process's clock.
         self.extended = assignment.asked
+        #: When the database was last asked, and said that the run is still this process's.
+        self.heard = self._begun = time.monotonic()
+
+    @property
+    def on_probation(self) -> bool:
+        """Is it one of a group in quarantine that may still die as it did before?"""
+        lived = time.monotonic() - self._begun
+        return (
+            self.assignment.quarantine is Quarantine.GROUP and lived < self.assignment.longest_life
+        )
 
     @property
     def acted(self) -> bool:
@@ -38,8 +49,13 @@ class Carried:
         return self.workplace.begun and agent is not None and agent.after_crash == "fail"
 
     def holds(self) -> bool:
-        """Is it certain that nobody else can have the run?"""
+        """Is it certain that no other process can have the run?"""
         return time.monotonic() - self.extended <= float(conf.LEASE_SECONDS)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Has the database said nothing for a lease and the grace that follows an outage (`Runner.patient`)?"""
+        return time.monotonic() - self.heard > 2 * float(conf.LEASE_SECONDS)
 
     def stop(self) -> None:
         """Tell the agent that nobody waits for it, once, and see to it that it ends."""

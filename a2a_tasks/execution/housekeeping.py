@@ -17,7 +17,7 @@ from a2a_tasks import lifetime
 from a2a_tasks.audit import acting
 from a2a_tasks.conf import conf
 from a2a_tasks.store import sums
-from a2a_tasks.store.hop import hop, in_thread
+from a2a_tasks.store.hop import hop, in_thread, outcome
 from a2a_tasks.store.purge import Limits, Removed, purge
 
 __all__ = ["Housekeeper", "purge_in_this_thread"]
@@ -86,7 +86,7 @@ class Housekeeper:
 
     async def _purge(self) -> None:
         done, under_way = Removed(), _Purge()
-        while not lifetime.draining() and (step := await hop(under_way.step)) is not None:
+        while not lifetime.draining() and (step := await outcome(under_way.step)) is not None:
             done += step[0]
             await asyncio.sleep(step[1])
         _tell(done)

@@ -39,9 +39,12 @@ def answer_watchdog(**_: Any) -> None:
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]
 def rescue_lost_runs(**_: Any) -> None:
-    """Beat's duty: take runs from dead processes, also when every worker is busy."""
-    with contextlib.suppress(Overloaded):  # the store has told the log; five seconds later again
-        in_thread(runs.rescue, max_attempts=int(conf.MAX_ATTEMPTS))
+    """Beat's duty: take runs from dead processes, also when the loop of every worker is busy."""
+    if not worker.patient():
+        with contextlib.suppress(
+            Overloaded
+        ):  # the store has told the log; five seconds later again
+            in_thread(runs.rescue, max_attempts=int(conf.MAX_ATTEMPTS))
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]

@@ -12,8 +12,8 @@ from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.workplace import Workplace
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.store import steps
-from a2a_tasks.store.hop import outcome, until_answered
-from a2a_tasks.store.records import Assignment, Fenced
+from a2a_tasks.store.hop import AGAIN_SECONDS, outcome, until_answered
+from a2a_tasks.store.records import Assignment
 
 __all__ = ["StoredJournal"]
 
@@ -38,7 +38,8 @@ class StoredJournal(Journal):
     async def load(self) -> None:
         """Read the turn's steps, if that has not been done. Raises Overloaded.
 
-        Raises Fenced if the lease may be over: a process that was frozen would take steps that others have taken since.
+        While the lease may be over it waits: a process that was frozen would take steps that others have taken since.
+        The next heartbeat extends the lease, or finds that it is lost, and the agent is stopped.
         """
         failpoint("worker.step_begins")
         async with self._store:
@@ -46,8 +47,8 @@ class StoredJournal(Journal):
                 turn = (self._run.task, self._run.input_number)
                 self.results.update(await until_answered(functools.partial(steps.loading, turn)))
                 self._loaded = True
-        if not self._holds():
-            raise Fenced
+        while not self._holds():  # noqa: ASYNC110 - a clock is asked, which sets no event
+            await asyncio.sleep(AGAIN_SECONDS)
 
     async def keep(self, name: str, result: str) -> None:
         """Write a result, after everything said before it. Raises Fenced, Overloaded."""

@@ -34,6 +34,8 @@ class Leases:
         self._carried, self._lost = carried, lost
         self._loop = asyncio.get_running_loop()
         self._stopped = threading.Event()
+        #: By token: runs that are to be given back when the database answers. None = its agent was never begun.
+        self.owed: dict[str, Carried | None] = {}
 
     def start(self) -> None:
         """Begin to beat and to watch."""
@@ -43,6 +45,10 @@ class Leases:
     def stop(self) -> None:
         """Extend none any more."""
         self._stopped.set()
+
+    def give_back(self, token: str, carried: Carried | None = None) -> None:
+        """Queue the run again once its agent has stopped and the database answers. The process lives: it is no death."""
+        self.owed[token] = carried
 
     def _beat(self) -> None:
         """The heartbeat thread: extend every lease; tell of those that are gone.
@@ -73,27 +79,59 @@ class Leases:
 
     def _look(self, *, beats: bool) -> None:
         held = {c.assignment.token: c for c in list(self._carried.values())}
-        if not held:
-            return
         asked = time.monotonic()
         try:
-            if beats:
-                alive = in_thread(runs.heartbeat, list(held))
-            else:
-                alive = in_thread(runs.holding, [c.assignment.run for c in held.values()])
+            self._give_back()
+            alive = self._extend(held, beats=beats)
         except Exception as fault:  # noqa: BLE001 - the thread must outlive whatever it is
             _silence.count(fault.__cause__ or fault)
             return
-        for token in (alive & held.keys()) if beats else ():
-            held[token].extended = asked
+        for token in alive & held.keys():
+            held[token].heard = asked
         with contextlib.suppress(RuntimeError):  # the loop has ended
             for token in held.keys() - alive:
                 self._loop.call_soon_threadsafe(self._lost, held[token])
 
+    def _extend(self, held: Mapping[str, Carried], *, beats: bool) -> set[str]:
+        """Extend the leases, or between two beats those that the last one missed; returns the tokens that still hold."""
+        asked, beat = time.monotonic(), float(conf.BEAT_SECONDS)
+        due = [token for token, c in held.items() if beats or asked - c.extended > beat]
+        extended = in_thread(runs.heartbeat, due, carrying=len(held)) if due else set()
+        self._note(held, extended, asked)
+        left = [carried.assignment.run for token, carried in held.items() if token not in extended]
+        alive = in_thread(runs.holding, left) if left else set()
+        for token in alive.intersection(
+            due
+        ):  # somebody holds its row; the others' next beat does not wait for that
+            now = time.monotonic()
+            if now < asked + beat / 2 and in_thread(
+                runs.heartbeat_locked, token, carrying=len(held)
+            ):
+                self._note(held, {token}, now)
+        return extended | alive
+
+    @staticmethod
+    def _note(held: Mapping[str, Carried], extended: set[str], asked: float) -> None:
+        for token in extended & held.keys():
+            held[token].extended = asked
+
+    def _give_back(self) -> None:
+        owed = [
+            (token, carried)
+            for token, carried in list(self.owed.items())
+            if carried is None or self._carried.get(carried.assignment.run) is not carried
+        ]
+        if owed:
+            tried = [token for token, carried in owed if carried is not None and carried.acted]
+            in_thread(runs.hand_back, [token for token, _ in owed], tried=tried)
+            for token, _ in owed:
+                del self.owed[token]
+
     def _watch(self) -> None:
-        """Tell of those whose leases ended without an answer from the database: others may have their tasks."""
+        """Stop what the database has said nothing of for so long that others may have it."""
         for carried in list(self._carried.values()):
-            if not carried.holds():
+            if carried.is_unknown and not carried.ending:
+                self.give_back(carried.assignment.token, carried)
                 self._lost(carried)
         if not self._stopped.is_set():
             self._loop.call_later(float(conf.BEAT_SECONDS) / 2, self._watch)

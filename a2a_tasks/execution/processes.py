@@ -264,8 +264,11 @@ async def _or_why(content: Awaitable[bytes]) -> bytes | FileUnavailable:
 class Processes:
     """The processes of one runner, at most A2A_AGENT_PROCESSES. Make it in the loop."""
 
-    def __init__(self) -> None:
-        self._places = asyncio.Semaphore(int(conf.AGENT_PROCESSES) or os.cpu_count() or 1)
+    def __init__(self, *, used_again: bool = True) -> None:
+        """`used_again`: a process may carry another turn after its first."""
+        #: How many there are at most.
+        self.count = int(conf.AGENT_PROCESSES) or os.cpu_count() or 1
+        self._places, self._used_again = asyncio.Semaphore(self.count), used_again
         self._children: set[Child] = set()
         self._idle: list[Child] = []
 
@@ -299,7 +302,7 @@ class Processes:
     def _rested(self, errand: Errand) -> None:
         """A process has ended its errand, for good or ill."""
         child = errand.child
-        if errand.forced:
+        if errand.forced or not self._used_again:
             child.kill()
         elif not child.death:
             self._idle.append(child)

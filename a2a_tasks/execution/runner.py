@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
@@ -31,14 +32,14 @@ from a2a_tasks.execution.run_log import Notebook
 from a2a_tasks.execution.secrets import StoredSecrets
 from a2a_tasks.execution.slots import Slots
 from a2a_tasks.execution.turns import turn_of
-from a2a_tasks.execution.workplace import Workplace
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL, IllegalTransition
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import runs
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.hop import hop, outcome
+from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import Assignment, Fenced, Hold, RunEnd
 
 __all__ = ["Runner"]
@@ -51,6 +52,9 @@ BREATH = 50
 
 #: Seconds a claim under way gets beyond the drain.
 CLAIM_SECONDS = 0.5
+
+#: Seconds until it is tried again to give up a run that could not be given up.
+REST_SECONDS = 30.0
 
 #: Characters of a trace that are kept, the last ones.
 LONGEST_TRACE = 20_000
@@ -75,8 +79,12 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self._carried: dict[int, Carried] = {}
         self._due = asyncio.Event()
-        #: When the dead are seen to next, by the loop's clock, however often the bell rings.
-        self._rescues_at = 0.0
+        #: When suspects are claimed next, however often the bell rings; and until when nothing is rescued.
+        self._suspects_at = self._patient_until = 0.0
+        #: When lost runs were last looked for, by the wall clock, which goes on in a suspended machine.
+        self._looked_at = time.time()
+        #: Until when a run is left alone that could not be given up.
+        self._resting: dict[int, float] = {}
         #: May runs be waiting in the table for a slot? Then what is accepted here waits behind them.
         self._behind = False
         #: Set once the table was looked at: this process can work.
@@ -85,8 +93,11 @@ class Runner:
         self._stack = contextlib.ExitStack()
         self._elsewhere = wakeups.Subscriber(self._hear)
         self._claimer: asyncio.Task[None] | None = None
+        self._rescuer: asyncio.Task[None] | None = None
         self._draining = False
         self._processes = Processes()
+        #: For runs in quarantine: no run gets a process that another suspect has left.
+        self._isolation = Processes(used_again=False)
         self._notebook: Notebook
         self.worker = process.name()
 
@@ -111,6 +122,7 @@ class Runner:
         self._elsewhere.start()
         self._leases.start()
         self._claimer = asyncio.create_task(self._claim_for_ever())
+        self._rescuer = asyncio.create_task(self._rescue_for_ever())
 
     # --- taking runs ------------------------------------------------------------------------
 
@@ -176,7 +188,7 @@ class Runner:
                 await self._claim()
                 self.looked.set()
             except Overloaded as fault:  # the database is away: look again
-                _blind.count(fault.__cause__ or fault)
+                self._be_patient(fault)
             except Exception:
                 logger.exception("a look at due runs failed")
             with contextlib.suppress(TimeoutError):
@@ -186,30 +198,90 @@ class Runner:
     async def _claim(self) -> None:
         await switched.fresh()
         self.queues = self._served()
-        now = self._loop.time()
-        if now >= self._rescues_at:
-            await hop(runs.rescue, max_attempts=int(conf.MAX_ATTEMPTS))
-            self._rescues_at = now + float(conf.POLL_SECONDS)
+        now = time.monotonic()
+        if now >= self._suspects_at:
+            self._suspects_at = now + float(conf.POLL_SECONDS)
+            await self._claim_suspects()
         self._due.clear()
         while (limit := self._slots.at_once()) > 0 and not self._draining:
-            taken = await hop(
-                runs.claim,
-                self.queues,
-                registry.slugs(),
-                worker=self.worker,
-                limit=limit,
-                lease_seconds=float(conf.LEASE_SECONDS),
-                full=self._slots.full(),
-                limits=switches.limits(),
-            )
-            if taken:
-                failpoint("worker.claimed")
-            for assignment in taken:
-                self.carry(assignment)
-            if len(taken) < min(limit, runs.BATCH):
+            if not await self._take(limit):
                 self._behind = False
                 return
         self._behind = True
+
+    async def _claim_suspects(self) -> None:
+        """Take runs in quarantine, as many as may be in this process at once."""
+        carried = self._carried.values()
+        isolated = sum(one.assignment.quarantine is Quarantine.PROCESS for one in carried)
+        room = {
+            Quarantine.GROUP: GROUP - sum(one.on_probation for one in carried),
+            Quarantine.PROCESS: self._isolation.count - isolated,
+        }
+        for quarantine, free in room.items():
+            if (limit := min(free, self._slots.at_once())) > 0 and not self._draining:
+                await self._take(limit, quarantine)
+
+    async def _take(self, limit: int, quarantine: Quarantine = Quarantine.NONE) -> bool:
+        """Claim up to `limit` runs and start them; may there be more? What comes too late is given back."""
+        taken = await outcome(
+            runs.claim,
+            self.queues,
+            registry.slugs(),
+            worker=self.worker,
+            limit=limit,
+            lease_seconds=float(conf.LEASE_SECONDS),
+            carrying=self.carrying,
+            full=self._slots.full(),
+            limits=switches.limits(),
+            quarantine=quarantine,
+        )
+        if taken:
+            failpoint("worker.claimed")
+        for assignment in taken:
+            if time.monotonic() - assignment.asked < float(conf.LEASE_SECONDS):
+                self.carry(assignment)
+            else:
+                self._leases.give_back(assignment.token)
+        return runs.has_more(taken, limit)
+
+    # --- the dead -----------------------------------------------------------------------------
+
+    @property
+    def patient(self) -> bool:
+        """Is nothing rescued now? For one lease after an outage those that could not beat get the time to do it."""
+        return time.monotonic() < self._patient_until
+
+    def _be_patient(self, fault: Overloaded | None = None) -> None:
+        if fault is not None:
+            _blind.count(fault.__cause__ or fault)
+        self._patient_until = time.monotonic() + float(conf.LEASE_SECONDS)
+
+    async def _rescue_for_ever(self) -> None:
+        """Look for lost runs, beside the claims: neither waits for the other."""
+        while not self._draining:
+            try:
+                await self._rescue()
+            except Overloaded as fault:
+                self._be_patient(fault)
+            except Exception:
+                logger.exception("a look at lost runs failed")
+            await asyncio.sleep(float(conf.POLL_SECONDS))
+
+    async def _rescue(self) -> None:
+        before, self._looked_at = self._looked_at, time.time()
+        if self._looked_at - before > 2 * float(conf.LEASE_SECONDS):  # the machine was suspended
+            self._be_patient()
+        if self.patient:
+            return
+        most, now = int(conf.MAX_ATTEMPTS), time.monotonic()
+        self._resting = {run: until for run, until in self._resting.items() if until > now}
+        _, spent = await hop(runs.queue_again, max_attempts=most, without=list(self._resting))
+        for run in spent:
+            try:
+                await hop(runs.give_up, run, max_attempts=most)
+            except Exception as fault:  # noqa: BLE001 - one that cannot be given up keeps no other run waiting
+                logger.warning("run %s could not be given up: %r", run, fault.__cause__ or fault)
+                self._resting[run] = time.monotonic() + REST_SECONDS
 
     # --- carrying one ---------------------------------------------------------------------
 
@@ -230,17 +302,19 @@ class Runner:
             await secrets.wipe()
         except Fenced:
             logger.info("run %s lost its task; its agent was stopped", run.run)
-        except Overloaded as fault:  # nothing is lost: the lease ends and the run is rescued
+        except Overloaded as fault:
             logger.warning("run %s could not write: %s", run.run, fault.__cause__)
+            self._leases.give_back(run.token, carried)
         except asyncio.CancelledError:
             logger.info("run %s was stopped", run.run)
         except ProcessDied as fault:
-            await self._surrender(run, recorder, str(fault))
+            await self._surrender(run, str(fault), said=recorder)
         except (
             Exception
         ):  # what it said cannot be written: another attempt, and in the end a failed task
             logger.exception("run %s could not be recorded", run.run)
             await self._note(run, traceback.format_exc())
+            await self._surrender(run, "what it said could not be recorded")
         finally:
             turn._stop()  # noqa: SLF001 - its threads wait for nothing any more
             log.close()
@@ -254,7 +328,7 @@ class Runner:
                 raise AgentError("The agent is no longer hosted here.")
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
-            async with contextlib.aclosing(self._words(agent, turn, carried.workplace)) as words:
+            async with contextlib.aclosing(self._words(agent, turn, carried)) as words:
                 await self._record(carried, words, recorder, replies=agent.replies_directly)
             carried.workplace.check()
             recorder.remember(turn.memory)
@@ -272,16 +346,19 @@ class Runner:
             return self._failed(run, recorder, fault)
         return RunEnd()
 
-    def _words(self, agent: Agent, turn: Turn, workplace: Workplace) -> AsyncGenerator[Any, None]:
+    def _words(self, agent: Agent, turn: Turn, carried: Carried) -> AsyncGenerator[Any, None]:
+        if carried.assignment.quarantine is Quarantine.PROCESS:
+            return self._isolation.words(agent, turn, carried.workplace)
         if agent.runs_in == "process":
-            return self._processes.words(agent, turn, workplace)
-        return drive(agent, turn, workplace)
+            return self._processes.words(agent, turn, carried.workplace)
+        return drive(agent, turn, carried.workplace)
 
-    async def _surrender(self, run: Assignment, recorder: Recorder, how: str) -> None:
-        """The agent's process died: what it had said stays, and the attempt counts."""
+    async def _surrender(self, run: Assignment, how: str, *, said: Recorder | None = None) -> None:
+        """The attempt ended by a fault of its own, which counts. What was `said` before stays."""
         logger.warning("run %s of %s: %s", run.run, run.scope.agent, how)
         with contextlib.suppress(Fenced, Overloaded):  # then it is rescued, or was cancelled
-            await recorder.written()
+            if said is not None:
+                await said.written()
             await hop(runs.surrender, run, how, max_attempts=int(conf.MAX_ATTEMPTS))
 
     def _not_again(self, recorder: Recorder) -> RunEnd:
@@ -337,6 +414,8 @@ class Runner:
         """Stop claiming, let runs finish for that long, then hand the rest back for others to start."""
         self.stop_claiming()
         end = self._loop.time() + seconds
+        if self._rescuer:
+            self._rescuer.cancel()
         if self._claimer:  # a claim under way brings runs that have to be handed back as well
             await asyncio.wait([self._claimer], timeout=seconds + CLAIM_SECONDS)
             self._claimer.cancel()
@@ -353,11 +432,13 @@ class Runner:
 
     async def _hand_back(self) -> None:
         left = [carried for carried in self._carried.values() if not carried.task.done()]
-        tokens = [carried.assignment.token for carried in left]
         for carried in left:
             carried.stop()
         if left:
             await asyncio.wait([carried.task for carried in left], timeout=0.5)
-        await self._processes.kill()
-        if left:
-            await hop(runs.hand_back, tokens, tried=[c.assignment.token for c in left if c.acted])
+        await asyncio.gather(self._processes.kill(), self._isolation.kill())
+        owed = dict(self._leases.owed)
+        tokens = {*owed, *(carried.assignment.token for carried in left)}
+        acted = [one for one in (*left, *owed.values()) if one is not None and one.acted]
+        if tokens:
+            await hop(runs.hand_back, tokens, tried=[one.assignment.token for one in acted])

@@ -26,7 +26,7 @@ from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.store.workers import WorkerKind
 
-__all__ = ["WATCHDOG", "begin_drain", "beside", "carrying", "start", "stop", "wake"]
+__all__ = ["WATCHDOG", "begin_drain", "beside", "carrying", "patient", "start", "stop", "wake"]
 
 logger = logging.getLogger(__name__)
 #: Begins the name of the queue in which a worker rings itself.
@@ -98,6 +98,11 @@ def wake() -> None:
 def carrying() -> int:
     """How many runs are in this worker's hands?"""
     return 0 if _runner is None else _runner.carrying
+
+
+def patient() -> bool:
+    """Does this worker rescue nothing at this moment, because the database was away?"""
+    return _runner is not None and _runner.patient
 
 
 def begin_drain() -> None:

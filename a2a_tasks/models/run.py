@@ -38,6 +38,17 @@ class Run(models.Model):
     #: The lease this run was taken with, in seconds; kept here so that processes of two deploys agree.
     lease_seconds = models.FloatField(default=0)
     lease_until = models.DateTimeField(null=True)
+    #: How many runs its process carried when it was last heard of, with this one; 0 = not known.
+    company = models.IntegerField(default=0, db_default=0)
+    #: Deaths that count against A2A_MAX_ATTEMPTS: alone in its process, since an attempt last got further.
+    deaths = models.IntegerField(default=0, db_default=0)
+    #: Deaths of processes that carried other runs as well, in a row. They lead into quarantine (`store/quarantine.py`).
+    shared_deaths = models.IntegerField(default=0, db_default=0)
+    #: The task's newest event at the last death, and the most events that one attempt wrote before it died.
+    died_at_event = models.IntegerField(default=0, db_default=0)
+    furthest = models.IntegerField(default=0, db_default=0)
+    #: Longest that an attempt can have lived before it died, in seconds.
+    longest_life = models.FloatField(default=0, db_default=0)
     due_at = models.DateTimeField(db_default=Now())
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
@@ -64,6 +75,13 @@ class Run(models.Model):
             ),
             models.Index("share", "queue", "round", name="run_share", condition=Q(status="queued")),
             models.Index("lease_until", name="run_leased", condition=Q(status="running")),
+            models.Index(
+                "queue",
+                "round",
+                "id",
+                name="run_suspect",
+                condition=Q(status="queued", shared_deaths__gte=2),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Workers: the processes of this host, as each says of itself. Nothing is decided by these rows: leases decide."""
+"""Workers: the processes of this host, as each says of itself. Whose a run is, its lease decides, not these rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class WorkerKind(models.TextChoices):
 
 
 class Worker(models.Model):
-    """One process. It says again and again that it is there, and takes its row away when it ends in good order."""
+    """One process. It says again and again that it is there, and says that it leaves when it ends in good order."""
 
     #: As runs and webhooks name whoever holds them: `host:pid`.
     name = models.CharField(max_length=128, unique=True)
@@ -37,6 +37,8 @@ class Worker(models.Model):
     draining = models.BooleanField(default=False)
     started_at = models.DateTimeField(db_default=Now())
     seen_at = models.DateTimeField(db_default=Now())
+    #: When it ended in good order. No page shows it then; what agents it had is still known.
+    left_at = models.DateTimeField(null=True)
 
     class Meta:
         verbose_name = "worker"

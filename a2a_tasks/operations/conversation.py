@@ -15,6 +15,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw, Task, TaskState
+from a2a_tasks.store import log
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.idempotency import Key, KeyTaken, Recalled, recall
 from a2a_tasks.store.records import Accepted
@@ -42,18 +43,26 @@ class Conversation:
         #: Is it settled that the client gets a task?
         self._is_task = self._decided = is_task
         self._pauses = pauses
-        #: What the events heard are folded onto.
-        self._view = accepted.view
+        #: What the events heard are folded onto, and the number up to which they are in it.
+        self._view, self._since = accepted.view, accepted.number
+        #: The last events heard; beyond a slice of the log, earlier ones are forgotten and read again for the answer.
         self.heard: list[Recorded] = []
 
     async def close(self) -> None:
         """Follow no longer. The run goes on."""
         await self.follower.close()
 
-    @property
-    def task(self) -> Task:
-        """The task after everything heard so far."""
-        return fold(self._view, self.heard)
+    async def task(self) -> Task:
+        """The task after everything heard so far; where its events are gone already, as it is. Raises TaskNotFound."""
+        last, events = self.follower.number, self.heard
+        if not events or events[0].number != self._since + 1:
+            events = []
+        while (number := events[-1].number if events else self._since) < last:
+            read = await hop(log.read_after, self.accepted.task, number)
+            if not read or read[0].number != number + 1:
+                return (await self.follower.restart()).view
+            events = events + [event for event in read if event.number <= last]
+        return fold(self._view, events)
 
     async def first(self) -> Task | Raw:
         """The task as it was accepted, or the direct Message of an agent that answers with one.
@@ -81,27 +90,34 @@ class Conversation:
     async def current(self) -> Task:
         """The task as it is now; after the message's turn, as it was then."""
         while events := await self.follower.next(0):
-            self.heard += events
-        return self.task
+            self._keep(events)
+        return await self.task()
 
-    async def reach(self, number: int) -> None:
-        """Hear everything up to an event that is in the log, or to the end of the turn."""
+    async def reach(self, number: int) -> list[Recorded]:
+        """Hear everything up to an event that is in the log, or to the end of the turn; returns what came after it."""
         while self.follower.number < number and not self.follower.done:
-            self.heard += await self.follower.next()
+            self._keep(await self.follower.next())
+        return [event for event in self.heard if event.number > number]
 
     async def settled(self) -> Task:
         """The task once it has ended or waits for the client, or as it is when the client has waited too long."""
         async with at_most(float(conf.MAX_BLOCK_SECONDS)):
             while not self.follower.done:
                 await self._hear()
-        return self.task
+        return await self.task()
+
+    def _keep(self, events: list[Recorded]) -> None:
+        if sum(event.size for event in self.heard) > log.SLICE_BYTES:
+            self.heard = []
+        self.heard += events
 
     async def _hear(self) -> None:
         """Take in what comes next; where events are gone already, the task as it is. Raises TaskNotFound."""
         try:
-            self.heard += await self.follower.next()
+            self._keep(await self.follower.next())
         except EventsRemoved:
-            self._view, self.heard = (await self.follower.restart()).view, []
+            found = await self.follower.restart()
+            self._view, self._since, self.heard = found.view, found.last_event, []
 
 
 async def converse(

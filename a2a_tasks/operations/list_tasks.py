@@ -6,11 +6,11 @@ from a2a_tasks.operations.call import Call
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import TaskPage
 from a2a_tasks.store import tasks
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.hop import hop_for_list
 
 __all__ = ["list_tasks"]
 
 
 async def list_tasks(request: ListTasksRequest, call: Call) -> TaskPage:
     """A page of the caller's tasks, latest status first. Raises InvalidParams for a bad page token."""
-    return await hop(tasks.list_tasks, call.scope(request.tenant), request)
+    return await hop_for_list(tasks.list_tasks, call.scope(request.tenant), request)

@@ -22,7 +22,8 @@ async def send_message(request: SendMessageRequest, call: Call) -> Task | Raw:
         if not request.return_immediately:
             task = await conversation.settled()
         else:
-            task = await conversation.current() if conversation.recalled else conversation.task
+            recalled = conversation.recalled is not None
+            task = await (conversation.current() if recalled else conversation.task())
         return trimmed(task, request.history_length)
     finally:
         await conversation.close()

@@ -9,7 +9,6 @@ from a2a_tasks.operations.call import Call
 from a2a_tasks.operations.conversation import Conversation, converse
 from a2a_tasks.operations.history import trimmed
 from a2a_tasks.protocol.dialects import Subject
-from a2a_tasks.protocol.lifecycle import fold
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw, Task
 from a2a_tasks.streaming.stream import EventStream
@@ -49,15 +48,12 @@ def _seen(conversation: Conversation, call: Call) -> int:
 
 async def _resumed(conversation: Conversation, seen: int, length: int | None) -> EventStream:
     """The rest of the stream after an event; the Task, if there is no rest."""
-    await conversation.reach(seen)
-    had = [event for event in conversation.heard if event.number <= seen]
-    rest = conversation.heard[len(had) :]
-    view = fold(conversation.accepted.view, had)
+    rest = await conversation.reach(seen)
     over = conversation.follower.done and not rest
     return EventStream(
-        subject=Subject.of(view),
-        first=trimmed(view, length) if over else None,
-        number=had[-1].number if had else conversation.accepted.number,
+        subject=Subject.of(conversation.accepted.view),
+        first=trimmed(await conversation.task(), length) if over else None,
+        number=min(seen, conversation.follower.number),
         follower=conversation.follower,
         heard=rest,
     )

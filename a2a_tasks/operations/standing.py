@@ -18,6 +18,7 @@ from a2a_tasks.execution.slots import KEPT
 from a2a_tasks.protocol.errors import TaskNotFound
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.situation import (
     COUNTED,
     Gone,
@@ -54,6 +55,7 @@ class Kind(enum.StrEnum):
     LIMIT = "limit"  #: as many runs of its agent are under way as operators let
     SHARE = "share"  #: its tenant has as much under way as it may
     SLOTS = "slots"  #: the processes have as much under way as they can
+    QUARANTINE = "quarantine"  #: processes that carried it died, so few are begun at once
     LINE = "line"  #: others go first
     DUE = "due"  #: it begins at any moment
 
@@ -201,7 +203,7 @@ def _held(at: Situation, run: RunAt, host: Host) -> Iterator[Reason]:
         )
     yield Reason(
         kind=Kind.WORKING,
-        sentence=f"{run.worker} is at work on it{_for(at, run)}, attempt {run.attempt} of {host.max_attempts}.{_silence(at)}{_switched(at, host)}{_behind(run)}",
+        sentence=f"{run.worker} is at work on it{_for(at, run)}, attempt {run.attempt}.{_silence(at)}{_switched(at, host)}{_behind(run)}",
         next=f"The agent goes on. Its lease ends in {duration(left)}, unless it is extended; then: {_after_death(run, host)}",
         at=run.lease_until,
         link=_run(run),
@@ -210,11 +212,12 @@ def _held(at: Situation, run: RunAt, host: Host) -> Iterator[Reason]:
 
 def _after_death(run: RunAt, host: Host) -> str:
     looks = "as soon as another process looks for lost runs"
-    if run.attempt >= host.max_attempts:
-        return f"The task fails {looks}: this was attempt {run.attempt} of {host.max_attempts}."
     if host.after_crash == "fail":
         return f"The task fails {looks}: its agent does not want to be run again."
-    return f"Attempt {run.attempt + 1} of {host.max_attempts} begins {looks}."
+    begins = f"Attempt {run.attempt + 1} begins {looks}"
+    if run.deaths + 1 < host.max_attempts:
+        return f"{begins}."
+    return f"{begins}; or the task fails, if its process carried nothing else and it got no further than before."
 
 
 def _for(at: Situation, run: RunAt) -> str:
@@ -229,7 +232,7 @@ def _silence(at: Situation) -> str:
 
 
 def _queued(at: Situation, run: RunAt, line: Line, host: Host) -> Iterator[Reason]:
-    attempt = f"attempt {run.attempt + 1} of {host.max_attempts}"
+    attempt = f"attempt {run.attempt + 1}"
     if run.due_at > at.now:
         yield Reason(
             kind=Kind.SCHEDULED,
@@ -249,6 +252,15 @@ def _queued(at: Situation, run: RunAt, line: Line, host: Host) -> Iterator[Reaso
             link=_run(run),
         )
     yield from _limited(at, run, line, attempt)
+    if run.shared_deaths >= Quarantine.GROUP:
+        alone = run.shared_deaths >= Quarantine.PROCESS
+        yield Reason(
+            kind=Kind.QUARANTINE,
+            sentence=f"Processes that carried it beside others died {run.shared_deaths} times in a row, "
+            f"so it begins {'in a process of its own' if alone else 'in a small group'}.{_behind(run)}",
+            next=f"When there is room for it, {attempt} begins.",
+            link=_run(run),
+        )
     yield from _in_line(at, run, line, host, attempt)
     yield Reason(
         kind=Kind.DUE,

@@ -13,7 +13,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.requests import SubscribeToTaskRequest
 from a2a_tasks.store import log
 from a2a_tasks.store.hop import hop
-from a2a_tasks.store.tasks import Found, finding
+from a2a_tasks.store.tasks import Found, brief, finding
 from a2a_tasks.streaming.follow import Follower
 from a2a_tasks.streaming.stream import EventStream
 
@@ -44,12 +44,18 @@ async def _removed(found: Found, seen: int | None) -> int:
 async def subscribe_to_task(request: SubscribeToTaskRequest, call: Call) -> EventStream:
     """Follow a task. Raises TaskNotFound, UnsupportedOperation (it has ended, or the agent does not stream)."""
     call.permit("SubscribeToTask")
-    found = await finding((call.scope(request.tenant), request.id))
+    key, resumes = (call.scope(request.tenant), request.id), call.last_event_id is not None
+    found = await (hop(brief, *key) if resumes else finding(key))
     if found is None:
         raise TaskNotFound(taskId=request.id)
     subject = Subject.of(found.view)
     seen = _seen(found, subject, call)
     removed = await _removed(found, seen)
+    over = found.state in TERMINAL and seen == found.last_event
+    if resumes and (seen is None or removed or over):  # then it is told the Task
+        found = await finding(key)
+        if found is None:
+            raise TaskNotFound(taskId=request.id)
     after = found.last_event if seen is None or removed else seen
     ended = found.state in TERMINAL and after == found.last_event
     if ended and not removed and not request.lenient:

@@ -101,6 +101,11 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     state: TaskState | None = None
     run: int | None = None
 
+    @property
+    def size(self) -> int:
+        """Bytes of the body in UTF-8."""
+        return len(self.body) if self.body.isascii() else len(self.body.encode())
+
 
 _NOTHING = Raw(b"")
 

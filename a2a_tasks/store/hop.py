@@ -31,7 +31,17 @@ from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.deadline import await_no_longer_than_asked, drop_dead_connection, longest
 
-__all__ = ["AWAY", "behind", "close", "hang_up", "hop", "in_thread", "outcome", "until_answered"]
+__all__ = [
+    "AWAY",
+    "behind",
+    "close",
+    "hang_up",
+    "hop",
+    "hop_for_list",
+    "in_thread",
+    "outcome",
+    "until_answered",
+]
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -44,22 +54,26 @@ LOST = {"40001", "40P01"}
 TRIES = 4
 #: Seconds between two attempts of those who until_answered.
 AGAIN_SECONDS = 0.3
+#: Threads for lists, which may be slow: the others are free for everybody else's requests meanwhile.
+LIST_THREADS = 2
+STORE, LISTS = "store", "lists"
 _lock = threading.Lock()
-_pool: ThreadPoolExecutor | None = None
+_pools: dict[str, ThreadPoolExecutor] = {}
 _outage = Outage(logger, "the database is away")
 
 
-def _threads() -> int:
-    return 1 if connection.vendor == "sqlite" else int(conf.STORE_THREADS)
+def _threads(name: str = STORE) -> int:
+    if connection.vendor == "sqlite":
+        return 1
+    return LIST_THREADS if name == LISTS else int(conf.STORE_THREADS)
 
 
-def _executor() -> ThreadPoolExecutor:
-    global _pool  # noqa: PLW0603 - one pool a process
-    if _pool is None:
-        with _lock:
-            if _pool is None:
-                _pool = ThreadPoolExecutor(_threads(), thread_name_prefix="store")
-    return _pool
+def _executor(name: str = STORE) -> ThreadPoolExecutor:
+    """The threads of that name: one pool a process."""
+    with _lock:
+        if name not in _pools:
+            _pools[name] = ThreadPoolExecutor(_threads(name), thread_name_prefix=name)
+        return _pools[name]
 
 
 def _sqlstate(fault: BaseException) -> str | None:
@@ -99,10 +113,10 @@ def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise _away(fault, undone=not connected or _sqlstate(fault) is not None) from fault
 
 
-def _begin(work: Callable[[], T]) -> Future[T]:
+def _begin(work: Callable[[], T], threads: str = STORE) -> Future[T]:
     """In the context of whoever asks: it says who acts (audit/actor.py)."""
     context = contextvars.copy_context()
-    return _executor().submit(lambda: context.run(in_thread, work))
+    return _executor(threads).submit(lambda: context.run(in_thread, work))
 
 
 async def _in_time(job: Future[T]) -> T:
@@ -125,6 +139,11 @@ async def hop(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     Overloaded also when it takes too long, with the wait for a thread; what has begun by then may still happen.
     """
     return await _in_time(_begin(functools.partial(work, *args, **kwargs)))
+
+
+async def hop_for_list(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same in threads that only lists have: slow ones keep nobody waiting but other lists."""
+    return await _in_time(_begin(functools.partial(work, *args, **kwargs), LISTS))
 
 
 async def outcome(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -171,11 +190,14 @@ def hang_up() -> None:
 
 def close() -> None:
     """End the threads and their connections. The next hop begins anew."""
-    global _pool
     with _lock:
-        pool, _pool = _pool, None
-    if pool is None:
-        return
+        pools = list(_pools.values())
+        _pools.clear()
+    for pool in pools:
+        _end(pool)
+
+
+def _end(pool: ThreadPoolExecutor) -> None:
     gate = threading.Barrier(pool._max_workers)  # noqa: SLF001 - one job for each thread there may be
 
     def leave() -> None:

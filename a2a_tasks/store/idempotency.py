@@ -18,7 +18,7 @@ from a2a_tasks.caller import Scope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import Idempotency, Run, Task
 from a2a_tasks.protocol import values
-from a2a_tasks.protocol.errors import IdempotencyConflict
+from a2a_tasks.protocol.errors import IdempotencyConflict, TaskNotFound
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded, fold
 from a2a_tasks.protocol.values import Raw, TaskState
 from a2a_tasks.store import log
@@ -78,9 +78,10 @@ def _remember(key: Key, task: int) -> None:
 
 
 def recall(key: Key, scope: Scope) -> Recalled | None:
-    """What was accepted under this key; None if nothing was, too long ago, or for a task out of the scope's reach.
+    """What was accepted under this key; None if nothing was, or too long ago.
 
-    Raises IdempotencyConflict if that was another request.
+    Raises IdempotencyConflict if that was another request, TaskNotFound if its task is out of the scope's reach: the key
+    stays taken, so that nothing else can begin under it.
     """
     row = _rows(key).first()
     if row is None:
@@ -88,10 +89,10 @@ def recall(key: Key, scope: Scope) -> Recalled | None:
     if row.expired:  # type: ignore[attr-defined]  # annotated
         Idempotency.objects.filter(pk=row.pk).delete()
         return None
-    if not reaches(scope, row.task):
-        return None  # it is not shared any more: a message to it fails, as without a key
     if row.fingerprint != key.fingerprint:
         raise IdempotencyConflict
+    if not reaches(scope, row.task):  # it is not shared any more
+        raise TaskNotFound(taskId=row.task.public_id)
     return _recalled(row, row.task)
 
 

@@ -19,6 +19,7 @@ from a2a_tasks.store.append import fold_artifact
 from a2a_tasks.store.sql import fetch
 
 __all__ = [
+    "all_there_was",
     "beginning",
     "change_state",
     "last_numbers",
@@ -29,8 +30,8 @@ __all__ = [
     "record",
 ]
 
-#: Read at once; a follower further behind comes again.
-SLICE = 1000
+#: Read at once, in events and in bytes; a follower further behind comes again.
+SLICE, SLICE_BYTES = 1000, 1024 * 1024
 
 READ_AFTER = """
 select e.number, e.kind, e.state, e.run, case when e.body = '' then m.body else e.body end
@@ -38,6 +39,15 @@ from a2a_tasks_event e
 left join a2a_tasks_message m on m.task_id = e.task_id and m.number = e.number and e.body = ''
 where e.task_id = %s and e.number > %s order by e.number limit %s
 """
+#: The same up to a number of bytes. What is beyond it stays in the server: only its length is looked at.
+READ_WITHIN = f"""
+select number, kind, state, run, body from (
+  select o.*, coalesce(sum(octet_length(o.body)) over (
+    order by o.number rows between unbounded preceding and 1 preceding), 0) as before
+  from ({READ_AFTER}) o(number, kind, state, run, body)
+) e
+where before < %s order by number
+"""  # noqa: S608 - a constant
 
 
 def now() -> datetime.datetime:
@@ -88,24 +98,27 @@ def _read_within(task: int, number: int, limit: int, most: int) -> list[Recorded
         cursor.execute(READ_AFTER, [task, number, limit])
         for row in cursor:
             found.append(_recorded(row))
-            most -= len(found[-1].body.encode())
+            most -= found[-1].size
             if most <= 0:
                 break
     return found
 
 
-def read_after(task: int, number: int, limit: int = SLICE) -> list[Recorded]:
-    """Events of a task after a number, oldest first, at most `limit`.
+def read_after(
+    task: int, number: int, limit: int = SLICE, most: int = SLICE_BYTES
+) -> list[Recorded]:
+    """Events of a task after a number, oldest first, at most `limit`, and none after `most` bytes.
 
-    If the first is not the next one, those between were removed (see `beginning`).
+    The first is read however large it is. If it is not the next one, those between were removed (see `beginning`).
     """
-    if connection.vendor == "postgresql":
-        rows = fetch(READ_AFTER, [task, number, limit])
-    else:
-        with connection.cursor() as cursor:
-            cursor.execute(READ_AFTER, [task, number, limit])
-            rows = cursor.fetchall()
-    return [_recorded(row) for row in rows]
+    if connection.vendor != "postgresql":
+        return _read_within(task, number, limit, most)
+    return [_recorded(row) for row in fetch(READ_WITHIN, [task, number, limit, most])]
+
+
+def all_there_was(events: Sequence[Recorded]) -> bool:
+    """Did a read end because the log did, not because the slice was full?"""
+    return len(events) < SLICE and sum(event.size for event in events) < SLICE_BYTES
 
 
 def _recorded(row: Sequence[Any]) -> Recorded:

@@ -3,11 +3,16 @@
 Two steps, each with its own limit: the *log* of an ended task, and the ended task with everything that is its own. Tasks
 are walked in the order of their ids, which is that in which they began, so that the walk stops at the first one too
 young to have ended before the limit: no index is needed for it.
+
+The kinds of what goes have turns, a portion each. What cannot be removed stops nothing: it is tried alone, then skipped
+until the next purge (decision 172).
 """
 
 from __future__ import annotations
 
 import datetime
+import itertools
+import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,6 +37,7 @@ from a2a_tasks.store.run_lines import count_lines, cut_lines
 
 __all__ = ["Limits", "Removed", "purge", "remove_each", "survey"]
 
+logger = logging.getLogger(__name__)
 #: Tasks looked at in one read of the walk.
 SLICE = 1000
 #: Rows a task has at the least: itself, message, event, run. So many tasks fit into a batch at most.
@@ -145,20 +151,56 @@ def purge(limits: Limits) -> Iterator[Removed]:
     """Remove what is beyond the limits: one transaction of at most A2A_PURGE_BATCH rows a step.
 
     Stop iterating at any time. What another purge holds at that moment is left to it. A task's messages, artifacts and
-    runs go together with it, so one that has more of them than a batch holds is a batch of its own.
+    runs go together with it, so one that has more of them than a batch holds is a batch of its own. Nothing is removed
+    by a step that failed. Raises what a step raises only if the database is away.
     """
-    yield from _sweep(limits, _remove_tasks, _remove_log)
-    batch = max(1, int(conf.PURGE_BATCH))
-    while limits.keys and (gone := forget_idempotency(limits.keys, batch)):
-        yield Removed(rows=gone)
-    while gone := companions.forget(batch):
-        yield Removed(rows=gone)
-    while gone := files.sweep():
-        yield Removed(rows=gone)
-    while gone := handed.sweep(batch):
-        yield Removed(rows=gone)
+    kinds = [
+        *_sweep(limits, _remove_tasks, _remove_log),
+        _portions(companions.forget),
+        _portions(lambda most: files.sweep(min(most, files.AT_ONCE))),
+        _portions(handed.sweep),
+    ]
+    if (keys := limits.keys) is not None:
+        kinds.append(_portions(lambda most: forget_idempotency(keys, most)))
     if limits.audit is not None and not in_force().exists():
-        yield from (Removed(rows=gone) for gone in purge_audit(limits.audit, batch))
+        batch = max(1, int(conf.PURGE_BATCH))
+        kinds.append(Removed(rows=gone) for gone in purge_audit(limits.audit, batch))
+    while kinds:
+        kind = kinds.pop(0)
+        try:
+            removed = next(kind, None)
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the other kinds go on
+            _go_on_after(fault, "what is left of a kind")
+            continue
+        if removed is not None:
+            kinds.append(kind)
+            yield removed
+
+
+def _portions(remove: Callable[[int], int]) -> Iterator[Removed]:
+    """Removed in portions of so many rows at most; one that cannot be removed is tried again with half as many."""
+    most = room = max(1, int(conf.PURGE_BATCH))
+    while True:
+        try:
+            gone = remove(room)
+        except Exception as fault:
+            if room == 1:
+                raise
+            _go_on_after(fault, f"a portion of {room} rows")
+            room //= 2
+            yield Removed()
+            continue
+        if not gone:
+            return
+        room = min(most, 2 * room)
+        yield Removed(rows=gone)
+
+
+def _go_on_after(fault: Exception, what: str) -> None:
+    """Tell the log of what could not be removed. Raises the fault if it is the database that is away."""
+    if not connection.is_usable():
+        raise fault
+    logger.warning("%s could not be removed, the purge goes on: %r", what, fault)
 
 
 def remove_each(keys: list[int]) -> Iterator[Removed]:
@@ -183,14 +225,15 @@ def survey(limits: Limits) -> Removed:
         left = [task for task in going if not whole.goes(task.tenant, task.status_at)]
         return Removed(rows=sum(map(_logged, left))), []
 
-    return sum(_sweep(limits, _count_tasks, log), Removed())
+    return sum(itertools.chain(*_sweep(limits, _count_tasks, log)), Removed())
 
 
-def _sweep(limits: Limits, tasks: _Remove, log: _Remove) -> Iterator[Removed]:
-    yield from _walk(_all, limits.of_tasks(), tasks)
+def _sweep(limits: Limits, tasks: _Remove, log: _Remove) -> list[Iterator[Removed]]:
+    walks = [_walk(_all, limits.of_tasks(), tasks)]
     sooner = limits.tasks is None or limits.events is None or limits.events > limits.tasks
     if sooner or limits.tenants:
-        yield from _walk(_with_events, limits.of_logs(), log)
+        walks.append(_walk(_with_events, limits.of_logs(), log))
+    return walks
 
 
 # --- the walk -----------------------------------------------------------------------------------
@@ -203,11 +246,19 @@ def _walk(
     if limit is None:
         return
     cursor, young = 0, False
+    most = room = max(1, int(conf.PURGE_BATCH))
     while not young and (keys := following(cursor)):
         cursor = keys[-1]
         left, young = _ended(keys, limits, limit)
         while left:
-            removed, left = remove(left, limit, max(1, int(conf.PURGE_BATCH)))
+            try:
+                removed, left = remove(left, limit, room)
+                room = min(most, 2 * room)
+            except Exception as fault:  # noqa: BLE001 - whatever it is, what is behind it goes
+                if room == 1:
+                    _go_on_after(fault, f"task {left[0]}")
+                    left = left[1:]
+                removed, room = Removed(), 1
             yield removed
 
 

@@ -15,6 +15,7 @@ from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus
 from a2a_tasks.store.companions import Companion
+from a2a_tasks.store.quarantine import Quarantine
 
 __all__ = [
     "Accepted",
@@ -140,6 +141,10 @@ class Assignment:
     request: str
     memory: str
     share: str = ""
+    #: How it is begun, because of how earlier attempts died.
+    quarantine: Quarantine = Quarantine.NONE
+    #: Longest that one of them lived, in seconds.
+    longest_life: float = 0.0
     #: Artifacts that exist: (id, position, is it still growing?).
     artifacts: tuple[tuple[str, int, bool], ...] = ()
     #: When its lease was asked for, by this process's clock.

@@ -90,6 +90,9 @@ class RunAt:
     share: str
     round: int
     attempt: int
+    #: Deaths that count against it, and deaths beside others in a row (`store/quarantine.py`).
+    deaths: int = 0
+    shared_deaths: int = 0
     worker: str
     due_at: datetime.datetime
     started_at: datetime.datetime | None
@@ -188,7 +191,7 @@ def _run(task: int, state: TaskState) -> RunAt | None:
 
 
 def _runs(rows: QuerySet[Run]) -> RunAt | None:
-    columns = ("status", "queue", "share", "round", "attempt", "worker")
+    columns = ("status", "queue", "share", "round", "attempt", "deaths", "shared_deaths", "worker")
     moments = ("due_at", "started_at", "lease_until", "ended_at")
     found = list(rows.values("pk", *columns, *moments))
     if not found:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import datetime
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from django.core import signing
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import BigIntegerField, Exists, Func, OuterRef, Q, QuerySet, Sum, Window
+from django.db.models.functions import RowNumber
 
 from a2a_tasks.caller import Scope, Shelf
-from a2a_tasks.models import Artifact, Message, Task
+from a2a_tasks.models import Artifact, Event, Message, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.fields import parse_rfc3339
-from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState, UnsetType
 from a2a_tasks.store import tally
@@ -28,8 +29,10 @@ from a2a_tasks.store.records import status_of
 from a2a_tasks.store.sql import fetch
 
 __all__ = [
+    "PAGE_BYTES",
     "Found",
     "Standing",
+    "brief",
     "find",
     "find_by_key",
     "finding",
@@ -42,6 +45,11 @@ __all__ = [
     "standing",
     "view",
 ]
+
+#: Bytes of the tasks on a page of a list. A task that has more is alone on its page.
+PAGE_BYTES = 4 * 1024 * 1024
+#: So far the tasks of a filter are counted; `totalSize` says this number where there are more.
+MOST_COUNTED = 10_000
 
 FIND = """
 select i.n, t.id, t.last_event, c.public_id, t.state, t.status_at, t.status_message, t.metadata,
@@ -81,6 +89,16 @@ Key = tuple[Scope, str]
 def find(scope: Scope, public_id: str) -> Found | None:
     """The task of that id in this scope, or None: missing and foreign are the same."""
     return _find_many([(scope, public_id)])[0]
+
+
+def brief(scope: Scope, public_id: str) -> Found | None:
+    """The same without history and artifacts, for a client that has them: it costs as little for a large task."""
+    if "\x00" in public_id:
+        return None
+    task = (
+        Task.objects.filter(reached(scope), public_id=public_id).select_related("context").first()
+    )
+    return None if task is None else Found(task.pk, task.last_event, view(task, whole=False))
 
 
 def _find_many(keys: Sequence[Key]) -> list[Found | None]:
@@ -215,17 +233,36 @@ class _Row(NamedTuple):
         return [cls(*row) for row in tasks.values_list(*columns)]
 
 
-def view(task: Task) -> values.Task:
-    """The whole value of a row whose context is loaded."""
+def view(task: Task, *, whole: bool = True) -> values.Task:
+    """The value of a row whose context is loaded; if not `whole`, without history and artifacts."""
     said = (task.state, task.status_at, task.status_message, task.metadata)
     row = _Row(task.pk, task.public_id, task.context.public_id, *said)
-    return _views([row], history=True, artifacts=True)[0]
+    return _views([row], history=None if whole else 0, artifacts=whole)[0]
 
 
-def _histories(tasks: Collection[int]) -> dict[int, list[Raw]]:
+class _Bytes(Func):
+    """How many bytes a text has, without reading it where the database can."""
+
+    function, output_field = "octet_length", BigIntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        """SQLite has had the function since 3.43."""
+        template = "length(cast(%(expressions)s as blob))"
+        return self.as_sql(compiler, connection, template=template, **more)
+
+
+def _messages(tasks: Collection[int], newest: int | None) -> QuerySet[Message]:
+    """The messages of these tasks in order: of each so many of the newest, or (None) all."""
+    rows = Message.objects.filter(task_id__in=tasks)
+    if newest is not None:
+        rank = Window(RowNumber(), partition_by="task_id", order_by="-number")
+        rows = rows.annotate(rank=rank).filter(rank__lte=newest)
+    return rows.order_by("task_id", "number")
+
+
+def _histories(tasks: Collection[int], newest: int | None) -> dict[int, list[Raw]]:
     found: dict[int, list[Raw]] = defaultdict(list)
-    rows = Message.objects.filter(task_id__in=tasks).order_by("task_id", "number")
-    for task, body in rows.values_list("task_id", "body"):
+    for task, body in _messages(tasks, newest).values_list("task_id", "body"):
         found[task].append(Raw(body.encode()))
     return found
 
@@ -246,9 +283,10 @@ def _artifacts(tasks: Collection[int]) -> dict[int, list[bytes]]:
     return {task: list(texts.values()) for task, texts in found.items()}
 
 
-def _views(tasks: list[_Row], *, history: bool, artifacts: bool) -> list[values.Task]:
+def _views(tasks: list[_Row], *, history: int | None, artifacts: bool) -> list[values.Task]:
+    """The tasks with so many of their messages (None: all), and with artifacts or without."""
     keys = [task.pk for task in tasks]
-    histories = _histories(keys) if history else {}
+    histories = {} if history == 0 else _histories(keys, history)
     results = _artifacts(keys) if artifacts else {}
     return [
         values.Task(
@@ -281,7 +319,7 @@ def references(scope: Scope, public_ids: Collection[str]) -> list[values.Task]:
     """The tasks a message refers to, as far as they are this scope's; others are ignored (A2A 1.0 §3.4)."""
     wanted = [public_id for public_id in public_ids if "\x00" not in public_id]
     tasks = Task.objects.filter(reached(scope), public_id__in=wanted)
-    return _views(_Row.of(tasks), history=True, artifacts=True)
+    return _views(_Row.of(tasks), history=None, artifacts=True)
 
 
 def _matching(scope: Scope, shelf: Shelf, request: ListTasksRequest) -> QuerySet[Task]:
@@ -297,49 +335,89 @@ def _matching(scope: Scope, shelf: Shelf, request: ListTasksRequest) -> QuerySet
 
 
 def list_tasks(scope: Scope, request: ListTasksRequest) -> TaskPage:
-    """One page, latest status first (A2A 1.0 §3.1.4). Raises InvalidParams for a token that is not ours."""
+    """One page, latest status first (A2A 1.0 §3.1.4), of PAGE_BYTES at most. Raises InvalidParams for a token that is not ours."""
     if "\x00" in (request.context_id or ""):
         return TaskPage(tasks=[], next_page_token="", page_size=request.page_size, total_size=0)
     rows = _rows(scope, request)
-    page = rows[: request.page_size]
-    more = len(rows) > request.page_size
+    page = _fitting(rows[: request.page_size], request)
     return TaskPage(
         tasks=_listed(page, request),
-        next_page_token=_token(scope, page[-1]) if more else "",
+        next_page_token=_token(scope, page[-1]) if len(rows) > len(page) else "",
         page_size=request.page_size,
-        total_size=sum(_size(scope, shelf, request) for shelf in scope.shelves),
+        total_size=_total(scope, request),
     )
 
 
-def _rows(scope: Scope, request: ListTasksRequest) -> list[_Row]:
-    """The rows of a page and the one after it. Each shelf is read along its index: together they would have none."""
-    rows: list[_Row] = []
+class _Place(NamedTuple):
+    """A task in a list, and the bytes of what its row says."""
+
+    status_at: datetime.datetime
+    pk: int
+    size: int
+
+
+def _rows(scope: Scope, request: ListTasksRequest) -> list[_Place]:
+    """The places of a page and the one after it. Each shelf is read along its index: together they would have none."""
+    rows: list[_Place] = []
+    size = _Bytes("status_message") + _Bytes("metadata")
     for shelf in scope.shelves:
         rest = _after(_matching(scope, shelf, request), scope, request.page_token)
-        rows += _Row.of(rest.order_by("-status_at", "-id")[: request.page_size + 1])
-    rows.sort(key=lambda row: (row.status_at, row.pk), reverse=True)
+        rest = rest.order_by("-status_at", "-id")[: request.page_size + 1]
+        rows += [_Place(*row) for row in rest.values_list("status_at", "pk", size)]
+    rows.sort(reverse=True)
     return rows[: request.page_size + 1]
 
 
-def _size(scope: Scope, shelf: Shelf, request: ListTasksRequest) -> int:
+def _fitting(rows: list[_Place], request: ListTasksRequest) -> list[_Place]:
+    """The first of these, as many as fit into a page, and one at the least. Only sizes are read for it."""
+    sizes, room = _sizes([row.pk for row in rows], request), PAGE_BYTES
+    for count, row in enumerate(rows):
+        room -= row.size + sizes[row.pk]
+        if room < 0 and count:
+            return rows[:count]
+    return rows
+
+
+def _sizes(tasks: list[int], request: ListTasksRequest) -> Counter[int]:
+    """The bytes of the messages and artifacts of each task, as far as they are asked for."""
+    sizes: Counter[int] = Counter()
+    body = _Bytes("body")
+    if request.history_length:
+        for task, size in _messages(tasks, request.history_length).values_list("task_id", body):
+            sizes[task] += size
+    if request.include_artifacts:
+        artifacts = Artifact.objects.filter(task_id__in=tasks)
+        open_ = artifacts.filter(
+            body="", task_id=OuterRef("task_id"), first_event__lte=OuterRef("number")
+        )
+        pieces = Event.objects.filter(Exists(open_), task_id__in=tasks, kind=EventKind.ARTIFACT)
+        for rows in (artifacts, pieces):
+            sizes.update(dict(rows.order_by().values_list("task_id").annotate(n=Sum(body))))
+    return sizes
+
+
+def _total(scope: Scope, request: ListTasksRequest) -> int:
+    """How many tasks the list has; of a filter, and of what others share, MOST_COUNTED at most."""
     asked = (request.context_id, request.status, request.status_timestamp_after)
-    if asked == (None, None, None) and not shelf.maker:
-        return tally.total(replace(scope, owner=shelf.owner))
-    return _matching(scope, shelf, request).count()
+    filtered, total = asked != (None, None, None), 0
+    for shelf in scope.shelves:
+        if filtered or shelf.maker:
+            total += _matching(scope, shelf, request)[:MOST_COUNTED].count()
+        else:
+            total += tally.total(replace(scope, owner=shelf.owner))
+    return min(total, MOST_COUNTED) if filtered else total
 
 
-def _listed(page: list[_Row], request: ListTasksRequest) -> list[values.Task]:
-    views = _views(page, history=bool(request.history_length), artifacts=request.include_artifacts)
-    return [_trimmed(view, request) for view in views]
-
-
-def _trimmed(task: values.Task, request: ListTasksRequest) -> values.Task:
-    changes: dict[str, Any] = {}
-    if task.history is not UNSET:
-        changes["history"] = task.history[-request.history_length :]
-    if request.include_artifacts and task.artifacts is UNSET:
-        changes["artifacts"] = []
-    return values.replace(task, **changes) if changes else task
+def _listed(page: list[_Place], request: ListTasksRequest) -> list[values.Task]:
+    rows = {row.pk: row for row in _Row.of(Task.objects.filter(pk__in=[p.pk for p in page]))}
+    views = _views(
+        [rows[place.pk] for place in page if place.pk in rows],  # one may have been removed since
+        history=request.history_length or 0,
+        artifacts=request.include_artifacts,
+    )
+    if not request.include_artifacts:
+        return views
+    return [values.replace(v, artifacts=[]) if v.artifacts is UNSET else v for v in views]
 
 
 def _signer(scope: Scope) -> signing.Signer:
@@ -347,7 +425,7 @@ def _signer(scope: Scope) -> signing.Signer:
     return signing.Signer(salt=f"a2a.page/{scope.tenant}/{scope.owner}/{scope.agent}")
 
 
-def _token(scope: Scope, last: _Row) -> str:
+def _token(scope: Scope, last: _Place) -> str:
     return _signer(scope).sign_object([last.status_at.isoformat(), last.pk])
 
 

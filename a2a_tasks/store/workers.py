@@ -1,13 +1,15 @@
 """The processes of this host: each says again and again that it is there. All time is the database's.
 
-Nothing is decided by it. Whose a run is, its lease decides; what is told here is for operators.
+Whose a run is, its lease decides. What is told here is for operators, and for one decision: a run whose agent a claiming
+process has not is failed only if no process that has the agent was seen for a while (`runs.CLAIM`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -25,8 +27,10 @@ __all__ = [
     "beat",
     "forget_old",
     "holding",
+    "hosted",
     "leave",
     "seen",
+    "serving",
 ]
 
 #: So many beats missed, and a process counts as dead.
@@ -66,6 +70,7 @@ def beat(said: Beat) -> None:
         "queues": list(said.queues),
         "agents": dict(said.agents),
         "seen_at": Now(),
+        "left_at": None,
     }
     row = Worker(**values)
     changed = [name for name in values if name != "name"]
@@ -75,12 +80,12 @@ def beat(said: Beat) -> None:
 
 
 def leave(name: str) -> None:
-    """Take its row away: the process ends in good order."""
-    Worker.objects.filter(name=name[:LONGEST_NAME]).delete()
+    """Note that the process ends in good order. Its successor, in a deploy, may take a moment."""
+    Worker.objects.filter(name=name[:LONGEST_NAME]).update(seen_at=Now(), left_at=Now())
 
 
 def forget_old() -> int:
-    """Take away the rows of processes that have been dead for `KEPT`; returns how many."""
+    """Take away the rows of processes that have been gone for `KEPT`; returns how many."""
     return Worker.objects.filter(seen_at__lt=Now() - KEPT).delete()[0]
 
 
@@ -107,14 +112,36 @@ class Seen:
 
 
 def seen() -> list[Seen]:
-    """All processes that are remembered, by name, the dead ones with them."""
-    rows = Worker.objects.annotate(now=Now()).order_by("name")
+    """All processes that have not left, by name, the dead ones with them."""
+    rows = Worker.objects.filter(left_at=None).annotate(now=Now()).order_by("name")
     return [Seen(row, row.now - row.seen_at) for row in rows]
 
 
 def alive(queue: str | None = None) -> list[Worker]:
     """The processes that are alive, by name; of a queue, those that take from it, and go on doing so."""
     return [one.worker for one in seen() if (one.alive if queue is None else one.takes(queue))]
+
+
+def serving(named: Iterable[str], told: Sequence[Seen]) -> dict[str, int]:
+    """How many of the processes take from each queue: from these, and from all in which runs wait.
+
+    Nothing if processes do not say that they are there.
+    """
+    if not float(conf.PRESENCE_SECONDS):
+        return {}
+    awaited = Run.objects.filter(status=RunStatus.QUEUED).order_by().values_list("queue")
+    queues = {*named, *(queue for (queue,) in awaited.distinct())}
+    return {queue: sum(one.takes(queue) for one in told) for queue in sorted(queues)}
+
+
+def hosted(seconds: float) -> dict[str, set[str]]:
+    """By queue: the agents of all processes that took from it and were seen in the last so many seconds."""
+    since = Now() - datetime.timedelta(seconds=seconds)
+    found = defaultdict[str, set[str]](set)
+    for worker in Worker.objects.filter(seen_at__gt=since):
+        for queue in worker.queues:
+            found[queue] |= worker.agents.keys()
+    return found
 
 
 def holding(worker: str) -> QuerySet[Run]:

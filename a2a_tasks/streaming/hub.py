@@ -1,6 +1,6 @@
 """One listener and one read a process and task, however many follow it.
 
-A Feed keeps the newest events of one followed task. Committed events of this process come in directly; for those of
+A Feed keeps the newest events of one followed task, in bounds of number and of bytes. Committed events of this process come in directly; for those of
 others a hint says how far the log goes and the feed reads it. A follower keeps a number, not a queue: whoever falls
 behind the feed's memory reads the log from its number. Every feed also polls, so lost hints only cost time. Where the
 log has a gap, since retention removed events, a follower is told (`EventsRemoved`), never given what comes after it.
@@ -14,6 +14,7 @@ import itertools
 import logging
 import weakref
 from collections import deque
+from collections.abc import Sized
 
 from a2a_tasks import lifetime, wakeups
 from a2a_tasks.conf import conf
@@ -27,6 +28,10 @@ from a2a_tasks.store.hop import hop
 __all__ = ["EventsRemoved", "Feed", "Hub", "hub"]
 
 logger = logging.getLogger(__name__)
+#: Bytes that one feed keeps at most, and those that all feeds of a hub keep together, which they share evenly.
+FEED_BYTES, HUB_BYTES = 8 * 1024 * 1024, 128 * 1024 * 1024
+#: Bytes an event costs beside its body.
+EVENT_BYTES = 256
 _blind = Outage(logger, "no look at followed tasks")
 
 
@@ -46,8 +51,10 @@ def _settle(waiter: asyncio.Future[bool], result: bool) -> None:
 class Feed:
     """The newest events of one task, in this process."""
 
-    def __init__(self, task: int, known: int) -> None:
+    def __init__(self, task: int, known: int, among: Sized = ()) -> None:
         self.task = task
+        #: The feeds of the hub, between which the bytes are shared.
+        self._among = among
         #: How many read it, and how often a channel was subscribed to for it.
         self.followers = self.subscribed = 0
         #: Events up to here are in `tail` or older than it; nothing newer was seen.
@@ -61,6 +68,8 @@ class Feed:
         self._waiting: set[asyncio.Future[bool]] = set()
         #: By event, and dialect with `final`.
         self._frames: dict[int, dict[tuple[Dialect, bool], bytes]] = {}
+        #: What the tail costs, with its frames.
+        self._bytes = 0
 
     def push(self, events: list[Recorded]) -> None:
         """Take events in; those that do not follow what is known are left to a read."""
@@ -68,10 +77,18 @@ class Feed:
         if not fresh or fresh[0].number != self.end + 1:
             return
         self._tail.extend(fresh)
+        self._bytes += sum(EVENT_BYTES + event.size for event in fresh)
         self.end = fresh[-1].number
-        while len(self._tail) > self._most:
-            self._frames.pop(self._tail.popleft().number, None)
+        self._forget_oldest()
         self._wake()
+
+    def _forget_oldest(self) -> None:
+        """Keep to the bounds. Not even the newest event is kept if it is too large: its followers read the log."""
+        room = min(FEED_BYTES, HUB_BYTES // max(1, len(self._among)))
+        while self._tail and (len(self._tail) > self._most or self._bytes > room):
+            event = self._tail.popleft()
+            frames = self._frames.pop(event.number, {})
+            self._bytes -= EVENT_BYTES + event.size + sum(map(len, frames.values()))
 
     def _wake(self) -> None:
         for waiter in self._waiting:
@@ -103,7 +120,7 @@ class Feed:
                 while events := await hop(log.read_after, self.task, self.end):
                     self._skip_to(events[0].number)
                     self.push(events)
-                    if len(events) < log.SLICE:
+                    if log.all_there_was(events):
                         break
             failpoint("stream.caught_up")
             if self.end < last:
@@ -122,6 +139,7 @@ class Feed:
             return
         self._tail.clear()
         self._frames.clear()
+        self._bytes = 0
         self.end = number - 1
         self._wake()
 
@@ -133,7 +151,8 @@ class Feed:
     async def after(self, number: int) -> list[Recorded]:
         """Events after a number, from memory or, for one far behind, from the log; may be none.
 
-        Raises EventsRemoved if the next one is not there any more.
+        As many as a read of the log would give: a client that takes them slowly holds no more. Raises EventsRemoved
+        if the next one is not there any more.
         """
         if number >= self.end:
             if self.gone:
@@ -143,7 +162,12 @@ class Feed:
         if number + 1 < first:
             return await self._read(number)
         newest_first = itertools.islice(reversed(self._tail), self.end - number)
-        return list(newest_first)[::-1]
+        events, room = list(newest_first)[::-1], log.SLICE_BYTES
+        for count, event in enumerate(events, 1):
+            room -= event.size
+            if room <= 0:
+                return events[:count]
+        return events
 
     async def _read(self, number: int) -> list[Recorded]:
         """Events after a number that is known not to be the last."""
@@ -160,6 +184,8 @@ class Feed:
         found = frames.get((dialect, final))
         if found is None:
             found = frames[dialect, final] = dialect.event(subject, event, final=final)
+            self._bytes += len(found)
+            self._forget_oldest()
         return found
 
 
@@ -225,7 +251,7 @@ class Hub:
         """
         feed = self._feeds.get(task)
         if feed is None:
-            feed = self._feeds[task] = Feed(task, known)
+            feed = self._feeds[task] = Feed(task, known, self._feeds)
         feed.followers += 1
         if fresh:
             return feed

@@ -1,31 +1,52 @@
-"""Journeys run against real processes on this run's database, and leave it empty."""
+"""One host for all stories that do not harm it, and workers for those that do. Both are started when they are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
-from django.core.management import call_command
 from django.db import connections
 from pytest_django.plugin import DjangoDbBlocker
 
-from tests.journeys.hosts import RUNNING
+from tests.journeys.fixtures import ask, emptied, pytest_runtest_makereport
+from tests.journeys.hosts import SHARED, Host, Workers, host
+from tests.support import people
+
+__all__ = ["ask", "emptied", "operator", "pytest_runtest_makereport", "site", "workers"]
+HERE = Path(__file__).parent
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the logs of the processes with a failure."""
-    report = yield
-    if report.failed:
-        report.sections += [(f"log of {name}", child.log) for name, child in RUNNING.items()]
-    return report
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the first story time for the start of the host."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.timeout(300), append=False)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def emptied(database: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Empty the tables when the processes of a module have ended: other tests begin with none."""
-    yield
-    RUNNING.clear()
+@pytest.fixture(scope="package")
+def site(emptied: None) -> Iterator[Host]:
+    """The host of this backend, with gRPC and webhooks. Stories leave each other's rows alone.
+
+    The process that is `there` looks often, as the pusher does: how long an operator is told to wait depends on it.
+    """
+    with host(SHARED, grpc=True, push=True, of_some={"A2A_POLL_SECONDS": "0.3"}) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def workers(site: Host) -> Iterator[Workers]:
+    """Workers beside those of the host, which stories may hurt (stack)."""
+    with ExitStack() as running:
+        yield Workers(running)
+
+
+@pytest.fixture(scope="package")
+def operator(emptied: None, django_db_blocker: DjangoDbBlocker) -> people.Person:
+    """A superuser, who has not signed in yet."""
     with django_db_blocker.unblock():
-        call_command("flush", interactive=False, verbosity=0)
-        connections.close_all()
+        try:
+            return people.operator("operator")
+        finally:
+            connections.close_all()

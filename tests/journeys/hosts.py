@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from a2a_tasks.management.commands import stack
 from tests import backend
-from tests.ports import free_port
-from tests.processes import Child, python
+from tests.support.ports import free_port
+from tests.support.processes import Child, python
 
 __all__ = [
+    "DOOMED",
     "QUICK",
     "RUNNING",
+    "SHARED",
     "Host",
     "Web",
+    "Workers",
     "embedded",
     "host",
     "pusher",
+    "together",
     "web",
     "worker",
 ]
@@ -36,10 +42,31 @@ QUICK = {
     "A2A_POLL_SECONDS": "0.3",
     "A2A_MAX_ATTEMPTS": "9",
 }
+#: The host that stories share. Leases and looks last longer than a run of the tests: what happens there at once was told by
+#: a hint, and who died is found by the workers of the stories that kill. Who stopped saying that it is there is missed soon.
+SHARED = {
+    "A2A_LEASE_SECONDS": "10800",
+    "A2A_BEAT_SECONDS": "3600",
+    "A2A_POLL_SECONDS": "3600",
+    "A2A_MAX_ATTEMPTS": "9",
+    "A2A_PRESENCE_SECONDS": "0.5",
+    "A2A_WEBHOOK_ALLOW_HTTP": "1",
+    "A2A_WEBHOOK_ALLOW_PRIVATE": "1",
+}
+#: The workers of the queue `doomed`: their leases are long enough for the heart of a busy machine.
+DOOMED = {
+    **SHARED,
+    **QUICK,
+    "A2A_LEASE_SECONDS": "4",
+    "A2A_STOP_SECONDS": "3",
+    "A2A_DRAIN_SECONDS": "1",
+}
 QUEUES = "agents,journeys"
-_SAYS = "Serving on "
+#: Seconds that a process may take to start, when several do and the machine is busy.
+STARTING = 120.0
 #: The processes of the test that runs: their logs are shown with its failure.
 RUNNING: dict[str, Child] = {}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,12 +79,12 @@ class Web:
 
 @dataclass(frozen=True)
 class Host:
-    """A host of this backend: two web processes and a worker on the stack, on SQLite one process that is all of it."""
+    """A host of this backend: two web processes, a worker and what else was asked for, on SQLite one process that is all of it."""
 
     webs: list[Web]
-    #: Port of gRPC, if that was asked for, and its process, if it has one of its own.
+    #: Port of gRPC, if that was asked for, and its process, if that is another one.
     grpc: int = 0
-    rpc: Child | None = None
+    grpc_process: Child | None = None
 
     @property
     def here(self) -> str:
@@ -70,73 +97,117 @@ class Host:
         return self.webs[-1].url
 
 
+def together(running: ExitStack, *contexts: AbstractContextManager[T]) -> list[T]:
+    """Enter them all at once: to start a process is to wait for it."""
+    with ThreadPoolExecutor(len(contexts)) as pool:
+        return list(pool.map(running.enter_context, contexts))
+
+
+@contextmanager
+def _process(
+    name: str, arguments: Sequence[str], environ: Mapping[str, str] | None, says: str
+) -> Iterator[Child]:
+    """A process that is ready once it `says` so. At the end it is killed: what it still does concerns no story."""
+    with python(arguments, {**APPS, **(environ or {})}) as process:
+        RUNNING[f"{name}, process {process.process.pid}"] = process
+        try:
+            process.wait_for(says, STARTING)
+            yield process
+        finally:
+            process.kill()
+
+
 @contextmanager
 def web(environ: Mapping[str, str] | None = None, *, server: str = "daphne") -> Iterator[Web]:
     """Serve on a free port, for as long as the block lasts."""
     arguments = ["-m", "django", "serve", "--port", "0", "--server", server]
-    with python(arguments, {**APPS, **(environ or {})}) as process:
-        RUNNING[f"web process {process.process.pid}"] = process
-        process.wait_for(_SAYS)
-        line = next(line for line in process.log.splitlines() if line.startswith(_SAYS))
-        yield Web(process, line.removeprefix(_SAYS).rstrip("/"))
+    with _process("web", arguments, environ, "Serving on ") as process:
+        yield Web(process, _word_after("Serving on ", process))
 
 
-@contextmanager
-def worker(number: int = 1, environ: Mapping[str, str] | None = None) -> Iterator[Child]:
-    """Run a worker as `manage.py stack` does, also for the queue of the journeys' agents."""
+def worker(
+    number: int = 1, environ: Mapping[str, str] | None = None, queues: str = QUEUES
+) -> AbstractContextManager[Child]:
+    """Run a worker as `manage.py stack` does, of these queues."""
     _, *arguments = stack.workers(number)[-1].command
-    arguments[arguments.index("-A") + 1] = "a2a_project"
-    arguments[arguments.index("-Q") + 1] = QUEUES
+    arguments += ["-Q", queues]
     arguments[arguments.index("-n") + 1] = f"journey{number}@%h"
-    with python(arguments, {**APPS, **(environ or {})}) as process:
-        RUNNING[f"worker {number}"] = process
-        process.wait_for(" ready.")
-        yield process
+    return _celery(f"worker {number}", arguments, environ)
 
 
-@contextmanager
-def pusher(number: int = 1, environ: Mapping[str, str] | None = None) -> Iterator[Child]:
+def pusher(
+    number: int = 1, environ: Mapping[str, str] | None = None
+) -> AbstractContextManager[Child]:
     """Run a worker that sends webhooks, as `manage.py stack` does."""
     _, *arguments = stack.pushers(number)[-1].command
+    return _celery(f"pusher {number}", arguments, environ)
+
+
+def _celery(
+    name: str, arguments: list[str], environ: Mapping[str, str] | None
+) -> AbstractContextManager[Child]:
     arguments[arguments.index("-A") + 1] = "a2a_project"
-    with python(arguments, {**APPS, **(environ or {})}) as process:
-        RUNNING[f"pusher {number}"] = process
-        process.wait_for(" ready.")
-        yield process
+    return _process(name, arguments, environ, " ready.")
 
 
 @contextmanager
 def embedded(environ: Mapping[str, str], *, server: str = "daphne") -> Iterator[Web]:
     """Run a host that is one process, as `make run` does: with gRPC if it has a port."""
     arguments = ["-m", "django", "up", "--port", "0", "--server", server]
-    with python(arguments, {**APPS, **environ}) as process:
-        RUNNING["the host"] = process
-        process.wait_for("  start     ")
-        line = next(line for line in process.log.splitlines() if line.startswith("  start"))
-        yield Web(process, line.split()[1].rstrip("/"))
+    with _process("the host", arguments, environ, "  start     ") as process:
+        yield Web(process, _word_after("  start     ", process))
 
 
-@contextmanager
-def _rpc(environ: Mapping[str, str]) -> Iterator[Child]:
-    with python(["-m", "django", "serve_grpc"], {**APPS, **environ}) as process:
-        RUNNING["gRPC"] = process
-        process.wait_for("Serving gRPC on ")
-        yield process
+def _word_after(beginning: str, process: Child) -> str:
+    """The URL in the line that begins so."""
+    line = next(line for line in process.log.splitlines() if line.startswith(beginning))
+    return line.removeprefix(beginning).split()[0].rstrip("/")
 
 
 @contextmanager
 def host(
-    environ: Mapping[str, str] | None = None, *, server: str = "daphne", grpc: bool = False
+    environ: Mapping[str, str] | None = None,
+    *,
+    server: str = "daphne",
+    grpc: bool = False,
+    push: bool = False,
+    of_some: Mapping[str, str] | None = None,
 ) -> Iterator[Host]:
-    """Run a host of this backend; `grpc`: on the stack in a process of its own, else beside HTTP."""
+    """Run a host of this backend; `grpc` and `push`: on the stack in processes of their own, else in the one there is.
+
+    `of_some` are other settings of the pusher and of the second web process.
+    """
     port = free_port() if grpc else 0
     given = {**(environ or {}), **({"A2A_GRPC_PORT": str(port)} if grpc else {})}
     with ExitStack() as running:
         if backend.backend() == backend.STACK:
-            running.enter_context(worker(environ=given))
-            rpc = running.enter_context(_rpc(given)) if grpc else None
-            webs = [running.enter_context(web(given, server=server)) for _ in range(2)]
+            webs = [web({**given, **more}, server=server) for more in ({}, of_some or {})]
+            others = [worker(environ=given)]
+            if push:
+                others.append(pusher(environ={**given, **(of_some or {})}))
+            if grpc:
+                serve = ["-m", "django", "serve_grpc"]
+                others.append(_process("gRPC", serve, given, "Serving gRPC on "))
+            processes = together(running, *others)
+            yield Host(together(running, *webs), port, processes[-1] if grpc else None)
         else:
-            rpc = None
-            webs = [running.enter_context((embedded if grpc else web)(given, server=server))]
-        yield Host(webs, port, rpc)
+            begun = (embedded if grpc else web)(given, server=server)
+            yield Host([running.enter_context(begun)], port)
+
+
+class Workers:
+    """The workers of the queue `doomed`, which stories may kill: each begins with those it asks for."""
+
+    def __init__(self, running: ExitStack) -> None:
+        self._running = running
+        self._begun: list[Child] = []
+
+    def exactly(self, count: int) -> list[Child]:
+        """So many: those that live, and new ones."""
+        alive = [child for child in self._begun if child.process.poll() is None]
+        for surplus in alive[count:]:
+            surplus.kill()
+        numbers = range(len(self._begun), len(self._begun) + count - len(alive))
+        new = [worker(2 + n, DOOMED, queues="doomed") for n in numbers]
+        self._begun += (begun := together(self._running, *new) if new else [])
+        return [*alive[:count], *begun]

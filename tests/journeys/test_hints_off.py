@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.journeys.hosts import QUICK, web, worker
+from tests.journeys.hosts import QUICK, Web, together, web, worker
 from tests.journeys.trace import Trace
 from tests.journeys.wire import folded, plain
 
 pytestmark = pytest.mark.backend("stack")
 #: Nobody listens there.
 NOWHERE = "redis://127.0.0.1:1/0"
-#: What the web process and the worker are told.
-WAYS: Mapping[str, tuple[dict[str, str], dict[str, str]]] = {
-    "the web process hears no hints": ({"REDIS_URL": ""}, {}),
-    "nobody sends hints": ({"REDIS_URL": ""}, {"REDIS_URL": ""}),
-    "the Redis of the hints is down": ({"REDIS_URL": NOWHERE}, {"REDIS_URL": NOWHERE}),
-    "the bell does not ring": ({"CELERY_BROKER_URL": NOWHERE}, {}),
-    "neither hints nor bell": ({"CELERY_BROKER_URL": NOWHERE, "REDIS_URL": ""}, {"REDIS_URL": ""}),
-}
+NEITHER = ({"CELERY_BROKER_URL": NOWHERE, "REDIS_URL": ""}, {"REDIS_URL": ""})
 
 
-@pytest.fixture(params=WAYS, scope="module")
-def url(request: pytest.FixtureRequest, emptied: None) -> Iterator[str]:
+@contextmanager
+def hard_of_hearing(of_web: Mapping[str, str], of_worker: Mapping[str, str]) -> Iterator[str]:
     """A web process and a worker that hear less of each other than they should."""
-    of_web, of_worker = WAYS[request.param]
     with ExitStack() as running:
-        running.enter_context(worker(environ={**QUICK, **of_worker}))
-        yield running.enter_context(web({**QUICK, **of_web})).url
+        sides = web({**QUICK, **of_web}), worker(9, {**QUICK, **of_worker})
+        served, *_ = together(running, *sides)
+        assert isinstance(served, Web)
+        yield served.url
+
+
+@pytest.fixture(scope="module")
+def url(emptied: None) -> Iterator[str]:
+    """Of a host with neither hints nor bell. The campaign has the other ways (`tests/campaigns/faultlab`)."""
+    with hard_of_hearing(*NEITHER) as url:
+        yield url
 
 
 async def test_everything_completes_by_polling(url: str) -> None:

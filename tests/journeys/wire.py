@@ -77,9 +77,9 @@ class Plain:
     def __init__(self, http: httpx.AsyncClient, url: str, agent: str) -> None:
         self._http, self._base = http, f"{url}/agents/{agent}"
 
-    async def start(self, text: str) -> str:
+    async def start(self, text: str, **configuration: Any) -> str:
         """Send without waiting; the id of the new task."""
-        params = message(text, configuration={"returnImmediately": True})
+        params = message(text, configuration={"returnImmediately": True, **configuration})
         answer = await self._http.post(f"{self._base}/message:send", json=params)
         assert answer.status_code == 200, answer.text
         return str(answer.json()["task"]["id"])

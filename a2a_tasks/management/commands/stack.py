@@ -20,7 +20,6 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from a2a_tasks import process
-from a2a_tasks.agents import registry
 from a2a_tasks.conf import conf
 from a2a_tasks.management import running_stack
 from a2a_tasks.management.commands.serve import (
@@ -190,26 +189,21 @@ def grpc(host: str) -> list[Program]:
     return [Program("grpc", (sys.executable, "-m", "django", "serve_grpc", *at))]
 
 
-def queues() -> list[str]:
-    """The queues that the agents of this host name, and the one of the host's own jobs."""
-    return sorted({"agents", *(agent.queue for agent in registry.agents())})
-
-
 def workers(count: int) -> list[Program]:
-    """`count` Celery workers; threads, since one worker's loop carries hundreds of agents."""
-    return [consumer("worker", n, queues(), threads=4) for n in range(1, count + 1)]
+    """`count` Celery workers of all queues; threads, since one worker's loop carries hundreds of agents."""
+    return [consumer("worker", n, threads=4) for n in range(1, count + 1)]
 
 
 def pushers(count: int) -> list[Program]:
     """`count` Celery workers that send webhooks and run no agents."""
-    return [consumer("pusher", n, ["webhooks"], threads=1) for n in range(1, count + 1)]
+    return [consumer("pusher", n, "-Q", "webhooks", threads=1) for n in range(1, count + 1)]
 
 
-def consumer(kind: str, n: int, queues: Sequence[str], *, threads: int) -> Program:
-    """A Celery worker of these queues, with so many threads for jobs."""
+def consumer(kind: str, n: int, *which: str, threads: int) -> Program:
+    """A Celery worker with so many threads for jobs; `which` may name its queues."""
     options = ("-P", "threads", "-c", str(threads), "--without-gossip", "--without-mingle")
-    consumed = ("-Q", ",".join(queues), "-l", "INFO", "-n", f"{kind}{n}@%h")
-    return Program(f"{kind}.{n}", (*celery(), "worker", *options, *consumed))
+    told = (*which, "-l", "INFO", "-n", f"{kind}{n}@%h")
+    return Program(f"{kind}.{n}", (*celery(), "worker", *options, *told))
 
 
 def beat() -> Program:

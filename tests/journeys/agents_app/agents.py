@@ -1,6 +1,7 @@
 """Agents whose inside a test can watch: they tick, or leave traces in a file.
 
-They have a queue of their own: a worker of the session that knows nothing of them leaves them alone.
+They have a queue of their own, so that other workers leave them alone. What a story does to a worker reaches only the
+agents of the queue `doomed`, whose workers belong to such stories.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from a2a_tasks.agents import Agent, Skill, Turn
+from examples.demo.agents import Demo
 
 QUEUE = "journeys"
+#: Of the workers that are killed, held or replaced.
+DOOMED = "doomed"
 _log = logging.getLogger(__name__)
 
 
@@ -129,20 +133,57 @@ class Locked(Mortal):
         yield f"attempt {turn.attempt}"
 
 
-class Hog(Journey):
-    """`WHAT PATH`: in the first attempt lets nothing else happen for HELD seconds: in its process, or on its event loop."""
+class Doomed(Journey, abstract=True):
+    """What a worker of such a story carries."""
+
+    queue = DOOMED
+
+
+class DoomedTicker(Ticker):
+    """Ticks there; in the first attempt it waits for its death before the last piece."""
+
+    queue = DOOMED
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Tick."""
+        page, last = turn.stream("ticks"), int(turn.text) - 1
+        for i in range(last + 1):
+            await asyncio.sleep(3600 if i == last and turn.attempt == 1 else 0.05)
+            yield page.write(f"#{i};", last=i == last)
+
+
+class DoomedMortal(Mortal):
+    """Waits for its death there."""
+
+    queue = DOOMED
+
+
+class DoomedLocked(Locked):
+    """Hears nothing there."""
+
+    queue = DOOMED
+
+
+class DoomedDemo(Demo):
+    """Does there what the demo agent does."""
+
+    queue = DOOMED
+
+
+class Hog(Doomed):
+    """`WHAT SECONDS PATH`: in the first attempt lets nothing else happen for so long: in its process, or on its event loop."""
 
     name = "Hog"
 
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
         """Say something, hold on to it, and say something again."""
-        what, path = turn.text.split()
+        what, seconds, path = turn.text.split()
         yield turn.artifact(f"before {turn.attempt}", name=f"before {turn.attempt}")
         await asyncio.sleep(0.5)  # the word is written
         note(path, f"began-{turn.attempt}")
         try:
             if turn.attempt == 1:
-                hold(what)
+                hold(what, int(seconds))
             yield turn.artifact(f"after {turn.attempt}", name=f"after {turn.attempt}")
         finally:
             note(path, f"closed-{turn.attempt}")
@@ -156,7 +197,7 @@ class ProcessHog(Hog):
     runs_in = "process"
 
 
-class Stepper(Journey):
+class Stepper(Doomed):
     """`PATH`: takes two steps, each of which leaves a trace in the file; the first attempt stays between them."""
 
     name = "Stepper"
@@ -172,7 +213,7 @@ class Stepper(Journey):
         yield turn.complete("Done.")
 
 
-class ThreadStepper(Journey):
+class ThreadStepper(Doomed):
     """The same in a thread."""
 
     slug = "thread-stepper"
@@ -189,7 +230,7 @@ class ThreadStepper(Journey):
         yield turn.complete("Done.")
 
 
-class Napper(Journey):
+class Napper(Doomed):
     """`PATH SECONDS`: sleeps between two traces in the file, and leaves one whenever it begins."""
 
     name = "Napper"
@@ -203,7 +244,7 @@ class Napper(Journey):
         note(path, "woke")
 
 
-class Careful(Journey):
+class Careful(Doomed):
     """`PATH`: does something in the world, and must not do it twice."""
 
     name = "Careful"
@@ -233,16 +274,12 @@ class Courier(Journey):
         yield turn.artifact("It comes tomorrow.", name="parcel")
 
 
-#: Seconds for which a hog holds what it holds; longer than the leases of journeys.
-HELD = 8
-
-
-def hold(what: str) -> None:
+def hold(what: str, seconds: int) -> None:
     """Hold the interpreter, in C code as some libraries do, or the event loop."""
     if what == "interpreter":
-        ctypes.PyDLL(None).sleep(HELD)
+        ctypes.PyDLL(None).sleep(seconds)
     else:
-        time.sleep(HELD)
+        time.sleep(seconds)
 
 
 def awaited(file: Path) -> str:
@@ -253,6 +290,8 @@ def awaited(file: Path) -> str:
 
 
 def note(path: str, word: str) -> None:
-    """Add a line with the word and the moment."""
+    """Add a line with the word and the moment. A text that is no whole path is no file of a test: nothing is written."""
+    if not Path(path).is_absolute():
+        raise ValueError(f"{path!r} is no absolute path")
     with Path(path).open("a", encoding="utf-8") as file:
         file.write(f"{word} {time.time()}\n")

@@ -1,0 +1,98 @@
+"""Long bodies of deliveries: stored once for all webhooks that are told the same, and read only to be sent or shown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import reduce
+from operator import or_
+from typing import NamedTuple, TypeVar
+
+from django.db.models import (
+    Case,
+    Exists,
+    F,
+    Model,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    TextField,
+    When,
+)
+from django.db.models.expressions import Combinable
+
+from a2a_push.models import Delivery, DeliveryBody
+from a2a_push.store.records import LARGE
+
+__all__ = ["Key", "has", "key_of", "put", "read", "remove_unused", "sizes", "whole"]
+
+M = TypeVar("M", bound=Model)
+
+
+class Key(NamedTuple):
+    """What deliveries with the same body have in common; both tables have these columns."""
+
+    task_id: int
+    number: int
+    through: int
+    dialect: str
+
+
+def key_of(delivery: Delivery) -> Key:
+    """The key of a delivery's body."""
+    return Key(delivery.task_id, delivery.number, delivery.through, delivery.dialect)
+
+
+def has(delivery: Delivery) -> bool:
+    """Tell whether the body is stored. It is locked then, so that `remove_unused` leaves it to the new delivery."""
+    found = DeliveryBody.objects.filter(**key_of(delivery)._asdict()).values_list("pk", flat=True)
+    return found.select_for_update(no_key=True).first() is not None
+
+
+def put(delivery: Delivery, text: str) -> int:
+    """Give a delivery its body, in its own row or in the shared one. Returns the size in bytes."""
+    size = len(text.encode())
+    delivery.body = text if size <= LARGE else ""
+    if size > LARGE:
+        row = DeliveryBody(**key_of(delivery)._asdict(), size=size, body=text)
+        # If another process has just stored it, that one is sent.
+        DeliveryBody.objects.bulk_create([row], ignore_conflicts=True)
+    return size
+
+
+def sizes(deliveries: Collection[Delivery]) -> dict[Key, int]:
+    """The sizes of those bodies that are long, in bytes."""
+    rows = _of(deliveries)
+    return {Key(*key): size for *key, size in rows.values_list(*Key._fields, "size")}
+
+
+def read(deliveries: Collection[Delivery]) -> dict[Key, bytes]:
+    """The long bodies of these deliveries, as they are sent."""
+    rows = _of(deliveries).values_list(*Key._fields, "body")
+    return {Key(*key): body.encode() for *key, body in rows}
+
+
+def _of(deliveries: Collection[Delivery]) -> QuerySet[DeliveryBody]:
+    keys = {key_of(delivery) for delivery in deliveries if not delivery.body}
+    if not keys:
+        return DeliveryBody.objects.none()
+    return DeliveryBody.objects.filter(reduce(or_, (Q(**key._asdict()) for key in keys)))
+
+
+def whole() -> Combinable:
+    """Select the body of a delivery, wherever it is."""
+    shared = _same(DeliveryBody.objects.all()).values("body")
+    return Case(When(body="", then=Subquery(shared)), default=F("body"), output_field=TextField())
+
+
+def remove_unused(tasks: Collection[int]) -> None:
+    """Remove the bodies of these tasks that no delivery has any more, after deliveries were removed."""
+    rows = DeliveryBody.objects.filter(task__in=tasks).select_for_update(skip_locked=True)
+    # A new delivery may be about to use one: its transaction holds the row, or will not find it.
+    locked = list(rows.values_list("pk", flat=True))
+    used = Exists(_same(Delivery.objects.filter(body="")))
+    DeliveryBody.objects.filter(pk__in=locked).exclude(used).delete()
+
+
+def _same(rows: QuerySet[M]) -> QuerySet[M]:
+    return rows.filter(**{name: OuterRef(name) for name in Key._fields})

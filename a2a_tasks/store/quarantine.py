@@ -1,0 +1,61 @@
+"""Quarantine: how a run is begun again after its process has died, and which deaths count against it.
+
+A process that dies with several runs says nothing about any one of them, so only a death alone counts (A2A_MAX_ATTEMPTS).
+One run may still be the cause. Deaths beside others lead it, step by step, to where it can only die alone:
+
+1. After the first one all runs begin again at once: most deaths have nothing to do with any run.
+2. After the second one in a row they begin in small groups (`GROUP` in a process). A run leaves its group when it has
+   lived longer than ever before.
+3. After the third one each run begins in a process of its own.
+
+An attempt that got further than all attempts before it, by a kept step or by more events, begins both counts anew.
+See docs/decisions/0164.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from a2a_tasks.models import Run
+
+__all__ = ["GROUP", "Quarantine", "count_death"]
+
+#: Suspects that one process has at once, until each of them has lived longer than ever before.
+GROUP = 10
+
+
+class Quarantine(enum.IntEnum):
+    """How a run is begun. The values are the deaths beside others, in a row, that lead there."""
+
+    NONE = 0
+    GROUP = 2
+    PROCESS = 3
+
+    @classmethod
+    def after(cls, shared_deaths: int) -> Quarantine:
+        """How a run with so many deaths beside others is begun."""
+        return max(stage for stage in cls if stage <= shared_deaths)
+
+
+def count_death(run: Run, last_event: int, *, beside: int, stepped: bool) -> None:
+    """Count a death of the run's process, which carried `beside` other runs. The row is not saved.
+
+    `stepped`: the attempt has kept a step.
+    """
+    events = last_event - max(run.died_at_event, run.input_number)
+    further = stepped or events > run.furthest
+    if further:
+        run.deaths = 0
+    if beside:
+        run.shared_deaths = 1 if further else run.shared_deaths + 1
+    else:  # a run that died alone stays in quarantine, however far it got
+        run.deaths += 1
+    run.died_at_event, run.furthest = last_event, max(run.furthest, events)
+    run.longest_life = max(run.longest_life, _life(run))
+
+
+def _life(run: Run) -> float:
+    """Longest that this attempt can have lived: its last heartbeat was a lease before the lease's end, the next one did not come."""
+    if run.started_at is None or run.lease_until is None:
+        return 0.0
+    return (run.lease_until - run.started_at).total_seconds() - run.lease_seconds / 2

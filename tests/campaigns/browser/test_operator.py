@@ -1,0 +1,384 @@
+"""An operator with an angry partner on the phone: finds out what happened, and mends it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.db import connections
+from playwright.async_api import Page, expect
+from pytest_django.plugin import DjangoDbBlocker
+
+from a2a_tasks.access.api_keys import issue
+from tests.campaigns.browser import people
+from tests.campaigns.browser.conftest import BrowsedHost
+from tests.campaigns.browser.looks import axe, presentable, shot
+from tests.journeys.pids import pid_of
+from tests.journeys.waiting import PATIENCE
+from tests.support.push import receivers
+
+TASKS = "/admin/a2a_tasks/task/"
+
+
+async def say(host: BrowsedHost, agent: str, text: str, **configuration: Any) -> dict[str, Any]:
+    """Send a message as a client does, and get the task at once."""
+    said = {
+        "message": {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": text}]},
+        "configuration": {"returnImmediately": True, **configuration},
+    }
+    async with httpx.AsyncClient(base_url=host.url, timeout=PATIENCE) as client:
+        answer = await client.post(f"/agents/{agent}/message:send", json=said)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json()["task"])
+
+
+async def open_task(page: Page, task: str) -> None:
+    """Go to its page by way of the search."""
+    await page.goto(f"{TASKS}?q={task}")
+    await page.locator("#result_list .field-short_id a").click()
+
+
+def state(page: Page) -> Any:
+    """The badge on top of a task's page."""
+    return page.locator("#a2a-header .a2a-badge").first
+
+
+async def act(page: Page, action: str) -> None:
+    """Choose an action of a list for what is selected, and go."""
+    await page.locator("select[name=action]").select_option(label=action)
+    await page.locator("button[name=index]").first.click()
+
+
+@dataclass
+class Partner:
+    """A receiver of webhooks that can be out of order."""
+
+    url: str = ""
+    broken: bool = True
+    heard: list[receivers.Seen] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request after the other."""
+        while True:
+            self.heard.append(await receivers.request(reader))
+            word = b"503 Out of order" if self.broken else b"200 OK"
+            writer.write(b"HTTP/1.1 %s\r\nContent-Length: 5\r\n\r\nwords" % word)
+
+
+@asynccontextmanager
+async def partner() -> AsyncIterator[Partner]:
+    """One that is out of order."""
+    one = Partner()
+    async with receivers.serving(one.serve) as port:
+        one.url = f"http://127.0.0.1:{port}/hooks"
+        yield one
+
+
+@pytest.fixture
+def olga(host: BrowsedHost, django_db_blocker: DjangoDbBlocker) -> people.Person:
+    """An operator who has not signed in yet; to sign in strengthens the hash, which ends other sessions."""
+    with django_db_blocker.unblock():
+        person = people.operator("olga")
+        connections.close_all()
+    return person
+
+
+class TestAPartnerOnThePhone:
+    async def test_is_told_what_happens_and_helped(
+        self, page: Page, host: BrowsedHost, olga: people.Person, tmp_path: Path
+    ) -> None:
+        """From the front page to the task, which moves while one looks; what was lost is sent again, and done again."""
+        file, words = tmp_path / "parcel-4711", f"gift{uuid.uuid4().hex[:8]}"
+        await say(host, "demo", "ask Which size?", returnImmediately=False)  # counted by the tile
+        async with partner() as hook:
+            told = {"taskPushNotificationConfig": {"url": hook.url}}
+            task = (await say(host, "courier", f"Where is my {words} {file}", **told))["id"]
+            await page.goto("/admin/")
+            await page.get_by_label("Username").fill(olga.name)
+            await page.get_by_label("Password").fill(olga.password)
+            await page.get_by_role("button", name="Log in").click()
+            await look_at_the_dashboard(page)
+            await find(page, words, task[:8])
+            await watch(page, file)
+            await send_again(page, hook)
+            await asyncio.to_thread(file.unlink)
+            await open_task(page, task)
+            await run_again_and_cancel(page)
+
+
+async def look_at_the_dashboard(page: Page) -> None:
+    """A number leads to the list of what it counts."""
+    tile = page.locator(".a2a-tile", has_text="Waiting for input").first
+    number = await tile.locator(".a2a-value").inner_text()
+    await presentable(page, "dashboard")
+    await tile.get_by_role("link").click()
+    await expect(page.locator("#result_list tbody tr")).to_have_count(int(number))
+
+
+async def find(page: Page, words: str, beginning: str) -> None:
+    """By what was said, and by how its id begins; filters stay, so it begins with all tasks."""
+    await page.locator("#nav-sidebar").get_by_role("link", name="Tasks", exact=True).click()
+    search = page.locator("#searchbar")
+    for query in (words, beginning):
+        await search.fill(query)
+        await search.press("Enter")
+        await page.wait_for_url(f"**q={query}*")
+        await expect(page.locator("#result_list tbody tr")).to_have_count(1)
+        await expect(page.locator("#result_list")).to_contain_text(words)
+    await presentable(page, "tasks-found")
+    await page.locator("#result_list .field-short_id a").click()
+
+
+async def watch(page: Page, file: Path) -> None:
+    """The page says what happened and what it waits for, and moves while one looks."""
+    story = page.locator(".a2a-story")
+    await expect(state(page)).to_have_text("working")
+    await expect(story).to_contain_text("I ask the depot.")
+    await expect(story).to_contain_text("asked the depot for parcel-4711")
+    await expect(story).to_contain_text("503")
+    await expect(page.locator(".a2a-standing .a2a-kind").first).to_have_text("working")
+    await presentable(page, "task-working")
+    await page.evaluate("window.sameLoad = true")
+    await asyncio.to_thread(file.write_text, "lost")
+    await expect(state(page)).to_have_text("failed")
+    await expect(story).to_contain_text("parcel-4711 is nowhere")
+    assert await page.evaluate("window.sameLoad") is True
+    await page.reload()
+    await presentable(page, "task-failed")
+
+
+async def send_again(page: Page, hook: Partner) -> None:
+    """The partner has mended his side, and hears what was given up."""
+    await page.locator("section[aria-labelledby=a2a-told] table tbody a").first.click()
+    await expect_reloaded(page, ".a2a-facts", "dead")
+    await presentable(page, "delivery-dead")
+    hook.broken, before, here = False, len(hook.heard), page.url
+    await page.locator(".a2a-facts .field-receiver_cell a").click()
+    await presentable(page, "receiver-disabled")
+    await page.get_by_role("button", name="Enable", exact=True).click()
+    await page.locator(".a2a-confirm button").click()
+    await expect(page.locator(".messagelist")).to_be_visible()
+    await page.goto(here)
+    await page.get_by_role("button", name="Send again").click()
+    await presentable(page, "delivery-sure")
+    await page.locator(".a2a-confirm button").click()
+    await expect(page.locator(".messagelist")).to_be_visible()
+    await shot(page, "delivery-again")
+    await expect_reloaded(page, ".a2a-facts", "delivered")
+    assert len(hook.heard) > before
+
+
+async def run_again_and_cancel(page: Page) -> None:
+    """It is a new task, which is cancelled after a question."""
+    await page.get_by_role("button", name="Run again").click()
+    await expect(state(page)).to_have_text("working")
+    await page.get_by_role("button", name="Cancel task").click()
+    confirmed = page.get_by_role("button", name=re.compile("^Yes"))
+    await confirmed.or_(page.locator(".a2a-canceled")).first.wait_for()
+    if await confirmed.count():
+        await presentable(page, "task-cancel")
+        await confirmed.click()
+    await expect(state(page)).to_have_text("canceled")
+    await presentable(page, "task-canceled")
+
+
+async def expect_reloaded(page: Page, place: str, text: str) -> None:
+    """The text comes there; the page does not move by itself."""
+    async with asyncio.timeout(20):
+        while text not in await page.locator(place).first.inner_text():
+            await page.reload()
+
+
+class TestTheListOfTasks:
+    async def test_cancels_many_after_asking_and_exports_the_rest(
+        self, root: Page, host: BrowsedHost, tmp_path: Path
+    ) -> None:
+        words = f"bulk{uuid.uuid4().hex[:8]}"
+        for n in range(3):
+            await say(host, "courier", f"{words} {tmp_path / str(n)}")
+        await root.goto(f"{TASKS}?q={words}")
+        await expect(root.locator("#result_list tbody tr")).to_have_count(3)
+        await root.locator("#action-toggle").check()
+        await act(root, "Cancel selected tasks …")
+        await expect(root.locator(".a2a-plan")).to_contain_text("3 tasks")
+        await presentable(root, "tasks-cancel")
+        await root.get_by_role("button", name=re.compile("3$")).click()
+        await expect(root.locator(".messagelist")).to_contain_text("3")
+        await root.goto(f"{TASKS}?q={words}")
+        await expect(root.locator("#result_list .a2a-badge.a2a-canceled")).to_have_count(3)
+        await say(host, "demo", f"ask What is {words} in the {'very ' * 20} long run?")
+        await expect_reloaded(root, "#result_list", "input-required")
+        await presentable(root, "tasks")
+        async with root.expect_download() as download:
+            await root.get_by_role("button", name="Export CSV").click()
+        saved = tmp_path / "tasks.csv"
+        await (await download.value).save_as(saved)
+        assert saved.read_text().count("canceled") == 3
+        await root.goto(f"{TASKS}?q=nothing-like-it")
+        await presentable(root, "tasks-none")
+
+
+class TestATaskWhoseProcessWasKilled:
+    async def test_tells_of_both_attempts(
+        self, root: Page, host: BrowsedHost, tmp_path: Path
+    ) -> None:
+        """The operator watches how the first one dies and the second one ends the task."""
+        file = tmp_path / "mortal"
+        task = (await say(host, "mortal", str(file)))["id"]
+        await open_task(root, task)
+        story = root.locator(".a2a-story")
+        await expect(story).to_contain_text("Here.")
+        attempts = story.locator(".a2a-beside", has_text=re.compile(r"attempt \d"))
+        await expect(attempts).to_have_count(1)
+        os.kill(await pid_of(file), signal.SIGKILL)
+        await expect(state(root)).to_have_text("completed")
+        await expect(story).to_contain_text("attempt 2 after")
+        await expect(story).to_contain_text("died with signal 9")  # while one looks
+        await root.reload()
+        first, second, end = await attempts.all_inner_texts()
+        assert re.search(r"fenced attempt 1 on \S+: the agent's process died with signal 9", first)
+        assert re.search(r"started attempt 2 on \S+, which held it", second)
+        assert re.search(r"ended attempt 2 after \d", end)
+        await presentable(root, "task-two-attempts")
+
+
+@pytest.fixture
+def key(host: BrowsedHost, django_db_blocker: DjangoDbBlocker) -> str:
+    """What a partner shows."""
+    with django_db_blocker.unblock():
+        issued = issue("partner")
+        connections.close_all()
+    return str(issued.key)
+
+
+class TestKeys:
+    async def test_are_rotated_and_shown_once(
+        self, root: Page, host: BrowsedHost, key: str
+    ) -> None:
+        await root.goto("/admin/a2a_tasks/apikey/")
+        await presentable(root, "keys")
+        await root.locator("#result_list tr", has_text="partner").get_by_role("checkbox").check()
+        await act(root, "Rotate selected keys")
+        secret = await root.locator("#content code").first.inner_text()
+        assert secret.split("_")[1] == key.split("_")[1] and secret != key
+        await expect(root.locator("#content")).to_contain_text("The old secret goes on until")
+        await presentable(root, "key-shown-once")
+        await root.goto("/admin/a2a_tasks/apikey/")
+        assert secret not in await root.content()
+        await root.get_by_role("link", name=key.split("_")[1]).click()
+        await presentable(root, "key")
+        assert secret not in await root.content()
+        async with httpx.AsyncClient(base_url=host.url) as client:
+            for opens in (key, secret):  # the old one goes on for a while
+                answer = await client.get("/agents/demo/tasks", headers={"x-api-key": opens})
+                assert answer.status_code == 200
+
+
+class TestAgents:
+    async def test_are_drained_and_switched_on_again(self, root: Page, host: BrowsedHost) -> None:
+        await root.goto("/admin/")
+        await root.get_by_role("link", name="Agents", exact=True).first.click()
+        await presentable(root, "agents")
+        await root.get_by_role("link", name="Napper").click()
+        await presentable(root, "agent")
+        await root.get_by_label("Reason").first.fill("a deploy")
+        await root.get_by_role("button", name="Drain").click()
+        sure = root.get_by_role("button", name=re.compile("^Yes"))
+        await expect(sure).to_be_visible()
+        await presentable(root, "agent-drain")
+        await sure.click()
+        await expect(root.locator(".a2a-facts")).to_contain_text("draining")
+        await root.get_by_role("button", name="Switch on").click()
+        await expect(root.locator(".a2a-facts .a2a-badge").first).to_have_text("on")
+
+    async def test_and_the_processes_that_carry_them_are_listed(self, root: Page) -> None:
+        await root.goto("/admin/a2a_tasks/worker/")
+        await presentable(root, "workers")
+        await root.locator("#content tbody th a").first.click()
+        await presentable(root, "worker")
+
+
+class TestWorkForPeople:
+    async def test_is_taken_and_answered(self, root: Page, host: BrowsedHost) -> None:
+        words = f"May I? {uuid.uuid4().hex[:8]}"
+        task = (await say(host, "demo", f"ask {words}"))["id"]
+        await root.goto("/admin/")
+        await root.get_by_role("link", name="Work for people").first.click()
+        await expect_reloaded(root, "#content", words)
+        line = root.locator("article", has_text=words)
+        await presentable(root, "waiting")
+        await line.get_by_role("button", name="Take").click()
+        await expect(line).to_contain_text("seen to by root")
+        await line.locator("summary", has_text="Answer").click()
+        await line.get_by_label("Text").fill("You may")
+        await axe(root)
+        await line.get_by_role("button", name="Send the answer").click()
+        await expect(root.locator(".messagelist")).to_be_visible()
+        await expect(line).to_have_count(0)
+        await open_task(root, task)
+        await expect(state(root)).to_have_text("completed")
+        await expect(root.locator(".a2a-story")).to_contain_text("You may")
+
+
+class TestTheAuditLog:
+    async def test_is_verified_from_the_page(self, root: Page) -> None:
+        await root.goto("/admin/a2a_tasks/auditentry/")
+        await presentable(root, "audit")
+        await root.get_by_role("button", name="Verify the log").click()
+        await expect(root.locator("#a2a-proof")).to_contain_text("are as they were sealed")
+        await presentable(root, "audit-verified")
+
+
+class TestEveryArea:
+    async def test_is_presentable(self, root: Page, host: BrowsedHost) -> None:
+        """The pages that no journey above rests on."""
+        asked = await say(host, "demo", "ask Which size?")
+        await root.goto("/admin/")
+        await shot(root, "front")
+        await open_task(root, asked["id"])
+        await expect(state(root)).to_have_text("input-required")
+        await presentable(root, "task-input-required")
+        await root.get_by_role("link", name="Answer").click()
+        await presentable(root, "answer")
+        await root.go_back()
+        await root.get_by_role("link", name="conversation").click()
+        await presentable(root, "conversation")
+        await root.go_back()
+        await root.get_by_role("link", name="JSON", exact=True).click()
+        await presentable(root, "json")
+        for name, path in {
+            "deliveries": "a2a_push/delivery/",
+            "receivers": "a2a_push/receiver/",
+            "webhooks": "a2a_push/pushconfig/",
+            "attempts": "a2a_push/attempt/",
+            "runs": "a2a_tasks/run/",
+            "contexts": "a2a_tasks/context/",
+            "grants": "a2a_tasks/grant/",
+            "holds": "a2a_tasks/hold/",
+            "retention": "a2a_tasks/tenantretention/",
+            "app": "a2a_tasks/",
+        }.items():
+            await root.goto(f"/admin/{path}")
+            await presentable(root, name)
+
+    async def test_so_is_the_page_for_a_secret(self, root: Page, host: BrowsedHost) -> None:
+        task = (await say(host, "demo", "secret password"))["id"]
+        await open_task(root, task)
+        await expect(state(root)).to_have_text("auth-required")
+        await presentable(root, "task-auth-required")
+        await root.goto("/admin/a2a_tasks/waiting/?kind=auth-required")
+        line = root.locator("article", has_text=task)
+        await line.get_by_role("button", name="Make a fresh link").click()
+        await presentable(root, "fresh-link")
+        await root.goto(await root.get_by_label("The link").input_value())
+        await presentable(root, "handover")

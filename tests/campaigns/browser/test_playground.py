@@ -1,0 +1,578 @@
+"""A newcomer in the playground, and what must work there in every dialect."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.db import connections
+from playwright.async_api import Page, Route, expect
+from pytest_django.plugin import DjangoDbBlocker
+
+from a2a_tasks.access.api_keys import issue
+from tests.campaigns.browser import grpc_line
+from tests.campaigns.browser.conftest import ENVIRON, BrowsedHost, Visit
+from tests.campaigns.browser.faults import Faults
+from tests.campaigns.browser.looks import axe, presentable, shot
+from tests.campaigns.faultlab.proxy import Behaviour, Proxy
+from tests.journeys import hosts
+
+LAST = ".pg-theirs >> nth=-1"
+EVERYWHERE = [
+    ("v10", "JSONRPC"), ("v10", "HTTP+JSON"), ("dr", "JSONRPC"), ("dr", "HTTP+JSON"), ("v03", "JSONRPC"), ("v03", "HTTP+JSON"),
+    ("v02", "JSONRPC"), ("v02", "HTTP+JSON"), ("v01", "JSONRPC"), ("v00", "JSONRPC"), ("s0", "JSONRPC"),
+]  # fmt: skip
+#: The newest way, an old one over HTTP+JSON, and the oldest published.
+WAYS = [("v10", "JSONRPC"), ("v03", "HTTP+JSON"), ("v00", "JSONRPC")]
+everywhere = pytest.mark.parametrize(("dialect", "binding"), EVERYWHERE)
+both_bindings = pytest.mark.parametrize(("dialect", "binding"), WAYS[:2])
+ways = pytest.mark.parametrize(("dialect", "binding"), WAYS)
+
+
+async def enter(page: Page, dialect: str = "v10", binding: str = "JSONRPC") -> None:
+    """Open the playground, and choose a way to talk to the demo agent, once it is known."""
+    await page.goto("/")
+    await expect(page.get_by_label("Agent")).to_have_value("demo")
+    await page.get_by_label("Dialect").select_option(dialect)
+    await page.get_by_label("Binding").select_option(binding)
+
+
+async def say(page: Page, text: str) -> None:
+    """Write a message and send it."""
+    await page.get_by_role("textbox", name="Message").fill(text)
+    await page.get_by_role("button", name="Send").click()
+
+
+async def becomes(page: Page, state: str) -> None:
+    """The newest answer says this state, and is complete."""
+    await expect(page.locator(f"{LAST} >> .pg-state")).to_have_text(state)
+    if state != "working":
+        await expect(page.locator(LAST)).not_to_have_attribute("aria-busy", "true")
+
+
+async def task(page: Page) -> str:
+    """The id of the task that is talked about."""
+    return (await page.inner_text("#pg-task")).split()[1].rstrip(":")
+
+
+async def numbers(page: Page) -> list[int]:
+    """The numbers of all events on the wire, as they came."""
+    titles = await page.locator("#pg-frames .pg-in > .pg-line").all_inner_texts()
+    return [int(found[1]) for title in titles if (found := re.fullmatch(r"event (\d+)", title))]
+
+
+class TestANewcomer:
+    async def test_picks_an_agent_and_sees_its_answer(self, page: Page) -> None:
+        await page.goto("/")
+        await expect(page.get_by_label("Agent")).to_have_value("demo")
+        await shot(page, "playground")
+        await page.get_by_role("button", name="chunks 10").click()
+        await page.get_by_role("textbox", name="Message").press("Control+Enter")
+        await becomes(page, "completed")
+        await expect(page.locator(LAST)).to_contain_text("#9;")
+        await expect(page.get_by_role("status").and_(page.locator("#pg-says"))).to_contain_text(
+            "Demo has finished"
+        )
+        assert await numbers(page) == sorted(set(await numbers(page)))
+        await presentable(page, "playground-answered")
+
+    async def test_sends_nothing_before_there_is_an_agent(self, page: Page) -> None:
+        """What is written meanwhile stays, and is sent when the agents are known."""
+        met = asyncio.Event()
+
+        async def late(route: Route) -> None:
+            await met.wait()
+            await route.continue_()
+
+        await page.route("**/agents/", late)
+        await page.goto("/")
+        await page.get_by_label("Dialect").select_option("v10")
+        await page.get_by_role("textbox", name="Message").fill("echo patience")
+        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        met.set()
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator(LAST)).to_contain_text("patience")
+
+    async def test_sends_nothing_while_it_asks_for_the_agents_anew(self, page: Page) -> None:
+        """As after new credentials: what is said meanwhile would go with the conversation that ends then."""
+        met = asyncio.Event()
+
+        async def late(route: Route) -> None:
+            await met.wait()
+            await route.continue_()
+
+        await enter(page)
+        await page.route("**/agents/", late)
+        await page.locator("#pg-credentials summary").click()
+        await page.get_by_label("Kind").select_option("key")
+        await page.get_by_role("textbox", name="Message").fill("echo patience")
+        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        await page.get_by_role("textbox", name="Message").press("Control+Enter")
+        await expect(page.locator(LAST)).to_have_count(0)
+        met.set()
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator(LAST)).to_contain_text("patience")
+
+    @everywhere
+    async def test_talks_in_every_dialect_over_every_binding(
+        self, page: Page, tmp_path: Path, dialect: str, binding: str
+    ) -> None:
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await enter(page, dialect, binding)
+        # A stream; the question of an agent; the answer goes to the same task.
+        await say(page, "chunks 4")
+        await becomes(page, "completed")
+        await expect(page.locator(LAST)).to_contain_text("#3;")
+        first = await task(page)
+        await say(page, "ask Who?")
+        await becomes(page, "input-required")
+        await expect(page.locator(LAST)).to_contain_text("Who?")
+        asked = await task(page)
+        await say(page, "It is me")
+        await becomes(page, "completed")
+        await expect(page.locator(LAST)).to_contain_text("It is me")
+        assert await task(page) == asked != first
+        # An answer that is no task, where the dialect has such.
+        await say(page, "message hi there")
+        await expect(page.locator(LAST)).to_contain_text("hi there")
+        # A file goes there and back.
+        await drop(page, "notes.txt", "text/plain", "what I wrote")
+        await say(page, "take this")
+        await becomes(page, "completed")
+        link = page.locator(LAST).get_by_role("link", name="notes.txt")
+        async with page.expect_download() as download:
+            await link.click()
+        saved = tmp_path / "saved"
+        await (await download.value).save_as(saved)
+        assert saved.read_text() == "what I wrote"
+        # One answer in place of a stream; and the same by curl, as another task.
+        await page.get_by_label("Answer").select_option("send")
+        await page.get_by_role("button", name="Clear").click()
+        await say(page, 'data it\'s "copied"')
+        await becomes(page, "completed")
+        await expect(page.locator(LAST)).to_contain_text('"length": 13')
+        assert await numbers(page) == []
+        printed = await run("sh", "-c", await copy(page, "Copy as curl"))
+        assert re.search(r'"(TASK_STATE_COMPLETED|completed)"', printed)
+        assert "it's" in printed
+        assert await task(page) not in printed
+
+    async def test_needs_no_mouse_and_hears_what_happens(self, page: Page) -> None:
+        await enter(page)
+        await page.get_by_label("Answer").focus()
+        for _ in range(20):
+            await page.keyboard.press("Tab")
+            if await page.get_by_role("textbox", name="Message").evaluate(
+                "node => node === document.activeElement"
+            ):
+                break
+        await page.keyboard.type("echo by keys")
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("button", name="Send")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#pg-says[role=status]")).to_contain_text("by keys")
+
+    async def test_adds_a_file_by_button_and_leaves_another_out(self, page: Page) -> None:
+        await enter(page)
+        files = [
+            {"name": name, "mimeType": "text/plain", "buffer": b"x"} for name in ("a.txt", "b.txt")
+        ]
+        await page.locator("#pg-choose").set_input_files(files)  # type: ignore[arg-type]
+        await page.get_by_role("button", name="Leave out a.txt").click()
+        await say(page, "take this")
+        await becomes(page, "completed")
+        await expect(page.locator(LAST)).to_contain_text("b.txt")
+        await expect(page.locator(".pg-turns")).not_to_contain_text("a.txt")
+
+    @both_bindings
+    async def test_cancels_a_long_one(self, page: Page, dialect: str, binding: str) -> None:
+        await enter(page, dialect, binding)
+        await expect(page.get_by_role("button", name="Cancel task")).to_be_disabled()
+        await say(page, "sleep 600")
+        await becomes(page, "working")
+        await page.get_by_role("button", name="Cancel task").click()
+        await becomes(page, "canceled")
+        await expect(page.get_by_role("button", name="Cancel task")).to_be_disabled()
+
+    async def test_is_told_why_a_message_was_refused(self, page: Page) -> None:
+        await enter(page)
+        await page.get_by_label("Agent").select_option("tables")
+        await drop(page, "odd.bin", "application/x-odd", "?")
+        await say(page, "hello")
+        await expect(page.locator(LAST)).to_contain_text("The host refused")
+        await axe(page)
+
+    async def test_is_told_how_to_speak_grpc(self, page: Page) -> None:
+        await enter(page, "v10", "GRPC")
+        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        await page.get_by_role("textbox", name="Message").fill("it's me")
+        line = page.get_by_label("A line for gRPC")
+        for mode, rpc in (("stream", "SendStreamingMessage"), ("send", "SendMessage")):
+            await page.get_by_label("Answer").select_option(mode)
+            await expect(line).to_contain_text(f"lf.a2a.v1.A2AService/{rpc}")
+            asked = grpc_line.read(await line.inner_text())
+            assert (asked.plaintext, asked.metadata) == (
+                True,
+                {"a2a-agent": "demo", "a2a-version": "1.0"},
+            )
+            assert asked.message["message"]["parts"] == [{"text": "it's me"}]
+
+    @pytest.mark.parametrize("dialect", ["v10", "dr", "v03", "v02"])
+    async def test_copies_what_was_said_as_grpc(self, page: Page, dialect: str) -> None:
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await enter(page, dialect)
+        await drop(page, "notes.txt", "text/plain", "what I wrote")
+        await say(page, 'it\'s "me"')
+        await becomes(page, "completed")
+        asked = grpc_line.read(await copy(page, "Copy as grpcurl"))
+        assert asked.rpc == "SendStreamingMessage"
+        assert asked.metadata["a2a-agent"] == "demo"
+        text, content = asked.said
+        assert text == 'it\'s "me"'
+        # Released clients of 0.2 and 0.3 put base64 into a field of bytes.
+        doubled = dialect in {"v03", "v02"}
+        assert (base64.b64decode(content) if doubled else content) == b"what I wrote"
+        await page.get_by_role("button", name="Clear").click()
+        await say(page, "sleep 600")
+        await becomes(page, "working")
+        await page.get_by_role("button", name="Cancel task").click()
+        await becomes(page, "canceled")
+        await page.get_by_role("button", name="Copy as grpcurl").last.click()
+        asked = grpc_line.read(await page.get_by_label("Copied").input_value())
+        assert (asked.rpc, asked.task) == ("CancelTask", await task(page))
+
+    async def test_says_more_while_the_agent_works(self, page: Page) -> None:
+        await enter(page)
+        await say(page, "count 30")
+        await expect(page.locator(LAST)).to_contain_text("2")
+        asked = await task(page)
+        await say(page, "echo and now")
+        await expect(page.locator(".pg-theirs")).to_have_count(2)
+        await expect(page.locator(".pg-theirs").first).not_to_have_attribute("aria-busy", "true")
+        await expect(page.locator("#pg-task")).to_contain_text(asked)
+        await expect(page.locator("#pg-frames > li")).to_have_count(2)
+
+    async def test_finds_earlier_tasks(self, page: Page) -> None:
+        await enter(page)
+        await say(page, "ask Who?")
+        await becomes(page, "input-required")
+        asked = await task(page)
+        await page.reload()
+        await page.locator("#pg-past summary").click()
+        await page.get_by_role("button", name=asked).click()
+        await becomes(page, "input-required")
+        await expect(page.locator(".pg-mine").first).to_contain_text("ask Who?")
+        await page.get_by_role("button", name="List by the protocol").click()
+        await expect(page.locator("#pg-tasks")).to_contain_text(f"{asked} input-required")
+        await say(page, "me again")
+        await becomes(page, "completed")
+
+    async def test_who_looks_at_a_task_under_way_sees_all_of_it(
+        self, page: Page, visit: Visit
+    ) -> None:
+        """In the oldest dialect, too, whose streams do not begin with the task."""
+        await enter(page, "v00")
+        await say(page, "chunks 6 1")
+        await becomes(page, "working")
+        await page.reload()
+        await page.get_by_label("Dialect").select_option("v00")
+        await page.locator("#pg-past summary").click()
+        await page.locator(".pg-tasks button").first.click()
+        await becomes(page, "completed")
+        said = await page.locator(f"{LAST} >> .pg-artifact .pg-text").inner_text()
+        assert re.findall(r"#(\d);", said) == list("012345")
+
+
+async def drop(page: Page, name: str, kind: str, text: str) -> None:
+    """Drop a file on the message, as a person does."""
+    transfer = await page.evaluate_handle(
+        """([name, type, text]) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([text], name, { type }));
+            return transfer;
+        }""",
+        [name, kind, text],
+    )
+    await page.dispatch_event("#pg-say", "drop", {"dataTransfer": transfer})
+
+
+class TestALostConnection:
+    @pytest.mark.parametrize(("dialect", "binding"), [*WAYS[:2], ("s0", "JSONRPC")])
+    async def test_costs_neither_a_gap_nor_a_repetition(
+        self, visit: Visit, host: BrowsedHost, faults: Faults, dialect: str, binding: str
+    ) -> None:
+        with Proxy(urlsplit(host.url).port or 0) as way:
+            page = await through(way, visit, faults)
+            await enter(page, dialect, binding)
+            await page.get_by_label("Agent").select_option("ticker")
+            await say(page, "40")
+            await expect(page.locator(LAST)).to_contain_text("#2;")
+            way.behave(Behaviour(refusing=True))
+            way.reset()
+            await expect(page.locator("#pg-link")).to_have_text("connection lost")
+            way.behave()
+            await expect(page.locator(LAST)).to_contain_text("#9;")
+            way.reset()
+            await becomes(page, "completed")
+        assert await ticks(page) == list(range(40))
+        assert await numbers(page) == sorted(set(await numbers(page)))
+        await expect(page.locator("#pg-link")).to_be_hidden()
+
+    async def test_to_a_killed_process_goes_on_at_another(
+        self, visit: Visit, host: BrowsedHost, faults: Faults
+    ) -> None:
+        with hosts.web(ENVIRON) as web, Proxy(urlsplit(web.url).port or 0) as way:
+            page = await through(way, visit, faults)
+            await enter(page)
+            await page.get_by_label("Agent").select_option("ticker")
+            await say(page, "40")
+            await expect(page.locator(LAST)).to_contain_text("#4;")
+            web.process.kill()
+            await expect(page.locator("#pg-link")).to_have_text("connection lost")
+            way.retarget(urlsplit(host.url).port or 0)
+            await becomes(page, "completed")
+        assert await ticks(page) == list(range(40))
+
+
+async def through(way: Proxy, visit: Visit, faults: Faults) -> Page:
+    """A page whose connections can be cut."""
+    url = f"http://{way.host}:{way.port}"
+    faults.also(url)
+    faults.expect(r"net::ERR_(CONNECTION_|EMPTY_RESPONSE|INCOMPLETE_CHUNKED|NETWORK_CHANGED)")
+    return await visit(base_url=url)
+
+
+async def ticks(page: Page) -> list[int]:
+    """What the newest answer counts."""
+    said = await page.locator(f"{LAST} >> .pg-artifact .pg-text").all_inner_texts()
+    return [int(number) for number in re.findall(r"#(\d+);", "".join(said))]
+
+
+class TestTheWire:
+    @both_bindings
+    async def test_shows_the_request_the_answer_and_every_frame(
+        self, page: Page, dialect: str, binding: str
+    ) -> None:
+        await enter(page, dialect, binding)
+        await say(page, "chunks 3")
+        await becomes(page, "completed")
+        sent = json.loads(await page.get_by_label("Request", exact=True).inner_text())
+        assert "chunks 3" in json.dumps(sent)
+        heads = await page.locator("#pg-frames .pg-in > .pg-line").all_inner_texts()
+        assert heads[0] == "200 text/event-stream"
+        frames = page.locator("#pg-frames .pg-in pre")
+        bodies = [json.loads(text) for text in await frames.all_inner_texts()]
+        assert len(bodies) == len(await numbers(page)) >= 5
+        if binding == "JSONRPC":
+            assert all(body["id"] == sent["id"] for body in bodies)
+
+    async def test_a_copied_stream_is_one_in_a_shell(self, page: Page) -> None:
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await enter(page, "v00")
+        await say(page, "chunks 3")
+        await becomes(page, "completed")
+        printed = await run("sh", "-c", await copy(page, "Copy as curl"))
+        assert re.findall(r"#(\d);", printed) == list("012")
+
+    @ways
+    async def test_a_copied_program_says_the_same(
+        self, page: Page, tmp_path: Path, dialect: str, binding: str
+    ) -> None:
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await enter(page, dialect, binding)
+        await drop(page, "ü.txt", "text/plain", "ü")
+        await say(page, "say 'it' \"again\"")
+        await becomes(page, "completed")
+        text = await copy(page, "Copy as Python")
+        assert ("from a2a.client" in text) == (dialect in {"v10", "v03"})
+        program = tmp_path / "copied.py"
+        program.write_text(text)
+        printed = await run(sys.executable, "-W", "error", str(program))
+        assert re.search(r'TASK_STATE_COMPLETED|"completed"', printed)
+        assert "again" in printed
+
+    async def test_does_not_show_or_copy_a_secret(self, page: Page, faults: Faults) -> None:
+        faults.expect("status of 401")
+        await enter(page)
+        await page.locator("#pg-credentials summary").click()
+        await page.get_by_label("Kind").select_option("key")
+        await page.get_by_label("Secret").fill("very-secret")
+        await say(page, "hello")
+        await expect(page.locator(LAST)).to_contain_text("The host refused")
+        for button in ("Copy as curl", "Copy as grpcurl"):
+            await page.get_by_role("button", name=button).click()
+            await expect(page.get_by_label("Copied")).to_have_value(re.compile("A2A_CREDENTIAL"))
+            assert "very-secret" not in await page.get_by_label("Copied").input_value()
+        line = await page.get_by_label("Copied").input_value()
+        assert grpc_line.read(line).metadata["x-api-key"] == "$A2A_CREDENTIAL"
+        assert "very-secret" not in await page.content()
+        assert "very-secret" not in page.url
+        assert await page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])") == "[{},{}]"  # fmt: skip
+
+
+async def copy(page: Page, button: str) -> str:
+    """What a button puts into the clipboard."""
+    await page.get_by_role("button", name=button).first.click()
+    await expect(page.locator("#pg-copied")).to_contain_text("Copied")
+    return str(await page.evaluate("navigator.clipboard.readText()"))
+
+
+async def run(*command: str) -> str:
+    """What a command prints."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    printed, wrong = await process.communicate()
+    assert process.returncode == 0, wrong.decode()
+    return printed.decode()
+
+
+class TestAWebhook:
+    @ways
+    async def test_is_registered_and_its_notifications_are_verified(
+        self, page: Page, dialect: str, binding: str
+    ) -> None:
+        await enter(page, dialect, binding)
+        await page.locator("#pg-webhook summary").click()
+        await page.get_by_label("Have the host tell this page").check()
+        await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
+        await say(page, "echo hello")
+        await becomes(page, "completed")
+        arrived = page.locator("#pg-deliveries")
+        await expect(arrived).to_contain_text("completed", ignore_case=True)
+        await expect(arrived.locator(".pg-good").first).to_have_text("signature verified")
+        assert await arrived.locator(".pg-bad").count() == 0
+
+    async def test_of_the_oldest_dialect_has_the_hosts_own_key(self, page: Page) -> None:
+        await enter(page, "s0")
+        await page.locator("#pg-webhook summary").click()
+        await page.get_by_label("Have the host tell this page").check()
+        await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
+        await say(page, "chunks 2 1")
+        await becomes(page, "completed")
+        arrived = page.locator("#pg-deliveries")
+        await expect(arrived).to_contain_text("signed with the host's key")
+
+
+@pytest.fixture
+def key(host: BrowsedHost, django_db_blocker: DjangoDbBlocker) -> str:
+    """What a caller may show."""
+    with django_db_blocker.unblock():
+        issued = issue("playground")
+        connections.close_all()
+    return str(issued.key)
+
+
+class TestAHostThatIsCareful:
+    async def test_says_what_it_asks_for(
+        self, host: BrowsedHost, visit: Visit, faults: Faults, key: str
+    ) -> None:
+        """As in production: credentials are asked for, and no webhook may lead to the host's own machine."""
+        refusing = dict.fromkeys(("A2A_ANONYMOUS", "A2A_WEBHOOK_ALLOW_PRIVATE"), "0")
+        with hosts.web({**ENVIRON, **refusing}) as web:
+            faults.also(web.url)
+            faults.expect("status of 401")
+            page = await visit(base_url=web.url)
+            await enter(page)
+            await say(page, "echo a")
+            await expect(page.locator(LAST)).to_contain_text("Say who you are under Credentials.")
+            await page.locator("#pg-credentials summary").click()
+            await page.get_by_label("Kind").select_option("key")
+            await page.get_by_label("Secret").fill(key)
+            await page.get_by_label("Keep until").check()
+            await say(page, "echo b")
+            await becomes(page, "completed")
+            await page.reload()
+            await expect(page.get_by_label("Agent")).to_have_value("demo")
+            await page.locator("#pg-webhook summary").click()
+            await page.get_by_label("Have the host tell this page").check()
+            await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
+            await say(page, "echo c")
+            await expect(page.locator(LAST)).to_contain_text("A2A_WEBHOOK_ALLOW_PRIVATE=1")
+            await axe(page)
+            await expect(page.get_by_role("textbox", name="Message")).to_have_value("echo c")
+            await page.get_by_label("Have the host tell this page").uncheck()
+            await say(page, "echo d")
+            await becomes(page, "completed")
+            assert "A2A_CREDENTIAL" in await shown_copy(page)
+
+
+async def shown_copy(page: Page) -> str:
+    """What the newest request is copied as."""
+    await page.get_by_role("button", name="Copy as curl").last.click()
+    return await page.get_by_label("Copied").input_value()
+
+
+HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+SVG = f'<svg xmlns="http://www.w3.org/2000/svg" onload="document.title=1"><script>{HOSTILE}</script></svg>'
+
+
+class TestHostileContent:
+    @both_bindings
+    async def test_is_text(self, page: Page, dialect: str, binding: str) -> None:
+        await enter(page, dialect, binding)
+        markdown = f"echo **a** [b](javascript:document.title='run') {HOSTILE}"
+        for text in (
+            markdown,
+            f"ask {HOSTILE}",
+            f"{HOSTILE}",
+            f"data {HOSTILE}",
+            f"fail {HOSTILE}",
+        ):
+            await say(page, text)
+            await expect(page.locator(LAST)).not_to_have_attribute("aria-busy", "true")
+            await expect(page.locator(LAST)).to_contain_text("onerror")
+        await drop(page, f"{HOSTILE}.svg", "image/svg+xml", SVG)
+        await say(page, "take this")
+        await becomes(page, "completed")
+        link = page.locator(LAST).get_by_role("link")
+        assert await link.get_attribute("download") == f"{HOSTILE}.svg"
+        assert (await link.get_attribute("href") or "").startswith("blob:")
+        assert await page.title() == "A2A host"
+        assert await page.locator("#playground :is(img, script, svg, iframe, object)").count() == 0
+
+    async def test_of_an_answer_that_no_host_gives_is_text(self, page: Page) -> None:
+        """An agent elsewhere, or a broken proxy, may answer anything: keys, urls, names of states."""
+        odd: dict[str, Any] = {
+            "id": HOSTILE,
+            "contextId": HOSTILE,
+            "status": {"state": HOSTILE, "message": {"parts": [{"data": {HOSTILE: HOSTILE}}]}},
+            "artifacts": [
+                {
+                    "artifactId": HOSTILE,
+                    "name": HOSTILE,
+                    "parts": [
+                        {"url": "javascript:document.title='run'", "filename": HOSTILE},
+                        {"url": "data:text/html,x", "filename": "data"},
+                        {"raw": "no base64!", "filename": HOSTILE},
+                    ],
+                }
+            ],
+        }
+        await page.route(
+            "**/a2a/1.0",
+            lambda route: route.fulfill(json={"jsonrpc": "2.0", "id": 1, "result": {"task": odd}}),
+        )
+        await page.goto("/")
+        await page.get_by_label("Answer").select_option("send")
+        await say(page, "hello")
+        await expect(page.locator(LAST)).to_contain_text("javascript:document.title")
+        assert await page.locator(f"{LAST} >> a").count() == 0
+        assert await page.locator("#playground :is(img, script, svg, iframe)").count() == 0
+        assert await page.title() == "A2A host"
+
+
+class TestWithoutScripts:
+    async def test_the_agents_and_lines_to_try_are_there(self, visit: Visit) -> None:
+        page = await visit(java_script_enabled=False)
+        await page.goto("/")
+        await expect(page.locator("#playground")).to_be_hidden()
+        await expect(page.locator("#demo")).to_be_visible()
+        await expect(page.locator("#demo pre")).to_contain_text("curl -s")

@@ -1,0 +1,38 @@
+"""The smoke in a browser: a message in the playground, and an operator who signs in and cancels a task."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.async_api import Page, expect
+
+from tests.campaigns.browser.conftest import BrowsedHost
+from tests.campaigns.browser.test_operator import TASKS, open_task, state
+from tests.campaigns.browser.test_operator import say as send
+from tests.campaigns.browser.test_playground import LAST, becomes, enter, say
+
+
+async def test_a_message_in_the_playground_is_answered(page: Page) -> None:
+    await enter(page)
+    await say(page, "chunks 10")
+    await becomes(page, "completed")
+    await expect(page.locator(LAST)).to_contain_text("#9;")
+
+
+async def test_an_operator_signs_in_and_cancels_a_task(
+    page: Page, host: BrowsedHost, tmp_path: Path
+) -> None:
+    task = (await send(host, "courier", f"Where is it? {tmp_path / 'nowhere'}"))["id"]
+    await page.goto(TASKS)
+    await page.get_by_label("Username").fill(host.root.name)
+    await page.get_by_label("Password").fill(host.root.password)
+    await page.get_by_role("button", name="Log in").click()
+    await expect(page.locator("#result_list")).to_contain_text(task[:8])
+    await open_task(page, task)
+    await page.get_by_role("button", name="Cancel task").click()
+    confirmed = page.get_by_role("button", name=re.compile("^Yes"))
+    await confirmed.or_(page.locator(".a2a-canceled")).first.wait_for()
+    if await confirmed.count():
+        await confirmed.click()
+    await expect(state(page)).to_have_text("canceled")

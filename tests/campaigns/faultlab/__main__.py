@@ -1,0 +1,142 @@
+"""`python -m tests.campaigns.faultlab PART`: the campaigns. `make faults` runs them all; each part alone takes options."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.campaigns.faultlab import (
+    broken,
+    infrastructure,
+    points,
+    report,
+    rolling,
+    streams,
+    zombies,
+)
+from tests.campaigns.faultlab.campaign import Job, campaign, summary
+from tests.campaigns.faultlab.lab import DEFAULT, QUICK, Episode, Plan
+
+Options = argparse.Namespace
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a part; 1 if anything was violated."""
+    options = parser().parse_args(arguments)
+    episodes = PARTS[options.part](options)
+    print(json.dumps(summary(episodes), indent=1))
+    return int(any(episode.violations for episode in episodes))
+
+
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
+    known = argparse.ArgumentParser(prog="python -m tests.campaigns.faultlab", description=__doc__)
+    known.add_argument("part", choices=sorted(PARTS))
+    known.add_argument("--seeds", type=int, default=10, help="episodes of each kind")
+    known.add_argument("--first-seed", type=int, default=1)
+    known.add_argument("--labs", type=int, default=6, help="hosts that are hurt at the same time")
+    known.add_argument("--quick", action="store_true", help="leases of 1.5 s instead of 6")
+    known.add_argument("--only", default="", help="only what has this in its name")
+    known.add_argument("--action", default="", help="only this signal")
+    return known
+
+
+def plan(options: Options, **more: Any) -> Plan:
+    """The labs asked for."""
+    return Plan(environ=QUICK if options.quick else DEFAULT, **more)
+
+
+def seeds(options: Options) -> range:
+    """The seeds asked for."""
+    return range(options.first_seed, options.first_seed + options.seeds)
+
+
+def crash_points(options: Options) -> list[Episode]:
+    """Each crash point, each signal, each seed."""
+    jobs = [
+        Job(points.run, (point, action, seed))
+        for seed in seeds(options)
+        for point in points.POINTS
+        for action in points.ACTIONS
+        if options.only in point and options.action in action
+    ]
+    return campaign("points", jobs, labs=options.labs, plan=plan(options))
+
+
+def zombie_runs(options: Options) -> list[Episode]:
+    """So many zombies."""
+    jobs = [Job(zombies.run, (seed,)) for seed in seeds(options)]
+    return campaign("zombies", jobs, labs=options.labs, plan=plan(options))
+
+
+def stream_cuts(options: Options) -> list[Episode]:
+    """So many episodes of torn streams."""
+    jobs = [Job(streams.run, (seed,)) for seed in seeds(options)]
+    return campaign("streams", jobs, labs=options.labs, plan=plan(options))
+
+
+def infrastructure_faults(options: Options) -> list[Episode]:
+    """Each fault of the servers, the network and the machine, each seed."""
+    jobs = [
+        Job(infrastructure.run, (fault.number, seed))
+        for seed in seeds(options)
+        for fault in infrastructure.FAULTS
+        if options.only in str(fault)
+    ]
+    return campaign("infrastructure", jobs, labs=options.labs, plan=plan(options, proxied=True))
+
+
+def rolling_restarts(options: Options) -> list[Episode]:
+    """Episodes of a few rolls each, on either server by turns. Two hosts at a time: each has its share of requests."""
+    jobs = [
+        Job(rolling.run, (rolling.SERVERS[seed % 2], rolling.ROLLS, seed))
+        for seed in seeds(options)
+    ]
+    return campaign("rolling", jobs, labs=min(options.labs, 2), plan=rolling.PLAN)
+
+
+def broken_builds(options: Options) -> list[Episode]:
+    """Every broken build, and the sound one."""
+    return broken.run_all(labs=options.labs, only=options.only, seed=options.first_seed)
+
+
+def everything(options: Options) -> list[Episode]:
+    """All parts, each as often as is promised, and the report."""
+    episodes = []
+    for part, seeds_ in PROMISED.items():
+        episodes += PARTS[part](argparse.Namespace(**{**vars(options), "seeds": seeds_}))
+    write_report(options)
+    return episodes
+
+
+def write_report(_: Options) -> list[Episode]:
+    """The page, from what is kept."""
+    print(f"written: {report.write()}", file=sys.stderr)
+    return []
+
+
+#: How many seeds of each part a whole campaign has.
+PROMISED = {
+    "points": 10,
+    "zombies": 300,
+    "infrastructure": 5,
+    "streams": 20,
+    "rolling": 10,
+    "broken": 1,
+}
+PARTS: dict[str, Callable[[Options], list[Episode]]] = {
+    "all": everything,
+    "broken": broken_builds,
+    "infrastructure": infrastructure_faults,
+    "points": crash_points,
+    "report": write_report,
+    "rolling": rolling_restarts,
+    "streams": stream_cuts,
+    "zombies": zombie_runs,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

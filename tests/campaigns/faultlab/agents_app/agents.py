@@ -1,0 +1,227 @@
+"""Agents whose every act is in the ledger, and who say their attempt with every word.
+
+What they are asked is a number of pieces: `20`. A piece takes PIECE seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import httpx
+
+from a2a_tasks.agents import Agent, Skill, Turn
+from tests.campaigns.faultlab.agents_app.ledger import note
+
+#: httpx has it imported at its first request. A loop and threads that compile at the same time fail in CPython 3.11
+#: ("AST constructor recursion depth mismatch", gh-106905): seen once in 900 episodes.
+anyio.Event  # noqa: B018 - looked up is imported
+
+#: Seconds between the words of an agent.
+PIECE = float(os.environ.get("FAULTLAB_PIECE", "0.1"))
+
+
+class LabAgent(Agent, abstract=True):
+    """What they have in common."""
+
+    description = "Of the fault lab."
+    skills = [Skill("endure", "Endure", "Goes on whatever happens", tags=["test"])]
+
+
+@contextmanager
+def witnessed(turn: Turn, agent: str) -> Iterator[None]:
+    """Have the ledger tell how the attempt began, and how it ended."""
+    note("began", turn.task_id, turn.attempt, agent=agent, pid=os.getpid())
+    why = "end"
+    try:
+        yield
+    except BaseException as fault:
+        why = type(fault).__name__
+        raise
+    finally:
+        note("stopped", turn.task_id, turn.attempt, why=why, pid=os.getpid())
+
+
+def took(turn: Turn, step: str, begun: float) -> None:
+    """Have the ledger tell of a step's body."""
+    told = {"step": step, "begun": begun, "ended": time.time(), "pid": os.getpid()}
+    note("effect", turn.task_id, turn.attempt, **told)
+
+
+def count(turn: Turn) -> int:
+    """How many pieces are asked for."""
+    return int(turn.text.split()[0])
+
+
+class Short(LabAgent):
+    """Says one thing and is done."""
+
+    slug = "lab-short"
+    name = "Short"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Say it."""
+        with witnessed(turn, self.slug):
+            yield f"a{turn.attempt}:0;"
+
+
+class Streamer(LabAgent):
+    """One artifact in pieces."""
+
+    slug = "lab-stream"
+    name = "Streamer"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Say them."""
+        with witnessed(turn, self.slug):
+            page, last = turn.stream("ticks"), count(turn) - 1
+            for i in range(last + 1):
+                await asyncio.sleep(PIECE)
+                note("tick", turn.task_id, turn.attempt)
+                yield page.write(f"a{turn.attempt}:{i};", last=i == last)
+
+
+class Threaded(LabAgent):
+    """The same in a thread."""
+
+    slug = "lab-thread"
+    name = "Threaded"
+
+    def run(self, turn: Turn) -> Iterator[Any]:
+        """Say them."""
+        with witnessed(turn, self.slug):
+            page, last = turn.stream("ticks"), count(turn) - 1
+            for i in range(last + 1):
+                time.sleep(PIECE)
+                if turn.cancelled:
+                    return
+                note("tick", turn.task_id, turn.attempt)
+                yield page.write(f"a{turn.attempt}:{i};", last=i == last)
+
+
+class Steps(LabAgent):
+    """Durable steps, each with an effect in the world, and a word between."""
+
+    slug = "lab-steps"
+    name = "Steps"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Take them."""
+        with witnessed(turn, self.slug):
+            for i in range(count(turn)):
+                yield turn.working(f"a{turn.attempt}:{i}")
+                await turn.step(f"step-{i}", self.act, turn, f"step-{i}")
+            yield turn.complete(f"a{turn.attempt}:done")
+
+    @staticmethod
+    async def act(turn: Turn, step: str) -> str:
+        """Do something in the world, at once, and take a while to hear of it."""
+        took(turn, step, time.time())
+        await asyncio.sleep(PIECE)
+        return step
+
+
+class Asker(LabAgent):
+    """Asks once; the answer completes the task."""
+
+    slug = "lab-ask"
+    name = "Asker"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Ask, or thank."""
+        with witnessed(turn, self.slug):
+            await asyncio.sleep(PIECE)
+            if "answer" in turn.text:
+                yield f"a{turn.attempt}:thanks;"
+            else:
+                yield turn.ask(f"a{turn.attempt}:what?")
+
+
+class Delegate(LabAgent):
+    """Has another agent of the host do it, by A2A, in a step."""
+
+    slug = "lab-delegate"
+    name = "Delegate"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Pass it on, and say what came of it."""
+        with witnessed(turn, self.slug):
+            yield turn.working(f"a{turn.attempt}:asking")
+            told = await turn.step("delegate", self.ask, turn)
+            yield turn.complete(f"a{turn.attempt}:{told}")
+
+    @staticmethod
+    async def ask(turn: Turn) -> str:
+        """Send, under the same key however often, until there is an answer."""
+        begun = time.time()
+        said = {"messageId": turn.task_id, "role": "ROLE_USER", "parts": [{"text": "1"}]}
+        headers = {"A2A-Version": "1.0", "Idempotency-Key": f"delegate-{turn.task_id}"}
+        async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+            while True:
+                for url in os.environ["FAULTLAB_WEBS"].split():
+                    try:
+                        answer = await http.post(
+                            f"{url}/agents/lab-short/message:send",
+                            json={"message": said},
+                            headers=headers,
+                        )
+                    except httpx.TransportError:
+                        continue
+                    if answer.status_code == 200:
+                        took(turn, "delegate", begun)
+                        return str(answer.json()["task"]["status"]["state"])
+                await asyncio.sleep(0.2)
+
+
+class Forever(LabAgent):
+    """Works until it is cancelled."""
+
+    slug = "lab-forever"
+    name = "Forever"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Tick."""
+        with witnessed(turn, self.slug):
+            yield turn.working(f"a{turn.attempt}:0")
+            while True:
+                await asyncio.sleep(0.05)
+                note("tick", turn.task_id, turn.attempt)
+
+
+class Careful(LabAgent):
+    """Acts in the world and must not do it twice."""
+
+    slug = "lab-careful"
+    name = "Careful"
+    after_crash = "fail"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Act."""
+        with witnessed(turn, self.slug):
+            yield turn.working(f"a{turn.attempt}:0")
+            took(turn, "act", time.time())
+            for i in range(1, count(turn)):
+                await asyncio.sleep(PIECE)
+                yield turn.working(f"a{turn.attempt}:{i}")
+
+
+class Blocking(LabAgent):
+    """Holds the event loop and the GIL for as many tenths of a second as asked, then says so."""
+
+    slug = "lab-blocking"
+    name = "Blocking"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Spin."""
+        with witnessed(turn, self.slug):
+            yield turn.working(f"a{turn.attempt}:0")
+            await asyncio.sleep(PIECE)
+            end = time.monotonic() + count(turn) / 10
+            while time.monotonic() < end:
+                pass
+            yield turn.complete(f"a{turn.attempt}:1")

@@ -1,0 +1,529 @@
+"""Broken builds: mistakes a careless engineer could have made, each of which the lab has to find.
+
+A checker that never cries proves nothing. Every row is an exact replacement in one file of the host, the scenario
+that shows it, and the invariants of which at least one must be reported. The sound build passes the same scenarios.
+"""
+
+from __future__ import annotations
+
+import compileall
+import json
+import multiprocessing
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from a2a_tasks.management.supervisor import end_with_parent
+from tests import ROOT
+from tests.campaigns.faultlab.checker import Violation
+from tests.campaigns.faultlab.lab import QUICK, Episode, Lab
+from tests.campaigns.faultlab.scenarios import SCENARIOS
+
+__all__ = ["BROKEN", "SOUND", "Broken", "build", "run_all"]
+
+#: What processes of the host need, beside `tests/campaigns/faultlab`.
+COPIED = ("a2a_project", "a2a_tasks", "a2a_push", "examples", "templates")
+#: The name of the build in which nothing is replaced.
+SOUND = "sound"
+#: Episodes until a broken build counts as not caught: some mistakes show only now and then.
+TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A mistake: in `file` of a2a_tasks, `new` stands where `old` should."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    #: The invariants it breaks; one of them has to be reported.
+    breaks: tuple[str, ...]
+    scenario: str
+
+
+def build(broken: Broken | None, into: Path) -> Path:
+    """Copy the host there, with the mistake in it if one is given. Raises ValueError if it does not fit the code."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    for name in COPIED:
+        shutil.copytree(ROOT / name, into / name, ignore=ignore)
+    shutil.copytree(ROOT / "tests" / "faultlab", into / "tests" / "faultlab", ignore=ignore)
+    for name in ("manage.py", "tests/__init__.py"):
+        shutil.copy(ROOT / name, into / name)
+    if broken is not None:
+        path = into / "a2a_tasks" / broken.file
+        path.write_text(spoilt(broken, path.read_text()))
+    compileall.compile_dir(into, quiet=2)
+    return into
+
+
+def spoilt(broken: Broken, text: str) -> str:
+    """The text of the file with the mistake in it. Raises ValueError unless its place is there exactly once."""
+    if text.count(broken.old) != 1:
+        raise ValueError(f"{broken.name}: {text.count(broken.old)} such places in {broken.file}")
+    return text.replace(broken.old, broken.new)
+
+
+# --- the mistakes ---------------------------------------------------------------------------------
+
+FENCE = "from batch b where t.id = b.task and t.run_token = b.token and b.token <> ''"
+SEEN = "    return seen.number if seen and known else None\n"
+LEASE = "clock_timestamp() + make_interval(secs => %(lease)s) end,\n    started_at"
+BEAT = "select id from a2a_tasks_run where status = 'running' and token = any(%(tokens)s::text[])"
+BY_HOST = """select id from a2a_tasks_run where status = 'running' and split_part(worker, ':', 1) in (
+    select split_part(worker, ':', 1) from a2a_tasks_run where token = any(%(tokens)s::text[]))"""
+ASKING = "            alive = self._extend(held, beats=beats)\n"
+BELIEVING = "            self._extend(held, beats=beats)\n            alive = set(held)\n"
+KEPT = "kept = (self._run, name, result)"
+
+BROKEN: tuple[Broken, ...] = (
+    # --- the fence
+    Broken(
+        "append-without-a-fence",
+        "store/append.py",
+        FENCE,
+        "from batch b where t.id = b.task",
+        ("I7", "I2"),
+        "zombie",
+    ),
+    Broken(
+        "append-fenced-by-the-status-of-the-run",
+        "store/append.py",
+        FENCE,
+        "from batch b join a2a_tasks_run r on r.id = b.run where t.id = b.task and r.status = 'running'",
+        ("I7", "I2"),
+        "zombie",
+    ),
+    Broken(
+        "step-without-a-fence",
+        "store/steps.py",
+        "  where t.run_token = i.token and i.token <> '' order by t.id for update of t\n",
+        "  order by t.id for update of t\n",
+        ("I1", "I8"),
+        "zombie-in-a-step",
+    ),
+    Broken(
+        "token-is-the-name-of-the-host",
+        "store/runs.py",
+        "gen_random_uuid()::text as token",
+        "split_part(%(worker)s, ':', 1) as token",
+        ("I7", "I9"),
+        "kill-among-many",
+    ),
+    # --- leases
+    Broken(
+        "no-lease-before-the-first-heartbeat",
+        "store/runs.py",
+        LEASE,
+        "clock_timestamp() end,\n    started_at",
+        ("I7",),
+        "calm",
+    ),
+    Broken(
+        "endless-lease-before-the-first-heartbeat",
+        "store/runs.py",
+        LEASE,
+        "'infinity'::timestamptz end,\n    started_at",
+        ("I9",),
+        "kill-at-once",
+    ),
+    Broken(
+        "heartbeat-by-the-name-of-the-host",
+        "store/runs.py",
+        BEAT,
+        BY_HOST,
+        ("I9",),
+        "kill-among-many",
+    ),
+    Broken(
+        "heartbeat-that-believes-it-still-holds",
+        "execution/leases.py",
+        ASKING,
+        BELIEVING,
+        ("I15",),
+        "cancel-without-hints",
+    ),
+    Broken(
+        "rescue-without-a-second-look",
+        "store/runs.py",
+        "_queue_again(lost.filter(pk__in=keys), max_attempts)",
+        "_queue_again(Run.objects.filter(status='running', pk__in=keys), max_attempts)",
+        ("I7",),
+        "frozen-rescuer",
+    ),
+    Broken(
+        "rescue-that-leaves-the-token",
+        "store/runs.py",
+        '    Task.objects.filter(pk__in=[run.task_id for run in again]).update(run_token="")\n',
+        "",
+        ("I7",),
+        "no-room",
+    ),
+    # --- claiming and attempts
+    Broken(
+        "claim-without-a-lock",
+        "store/runs.py",
+        "  order by r.round, r.id limit %(limit)s\n  for update of r, t skip locked\n",
+        "  order by r.round, r.id limit %(limit)s\n",
+        ("I7",),
+        "crowd",
+    ),
+    Broken(
+        "claim-of-two-runs-of-a-task",
+        "store/runs.py",
+        "    and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id\n"
+        "      and e.status in ('queued', 'running'))\n",
+        "",
+        ("start", "I1"),
+        "two-messages",
+    ),
+    Broken(
+        "attempts-that-are-not-counted",
+        "store/runs.py",
+        "attempt = r.attempt + case when d.ended then 0 else 1 end,",
+        "attempt = 1,",
+        ("I7",),
+        "kill",
+    ),
+    Broken(
+        "poison-tried-for-ever",
+        "store/quarantine.py",
+        "run.deaths += 1",
+        "run.deaths += 0",
+        ("I7",),
+        "poison",
+    ),
+    # --- the log
+    Broken(
+        "numbers-with-gaps",
+        "store/append.py",
+        "last_event = t.last_event + b.count,",
+        "last_event = t.last_event + b.count + 1,",
+        ("I4",),
+        "calm",
+    ),
+    Broken(
+        "announced-before-the-commit",
+        "store/append.py",
+        "def append_many(",
+        "@transaction.atomic\ndef append_many(",
+        ("I5",),
+        "commit-undone",
+    ),
+    Broken(
+        "artifact-folded-backwards",
+        "store/append.py",
+        '.order_by("number")',
+        '.order_by("-number")',
+        ("fold",),
+        "calm",
+    ),
+    Broken(
+        "task-read-in-two-moments",
+        "store/tasks.py",
+        "growing(task, open_, through=last)",
+        "growing(task, open_)",
+        ("fold", "I5"),
+        "glances",
+    ),
+    # --- cancelling
+    Broken(
+        "canceled-said-twice",
+        "store/log.py",
+        "    return record(task, EventKind.STATUS, status_body(state, at, message))",
+        "    record(task, EventKind.STATUS, status_body(state, at, message))\n"
+        "    return record(task, EventKind.STATUS, status_body(state, at, message))",
+        ("I2",),
+        "cancel",
+    ),
+    Broken(
+        "canceled-told-and-not-saved",
+        "store/log.py",
+        '["last_event", "state", "status_at", "status_message", "run_token", "is_task"]',
+        '["last_event", "run_token", "is_task"]',
+        ("I15", "fold"),
+        "cancel",
+    ),
+    Broken(
+        "cancel-that-leaves-the-token",
+        "store/log.py",
+        '        task.run_token = ""\n        HandedSecret',
+        "        HandedSecret",
+        ("I17",),
+        "cancel",
+    ),
+    Broken(
+        "cancel-that-leaves-the-run",
+        "store/cancel.py",
+        "    active.update(status=RunStatus.CANCELED,",
+        "    active.filter(status=RunStatus.QUEUED).update(status=RunStatus.CANCELED,",
+        ("I15",),
+        "cancel-without-hints",
+    ),
+    Broken(
+        "cancel-of-what-has-ended",
+        "store/cancel.py",
+        "    if state in TERMINAL:\n        raise TaskNotCancelable",
+        "    if state is TaskState.CANCELED:\n        raise TaskNotCancelable",
+        ("I17", "I2"),
+        "cancel-the-ended",
+    ),
+    # --- streams
+    Broken(
+        "cursor-ignored",
+        "operations/subscribe_to_task.py",
+        SEEN,
+        "    return None\n",
+        ("I6",),
+        "cuts",
+    ),
+    Broken(
+        "cursor-too-late",
+        "operations/subscribe_to_task.py",
+        SEEN,
+        "    return min(seen.number + 1, found.last_event) if seen and known else None\n",
+        ("I6",),
+        "cuts",
+    ),
+    Broken(
+        "cursor-too-early",
+        "operations/subscribe_to_task.py",
+        SEEN,
+        "    return max(seen.number - 1, 0) if seen and known else None\n",
+        ("I6",),
+        "cuts",
+    ),
+    Broken(
+        "stream-that-ends-with-any-status",
+        "operations/subscribe_to_task.py",
+        "    return event.state in TERMINAL\n",
+        "    return event.state is not None\n",
+        ("I6",),
+        "cuts",
+    ),
+    Broken(
+        "tail-from-where-the-log-is-now",
+        "streaming/follow.py",
+        "return cls(await hub().open(task, known=after, fresh=fresh), after, until)",
+        "feed = await hub().open(task, known=after, fresh=fresh)\n        return cls(feed, feed.end, until)",
+        ("I6",),
+        "cuts",
+    ),
+    Broken(
+        "pushed-events-with-a-gap",
+        "streaming/hub.py",
+        "if not fresh or fresh[0].number != self.end + 1:",
+        "if not fresh:",
+        ("I6",),
+        "streams-without-hints",
+    ),
+    Broken(
+        "streams-that-do-not-poll",
+        "streaming/hub.py",
+        "await asyncio.sleep(conf.POLL_SECONDS)",
+        "await asyncio.sleep(86400)",
+        ("I6",),
+        "streams-without-hints",
+    ),
+    # --- steps
+    Broken(
+        "step-begun-by-who-was-frozen",
+        "execution/journal.py",
+        "while not self._holds():",
+        "while False:",
+        ("I8",),
+        "zombie-before-a-step",
+    ),
+    Broken(
+        "step-kept-after-it-was-given",
+        "agents/steps.py",
+        "                await self._journal.keep(self.name, kept)\n",
+        "                self._keeping = asyncio.ensure_future(self._journal.keep(self.name, kept))\n",
+        ("I8",),
+        "step-unkept",
+    ),
+    Broken(
+        "step-never-kept",
+        "execution/journal.py",
+        "functools.partial(steps.keeping, kept)",
+        "functools.partial(asyncio.sleep, 0, True)",
+        ("I8",),
+        "kill",
+    ),
+    Broken(
+        "step-kept-for-its-attempt",
+        "execution/journal.py",
+        KEPT,
+        'kept = (self._run, f"{name}/{self._run.attempt}", result)',
+        ("I8",),
+        "kill",
+    ),
+    # --- accepting
+    Broken(
+        "accepted-before-it-is-durable",
+        "store/sql.py",
+        "        cursor.execute(sql, values, prepare=bool(conf.PREPARE))\n",
+        '        cursor.execute("set synchronous_commit to off")\n'
+        "        cursor.execute(sql, values, prepare=bool(conf.PREPARE))\n",
+        ("I1",),
+        "database-crash",
+    ),
+    Broken(
+        "key-kept-after-the-task",
+        "operations/conversation.py",
+        "    accepted = await accept(request, call, key)\n",
+        "    accepted = await accept(request, call, None)\n"
+        "    if key is not None:\n        from a2a_tasks.store.idempotency import remembering\n"
+        "        await hop(remembering(key), accepted.task)\n",
+        ("I16",),
+        "sent-twice",
+    ),
+    Broken(
+        "key-never-kept",
+        "operations/acceptance.py",
+        "companions=(*beside, remembering(key)) if key else beside,",
+        "companions=beside,",
+        ("I16",),
+        "sent-twice",
+    ),
+    # --- the database and Redis away
+    Broken(
+        "database-away-is-an-internal-error",
+        "store/hop.py",
+        "        raise _away(fault, undone=not connected or _sqlstate(fault) is not None) from fault\n",
+        "        raise\n",
+        ("I17",),
+        "database-away",
+    ),
+    Broken(
+        "turned-away-without-a-word-when-to-come-again",
+        "bindings/faults.py",
+        '        return [(b"retry-after", fault.metadata.get("retry_after", "1").encode())]\n',
+        "        return []\n",
+        ("I17",),
+        "database-away",
+    ),
+    Broken(
+        "workers-that-do-not-poll",
+        "execution/runner.py",
+        "async with asyncio.timeout(float(conf.POLL_SECONDS)):",
+        "async with asyncio.timeout(86400):",
+        ("I1", "I19"),
+        "streams-without-hints",
+    ),
+)
+
+
+# --- finding them ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one build in one scenario."""
+
+    episode: Episode
+    build: str
+    scenario: str
+    caught_by: str
+
+
+def run_all(*, labs: int = 2, only: str = "", seed: int = 1) -> list[Episode]:
+    """Every broken build in its scenario, and the sound one in all of them, on so many labs at once.
+
+    An episode of a broken build has a violation if nothing was found. Tells each as it comes, and the table at the end.
+    """
+    jobs = [(row.name, row.scenario) for row in BROKEN if only in f"{row.name} {row.scenario}"]
+    jobs += [(SOUND, name) for name in SCENARIOS if only in f"{SOUND} {name}"]
+    spawn = multiprocessing.get_context("spawn")
+    results, begun = [], time.monotonic()
+    with ProcessPoolExecutor(labs, mp_context=spawn, initializer=end_with_parent) as pool:
+        doing = [pool.submit(_play, name, scenario, seed) for name, scenario in jobs]
+        for done in as_completed(doing):
+            results.append(done.result())
+            _tell(results[-1])
+    _keep(results, labs=labs, seconds=time.monotonic() - begun)
+    return [result.episode for result in results]
+
+
+def _play(name: str, scenario: str, seed: int) -> Result:
+    """One build in one scenario; in another process, so everything is found by name."""
+    try:
+        return _played(name, scenario, seed)
+    except Exception:  # noqa: BLE001 - the lab itself broke: that is a failure, too
+        broke = [Violation("lab", traceback.format_exc()[-3000:], ())]
+        told = Episode(name=name, seed=seed, seconds=0, tasks=0, violations=broke, recoveries=[])
+        return Result(told, name, scenario, "")
+
+
+def _played(name: str, scenario: str, seed: int) -> Result:
+    broken = next((row for row in BROKEN if row.name == name), None)
+    play = _caught if broken else _sound
+    with tempfile.TemporaryDirectory(prefix="a2a-build-") as directory:
+        source = build(broken, Path(directory) / "build")
+        with Lab(SCENARIOS[scenario].plan(source)) as lab:
+            return play(lab, broken, scenario, seed)
+
+
+def _sound(lab: Lab, _: Broken | None, scenario: str, seed: int) -> Result:
+    episode = SCENARIOS[scenario].play(lab, f"{SOUND} {scenario}", seed)
+    return Result(episode, SOUND, scenario, "")
+
+
+def _caught(lab: Lab, broken: Broken | None, scenario: str, seed: int) -> Result:
+    assert broken is not None
+    for n in range(seed, seed + TRIES):
+        episode = SCENARIOS[scenario].play(lab, f"{broken.name} {scenario}", n)
+        found = [v for v in episode.violations if v.invariant in broken.breaks]
+        if found:
+            episode.violations.clear()
+            return Result(episode, broken.name, scenario, str(found[0].invariant))
+    others = ", ".join(sorted({v.invariant for v in episode.violations})) or "nothing"
+    missed = Violation("broken", f"{broken.name} was not caught; found: {others}", ())
+    episode.violations.insert(0, missed)
+    return Result(episode, broken.name, scenario, "")
+
+
+def _row(result: Result) -> str:
+    verdict = result.caught_by or ("VIOLATED" if result.episode.violations else "passed")
+    seconds = f"{result.episode.seconds:5.1f} s"
+    return (
+        f"{result.build:46} {result.scenario:22} {verdict:9} {seconds} seed {result.episode.seed}"
+    )
+
+
+def _tell(result: Result) -> None:
+    lines = [_row(result), *(f"    {v}"[:2000] for v in result.episode.violations[:5])]
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def _keep(results: Sequence[Result], *, labs: int, seconds: float) -> None:
+    told = {
+        "part": "broken",
+        "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "command": "python -m tests.campaigns.faultlab broken",
+        "labs": labs,
+        "lease": float(QUICK["A2A_LEASE_SECONDS"]),
+        "seconds": round(seconds),
+        "episodes": [asdict(result.episode) for result in results],
+        "builds": [
+            {
+                "build": result.build,
+                "scenario": result.scenario,
+                "caught by": result.caught_by,
+                "seconds": round(result.episode.seconds, 1),
+                "seed": result.episode.seed,
+                "violations": [str(v) for v in result.episode.violations],
+            }
+            for result in results
+        ],
+    }
+    kept = ROOT / "var" / "faults"
+    kept.mkdir(parents=True, exist_ok=True)
+    (kept / "broken.json").write_text(json.dumps(told, default=str))
+    sys.stderr.write("\n".join(["", *sorted(map(_row, results)), ""]))

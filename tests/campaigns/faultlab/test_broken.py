@@ -1,0 +1,57 @@
+"""The broken builds are broken as they say: every mistake fits the code as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.campaigns.faultlab.broken import BROKEN, Broken, build, spoilt
+from tests.campaigns.faultlab.checker import INVARIANTS
+from tests.campaigns.faultlab.scenarios import SCENARIOS
+
+pytestmark = pytest.mark.backend("sqlite")
+
+
+def test_there_are_enough_and_each_has_a_name_of_its_own() -> None:
+    names = {row.name for row in BROKEN}
+    assert len(names) == len(BROKEN) >= 18
+
+
+@pytest.mark.parametrize("row", BROKEN, ids=lambda row: row.name)
+def test_the_mistake_fits_the_code(row: Broken) -> None:
+    text = (ROOT / "a2a_tasks" / row.file).read_text()
+    changed = spoilt(row, text)
+    assert changed != text
+    compile(changed, row.file, "exec")
+
+
+@pytest.mark.parametrize("row", BROKEN, ids=lambda row: row.name)
+def test_somebody_looks_for_it(row: Broken) -> None:
+    told = {name for name, _ in INVARIANTS} | {"start"}
+    assert row.scenario in SCENARIOS
+    assert row.breaks and set(row.breaks) <= told
+
+
+def test_every_scenario_shows_something() -> None:
+    assert set(SCENARIOS) == {row.scenario for row in BROKEN}
+
+
+def test_a_build_is_a_copy_with_the_mistake_in_it(tmp_path: Path) -> None:
+    row = BROKEN[0]
+    built = build(row, tmp_path / "build")
+    assert row.new in (built / "a2a_tasks" / row.file).read_text()
+    assert row.old in (ROOT / "a2a_tasks" / row.file).read_text()
+    assert (built / "manage.py").exists()
+    assert (built / "tests" / "faultlab" / "agents_app" / "agents.py").exists()
+
+
+def test_a_mistake_that_does_not_fit_is_an_error() -> None:
+    row = dataclasses.replace(BROKEN[0], old="no such text")
+    with pytest.raises(ValueError, match="0 such places"):
+        spoilt(row, "text")
+    row = dataclasses.replace(BROKEN[0], old="t")
+    with pytest.raises(ValueError, match="2 such places"):
+        spoilt(row, "text")

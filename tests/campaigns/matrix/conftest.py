@@ -1,0 +1,73 @@
+"""A closed host with three agents that are alike: an open one, one that asks for a scope, one that is switched off."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from a2a_tasks.agents import Agent, Skill, Turn, registry
+from tests.support.access.fixtures import closed, issuer
+from tests.support.bindings.fixtures import client, host, local
+
+__all__ = ["agents", "client", "closed", "host", "issuer", "local"]
+
+
+class Ledger(Agent, abstract=True):
+    """Tells how much it was shown."""
+
+    name = "Ledger"
+    description = "Counts what its caller may see."
+    skills = [Skill("count", "Count", "Counts", tags=["x"])]
+    streaming = push_notifications = has_extended_card = True
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Ask if told so, else count."""
+        if turn.text == "ask":
+            yield turn.ask("what?")
+            return
+        seen = len(await turn.references), len(await turn.history), sorted(turn.memory)
+        yield turn.artifact(f"{seen}", id="seen", name="seen")
+
+    def extended_card(self, card: Mapping[str, Any], caller: Any) -> Mapping[str, Any]:
+        """The public card, and a word more."""
+        return {**card, "description": f"{self.description} More of it."}
+
+
+class Open(Ledger, abstract=True):
+    """For whoever the host lets in."""
+
+    slug = "ledger"
+
+
+class Locked(Ledger, abstract=True):
+    """For those with a scope."""
+
+    slug = "locked"
+    scopes = ("count",)
+
+
+class Shut(Ledger, abstract=True):
+    """Switched off, once it has tasks."""
+
+    slug = "shut"
+
+
+@pytest.fixture
+def agents(settings: Any) -> Iterator[None]:
+    """Host them; nothing of the host's own stirs while requests are compared."""
+    settings.A2A_POLL_SECONDS = 60.0
+    settings.A2A_CREDENTIAL_SECONDS = 600.0  # what operators have switched is read again then
+    settings.A2A_BEAT_SECONDS, settings.A2A_LEASE_SECONDS = 600.0, 1800.0
+    settings.A2A_JWT_TENANT_CLAIM = "org"
+    found = [Open(), Locked(), Shut()]
+    registry._found.update({agent.slug: agent for agent in found})
+    yield
+    for agent in found:
+        del registry._found[agent.slug]
+
+
+@pytest.fixture(autouse=True)
+def _commits(transactional_db: None) -> None:
+    """Each answer is compared with the statements it took, and with the savepoints of production."""

@@ -1,0 +1,32 @@
+"""The smoke of the servers: the default one takes no larger body than the host does, cuts off what drips in, and drains."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.campaigns.server import test_slow_requests as slow
+from tests.campaigns.server.test_draining_host import (
+    host,
+    test_a_stream_ends_as_a_whole_one_and_says_that_the_task_goes_on,
+)
+from tests.journeys.fixtures import emptied
+
+__all__ = [
+    "emptied",
+    "host",
+    "test_a_stream_ends_as_a_whole_one_and_says_that_the_task_goes_on",
+]
+pytestmark = pytest.mark.usefixtures("emptied")
+
+
+@pytest.fixture(scope="module")
+def server() -> str:
+    """The default one alone."""
+    return "daphne"
+
+
+class TestRequests:
+    test_a_body_that_is_too_large_is_refused_as_soon_as_it_is = (
+        slow.TestABodyThatIsTooLarge.test_is_refused_as_soon_as_it_is
+    )
+    test_a_body_that_drips_in_is_cut_off = slow.TestWhatComesTooSlowly.test_a_body_is_cut_off

@@ -1,0 +1,224 @@
+"""A call that is taken back, wherever it waits, and whatever a hostile client does: nothing of it is left, and the next one is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import AsyncIterator, Awaitable, Generator
+from functools import partial
+from typing import Any
+
+import pytest
+from a2a.types import a2a_pb2
+from django.db import connection
+from h2 import events
+from pytest_django import Settings
+
+from a2a_project.grpc_server import Server
+from a2a_tasks.bindings.grpc.call import Call, Handler
+from a2a_tasks.store.hop import hop
+from a2a_tasks.streaming.hub import hub
+from tests import backend
+from tests.campaigns.hostile.rpc_wire import FRAMES, reply
+from tests.support.grpc_server.client import PATIENCE, Client, connected
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("host")]
+SERVICE = "/lf.a2a.v1.A2AService"
+#: More awaits than any call has.
+MOST = 200
+#: Of the loop: every few at first, then on to the end of a call.
+TURNS = (*range(0, 60, 3), *range(60, 3000, 120))
+
+
+def said(text: str) -> bytes:
+    """A request with a message."""
+    message = a2a_pb2.Message(message_id="m", role=a2a_pb2.ROLE_USER, parts=[{"text": text}])
+    return a2a_pb2.SendMessageRequest(message=message).SerializeToString()
+
+
+CALLS = {
+    "a list": (f"{SERVICE}/ListTasks", b""),
+    "a task": (f"{SERVICE}/GetTask", a2a_pb2.GetTaskRequest(id="none").SerializeToString()),
+    "a message": (f"{SERVICE}/SendMessage", said("echo hello")),
+    "a stream": (f"{SERVICE}/SendStreamingMessage", said("chunks 3")),
+}
+
+
+@pytest.fixture
+async def server(settings: Settings) -> AsyncIterator[tuple[Server, int]]:
+    """A server in which one call may be open, so that one that stays is found out by the next."""
+    settings.A2A_GRPC_CALLS = 1
+    server = Server()
+    port = await server.start("127.0.0.1", 0)
+    yield server, port
+    await server.stop()
+
+
+class TakenBack:
+    """A handler whose call is taken back at one of the places where it waits, as a reset of the client's does it."""
+
+    def __init__(self, handler: Handler, at: int) -> None:
+        self.handler, self.at, self.seen = handler, at, 0
+        self.over = asyncio.Event()
+
+    async def __call__(self, call: Call) -> None:
+        """The handler, looked at."""
+        try:
+            await self._watched(self.handler(call), call)
+        finally:
+            self.over.set()
+
+    @types.coroutine
+    def _watched(self, handled: Awaitable[None], call: Any) -> Generator[Any, Any, None]:
+        task: Any = asyncio.current_task()
+        steps: Any = handled.__await__()
+        step = partial(next, steps)
+        while True:
+            try:
+                waits = step()
+            except StopIteration:
+                return
+            self.seen += 1
+            if self.seen == self.at:
+                call.gone()
+                asyncio.get_running_loop().call_soon(task.cancel)
+            try:
+                yield waits
+            except BaseException as thrown:  # noqa: BLE001 - it is the handler's
+                step = partial(steps.throw, thrown)
+            else:
+                step = partial(next, steps)
+
+
+async def begun(client: Client) -> set[asyncio.Task[Any]]:
+    """What runs in a host that has done everything once."""
+    for what, (_, body) in CALLS.items():
+        status, _ = await client.status(client.call(body, headers=asked(what)))
+        assert status == ("5" if what == "a task" else "0")
+    return asyncio.all_tasks()
+
+
+async def nothing_is_left(server: Server, client: Client, before: set[asyncio.Task[Any]]) -> None:
+    """No call, no follower, no task; the database is free, and the next call is answered."""
+    await client.until(events.SettingsAcknowledged)
+    (held,) = server._connections
+    async with asyncio.timeout(PATIENCE):
+        while held._calls or hub()._feeds or asyncio.all_tasks() - before:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.001)
+    assert (await client.status(client.call(b"", headers=asked("a list"))))[0] == "0"
+    if backend.backend() == backend.STACK:
+        async with asyncio.timeout(PATIENCE):
+            while await hop(_idle_in_transaction):  # what the runner is about, or a call's for ever
+                pass
+
+
+def _idle_in_transaction() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() "
+            "and state like 'idle in transaction%' and pid <> pg_backend_pid()"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def asked(what: str) -> dict[str, str]:
+    """The path of a call."""
+    return {":path": CALLS[what][0], "a2a-version": "1.0"}
+
+
+@pytest.mark.parametrize("what", CALLS)
+async def test_at_each_place_where_it_waits(server: tuple[Server, int], what: str) -> None:
+    served, port = server
+    path, body = CALLS[what]
+    handler = served._handlers[path.encode()]
+    async with connected(port) as client:
+        before = await begun(client)
+        for at in range(1, MOST):
+            watched = served._handlers[path.encode()] = TakenBack(handler, at)
+            client.call(body, headers=asked(what))
+            await asyncio.wait_for(watched.over.wait(), PATIENCE)
+            served._handlers[path.encode()] = handler
+            await nothing_is_left(served, client, before)
+            if watched.seen < at:
+                break
+        assert 1 < at < MOST
+
+
+@pytest.mark.parametrize("what", CALLS)
+async def test_after_any_number_of_turns(server: tuple[Server, int], what: str) -> None:
+    served, port = server
+    async with connected(port) as client:
+        before = await begun(client)
+        for turns in TURNS:
+            stream = client.call(CALLS[what][1], headers=asked(what))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            client.h2.reset_stream(stream)
+            client.send()
+            await nothing_is_left(served, client, before)
+
+
+async def streams_left(port: int) -> None:
+    """Streams whose client is gone at their first word."""
+    async with connected(port) as client:
+        for _ in range(20):
+            stream = client.call(CALLS["a stream"][1], headers=asked("a stream"))
+        await client.until(events.ResponseReceived, stream)
+        client.writer.transport.abort()
+
+
+async def calls_taken_back(port: int) -> None:
+    """More than a connection may take back."""
+    async with connected(port) as client:
+        while not client.saw(events.ConnectionTerminated):
+            for what, (_, body) in CALLS.items():
+                client.h2.reset_stream(client.call(body, headers=asked(what)))
+            client.h2.ping(b"go ahead")
+            client.send()
+            assert await client.more()
+
+
+async def messages_begun(port: int) -> None:
+    """Calls whose messages never end, and whose client is gone."""
+    async with connected(port) as client:
+        for _ in range(20):
+            stream = client.call(headers=asked("a message"), end=False)
+            client.h2.send_data(stream, b"\0\0\0\1\0half")
+        client.send()
+        client.h2.ping(b"go ahead")
+        client.send()
+        await client.until(events.PingAckReceived)
+        client.writer.transport.abort()
+
+
+async def test_after_all_attacks_the_host_holds_what_it_held(
+    server: tuple[Server, int], settings: Settings
+) -> None:
+    settings.A2A_GRPC_CALLS = 1000
+    served, port = server
+    async with connected(port) as client:
+        before = await begun(client)
+        for stream in [client.call(b"", headers=asked("a list")) for _ in range(90)]:
+            await client.status(stream)
+        held = await hop(_connections)
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(
+            *(asyncio.to_thread(reply, port, data) for data in FRAMES),
+            *(attack(port) for attack in (streams_left, calls_taken_back, messages_begun) * 3),
+        )
+    await served._all_gone(PATIENCE)
+    assert len(served._places) == 0
+    async with connected(port) as client:
+        await nothing_is_left(served, client, before)
+        assert await hop(_connections) <= held
+
+
+def _connections() -> int:
+    if connection.vendor == "sqlite":
+        return 1  # its one thread's
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() "
+            "and backend_type = 'client backend'"  # the server's own come and go
+        )
+        return int(cursor.fetchone()[0])

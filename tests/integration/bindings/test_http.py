@@ -1,0 +1,393 @@
+"""What HTTP itself has to say: verbs, content types, versions, credentials, mounts, headers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from a2a_project.asgi import application
+from a2a_tasks.agents import registry
+from a2a_tasks.caller import Caller
+from a2a_tasks.operations.call import Call
+from a2a_tasks.operations.get_extended_agent_card import get_extended_agent_card
+from a2a_tasks.protocol.catalogue import OPERATIONS
+from a2a_tasks.protocol.errors import ExtendedAgentCardNotConfigured, Unauthenticated
+from a2a_tasks.protocol.requests import GetExtendedAgentCardRequest
+from tests.support.bindings.client import Client, Response
+from tests.support.bindings.peers import Fault, Peer, message, no_leak, state_of
+from tests.support.bindings.puppet import Puppet
+from tests.support.rows import rows
+
+AGENT = "/agents/demo"
+A2A = "application/a2a+json"
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}
+#: path: the verbs it has.
+VERBS = {
+    "": "POST",
+    "/": "POST",
+    "/a2a": "POST",
+    "/a2a/1.0": "POST",
+    "/message:send": "POST",
+    "/message:stream": "POST",
+    "/tasks": "GET",
+    "/tasks/t": "GET",
+    "/tasks/t:cancel": "POST",
+    "/tasks/t:subscribe": "POST, GET",
+    "/tasks/t/pushNotificationConfigs": "POST, GET",
+    "/tasks/t/pushNotificationConfigs/c": "GET, DELETE",
+    "/extendedAgentCard": "GET",
+    "/.well-known/agent-card.json": "GET, HEAD",
+    "/acme/tasks": "GET",
+}
+
+
+@pytest.fixture
+def peer(http_peer: Peer) -> Peer:
+    """A client over the bindings on HTTP: what is asked here is a matter of HTTP."""
+    return http_peer
+
+
+def path_of(operation: str) -> tuple[str, str]:
+    """The verb and a path of an operation."""
+    (found,) = [known for known in OPERATIONS if known.name == operation]
+    return found.verb, f"{AGENT}/{found.path.replace('{id}', 't').replace('{taskId}', 't')}"
+
+
+class TestAWrongVerb:
+    @rows("method", ["PUT", "PATCH", "OPTIONS", "TRACE", "NONSENSE"])
+    @rows(("path", "allowed"), VERBS.items())
+    async def test_is_told_the_right_ones(
+        self, client: Client, path: str, allowed: str, method: str
+    ) -> None:
+        """R-165."""
+        response = await client.ask(method, AGENT + path)
+        no_leak(response.body)
+        assert response.status == 405
+        assert set((response.header("allow") or "").split(", ")) == set(allowed.split(", "))
+
+    async def test_over_json_rpc_is_an_error_of_json_rpc(self, client: Client) -> None:
+        response = await client.get(AGENT)
+        assert response.json == {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": {"code": -32600, "message": "Method not allowed"},
+        }
+
+    async def test_at_the_catalogue_too(self, client: Client) -> None:
+        response = await client.post("/agents/", {})
+        assert (response.status, response.header("allow")) == (405, "GET, HEAD")
+
+
+class TestAContentType:
+    @rows(
+        "said",
+        [
+            "application/json",
+            "application/json; charset=utf-8",
+            "APPLICATION/JSON",
+            A2A,
+            "application/vnd.x+json",
+            "",
+        ],
+    )
+    async def test_that_means_json_is_taken(self, peer: Peer, said: str) -> None:
+        response = await peer.ask("SendMessage", message("echo hi"), {"content-type": said})
+        assert state_of(peer.unwrapped(response)["task"]) == "completed"
+
+    @rows(
+        "said",
+        ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "x"],
+    )
+    async def test_of_something_else_is_refused(self, peer: Peer, said: str) -> None:
+        response = await peer.ask("SendMessage", message("echo hi"), {"content-type": said})
+        assert response.status == (415 if peer.name == "JSONRPC" else 400)
+        with pytest.raises(Fault) as caught:
+            peer.unwrapped(response)
+        assert caught.value.reason == "CONTENT_TYPE_NOT_SUPPORTED"
+
+    @rows(
+        ("headers", "answered"),
+        [
+            ({}, "application/json"),
+            ({"accept": "application/json"}, "application/json"),
+            ({"accept": "*/*"}, "application/json"),
+            ({"accept": A2A}, A2A),
+            ({"accept": f"text/html, {A2A.upper()};q=0.5"}, A2A),
+            ({"content-type": A2A}, A2A),
+        ],
+    )
+    async def test_of_the_answer_over_http_is_the_clients(
+        self, client: Client, host: None, headers: dict[str, str], answered: str
+    ) -> None:
+        """R-166."""
+        for method, path, status in (
+            ("GET", "/tasks", 200),
+            ("GET", "/tasks/unknown", 404),
+            ("POST", "/tasks/unknown:cancel", 404),
+            ("GET", "/nothing", 404),
+            ("PUT", "/tasks", 405),
+        ):
+            response = await client.ask(method, AGENT + path, headers=headers)
+            assert (response.status, response.header("content-type")) == (status, answered)
+
+    @rows("headers", [{}, {"accept": A2A}, {"content-type": A2A}])
+    async def test_of_the_answer_over_json_rpc_is_json(
+        self, client: Client, host: None, headers: dict[str, str]
+    ) -> None:
+        """R-161."""
+        for document in (LIST, {}):
+            response = await client.post(AGENT, document, headers)
+            assert response.header("content-type") == "application/json"
+
+    @rows("said", ["text/plain", "application/x-www-form-urlencoded"])
+    async def test_matters_not_where_there_is_no_body(
+        self, client: Client, host: None, said: str
+    ) -> None:
+        response = await client.ask(
+            "POST", f"{AGENT}/tasks/t:cancel", headers={"content-type": said}
+        )
+        assert response.json["error"]["message"] == "Task not found"
+
+
+class TestTheVersion:
+    @rows("said", ["1.0", "1.0.7", " 1.0", ""])
+    async def test_that_is_spoken_is_answered(self, peer: Peer, said: str) -> None:
+        """R-120."""
+        response = await peer.ask("ListTasks", {}, {"a2a-version": said})
+        assert peer.unwrapped(response)["tasks"] == []
+        assert response.header("a2a-version") == "1.0"
+
+    @rows("said", ["0.5", "1.1", "99.0", "abc", "v1.0", "\xb2"])
+    @rows("operation", ["ListTasks", "SendMessage", "SubscribeToTask"])
+    async def test_that_nobody_speaks_is_refused(
+        self, peer: Peer, operation: str, said: str
+    ) -> None:
+        """R-121."""
+        params = {"id": "t"} if operation == "SubscribeToTask" else {}
+        with pytest.raises(Fault) as caught:
+            await peer.call(operation, params, {"a2a-version": said})
+        assert caught.value.reason == "VERSION_NOT_SUPPORTED"
+        assert caught.value.metadata["requestedVersion"] == said
+        assert caught.value.metadata["supportedVersions"]
+
+    @rows("name", ["A2A-Version", "a2a-version", "A2A-VERSION"])
+    async def test_is_found_whatever_the_case_of_its_header(self, peer: Peer, name: str) -> None:
+        """R-162."""
+        _, path, body, headers = peer.request("ListTasks", {})
+        del headers["a2a-version"]
+        method = "POST" if body else "GET"
+        response = await peer.client.ask(method, path, body, {**headers, name: "99.0"})
+        with pytest.raises(Fault) as caught:
+            peer.unwrapped(response)
+        assert caught.value.reason == "VERSION_NOT_SUPPORTED"
+
+    @rows(
+        ("header", "query", "spoken"),
+        [
+            ("", "1.0", True),
+            ("", "1.0.1", True),
+            ("1.0", "1.0", True),
+            ("", "0.5", False),
+            ("1.0", "0.5", False),
+            ("0.5", "1.0", False),
+            ("", "%ff", False),
+        ],
+    )
+    async def test_may_come_in_the_query(
+        self, client: Client, host: None, header: str, query: str, spoken: bool
+    ) -> None:
+        """R-123."""
+        headers = {"a2a-version": header} if header else {}
+        rest = await client.get(f"{AGENT}/tasks?A2A-Version={query}", headers)
+        assert rest.status == (200 if spoken else 400)
+        rpc = await client.post(f"{AGENT}?A2A-Version={query}", LIST, headers)
+        assert ("result" in rpc.json) == spoken
+
+    async def test_that_is_absent_is_0_3_to_the_letter(
+        self, client: Client, host: None, settings: Settings
+    ) -> None:
+        """R-122."""
+        settings.A2A_STRICT_VERSION = True
+        assert (await client.post(AGENT, LIST)).json["error"]["code"] == -32009
+        assert (await client.get(f"{AGENT}/tasks")).status == 400
+        assert (await client.get(f"{AGENT}/tasks", {"a2a-version": "1.0"})).status == 200
+
+
+class TestExtensions:
+    async def test_in_force_are_named_in_the_answer(self, peer: Peer, puppet: Puppet) -> None:
+        """R-085."""
+        peer = peer.at("/agents/puppet")
+        asked = {"a2a-extensions": "urn:x:two,urn:x:one/v2", "x-a2a-extensions": "urn:x:one"}
+        response = await peer.ask("ListTasks", {}, asked)
+        assert response.header("a2a-extensions") == "urn:x:one, urn:x:two"
+
+    async def test_in_force_are_named_by_a_stream_too(self, peer: Peer, puppet: Puppet) -> None:
+        peer = peer.at("/agents/puppet")
+        headers = {"a2a-extensions": "urn:x:one"}
+        async with peer.stream("SendStreamingMessage", message(), headers) as stream:
+            assert stream.header("a2a-extensions") == "urn:x:one"
+            (await puppet.hand()).end()
+
+    @rows("asked", ["", ",", "urn:unknown", "urn:x:one/v2", "URN:X:ONE"])
+    async def test_that_nobody_knows_are_not(self, peer: Peer, puppet: Puppet, asked: str) -> None:
+        response = await peer.at("/agents/puppet").ask("ListTasks", {}, {"a2a-extensions": asked})
+        assert response.header("a2a-extensions") is None
+
+
+class TestTheHeaders:
+    async def test_of_an_answer_say_what_it_depends_on(self, peer: Peer) -> None:
+        response = await peer.ask("ListTasks")
+        assert response.header("vary") == "A2A-Version, A2A-Extensions"
+        assert response.header("content-length") == str(len(response.body))
+
+
+class TestCredentials:
+    @pytest.fixture(autouse=True)
+    def closed(self, settings: Settings) -> None:
+        """A host for known callers only."""
+        settings.A2A_ANONYMOUS = "0"
+
+    def challenged(self, response: Response) -> None:
+        """Check that the answer is a challenge and no more."""
+        no_leak(response.body)
+        assert response.status == 401, response
+        assert response.header("www-authenticate")
+
+    @rows("operation", [known.name for known in OPERATIONS])
+    async def test_are_missed_by_every_operation(self, peer: Peer, operation: str) -> None:
+        """R-188, R-207."""
+        params: dict[str, Any] = {"id": "t"}
+        if "Send" in operation:
+            params = message()
+        elif "Push" in operation:
+            params = {"taskId": "t", "id": "t", "url": "https://example.com"}
+        elif operation in {"ListTasks", "GetExtendedAgentCard"}:
+            params = {}
+        self.challenged(await peer.ask(operation, params))
+
+    async def test_are_missed_before_anything_is_said_of_the_request(self, peer: Peer) -> None:
+        """R-208: what is wrong with a request is told to callers, not to strangers."""
+        self.challenged(await peer.ask("SendMessage", {}))
+        self.challenged(await peer.ask("ListTasks", {"pageSize": 0}))
+
+    @rows("path", [AGENT, f"{AGENT}/message:send"])
+    async def test_are_missed_before_the_body_is_read(self, client: Client, path: str) -> None:
+        async with client.exchange("POST", path, {"content-type": "application/json"}) as exchange:
+            exchange.upload(b"{", more=True)
+            exchange.upload(b"}", more=True)
+            exchange.leave()
+            self.challenged(await exchange.response())
+
+    async def test_are_not_needed_for_cards(self, client: Client) -> None:
+        for path in ("/.well-known/agent-card.json", f"{AGENT}/.well-known/agent-card.json"):
+            assert (await client.get(path)).status == 200
+        assert (await client.get("/agents/")).status == 200
+
+    @rows("header", ["Bearer x", "Basic eDp5", "nonsense", ""])
+    async def test_that_are_wrong_are_none(self, peer: Peer, header: str) -> None:
+        self.challenged(await peer.ask("ListTasks", {}, {"authorization": header}))
+
+
+class TestAMount:
+    @rows("mount", ["", "/", "/a2a", "/a2a/", "/a2a/1.0", "/a2a/1.0/", "//a2a//1.0"])
+    async def test_serves_json_rpc(self, client: Client, host: None, mount: str) -> None:
+        response = await client.post(AGENT + mount, LIST)
+        assert response.json["result"]["tasks"] == []
+
+    @rows("mount", ["", "/a2a", "/a2a/1.0"])
+    async def test_serves_http_with_and_without_tenant(
+        self, client: Client, host: None, mount: str
+    ) -> None:
+        for path in ("/tasks", "/acme/tasks", "/tasks/"):
+            response = await client.get(AGENT + mount + path)
+            assert response.json["tasks"] == []
+
+    @rows("mount", ["", "/a2a", "/a2a/1.0"])
+    async def test_serves_the_card(self, client: Client, mount: str) -> None:
+        response = await client.get(f"{AGENT}{mount}/.well-known/agent-card.json")
+        assert response.json["name"] == "Demo"
+
+    @rows("version", ["0.5", "2.0", "1.0.0", "v1.0", "9.9"])
+    async def test_of_a_version_nobody_speaks_is_not_there(
+        self, client: Client, version: str
+    ) -> None:
+        for method, below in (("POST", ""), ("GET", "/tasks")):
+            response = await client.ask(method, f"{AGENT}/a2a/{version}{below}")
+            assert response.status == 404
+
+    async def test_has_a_tenant_in_path_and_body(self, client: Client, host: None) -> None:
+        """R-167."""
+        body = {**message("echo hi"), "tenant": "acme"}
+        sent = await client.post(f"{AGENT}/a2a/1.0/acme/message:send", body)
+        id_ = sent.json["task"]["id"]
+        assert (await client.get(f"{AGENT}/acme/tasks/{id_}")).status == 200
+        assert (await client.get(f"{AGENT}/tasks/{id_}")).status == 404
+        assert (await client.get(f"{AGENT}/other/tasks/{id_}")).status == 404
+
+
+class TestAHostName:
+    @rows("name", ["evil.example.com", "", "localhost:8000@evil", "a b"])
+    async def test_that_is_not_ours_is_refused(self, client: Client, name: str) -> None:
+        for path in ("/.well-known/agent-card.json", "/agents/", f"{AGENT}/tasks"):
+            response = await client.get(path, {"host": name})
+            no_leak(response.body)
+            assert response.status == 400
+
+    async def test_is_told_in_cards(self, client: Client, settings: Settings) -> None:
+        response = await client.get("/.well-known/agent-card.json", {"host": "127.0.0.1:9"})
+        urls = {interface["url"] for interface in response.json["supportedInterfaces"]}
+        assert all(url.startswith("http://127.0.0.1:9/agents/demo/a2a/") for url in urls)
+
+
+class TestAnExtendedCard:
+    def call(self, caller: Caller, puppet: Puppet) -> Call:
+        """The circumstances of a caller."""
+        return Call(agent=puppet, caller=caller, base_url="https://example.com")
+
+    @pytest.fixture
+    def declared(self, puppet: Puppet, monkeypatch: pytest.MonkeyPatch) -> Puppet:
+        """An agent whose card declares an extended one."""
+        monkeypatch.setattr(Puppet, "has_extended_card", True)
+        return puppet
+
+    async def test_is_for_callers_with_credentials(self, declared: Puppet, client: Client) -> None:
+        """R-205."""
+        response = await client.get("/agents/puppet/extendedAgentCard")
+        assert response.status == 401
+        assert response.header("www-authenticate")
+        with pytest.raises(Unauthenticated):
+            await get_extended_agent_card(
+                GetExtendedAgentCardRequest(), self.call(Caller(), declared)
+            )
+
+    async def test_that_is_declared_but_missing_says_so(self, declared: Puppet) -> None:
+        """R-083."""
+        with pytest.raises(ExtendedAgentCardNotConfigured):
+            await get_extended_agent_card(
+                GetExtendedAgentCardRequest(), self.call(Caller(principal="user:1"), declared)
+            )
+
+
+class TestHealth:
+    @rows("path", ["/healthz", "/readyz"])
+    async def test_is_told_without_details(self, host: None, path: str) -> None:
+        response = await Client(application).get(path)
+        assert (response.status, response.json) == (200, {"status": "ok"})
+        assert response.header("cache-control") == "no-store"
+
+
+class TestTheOtherPaths:
+    async def test_are_djangos(self, client: Client, host: None) -> None:
+        response = await client.get("/admin/login/")
+        assert response.status == 200
+        assert b"csrf" in response.body
+
+    async def test_serve_agents_that_are_on_and_no_others(self, client: Client) -> None:
+        response = await client.get("/agents/")
+        named = {card["name"] for card in response.json["agents"]}
+        assert named == {agent.name for agent in registry.agents()}
+        assert "Bare" not in named
+        assert json.loads(response.body) == (await client.get("/agents")).json

@@ -1,0 +1,955 @@
+"""The decision tables as clients meet them at the detecting mounts (dialects §1), and what operators may turn.
+
+The first word of a test's id is the number of its line; the spelling of the answer shows which dialect spoke.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import uuid
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from a2a_tasks.protocol.mounts import MOUNTS
+from examples.demo.agents import Demo
+from tests.support.bindings.client import Client, Response
+from tests.support.dialects.clients import BY_NAME
+from tests.support.rows import rows
+
+pytestmark = pytest.mark.django_db
+
+#: One mount by all its addresses.
+BASES = ("/agents/demo", "/agents/demo/", "/agents/demo/a2a", "/agents/demo/a2a/")
+A2A_JSON = "application/a2a+json"
+HOOK = "https://hooks.example.com/a2a"
+VERSIONS = ["1.0", "0.3", "0.2", "0.1", "0.0"]
+#: What a line says in the place of the id of the task that was made before.
+TASK = "<task>"
+#: ... and of one that nobody has used.
+FRESH = "<fresh>"
+#: Spelling of a task and A2A-Version of the answer: the dialect.
+TONGUES = {
+    ("session", None): "s0",
+    ("session", "0.0"): "v00",
+    ("session", "0.1"): "v01",
+    ("kind", "0.2"): "v02",
+    ("kind", "0.3"): "v03",
+    ("content", "0.2"): "v02",
+    ("content", "0.3"): "v03",
+    ("word", "1.0"): "dr",
+    ("enum", "1.0"): "v10",
+}
+
+
+@pytest.fixture(autouse=True)
+def _host(host: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Host a demo agent that takes webhooks."""
+    monkeypatch.setattr(Demo, "push_notifications", True)
+
+
+def in_turn(
+    request: pytest.FixtureRequest, client: Client, bases: tuple[str, ...]
+) -> Iterator[Client]:
+    """Clients at these addresses, row by row; the name of a test tells which is the first."""
+    first = len(request.node.name) % len(bases)
+    return itertools.cycle(Client(client.app, base) for base in bases[first:] + bases[:first])
+
+
+@pytest.fixture
+def addresses(request: pytest.FixtureRequest, client: Client) -> Iterator[Client]:
+    """Clients at the addresses of the detecting mount: each row of a table meets the next one."""
+    return in_turn(request, client, BASES)
+
+
+@pytest.fixture
+def stems(request: pytest.FixtureRequest, client: Client) -> Iterator[Client]:
+    """Clients of the paths below them, in the same way."""
+    return in_turn(request, client, ("/agents/demo", "/agents/demo/a2a"))
+
+
+@pytest.fixture
+def here(client: Client) -> Client:
+    """A client at one of them."""
+    return Client(client.app, "/agents/demo")
+
+
+async def made_by(client: Client, code: str, text: str = "echo hi") -> str:
+    """The id of a task made at the mount pinned to a dialect."""
+    return (await BY_NAME[code].of(client, "demo").send(text)).id
+
+
+def filled(value: Any, task: str) -> Any:
+    """What a line asks, with the ids it leaves open."""
+    text = json.dumps(value).replace(TASK, task)
+    while FRESH in text:
+        text = text.replace(FRESH, str(uuid.uuid4()), 1)
+    return json.loads(text)
+
+
+async def call(
+    client: Client, method: str, params: Any, version: str = "", path: str = ""
+) -> Response:
+    """Ask over JSON-RPC."""
+    document = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+    return await client.post(path, document, {"a2a-version": version} if version else {})
+
+
+def result(response: Response) -> Any:
+    """The result of a call."""
+    assert response.status == 200
+    assert response.json.keys() == {"jsonrpc", "id", "result"}, response.json
+    assert response.json["id"] == 7
+    return response.json["result"]
+
+
+def error(response: Response) -> dict[str, Any]:
+    """The error of a call."""
+    assert response.status == 200
+    assert response.header("content-type") == "application/json"
+    assert response.json.keys() == {"jsonrpc", "id", "error"}, response.json
+    found: dict[str, Any] = response.json["error"]
+    return found
+
+
+def spelling(found: Mapping[str, Any]) -> str:
+    """How a task is spelt, bare or in the wrapper of its kind or in a page."""
+    task = found.get("task", found)
+    task = task["tasks"][0] if "tasks" in task else task
+    if "sessionId" in task:
+        return "session"
+    if "kind" in task:
+        return "kind"
+    if not task["status"]["state"].startswith("TASK_STATE_"):
+        return "word"
+    return "content" if "content" in str(task.get("history", [])) else "enum"
+
+
+def tongue(found: Mapping[str, Any], response: Response) -> str:
+    """The dialect of an answer; its header has to agree with its spelling."""
+    return TONGUES[spelling(found), response.header("a2a-version")]
+
+
+# --- JSON-RPC -------------------------------------------------------------------------------------
+
+OLD = {"id": FRESH, "message": {"role": "user", "parts": [{"type": "text", "text": "echo hi"}]}}
+KIND: dict[str, Any] = {
+    "message": {
+        "kind": "message",
+        "messageId": FRESH,
+        "role": "user",
+        "parts": [{"kind": "text", "text": "echo hi"}],
+    }
+}
+FINAL: dict[str, Any] = {
+    "message": {"messageId": FRESH, "role": "ROLE_USER", "parts": [{"text": "echo hi"}]}
+}
+DRAFT: dict[str, Any] = {
+    "message": {"messageId": FRESH, "role": "user", "parts": [{"text": "echo hi"}]},
+    "configuration": {"blocking": True},
+}
+ID = {"id": TASK}
+SESSION = {"id": TASK, "sessionId": "s"}
+#: id, dialect of the answer, method, params, version, dialect the task was made in.
+CALLS: list[tuple[str, str, str, Any, str, str]] = [
+    *((f"J3-V={v}", "v01", "tasks/send", OLD, v, "") for v in ("", "0.3", "0.2", "0.1")),
+    ("J3-V=0.0", "v00", "tasks/send", OLD, "0.0", ""),
+    ("J6", "v03", "message/send", KIND, "", ""),
+    ("J6-V=0.3", "v03", "message/send", KIND, "0.3", ""),
+    ("J6-V=0.2", "v02", "message/send", KIND, "0.2", ""),
+    ("J7.1-V=0.3", "v03", "tasks/get", SESSION, "0.3", "v01"),
+    ("J7.1-V=0.2", "v02", "tasks/get", SESSION, "0.2", "v01"),
+    ("J7.2-V=0.1", "v01", "tasks/get", ID, "0.1", "v10"),
+    ("J7.2-V=0.0", "v00", "tasks/get", ID, "0.0", "v03"),
+    ("J7.4-get", "s0", "tasks/get", SESSION, "", "v10"),
+    ("J7.4-cancel", "s0", "tasks/cancel", SESSION, "", "v01"),
+    *((f"J7.5-{made}", made, "tasks/get", ID, "", made) for made in ("s0", "v00", "v01")),
+    ("J7.5-cancel", "s0", "tasks/cancel", ID, "", "s0"),
+    *((f"J7.6-{made}", "v03", "tasks/get", ID, "", made) for made in ("v02", "v03", "dr", "v10")),
+    *((f"J8-V={v}", "v03", "tasks/list", {}, v, "v10") for v in ("", "0.3")),
+    *((f"J11.1-V={v}", "v10", "SendMessage", FINAL, v, "") for v in ("", "0.3", "1.0")),
+    *((f"J11.2-V={v}", "dr", "SendMessage", DRAFT, v, "") for v in ("", "0.3", "1.0")),
+    ("J11.1-tenant", "v10", "GetTask", {"id": TASK, "tenant": ""}, "0.3", "dr"),
+    ("J11.2-name", "dr", "GetTask", {"name": f"tasks/{TASK}"}, "1.0", "v10"),
+    ("J11.2-state", "dr", "ListTasks", {"status": "completed"}, "1.0", "v10"),
+    ("J11.1-state", "v10", "ListTasks", {"status": "TASK_STATE_COMPLETED"}, "0.3", "dr"),
+    ("J11.3", "v10", "SendMessage", {**FINAL, "configuration": {"blocking": True}}, "", ""),
+    ("J11.3-V=1.0", "v10", "SendMessage", {**FINAL, "configuration": {"blocking": True}}, "1.0", ""),
+    ("J11.3-V=0.3", "dr", "GetTask", {"name": f"tasks/{TASK}", "tenant": ""}, "0.3", "v10"),
+    *((f"J11.4-{made}", "v10", "GetTask", ID, "1.0", made) for made in ("dr", "v03")),
+    *((f"J11.5-{made}", "dr", "GetTask", ID, "0.3", made) for made in ("v10", "v03")),
+    ("J11.5-list", "dr", "ListTasks", {}, "0.3", "v10"),
+    ("J11.6", "dr", "GetTask", ID, "", "dr"),
+    *((f"J11.7-{made}", "v10", "GetTask", ID, "", made)
+      for made in ("s0", "v00", "v01", "v02", "v03", "v10")),
+    ("J11.7-list", "v10", "ListTasks", {}, "", "dr"),
+]  # fmt: skip
+
+
+async def test_every_address_of_the_mount_is_the_same_mount(client: Client) -> None:
+    task = await made_by(client, "v01")
+    for method, params, version in (
+        ("tasks/get", {"id": task}, ""),
+        ("tasks/get", {"id": task, "sessionId": "s"}, ""),
+        ("GetTask", {"id": task}, "1.0"),
+        ("ListTasks", {}, "0.3"),
+        ("SendMessage", {}, ""),
+        ("GetTask", {"id": task}, "0.5"),
+        ("Nonsense", {}, ""),
+    ):
+        one, *others = [await call(client, method, params, version, base) for base in BASES]
+        assert others == [one] * 3, method
+    one, other = [await client.get(f"{base}/tasks/{task}") for base in BASES[::2]]
+    assert one == other
+
+
+class TestACall:
+    @rows(
+        ("code", "method", "params", "version", "made"),
+        [pytest.param(*rest, id=name) for name, *rest in CALLS],
+    )
+    async def test_is_answered_in_its_dialect(
+        self,
+        addresses: Iterator[Client],
+        code: str,
+        method: str,
+        params: Any,
+        version: str,
+        made: str,
+    ) -> None:
+        there = next(addresses)
+        task = await made_by(there, made) if made else ""
+        response = await call(there, method, filled(params, task), version)
+        assert tongue(result(response), response) == code
+
+    @rows("version", ["", "0.3", "0.0"])
+    async def test_of_seed_0s_card_is_answered_with_it(
+        self, addresses: Iterator[Client], version: str
+    ) -> None:
+        """J2."""
+        there = next(addresses)
+        response = await call(there, "agent/getCard", {}, version)
+        assert result(response)["url"].endswith("/agents/demo/a2a/seed-0")
+        assert response.header("a2a-version") is None
+
+    async def test_that_sets_a_flat_webhook_is_seed_0s(self, addresses: Iterator[Client]) -> None:
+        """J4: and so is the one that reads it, by its session (J5)."""
+        there = next(addresses)
+        task = await made_by(there, "v01")
+        for method, params in (
+            ("tasks/pushNotification/set", {"id": task, "url": HOOK, "headers": {"x": "y"}}),
+            ("tasks/pushNotification/get", {"id": task, "sessionId": "s"}),
+        ):
+            response = await call(there, method, params)
+            assert result(response)["url"] == HOOK
+            assert result(response).keys() <= {"url", "headers"}
+            assert response.header("a2a-version") is None
+
+    @rows(("version", "header"), [("", "0.1"), ("0.3", "0.1"), ("0.0", "0.0")])
+    async def test_that_sets_a_nested_webhook_is_0_1s(
+        self, addresses: Iterator[Client], version: str, header: str
+    ) -> None:
+        """J4, J5."""
+        there = next(addresses)
+        task = await made_by(there, "v01")
+        config = {"pushNotificationConfig": {"url": HOOK}}
+        for method, params in (
+            ("tasks/pushNotification/set", {"id": task, **config}),
+            ("tasks/pushNotification/get", {"id": task}),
+        ):
+            response = await call(there, method, params, version)
+            assert result(response) == {"id": task, **config}
+            assert response.header("a2a-version") == header
+
+    @rows(("made", "flat"), [("s0", True), ("v00", False), ("v03", False)])
+    async def test_that_reads_a_webhook_is_its_tasks(
+        self, addresses: Iterator[Client], made: str, flat: bool
+    ) -> None:
+        """J5."""
+        there = next(addresses)
+        task = await made_by(there, made)
+        result(await call(there, "tasks/pushNotification/set", {"id": task, "url": HOOK}))
+        response = await call(there, "tasks/pushNotification/get", {"id": task})
+        assert ("url" in result(response)) == flat
+        assert ("pushNotificationConfig" in result(response)) != flat
+
+    @rows(("version", "header"), [("", "0.3"), ("0.3", "0.3"), ("0.2", "0.2")])
+    async def test_about_webhooks_is_0_3s_by_its_name(
+        self, addresses: Iterator[Client], version: str, header: str
+    ) -> None:
+        """J6."""
+        there = next(addresses)
+        task = await made_by(there, "v10")
+        config = {"id": "c", "url": HOOK}
+        known = {"id": task, "pushNotificationConfigId": "c"}
+        shown = {"taskId": task, "pushNotificationConfig": config}
+        for name, params, answer in (
+            ("set", shown, shown),
+            ("get", known, shown),
+            ("list", {"id": task}, [shown]),
+            ("delete", known, None),
+        ):
+            method = f"tasks/pushNotificationConfig/{name}"
+            response = await call(there, method, params, version)
+            assert (result(response), response.header("a2a-version")) == (answer, header)
+
+    @rows("method", ["agent/getAuthenticatedExtendedCard", "agent/authenticatedExtendedCard"])
+    async def test_for_the_extended_card_is_0_3s(
+        self, addresses: Iterator[Client], method: str
+    ) -> None:
+        """J6: the demo agent has none, and 0.3 has no typed details to say so."""
+        there = next(addresses)
+        fault = error(await call(there, method, {}))
+        assert fault["code"] == -32004
+        assert not isinstance(fault.get("data"), list)
+        assert isinstance(error(await call(there, "GetExtendedAgentCard", {}))["data"], list)
+
+    @rows("version", ["", "0.3", "1.0"])
+    async def test_about_webhooks_is_the_drafts_by_its_name(
+        self, addresses: Iterator[Client], version: str
+    ) -> None:
+        """J9."""
+        there = next(addresses)
+        task = await made_by(there, "v10")
+        name = f"tasks/{task}/pushNotificationConfigs/c"
+        config = {"parent": f"tasks/{task}", "configId": "c"} | {
+            "config": {"pushNotificationConfig": {"url": HOOK}}
+        }
+        made = result(await call(there, "SetTaskPushNotificationConfig", config, version))
+        assert made["name"] == name
+        listed = await call(there, "ListTaskPushNotificationConfig", {"taskId": task}, version)
+        assert [config["name"] for config in result(listed)["configs"]] == [name]
+
+    @rows("version", ["", "0.3", "1.0"])
+    async def test_about_webhooks_is_1_0s_by_its_name(
+        self, addresses: Iterator[Client], version: str
+    ) -> None:
+        """J10."""
+        there = next(addresses)
+        task = await made_by(there, "dr")
+        config = {"taskId": task, "id": "c", "url": HOOK}
+        method = "CreateTaskPushNotificationConfig"
+        assert result(await call(there, method, config, version)) == config
+        listed = await call(there, "ListTaskPushNotificationConfigs", {"taskId": task}, version)
+        assert result(listed)["configs"] == [config]
+
+    @rows("method", ["Nonsense", "tasks/nonsense", "sendmessage", ""])
+    @rows("version", ["", "0.3", "1.0"])
+    async def test_of_no_dialect_is_of_an_unknown_method(
+        self, addresses: Iterator[Client], method: str, version: str
+    ) -> None:
+        """J12."""
+        there = next(addresses)
+        fault = error(await call(there, method, {}, version))
+        assert fault == {"code": -32601, "message": "Method not found"}
+
+    @rows("method", ["agent/getCard", "tasks/send", "message/send", "tasks/get"])
+    async def test_of_a_method_that_1_0_has_not_is_unknown_to_who_asks_for_1_0(
+        self, addresses: Iterator[Client], method: str
+    ) -> None:
+        """J7.3, C-02."""
+        there = next(addresses)
+        task = await made_by(there, "v01")
+        fault = error(await call(there, method, {**KIND, "id": task}, "1.0"))
+        assert (fault["code"], fault["message"]) == (-32601, "Method not found")
+
+    @rows(("method", "typed"), [("tasks/get", False), ("tasks/cancel", False), ("GetTask", True)])
+    @rows("id_", ["nothing", "", "a/b", "x" * 5000, "a\x00b", 'a"b'])
+    async def test_about_no_task_is_told_so(
+        self, here: Client, method: str, typed: bool, id_: str
+    ) -> None:
+        """J7.6, J11.7: 0.3 and 1.0."""
+        fault = error(await call(here, method, {"id": id_}))
+        assert fault["code"] == (-32001 if id_ else -32602)
+        assert isinstance(fault.get("data"), list) == typed
+
+    @rows("wrong", [[], {}, ["ROLE_USER"], 7, True, None, "USER"], ids=repr)
+    @rows("version", ["", "0.3", "1.0"])
+    async def test_whose_role_is_no_role_has_invalid_params(
+        self, here: Client, wrong: Any, version: str
+    ) -> None:
+        message = {"messageId": "m", "role": wrong, "parts": [{"text": "hi"}]}
+        fault = error(await call(here, "SendMessage", {"message": message}, version))
+        assert fault["code"] == -32602
+
+    @rows("params", [[], [1], "x", 7, False], ids=repr)
+    @rows("method", ["tasks/send", "message/send", "tasks/get", "SendMessage"])
+    async def test_without_an_object_has_invalid_params(
+        self, here: Client, method: str, params: Any
+    ) -> None:
+        assert error(await call(here, method, params))["code"] == -32602
+
+
+class TestAStream:
+    """Streams are spelt as their dialect has them, from the first item to the last."""
+
+    @staticmethod
+    async def items(
+        client: Client, method: str, params: Any, version: str = ""
+    ) -> AsyncIterator[Any]:
+        """What a stream says."""
+        document = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+        headers = {"content-type": "application/json"}
+        headers |= {"a2a-version": version} if version else {}
+        async with client.stream("POST", "", json.dumps(document).encode(), headers) as stream:
+            assert stream.header("content-type") == "text/event-stream"
+            for event in await stream.rest():
+                assert event.data.keys() == {"jsonrpc", "id", "result"}
+                yield event.data["result"]
+
+    @rows(
+        ("method", "params", "version", "shape"),
+        [
+            pytest.param("tasks/sendSubscribe", OLD, "", "id", id="J3"),
+            pytest.param("message/stream", KIND, "", "kind", id="J6"),
+            pytest.param("message/stream", KIND, "0.2", "kind", id="J6-V=0.2"),
+            pytest.param("SendStreamingMessage", FINAL, "", "enum", id="J11.1"),
+            pytest.param("SendStreamingMessage", FINAL, "0.3", "enum", id="J11.1-V=0.3"),
+            pytest.param("SendStreamingMessage", DRAFT, "1.0", "word", id="J11.2-V=1.0"),
+        ],
+    )
+    async def test_of_a_send(
+        self, addresses: Iterator[Client], method: str, params: Any, version: str, shape: str
+    ) -> None:
+        there = next(addresses)
+        found = [item async for item in self.items(there, method, filled(params, ""), version)]
+        self.check(shape, found)
+
+    @rows(
+        ("made", "method", "version", "shape"),
+        [
+            pytest.param("v01", "tasks/resubscribe", "", "id", id="J7.5-v01"),
+            pytest.param("v00", "tasks/resubscribe", "", "id", id="J7.5-v00"),
+            pytest.param("v10", "tasks/resubscribe", "0.1", "id", id="J7.2"),
+            pytest.param("v01", "tasks/resubscribe", "0.3", "kind", id="J7.1"),
+            pytest.param("v10", "tasks/resubscribe", "", "kind", id="J7.6"),
+        ],
+    )
+    async def test_that_is_resumed(
+        self, addresses: Iterator[Client], made: str, method: str, version: str, shape: str
+    ) -> None:
+        """Ended tasks can be followed in the older dialects: they show how they stand."""
+        there = next(addresses)
+        task = await made_by(there, made)
+        self.check(shape, [item async for item in self.items(there, method, {"id": task}, version)])
+
+    async def test_that_is_resumed_with_a_session_is_not_seed_0s(
+        self, addresses: Iterator[Client]
+    ) -> None:
+        """J7.4 is about get and cancel: seed-0 has no `tasks/resubscribe` (dialects §3.1)."""
+        there = next(addresses)
+        params = {"id": await made_by(there, "v01"), "sessionId": "s"}
+        self.check("id", [item async for item in self.items(there, "tasks/resubscribe", params)])
+
+    @staticmethod
+    def check(shape: str, items: list[Any]) -> None:
+        """All items are spelt one way."""
+        last = items[-1]
+        if shape == "id":
+            assert all(item.keys() & {"status", "artifact"} for item in items)
+            assert not any(item.keys() & {"kind", "taskId", "contextId"} for item in items)
+            assert (last["status"]["state"], last["final"]) == ("completed", True)
+        elif shape == "kind":
+            assert all("kind" in item for item in items)
+            assert (last["status"]["state"], last["final"]) == ("completed", True)
+        else:
+            said = last["statusUpdate"]
+            state = {"word": "completed", "enum": "TASK_STATE_COMPLETED"}[shape]
+            assert said["status"]["state"] == state
+            assert said.get("final") == {"word": True, "enum": None}[shape]
+
+
+# --- HTTP+JSON ------------------------------------------------------------------------------------
+
+CONTENT: dict[str, Any] = {
+    "message": {"messageId": FRESH, "role": "ROLE_USER", "content": [{"text": "echo hi"}]},
+    "configuration": {"blocking": True},
+}
+REQUEST: dict[str, Any] = {
+    "request": {"message_id": FRESH, "role": "ROLE_USER", "content": [{"text": "echo hi"}]},
+    "configuration": {"accepted_output_modes": ["text/plain"], "blocking": True},
+}
+#: id, dialect, verb, path, body, headers, dialect the task was made in.
+PATHS: list[tuple[str, str, str, str, Any, dict[str, str], str]] = [
+    *((f"1.7-send V={v}", "v10", "POST", "/message:send", FINAL, {"a2a-version": v}, "")
+      for v in ("", "0.3", "1.0")),
+    *((f"1.7-get V={v}", "v10", "GET", f"/tasks/{TASK}", None, {"a2a-version": v}, "dr")
+      for v in ("", "0.3", "1.0")),
+    ("1.7-list", "v10", "GET", "/tasks", None, {}, "dr"),
+    ("H4", "dr", "GET", "/v1/tasks", None, {}, "v03"),
+    ("H3-list", "dr", "POST", "/v1/tasks/list", {}, {}, "v03"),
+    ("H3-list V=0.3", "dr", "POST", "/v1/tasks/list", {}, {"a2a-version": "0.3"}, "v03"),
+    ("H5-content", "v03", "POST", "/v1/message:send", CONTENT, {}, ""),
+    ("H5-request", "v03", "POST", "/v1/message:send", REQUEST, {}, ""),
+    ("H5-request V=1.0", "v03", "POST", "/v1/message:send", REQUEST, {"a2a-version": "1.0"}, ""),
+    ("H5-request a2a+json", "v03", "POST", "/v1/message:send", REQUEST, {"content-type": A2A_JSON}, ""),
+    ("H5-kind", "v03", "POST", "/v1/message:send", KIND, {}, ""),
+    ("H5-parts", "dr", "POST", "/v1/message:send", DRAFT, {}, ""),
+    ("H5-parts V=0.3", "dr", "POST", "/v1/message:send", DRAFT, {"a2a-version": "0.3"}, ""),
+    ("H5-glued", "v10", "POST", "/v1/message:send", FINAL, {}, ""),
+    ("H5-glued V=1.0", "v10", "POST", "/v1/message:send", FINAL, {"a2a-version": "1.0"}, ""),
+    ("H6 V=1.0", "dr", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {"a2a-version": "1.0"}, "v10"),
+    ("H6-accept", "dr", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {"accept": A2A_JSON}, "v03"),
+    ("H6-content-type", "dr", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {"content-type": A2A_JSON}, "v03"),
+    ("H6-dr", "dr", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {}, "dr"),
+    ("H6-dr V=0.3", "dr", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {"a2a-version": "0.3"}, "dr"),
+    *((f"H6-{made}", "v03", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {}, made)
+      for made in ("s0", "v01", "v02", "v03", "v10")),
+]  # fmt: skip
+
+
+class TestAPath:
+    @rows(
+        ("code", "verb", "path", "body", "headers", "made"),
+        [pytest.param(*rest, id=name) for name, *rest in PATHS],
+    )
+    async def test_is_answered_in_its_dialect(
+        self,
+        stems: Iterator[Client],
+        code: str,
+        verb: str,
+        path: str,
+        body: Any,
+        headers: dict[str, str],
+        made: str,
+    ) -> None:
+        below = next(stems)
+        task = await made_by(below, made) if made else ""
+        sent = b"" if body is None else json.dumps(filled(body, "")).encode()
+        named = {"content-type": "application/json"} if sent else {}
+        response = await below.ask(verb, path.replace(TASK, task), sent, named | headers)
+        assert response.status == 200, response.body
+        assert tongue(response.json, response) == code
+
+    async def test_below_a_tenant_is_1_0s(self, stems: Iterator[Client]) -> None:
+        """1.7."""
+        below = next(stems)
+        made = await below.post("/acme/message:send", filled(FINAL, ""))
+        assert tongue(made.json, made) == "v10"
+        task = made.json["task"]["id"]
+        found = await below.get(f"/acme/tasks/{task}")
+        assert tongue(found.json, found) == "v10"
+        assert (await below.get(f"/tasks/{task}")).status == 404
+
+    async def test_of_1_0_reads_no_draft(self, here: Client) -> None:
+        """1.7: marks of the draft are 400 there."""
+        response = await here.post("/message:send", filled(DRAFT, ""))
+        assert (response.status, response.json["error"]["status"]) == (400, "INVALID_ARGUMENT")
+
+    @rows(
+        "path",
+        [
+            pytest.param("/v1/card", id="H2"),
+            pytest.param("/v1/agent/authenticatedExtendedCard", id="H2-agent"),
+            pytest.param("/agent/authenticatedExtendedCard", id="H1"),
+        ],
+    )
+    async def test_of_an_extended_card_is_refused_as_its_dialect_has_it(
+        self, stems: Iterator[Client], path: str
+    ) -> None:
+        below = next(stems)
+        response = await below.get(path)
+        assert (response.status, response.header("content-type")) == (404, "application/json")
+        assert response.json["code"] == -32004
+
+    async def test_of_the_drafts_extended_card_is_refused_in_problem_details(
+        self, here: Client
+    ) -> None:
+        """H3."""
+        response = await here.get("/v1/extendedAgentCard")
+        assert response.header("content-type") == "application/problem+json"
+
+    @rows("path", ["/v1/message:send", "/v1/message:stream"])
+    @rows("body", [b"{", b"[1]", b'"x"'])
+    async def test_that_cannot_be_told_apart_is_refused_for_both(
+        self, here: Client, path: str, body: bytes
+    ) -> None:
+        """H5, §6.5."""
+        response = await here.post(path, body)
+        assert response.status == 400
+        assert response.json.keys() >= {"type", "title", "status", "code", "message"}
+
+    @rows("wrong", [[], {}, ["ROLE_USER"]], ids=repr)
+    @rows("path", ["/v1/message:send", "/message:send"])
+    async def test_whose_role_is_no_role_is_refused(
+        self, here: Client, path: str, wrong: Any
+    ) -> None:
+        message = {"messageId": "m", "role": wrong, "parts": [{"text": "hi"}]}
+        assert (await here.post(path, {"message": message})).status == 400
+
+    async def test_of_a_stream_is_answered_in_its_dialect(self, here: Client) -> None:
+        """H5."""
+        for path, body, key, state in (
+            ("/message:stream", FINAL, "statusUpdate", "TASK_STATE_COMPLETED"),
+            ("/v1/message:stream", FINAL, "statusUpdate", "TASK_STATE_COMPLETED"),
+            ("/v1/message:stream", DRAFT, "statusUpdate", "completed"),
+            ("/v1/message:stream", REQUEST, "statusUpdate", "TASK_STATE_COMPLETED"),
+        ):
+            sent = json.dumps(filled(body, "")).encode()
+            headers = {"content-type": "application/json"}
+            async with here.stream("POST", path, sent, headers) as stream:
+                last = (await stream.rest())[-1].data[key]
+            assert last["status"]["state"] == state
+            assert ("final" in last) == (body is not FINAL)
+
+
+# --- the version ----------------------------------------------------------------------------------
+
+UNKNOWN = ["0.5", "1.1", "2.0", "99.0", "abc"]
+#: Bodies that would be refused for something else, and the id to answer to.
+BROKEN: dict[str, tuple[bytes, Any]] = {
+    "malformed": (b"{", None),
+    "empty": (b"", None),
+    "batch": (b'[{"jsonrpc":"2.0","id":7,"method":"GetTask"}]', None),
+    "no object": (b"7", None),
+    "no envelope": (b'{"id":7,"method":"GetTask"}', 7),
+    "no method": (b'{"jsonrpc":"2.0","id":7}', 7),
+    "bad id": (b'{"jsonrpc":"2.0","id":[7],"method":"GetTask"}', None),
+    "twice": (b'{"jsonrpc":"2.0","id":7,"method":"GetTask","method":"GetTask"}', 7),
+    "unknown method": (b'{"jsonrpc":"2.0","id":7,"method":"Nonsense"}', 7),
+    "wrong params": (b'{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":[1]}', 7),
+    "missing params": (b'{"jsonrpc":"2.0","id":"seven","method":"SendMessage"}', "seven"),
+    "odd role": (
+        b'{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"role":[]}}}',
+        7,
+    ),
+    "no such task": (b'{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"id":"t"}}', 7),
+    "sound": (b'{"jsonrpc":"2.0","id":7,"method":"ListTasks"}', 7),
+}
+EVERY_BASE = [*BASES, *(f"/agents/demo/{mount.path}" for mount in MOUNTS.values())]
+
+
+class TestAVersionThatNobodySpeaks:
+    """J1: refused before anything else."""
+
+    @rows("broken", BROKEN)
+    @rows("base", EVERY_BASE)
+    async def test_is_refused_whatever_else_is_wrong(
+        self, client: Client, base: str, broken: str
+    ) -> None:
+        body, id_ = BROKEN[broken]
+        for query, headers in (("", {"A2A-Version": "0.5"}), ("?A2A-Version=0.5", {})):
+            response = await client.post(base + query, body, headers)
+            fault = error(response)
+            assert (fault["code"], response.json["id"]) == (-32009, id_)
+
+    @rows("version", UNKNOWN)
+    async def test_is_told_as_1_0_has_it(self, addresses: Iterator[Client], version: str) -> None:
+        """6.8, for PascalCase and for unknown methods."""
+        there = next(addresses)
+        for method in ("GetTask", "Nonsense"):
+            (info,) = error(await call(there, method, {}, version))["data"]
+            assert info["metadata"]["requestedVersion"] == version
+            assert set(info["metadata"]["supportedVersions"].split(",")) == set(VERSIONS)
+
+    async def test_is_told_as_the_draft_has_it(self, addresses: Iterator[Client]) -> None:
+        """6.8, where the params are the draft's."""
+        there = next(addresses)
+        for method, params in (("SendMessage", DRAFT), ("GetTask", {"name": "tasks/t"})):
+            fault = error(await call(there, method, params, "0.5"))
+            assert set(fault["data"]["supportedVersions"]) == set(VERSIONS)
+
+    @rows("method", ["tasks/send", "message/send", "tasks/get", "agent/getCard"])
+    async def test_is_told_bare_where_there_is_no_such_error(
+        self, addresses: Iterator[Client], method: str
+    ) -> None:
+        """6.8, for slash methods."""
+        there = next(addresses)
+        fault = error(await call(there, method, {}, "0.5"))
+        assert fault == {"code": -32009, "message": "Version not supported"}
+
+    @rows(
+        ("verb", "path"),
+        [
+            ("POST", "/message:send"),
+            ("POST", "/acme/message:send"),
+            ("GET", "/tasks"),
+            ("GET", "/tasks/t"),
+            ("GET", "/nonsense"),
+            ("PUT", "/tasks"),
+            ("DELETE", "/message:send"),
+        ],
+    )
+    @rows("body", [b"", b"{"])
+    async def test_is_a_status_at_paths_of_1_0(
+        self, here: Client, verb: str, path: str, body: bytes
+    ) -> None:
+        """6.8."""
+        for query, headers in (("", {"A2A-Version": "0.5"}), ("?A2A-Version=0.5", {})):
+            response = await here.ask(verb, path + query, body, headers)
+            (info,) = response.json["error"]["details"]
+            assert (response.status, info["reason"]) == (400, "VERSION_NOT_SUPPORTED")
+
+    @rows(
+        ("verb", "path"),
+        [
+            ("POST", "/v1/message:send"),
+            ("POST", "/v1/message:stream"),
+            ("GET", "/v1/tasks"),
+            ("GET", "/v1/tasks/t"),
+            ("POST", "/v1/tasks/list"),
+            ("GET", "/v1/nonsense"),
+            ("PUT", "/v1/tasks/t"),
+        ],
+    )
+    @rows("body", [b"", b"{"])
+    async def test_is_a_problem_below_v1(
+        self, here: Client, verb: str, path: str, body: bytes
+    ) -> None:
+        """6.8."""
+        for query, headers in (("", {"A2A-Version": "0.5"}), ("?A2A-Version=0.5", {})):
+            response = await here.ask(verb, path + query, body, headers)
+            assert response.status == 400
+            assert response.header("content-type") == "application/problem+json"
+            assert set(response.json["supportedVersions"]) == set(VERSIONS)
+
+    async def test_has_done_nothing(self, here: Client) -> None:
+        await call(here, "SendMessage", filled(FINAL, ""), "0.5")
+        await here.post("/message:send", filled(FINAL, ""), {"a2a-version": "0.5"})
+        assert result(await call(here, "ListTasks", {}))["totalSize"] == 0
+
+
+class TestTheVersion:
+    """Dialects §1.2."""
+
+    @rows(
+        ("header", "query", "code"),
+        [
+            pytest.param("1.0", "", "v10", id="1.2-header"),
+            pytest.param("", "1.0", "v10", id="1.2-query"),
+            pytest.param("0.3", "", "dr", id="1.2-header-0.3"),
+            pytest.param("", "0.3", "dr", id="1.2-query-0.3"),
+            pytest.param("0.3.7", "0.3", "dr", id="1.2-both"),
+            pytest.param(" 0.3 ", "", "dr", id="1.2-trimmed"),
+            pytest.param("", "", "v10", id="1.2-empty"),
+            pytest.param(" ", "0.3", "dr", id="1.2-empty-header"),
+        ],
+    )
+    async def test_may_stand_in_either_place(
+        self, addresses: Iterator[Client], header: str, query: str, code: str
+    ) -> None:
+        there = next(addresses)
+        task = await made_by(there, "v10")
+        response = await call(there, "GetTask", {"id": task}, header, f"?A2A-Version={query}")
+        assert tongue(result(response), response) == code
+
+    @rows(("header", "query"), [("1.0", "0.3"), ("0.3", "1.0"), ("0.2", "0.3"), ("1.0", "0.5")])
+    async def test_must_not_be_two(
+        self, client: Client, addresses: Iterator[Client], header: str, query: str
+    ) -> None:
+        """1.2-disagree."""
+        there = next(addresses)
+        fault = error(await call(there, "GetTask", {"id": "t"}, header, f"?A2A-Version={query}"))
+        assert fault["code"] == -32009
+        fault = error(await call(there, "tasks/get", {"id": "t"}, header, f"?A2A-Version={query}"))
+        assert fault["code"] == -32009
+        response = await client.get(
+            f"/agents/demo/tasks?A2A-Version={query}", {"a2a-version": header}
+        )
+        assert response.status == 400
+
+    @rows(
+        ("code", "admitted"),
+        [
+            pytest.param("s0", [], id="J0-s0"),
+            pytest.param("v00", ["0.0"], id="J0-v00"),
+            pytest.param("v01", ["0.1"], id="J0-v01"),
+            pytest.param("v02", ["0.2"], id="J0-v02"),
+            pytest.param("v03", ["0.3", "0.2"], id="J0-v03"),
+            pytest.param("dr", ["1.0", "0.3"], id="J0-dr"),
+            pytest.param("v10", ["1.0"], id="J0-v10"),
+        ],
+    )
+    async def test_is_admitted_by_a_pinned_mount_or_refused(
+        self, client: Client, code: str, admitted: list[str]
+    ) -> None:
+        """J0: whatever is spoken, the mount's own dialect answers."""
+        task = await made_by(client, "v10")
+        at = Client(client.app, f"/agents/demo/{MOUNTS[code].path}")
+        method = "GetTask" if code in {"dr", "v10"} else "tasks/get"
+        for version in ("", *VERSIONS):
+            response = await call(at, method, {"id": task}, version)
+            if version in ("", *admitted):
+                assert tongue(result(response), response) == code
+                continue
+            assert error(response)["code"] == -32009
+            assert error(await call(at, "Nonsense", [], version))["code"] == -32009
+
+
+# --- what operators may turn ----------------------------------------------------------------------
+
+
+def twice(text: bytes) -> str:
+    """Base64 of base64."""
+    return base64.b64encode(base64.b64encode(text)).decode()
+
+
+def once(text: bytes) -> str:
+    """Base64."""
+    return base64.b64encode(text).decode()
+
+
+class TestASwitch:
+    """Each in both of its positions, the default first."""
+
+    async def test_for_strict_versions(self, here: Client, settings: Settings) -> None:
+        """A2A_STRICT_VERSION, 1.5."""
+        task = await made_by(here, "dr")
+
+        async def codes() -> list[int]:
+            asked = [
+                await call(here, "GetTask", {"id": task}),
+                await call(here, "GetTask", {"id": task}, "0.3"),
+                await call(here, "SendMessage", filled(DRAFT, ""), "1.0"),
+                await call(here, "GetTask", {"id": task}, "1.0"),
+                await call(here, "message/send", filled(KIND, "")),
+            ]
+            return [response.json.get("error", {}).get("code", 0) for response in asked]
+
+        async def statuses(headers: Mapping[str, str]) -> int:
+            return (await here.get("/tasks", headers)).status
+
+        assert await codes() == [0, 0, 0, 0, 0]
+        assert await statuses({}) == 200
+        settings.A2A_STRICT_VERSION = True
+        assert await codes() == [-32009, -32009, -32602, 0, 0]
+        assert [await statuses({"a2a-version": v}) for v in ("", "0.3", "1.0")] == [400, 400, 200]
+
+    async def test_for_old_methods_with_1_0(self, here: Client, settings: Settings) -> None:
+        """A2A_LEGACY_METHOD_WITH_1_0, C-02."""
+        task = await made_by(here, "v01")
+        lines = [
+            ("message/send", filled(KIND, ""), "v03"),
+            ("tasks/send", filled(OLD, ""), "v01"),
+            ("tasks/get", {"id": task}, "v01"),
+            ("tasks/get", {"id": task, "sessionId": "s"}, "s0"),
+            ("tasks/list", {}, "v03"),
+        ]
+        for method, params, _ in lines:
+            assert error(await call(here, method, params, "1.0"))["code"] == -32601
+        settings.A2A_LEGACY_METHOD_WITH_1_0 = "serve"
+        for method, params, code in lines:
+            response = await call(here, method, params, "1.0")
+            assert tongue(result(response), response) == code
+        assert error(await call(here, "Nonsense", {}, "1.0"))["code"] == -32601
+
+    async def test_for_the_error_table_of_1_0(self, here: Client, settings: Settings) -> None:
+        """A2A_V10_ERROR_TABLE, §6.3: the draft has that of 1.0.0 always."""
+        task = await made_by(here, "v10")
+
+        async def refused(path: str, verb: str = "POST") -> tuple[int, str]:
+            response = await here.ask(verb, path)
+            return response.status, response.json["error"]["status"]
+
+        async def unsupported() -> tuple[int, str]:
+            response = await here.get("/tasks", {"a2a-version": "0.5"})
+            return response.status, response.json["error"]["status"]
+
+        async def by_draft() -> int:
+            headers = {"a2a-version": "1.0"}
+            return (await here.ask("POST", f"/v1/tasks/{task}:cancel", headers=headers)).status
+
+        assert await refused(f"/tasks/{task}:cancel") == (400, "FAILED_PRECONDITION")
+        assert await refused(f"/tasks/{task}:subscribe") == (400, "FAILED_PRECONDITION")
+        assert await refused("/tasks/nothing", "GET") == (404, "NOT_FOUND")
+        assert await unsupported() == (400, "FAILED_PRECONDITION")
+        assert await by_draft() == 409
+        settings.A2A_V10_ERROR_TABLE = "1.0.0"
+        assert await refused(f"/tasks/{task}:cancel") == (409, "FAILED_PRECONDITION")
+        assert await refused(f"/tasks/{task}:subscribe") == (400, "UNIMPLEMENTED")
+        assert await refused("/tasks/nothing", "GET") == (404, "NOT_FOUND")
+        assert await unsupported() == (400, "UNIMPLEMENTED")
+        assert await by_draft() == 409
+
+    async def test_for_the_size_of_pages(self, here: Client, settings: Settings) -> None:
+        """A2A_LIST_PAGE_SIZE_RETURNS_COUNT, C-07."""
+        await made_by(here, "v10")
+        await made_by(here, "dr")
+
+        async def sizes() -> list[int]:
+            asked: Iterable[tuple[str, Any, str]] = [
+                ("ListTasks", {"pageSize": 30}, "1.0"),
+                ("ListTasks", {"pageSize": 1}, "1.0"),
+                ("ListTasks", {}, "1.0"),
+                ("ListTasks", {"pageSize": 30}, "0.3"),
+                ("tasks/list", {"pageSize": 30}, ""),
+            ]
+            return [
+                result(await call(here, method, params, version))["pageSize"]
+                for method, params, version in asked
+            ]
+
+        assert await sizes() == [30, 1, 50, 30, 30]
+        assert (await here.get("/tasks?pageSize=30")).json["pageSize"] == 30
+        settings.A2A_LIST_PAGE_SIZE_RETURNS_COUNT = True
+        assert await sizes() == [2, 1, 2, 2, 2]
+        assert (await here.get("/tasks?pageSize=30")).json["pageSize"] == 2
+
+    async def test_for_bare_results_of_the_draft(self, here: Client, settings: Settings) -> None:
+        """A2A_DRAFT_BARE_RESULTS, C-01: in JSON-RPC; HTTP+JSON has wrappers always (§3.4)."""
+
+        async def said() -> list[set[str]]:
+            answer = result(await call(here, "SendMessage", filled(DRAFT, "")))
+            stream = TestAStream.items(here, "SendStreamingMessage", filled(DRAFT, ""))
+            over_http = (await here.post("/v1/message:send", filled(DRAFT, ""))).json
+            final = result(await call(here, "SendMessage", filled(FINAL, "")))
+            items = [item async for item in stream]
+            return [set(found) for found in (answer, items[0], items[-1], over_http, final)]
+
+        wrapped = [{"task"}, {"task"}, {"statusUpdate"}, {"task"}, {"task"}]
+        assert await said() == wrapped
+        settings.A2A_DRAFT_BARE_RESULTS = True
+        answer, first, last, over_http, final = await said()
+        assert {"id", "contextId", "status"} <= answer & first
+        assert {"taskId", "contextId", "status", "final"} <= last
+        assert [over_http, final] == wrapped[3:]
+
+    async def test_for_base64_of_base64(self, here: Client, settings: Settings) -> None:
+        """A2A_DOUBLE_BASE64_V03, §3.4: over HTTP+JSON alone."""
+
+        def raw(parts: list[Any]) -> str:
+            file = next(part for part in parts if "raw" in part or "file" in part)
+            found = file.get("raw") or file["file"].get("fileWithBytes") or file["file"]["bytes"]
+            assert isinstance(found, str)
+            return found
+
+        async def sent(text: str) -> list[str]:
+            """What 0.3 over HTTP+JSON, 1.0, and 0.3 over JSON-RPC show of bytes sent as `text`."""
+            parts = [{"text": "keep"}, {"file": {"fileWithBytes": text, "mimeType": "a/b"}}]
+            message = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "content": parts}
+            response = await here.post("/a2a/0.3/v1/message:send", {"message": message})
+            task = response.json["task"]
+            final = result(await call(here, "GetTask", {"id": task["id"]}, "1.0"))
+            kind = result(await call(here, "tasks/get", {"id": task["id"]}, "0.3"))
+            return [raw(shown["artifacts"][0]["parts"]) for shown in (task, final, kind)]
+
+        assert await sent(twice(b"hello")) == [twice(b"hello"), once(b"hello"), once(b"hello")]
+        assert await sent(once(b"\xff\xfe")) == [
+            twice(b"\xff\xfe"),
+            once(b"\xff\xfe"),
+            once(b"\xff\xfe"),
+        ]
+        settings.A2A_DOUBLE_BASE64_V03 = False
+        assert await sent(twice(b"hello")) == [twice(b"hello")] * 3
+        assert await sent(once(b"\xff\xfe")) == [once(b"\xff\xfe")] * 3
+
+    async def test_for_ended_tasks_of_the_oldest(self, here: Client, settings: Settings) -> None:
+        """A2A_V01_REOPEN_TERMINAL: decision 61."""
+
+        async def again(mount: str) -> Response:
+            params = filled(OLD, "")
+            result(await call(here, "tasks/send", params, path=mount))
+            return await call(here, "tasks/send", params, path=mount)
+
+        slash = ["", "/a2a/seed-0", "/a2a/0.0", "/a2a/0.1"]
+        for mount in slash:
+            task = result(await again(mount))
+            assert task["status"]["state"] == "completed"
+        settings.A2A_V01_REOPEN_TERMINAL = False
+        for mount in slash:
+            fault = error(await again(mount))
+            assert fault["code"] == -32602

@@ -1,0 +1,83 @@
+"""The same key in every dialect and binding: one task, and a conflict in the dialect's own words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from a2a_tasks.models import Run, Task
+from a2a_tasks.store.hop import hop
+from tests.support.bindings.client import Client, Response
+from tests.support.dialects.clients import WIRES, JsonRpc, Piece, Wire
+
+pytestmark = pytest.mark.django_db
+
+
+@dataclass
+class Repeating:
+    """A client that says the same thing, or not quite, under one key."""
+
+    wire: Wire
+
+    def __post_init__(self) -> None:
+        grammar = self.wire.grammar
+        self.params = grammar.send([Piece("text", "chunks 3")], "", "", waits=True, history=None)
+
+    def asked(self, operation: str, params: Any = None) -> tuple[str, str, bytes, dict[str, str]]:
+        """A request with the key."""
+        method, path, body, headers = self.wire._asked(operation, params or self.params)
+        return method, path, body, {**headers, "idempotency-key": "k1"}
+
+    async def ask(self, params: Any = None) -> Response:
+        """A send, answered."""
+        assert self.wire.client is not None
+        return await self.wire.client.ask(*self.asked("send", params))
+
+    async def ids_and_data(self, **headers: str) -> list[tuple[int | None, Any]]:
+        """A streamed send, to its end."""
+        assert self.wire.client is not None
+        method, path, body, given = self.asked("stream")
+        async with self.wire.client.stream(method, path, body, {**given, **headers}) as stream:
+            return [(event.id, event.data) for event in await stream.rest()]
+
+
+@pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
+def repeating(request: pytest.FixtureRequest, host: None, client: Client) -> Repeating:
+    """A client of the demo agent, over each wire."""
+    return Repeating(request.param.of(client, "demo"))
+
+
+async def test_a_send_that_comes_again_is_the_same_task(repeating: Repeating) -> None:
+    once, again = await repeating.ask(), await repeating.ask()
+    assert once.status == 200
+    assert again.json == once.json
+    assert (await hop(Task.objects.count), await hop(Run.objects.count)) == (1, 1)
+
+
+async def test_another_one_is_a_conflict(repeating: Repeating) -> None:
+    await repeating.ask()
+    text = json.dumps(repeating.params).replace("chunks 3", "chunks 4")
+    refused = await repeating.ask(json.loads(text))
+    assert "IDEMPOTENCY_CONFLICT" in refused.body.decode()
+    if isinstance(repeating.wire.binding, JsonRpc):
+        assert (refused.status, refused.json["error"]["code"]) == (200, -32602)
+    else:
+        assert refused.status == 422
+    assert await hop(Task.objects.count) == 1
+
+
+async def test_a_stream_that_comes_again_tells_all_of_it(repeating: Repeating) -> None:
+    once, again = await repeating.ids_and_data(), await repeating.ids_and_data()
+    assert [number for number, _ in again] == [number for number, _ in once]
+    assert again[1:] == once[1:]
+    assert await hop(Run.objects.count) == 1
+
+
+async def test_a_stream_is_taken_up_where_it_was_lost(repeating: Repeating) -> None:
+    once = await repeating.ids_and_data()
+    for n in range(2, len(once)):
+        rest = await repeating.ids_and_data(**{"last-event-id": str(once[n - 1][0])})
+        assert rest == once[n:]

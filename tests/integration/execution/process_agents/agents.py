@@ -1,0 +1,413 @@
+"""An agent in a process that does what the first word of the text says; the second may be a directory for its traces.
+
+A trace is an empty file: it says that something has happened there, and the test may leave one for the agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from a2a_tasks.agents import Agent, AgentError, FileUnavailable, Skill, Turn, data, file
+from tests.support.agents_under_test import look_at_nothing, until_told
+
+#: How long a script waits for its test, in seconds.
+PATIENCE = 60
+
+
+class Script(Agent):
+    """Does what it is told, in a process."""
+
+    slug = "script-in-a-process"
+    name = "Script"
+    description = "Does as the test says."
+    runs_in = "process"
+    queue = "processes"
+    default_input_modes = ("*/*",)
+    skills = [Skill("script", "Script", "Does as the test says.", tags=["test"])]
+
+    def run(self, turn: Turn) -> Any:
+        """Obey the first word."""
+        return globals()[turn.text.split()[0].lower()](turn)
+
+
+class Careful(Script):
+    """The same, but not twice."""
+
+    slug = "careful-in-a-process"
+    after_crash = "fail"
+
+
+def secret(turn: Turn) -> Any:
+    """Ask for a secret; the message that comes with it says `Handed over`."""
+    return turn.need_auth("Why not?", hand_over="token")
+
+
+def handed(turn: Turn) -> str:
+    """Say how long it is."""
+    return f"{len(turn.secret('token').now() or '')} characters"
+
+
+def place(turn: Turn) -> Path:
+    """The directory for the traces."""
+    return Path(turn.text.split()[1])
+
+
+def begin(turn: Turn) -> None:
+    """Say that the word before this one was taken."""
+    (place(turn) / "begun").touch()
+
+
+@contextmanager
+def at_work(turn: Turn) -> Iterator[None]:
+    """Say the same, and in the end that it has ended."""
+    begin(turn)
+    try:
+        yield
+    finally:
+        (place(turn) / "ended").touch()
+
+
+def wait_for(trace: Path) -> None:
+    """Wait until the test has left it, without looking at anything else."""
+    pause = threading.Event()
+    for _ in range(PATIENCE * 100):
+        if trace.exists():
+            return
+        pause.wait(0.01)
+    raise TimeoutError(trace)
+
+
+# --- the four kinds -------------------------------------------------------------------------
+
+
+def plain(turn: Turn) -> str:
+    return f"{os.getpid()}"
+
+
+def generator(turn: Turn) -> Iterator[str]:
+    yield "pid "
+    yield f"{os.getpid()}"
+
+
+async def coroutine(turn: Turn) -> str:
+    await asyncio.sleep(0)
+    return f"{os.getpid()}"
+
+
+async def async_generator(turn: Turn) -> AsyncIterator[str]:
+    yield "pid "
+    await asyncio.sleep(0)
+    yield f"{os.getpid()}"
+
+
+def silent(turn: Turn) -> None:
+    """Say nothing."""
+
+
+def talkative(turn: Turn) -> str:
+    """Tell the log ten things."""
+    for number in range(10):
+        logging.getLogger("talkative").info("line %d", number)
+    return "told"
+
+
+async def talkative_loop(turn: Turn) -> str:
+    """Tell the log two things from a loop, one of them from a thread of its own making."""
+    logging.getLogger("talkative").warning("here")
+    await asyncio.to_thread(logging.getLogger("talkative").warning, "there")
+    return "told"
+
+
+# --- files ----------------------------------------------------------------------------------
+
+
+def files(turn: Turn) -> Iterator[Any]:
+    """Say how large each is, and why one cannot be had; then give the first one back twice as large."""
+    found = []
+    for part in turn.parts[1:]:
+        try:
+            found.append(turn.fetch(part).now())
+            yield f"{len(found[-1])};"
+        except FileUnavailable as fault:
+            yield str(fault)
+    yield turn.artifact(file(found[0] * 2, "twice", "x/y"), id="twice")
+
+
+# --- the turn -------------------------------------------------------------------------------
+
+
+def facts(turn: Turn) -> Any:
+    """Everything a turn knows."""
+    return data(
+        {
+            "text": turn.text,
+            "caller": turn.caller.principal,
+            "attempt": turn.attempt,
+            "modes": list(turn.accepted_output_modes),
+            "metadata": turn.metadata,
+            "extensions": list(turn.extensions),
+            "history": [message.parts[0].text for message in turn.history.now()],
+            "references": [task.id for task in turn.references.now()],
+            "ids": [bool(turn.task_id), bool(turn.context_id)],
+            "users": User.objects.count(),
+        }
+    )
+
+
+async def remember(turn: Turn) -> Any:
+    """Count the turns."""
+    turn.memory["turns"] = turn.memory.get("turns", 0) + 1
+    history = await turn.history
+    return turn.ask(f"turn {turn.memory['turns']}, {len(history)} messages")
+
+
+def spoken(turn: Turn) -> Iterator[Any]:
+    """Say two words, the second when the test wants it; then the last one, after which nothing is done."""
+    try:
+        yield turn.working("first")
+        wait_for(place(turn) / "go")
+        page = turn.stream("page")
+        yield page.write("a")
+        yield page.write("b", last=True)
+        yield turn.complete("done")
+        (place(turn) / "after the end").touch()
+    finally:
+        (place(turn) / "closed").touch()
+
+
+# --- steps ----------------------------------------------------------------------------------
+
+
+def stepping(turn: Turn) -> Iterator[Any]:
+    """Take two steps and a nap; the first attempt dies between them."""
+    yield turn.working("here")
+    turn.step("one", (place(turn) / f"one of {turn.attempt}").touch).now()
+    turn.sleep(0.01).now()
+    if turn.attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    yield str(turn.step("two", lambda: turn.attempt).now())
+
+
+async def async_stepping(turn: Turn) -> AsyncIterator[Any]:
+    """Take two steps at a time, one of them in a thread."""
+    both = await asyncio.gather(
+        turn.step("one", os.getpid), turn.step("two", asyncio.sleep, 0.01, "slept")
+    )
+    await turn.sleep(0.01)
+    try:
+        await turn.step("one", os.getpid)
+    except ValueError as fault:
+        yield f"{both[0] == os.getpid()} {both[1]} {fault}"
+
+
+async def impatient(turn: Turn) -> Any:
+    """Give a question up and ask another one: each gets its own answer."""
+
+    async def history() -> Any:
+        return await turn.history
+
+    asked = [asyncio.ensure_future(history()) for _ in range(3)]
+    await asyncio.sleep(0)
+    for question in asked:
+        question.cancel()
+    await turn.step("one", lambda: 1)
+    return f"{len(await turn.history)} {await turn.step('two', lambda: 2)}"
+
+
+#: What a turn has left at work in the process.
+left_over: list[asyncio.Task[Any]] = []
+
+
+async def forgetful(turn: Turn) -> str:
+    """Leave something at work, which asks about this turn when the process has another one."""
+    asked = asyncio.Event()
+
+    async def history() -> Any:
+        await asked.wait()
+        return [message.parts[0].text for message in await turn.history]
+
+    left_over.append(asyncio.ensure_future(history()))
+    left_over[-1].asked = asked  # type: ignore[attr-defined]
+    return "left"
+
+
+async def successor(turn: Turn) -> str:
+    """Say what came of that."""
+    (left,) = left_over
+    left.asked.set()  # type: ignore[attr-defined]
+    await asyncio.wait([left])
+    return "nothing" if left.cancelled() else f"{left.result()}"
+
+
+def asking(turn: Turn) -> Iterator[Any]:
+    """Ask when nobody answers any more."""
+    yield turn.working(f"{os.getpid()}")
+    begin(turn)
+    wait_for(place(turn) / "go")
+    try:
+        turn.history.now()
+    finally:
+        (place(turn) / "ended").touch()
+
+
+# --- faults ---------------------------------------------------------------------------------
+
+
+def telling(turn: Turn) -> Any:
+    raise AgentError("Tell the client")
+
+
+def raising(turn: Turn) -> Iterator[Any]:
+    yield "x"
+    raise LookupError("the password is 12345")
+
+
+class UnprintableError(Exception):
+    """One that fails when it is to say what it is."""
+
+    def __str__(self) -> str:
+        raise LookupError("no words")
+
+
+def unprintable(turn: Turn) -> Any:
+    raise UnprintableError
+
+
+def leaving(turn: Turn) -> Any:
+    sys.exit(3)
+
+
+def unspeakable(turn: Turn) -> Any:
+    return data(lambda: None)
+
+
+def unforgettable(turn: Turn) -> Any:
+    turn.memory["x"] = lambda: None
+
+
+def odd(turn: Turn) -> Any:
+    return 42
+
+
+# --- deaths ---------------------------------------------------------------------------------
+
+
+def killed(turn: Turn) -> Iterator[Any]:
+    """Die as of a lack of memory."""
+    yield turn.working("about to die")
+    (place(turn) / f"attempt {turn.attempt}").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_once(turn: Turn) -> Iterator[Any]:
+    """Die, but do better the next time."""
+    yield turn.working(f"attempt {turn.attempt}")
+    if turn.attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def exiting(turn: Turn) -> Any:
+    os._exit(3)
+
+
+def forking(turn: Turn) -> Iterator[Any]:
+    """Fork, and die before what was forked."""
+    pid = os.fork()
+    if not pid:
+        signal.pause()
+    yield turn.working(f"{pid}")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+# --- being stopped --------------------------------------------------------------------------
+
+
+def looking(turn: Turn) -> Iterator[Any]:
+    """Work until told, as the guide wants it."""
+    yield turn.working(f"{os.getpid()}")
+    begin(turn)
+    until_told(turn)
+    (place(turn) / "ended").touch()
+    yield "nobody hears this"
+
+
+async def waiting(turn: Turn) -> AsyncIterator[Any]:
+    """Wait for what does not come."""
+    yield turn.working(f"{os.getpid()}")
+    with at_work(turn):
+        await asyncio.Event().wait()
+
+
+def sleeping(turn: Turn) -> Iterator[Any]:
+    """Sleep durably."""
+    yield turn.working(f"{os.getpid()}")
+    with at_work(turn):
+        turn.sleep(3600).now()
+
+
+def busy(turn: Turn) -> Iterator[Any]:
+    """Keep a core busy, and look at nothing."""
+    yield turn.working(f"{os.getpid()}")
+    with at_work(turn):
+        look_at_nothing()
+
+
+async def async_busy(turn: Turn) -> AsyncIterator[Any]:
+    """The same on the process's event loop."""
+    yield turn.working(f"{os.getpid()}")
+    with at_work(turn):
+        look_at_nothing()
+
+
+async def deaf(turn: Turn) -> AsyncIterator[Any]:
+    """Take no for no answer."""
+    yield turn.working(f"{os.getpid()}")
+    begin(turn)
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            (place(turn) / "shrugged").touch()
+
+
+def locked(turn: Turn) -> Iterator[Any]:
+    """Sit in C code and hold the interpreter."""
+    yield turn.working(f"{os.getpid()}")
+    begin(turn)
+    ctypes.PyDLL(None).sleep(3600)
+
+
+def with_a_child(turn: Turn) -> Iterator[Any]:
+    """Run a program that takes no notice of anything, and wait for it."""
+    program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+    yield turn.working(f"{program.pid}")
+    begin(turn)
+    program.wait()
+
+
+def holding(turn: Turn) -> Iterator[Any]:
+    """Work until the test has seen enough."""
+    yield turn.working(f"{os.getpid()}")
+    begin(turn)
+    wait_for(place(turn) / "go")
+    yield f"{os.getpid()}"
+
+
+def holding_the_interpreter(turn: Turn) -> Iterator[Any]:
+    """Let nothing else happen in this process for two seconds."""
+    yield turn.working(f"{os.getpid()}")
+    ctypes.PyDLL(None).sleep(2)
+    yield f"attempt {turn.attempt}"

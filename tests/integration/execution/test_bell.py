@@ -1,0 +1,124 @@
+"""The bell and who is called by it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from a2a_tasks import wakeups
+from a2a_tasks.execution import bell, dispatch, jobs, worker
+from tests.support.execution.host import hosting
+from tests.support.execution.waiting import eventually
+
+
+class Broker:
+    """Takes rings; the first of them as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.rings: list[str] = []
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.broken = False
+
+    def apply_async(self, *, queue: str, **_: Any) -> None:
+        self.rings.append(queue)
+        self.begun.set()
+        self.go.wait(30)
+        if self.broken:
+            raise ConnectionError("no broker")
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Broker:
+    """A broker instead of Celery's, and workers to call."""
+    settings.A2A_RUNS = "celery"
+    found = Broker()
+    monkeypatch.setattr(bell, "carry_due_runs", found)
+    return found
+
+
+class TestBell:
+    def test_it_rings_once_for_many(self, broker: Broker) -> None:
+        one = bell._Bell()
+        one.hear(wakeups.Due("agents"))
+        assert broker.begun.wait(10)
+        for _ in range(100):
+            one.hear(wakeups.Due("agents"))
+            one.hear(wakeups.Due("slow"))
+        broker.go.set()
+        eventually(lambda: len(broker.rings) == 3)
+        assert broker.rings[0] == "agents"
+        assert sorted(broker.rings[1:]) == ["agents", "slow"]
+
+    def test_a_broker_that_is_away_is_rung_again_next_time(self, broker: Broker) -> None:
+        broker.broken = True
+        broker.go.set()
+        one = bell._Bell()
+        one.hear(wakeups.Due("agents"))
+        eventually(lambda: len(broker.rings) == 1)
+        broker.broken = False
+        one.hear(wakeups.Due("agents"))
+        eventually(lambda: len(broker.rings) == 2)
+
+    def test_whoever_tells_does_not_wait_for_the_broker(self, broker: Broker) -> None:
+        one = bell._Bell()
+        one.hear(wakeups.Due("agents"))
+        assert broker.begun.wait(10)
+        one.hear(wakeups.Due("agents"))  # returns, though the broker hangs
+        broker.go.set()
+        eventually(lambda: len(broker.rings) == 2)  # its thread must not ring in the next test
+
+    def test_other_hints_and_local_runs_ring_nothing(self, broker: Broker, settings: Any) -> None:
+        one = bell._Bell()
+        one.hear(wakeups.Stop(1))
+        one.hear(wakeups.Committed(1, 1))
+        settings.A2A_RUNS = "local"
+        one.hear(wakeups.Due("agents"))
+        assert one._thread is None
+        assert broker.rings == []
+
+
+class TestDispatch:
+    @pytest.mark.parametrize(
+        ("runs", "url", "expected"),
+        [
+            ("auto", "", False),
+            ("auto", "redis://x", True),
+            ("local", "redis://x", False),
+            ("celery", "", True),
+        ],
+    )
+    def test_workers_carry_runs_if_there_is_a_broker_or_it_is_said(
+        self, runs: str, url: str, expected: bool, settings: Any
+    ) -> None:
+        settings.A2A_RUNS, settings.CELERY_BROKER_URL = runs, url
+        assert dispatch.by_workers() is expected
+
+    async def test_with_workers_nothing_is_held_here(self, settings: Any) -> None:
+        settings.A2A_RUNS = "celery"
+        assert dispatch.hold("agents") is None
+        await dispatch.ensure_started()
+        assert not any(
+            True for loop in dispatch._runners if not loop.is_closed() and loop.is_running()
+        )
+
+    @pytest.mark.django_db(transaction=True)
+    async def test_without_workers_each_run_is_held_by_this_loops_runner(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_RUNS = "local"
+        async with hosting():
+            one, other = dispatch.hold("agents"), dispatch.hold("agents")
+            assert one is not None
+            assert other is not None
+            assert one.token != other.token
+            assert one.worker == other.worker
+
+
+class TestJobs:
+    def test_the_ring_wakes_the_worker(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        woken: list[int] = []
+        monkeypatch.setattr(worker, "wake", lambda: woken.append(1))
+        jobs.carry_due_runs()
+        assert woken == [1]

@@ -1,0 +1,156 @@
+"""The hourly purge, and what is counted up: who does it, for how long, and that it ends when it is told to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings as project
+from django.db import OperationalError
+
+from a2a_tasks.execution import dispatch, housekeeping, jobs
+from a2a_tasks.execution.housekeeping import purge_in_this_thread
+from a2a_tasks.models import EndedSums, Task
+from a2a_tasks.store import deadline
+from a2a_tasks.store.hop import hop
+from a2a_tasks.store.purge import Limits, Removed
+from a2a_tasks.store.purge import purge as remove
+from tests.integration.store.test_purge import many
+from tests.support.execution.host import hosting
+from tests.support.execution.waiting import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def month(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks stay for a month, and nobody rests."""
+    settings.A2A_RETENTION_DAYS = 30.0
+    settings.A2A_PURGE_BATCH = 20
+    settings.A2A_RUNS = "local"
+    monkeypatch.setattr(housekeeping, "LONGEST_REST", 0.0)
+
+
+class TestAWorker:
+    def test_does_what_retention_says(self) -> None:
+        many(20)
+        assert purge_in_this_thread(threading.Event()).tasks == 20
+        assert Task.objects.count() == 0
+
+    def test_goes_on_an_hour_later_when_its_time_is_up(self, settings: Any) -> None:
+        settings.A2A_PURGE_SECONDS = 0.0
+        many(20)
+        assert purge_in_this_thread(threading.Event()).tasks == 4
+        assert purge_in_this_thread(threading.Event()).tasks == 4
+
+    def test_ends_with_its_batch_when_the_worker_ends(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stop, done = threading.Event(), []
+
+        def purge(_: object) -> Iterator[Removed]:
+            for _ in range(10):
+                stop.set()
+                done.append(1)
+                yield Removed(tasks=1)
+
+        monkeypatch.setattr(housekeeping, "purge", purge)
+        assert purge_in_this_thread(stop).tasks == 1
+        assert done == [1]
+        assert purge_in_this_thread(stop) == Removed()
+
+    def test_goes_on_after_it_lost_against_another_transaction(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lost = [True]
+
+        def purge(limits: Limits) -> Iterator[Removed]:
+            if lost:
+                lost.clear()
+                raise OperationalError from psycopg.errors.DeadlockDetected()
+            yield from remove(limits)
+
+        monkeypatch.setattr(housekeeping, "purge", purge)
+        many(20)
+        assert purge_in_this_thread(threading.Event()).tasks == 20
+
+    def test_is_called_by_beat_once_an_hour(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        entry = project.CELERY_BEAT_SCHEDULE["purge"]
+        assert entry["task"] == jobs.purge_old_tasks.name
+        assert entry["schedule"] == 3600
+        monkeypatch.setattr(jobs, "_ending", threading.Event())
+        many(8)
+        jobs.purge_old_tasks()
+        assert Task.objects.count() == 0
+        jobs._on_shutting_down()
+        assert jobs._ending.is_set()
+
+    def test_counts_up_what_ended_when_beat_says_so(self) -> None:
+        entry = project.CELERY_BEAT_SCHEDULE["figures"]
+        assert entry["task"] == jobs.count_up_what_ended.name
+        jobs.count_up_what_ended()
+        assert {row.period for row in EndedSums.objects.all()} == {"day", "week"}
+
+
+class TestAProcessThatRunsAgentsItself:
+    async def test_counts_up_what_ended(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(housekeeping, "FIRST", 0.0)
+
+        async def counted_up() -> bool:
+            return await hop(EndedSums.objects.exists)
+
+        async with hosting():
+            await dispatch.ensure_started()
+            await until(counted_up, 20)
+
+    async def test_purges_beside_its_runner(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(housekeeping, "FIRST", 0.0)
+        await hop(many, 40, live=10)
+
+        async def purged() -> bool:
+            return await hop(Task.objects.count) == 4
+
+        async with hosting():
+            await dispatch.ensure_started()
+            await until(purged, 20)
+
+    async def test_goes_on_after_a_batch_that_took_longer_than_a_request_may(
+        self, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.1
+        monkeypatch.setattr(deadline, "CANCEL_SECONDS", 0.1)
+        monkeypatch.setattr(housekeeping, "FIRST", 0.0)
+        began, end, done = threading.Event(), threading.Event(), threading.Event()
+
+        def purge(_: object) -> Iterator[Removed]:
+            began.set()
+            end.wait(20)
+            yield Removed(tasks=1)
+            done.set()
+
+        monkeypatch.setattr(housekeeping, "purge", purge)
+        async with hosting():
+            await dispatch.ensure_started()
+            await until(began.is_set)
+            late = time.monotonic() + 2 * deadline.longest()
+            await until(lambda: time.monotonic() > late)
+            end.set()
+            await until(done.is_set, 5)
+
+    async def test_tries_again_after_a_failure(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(housekeeping, "FIRST", 0.0)
+        monkeypatch.setattr(housekeeping, "EVERY", 0.0)
+        calls: list[int] = []
+
+        def purge(_: object) -> Iterator[Removed]:
+            calls.append(1)
+            raise LookupError("once more")
+
+        monkeypatch.setattr(housekeeping, "purge", purge)
+        async with hosting():
+            await dispatch.ensure_started()
+            await until(lambda: len(calls) > 2, 20)

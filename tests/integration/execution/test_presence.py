@@ -1,0 +1,126 @@
+"""Presence: a process says that it is there, and takes it back; whatever the database does, nobody else minds."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from a2a_tasks import lifetime, process
+from a2a_tasks.agents import registry
+from a2a_tasks.execution import presence
+from a2a_tasks.execution.presence import Load, Presence
+from a2a_tasks.lifetime import Lifetime
+from a2a_tasks.models import Worker, WorkerKind
+from a2a_tasks.outages import Outage
+from a2a_tasks.store import workers
+from a2a_tasks.store.hop import hop
+from tests.support.execution.host import runner
+from tests.support.execution.waiting import eventually, until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def life(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Lifetime:
+    """Of a process of the test's own, that beats often."""
+    settings.A2A_PRESENCE_SECONDS = 0.05
+    made = Lifetime()
+    for name in ("on_drain", "on_stop", "draining"):
+        monkeypatch.setattr(lifetime, name, getattr(made, name))
+    return made
+
+
+@pytest.fixture
+def here() -> Iterator[Presence]:
+    """A presence that has three runs of ten."""
+    made = Presence(WorkerKind.WORKER, lambda: Load(["agents"], 10, 3))
+    made.start()
+    yield made
+    made.stop()
+
+
+def row() -> Worker | None:
+    return Worker.objects.filter(left_at=None).first()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_process_says_what_it_is_and_how_busy() -> None:
+    found = eventually(row)
+    assert found is not None
+    assert (found.name, found.kind) == (process.name(), "worker")
+    assert (found.queues, found.slots, found.running) == (["agents"], 10, 3)
+    assert found.agents.keys() == set(registry.slugs())
+    assert (found.draining, found.version) == (False, "0.1.0")
+
+
+def test_it_says_so_again_and_again_and_takes_it_back(here: Presence) -> None:
+    first = eventually(row)
+    assert first is not None
+    eventually(lambda: Worker.objects.filter(seen_at__gt=first.seen_at).exists())
+    here.stop()
+    assert row() is None
+
+
+def test_it_says_at_once_that_it_drains(settings: Any, life: Lifetime) -> None:
+    settings.A2A_PRESENCE_SECONDS = 3600.0
+    made = Presence(WorkerKind.WEB)
+    made.start()
+    eventually(row)
+    life.begin_drain()
+    eventually(lambda: Worker.objects.filter(draining=True).exists())
+    made.stop()
+
+
+def test_what_fails_is_told_once_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = []
+
+    def fail(said: workers.Beat) -> None:
+        calls.append(said)
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr(workers, "beat", fail)
+    # One that has told of no other test's failures.
+    fresh = Outage(logging.getLogger(presence.__name__), "no sign of life")
+    with caplog.at_level(logging.WARNING), pytest.MonkeyPatch.context() as silence:
+        silence.setattr(presence, "_silence", fresh)
+        made = Presence(WorkerKind.WEB)
+        made.start()
+        eventually(lambda: len(calls) > 2)
+        monkeypatch.undo()
+        eventually(row)
+        made.stop()
+    assert caplog.text.count("canary") == 1
+
+
+async def test_the_dead_of_another_day_are_forgotten_when_a_process_begins(life: Lifetime) -> None:
+    stale = workers.Beat(
+        name="gone:1",
+        kind=WorkerKind.WEB,
+        host="gone",
+        pid=1,
+        started_at=datetime.datetime.now(datetime.UTC),
+    )
+    await hop(workers.beat, stale)
+    await hop(lambda: Worker.objects.update(seen_at="2026-01-01T00:00:00Z"))
+    await presence.begin(WorkerKind.WEB)
+    await until(lambda: hop(row))
+    await life.stop()
+    assert await hop(row) is None
+
+
+async def test_without_a_beat_nothing_is_said(settings: Any, life: Lifetime) -> None:
+    settings.A2A_PRESENCE_SECONDS = 0.0
+    await presence.begin(WorkerKind.WEB)
+    await life.stop()
+    assert await hop(row) is None
+
+
+async def test_a_runner_tells_its_queues_and_slots() -> None:
+    async with runner("night", slots=4) as made:
+        assert made.load() == Load(["night"], 4, 0)

@@ -1,0 +1,400 @@
+"""Agents in processes: all that works in a thread works there, a death is a death of the attempt, and a kill is real."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import re
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from a2a_project.operations import TABLE
+from a2a_tasks.agents import Agent, file, link, registry
+from a2a_tasks.execution.processes import _popen
+from a2a_tasks.models import Run, RunStatus, Step, StoredFile, Task
+from a2a_tasks.operations.hand_over import hand_over
+from a2a_tasks.protocol import values
+from a2a_tasks.protocol.operators import HANDOVER
+from a2a_tasks.store.hop import hop
+from tests.integration.execution.process_agents.agents import Careful, Script
+from tests.support.execution.host import Client, due, hosting, message_of, runner, status_is
+from tests.support.execution.waiting import until
+from tests.support.store.world import everything
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def local(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs be this process's own; its processes know the scripts, and are given up soon."""
+    settings.A2A_RUNS = "local"
+    settings.A2A_POLL_SECONDS = 0.1
+    settings.A2A_BEAT_SECONDS = 0.1
+    settings.A2A_LEASE_SECONDS = 2.0
+    settings.A2A_STOP_SECONDS = 1.6
+    settings.A2A_AGENT_PROCESSES = 1
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
+    monkeypatch.setenv("A2A_APPS", "tests.integration.execution.process_agents")
+
+
+def found(cls: type[Agent]) -> Agent:
+    """The agent of a class, as this process hosts it."""
+    registry.register(cls)
+    agent = registry.hosted(cls.slug)
+    assert agent is not None
+    return agent
+
+
+@pytest.fixture(autouse=True)
+def agents() -> Iterator[None]:
+    """Host the scripts for as long as a test lasts."""
+    for cls in (Script, Careful):
+        found(cls)
+    yield
+    for cls in (Script, Careful):
+        registry._found.pop(cls.slug)
+
+
+@pytest.fixture
+async def script() -> AsyncIterator[Client]:
+    """A client of the agent in a process."""
+    async with hosting():
+        yield Client(found(Script))
+
+
+def answered(task: values.Task) -> str:
+    """The parts of its only artifact, joined."""
+    (artifact,) = task.artifacts or []
+    return "".join(part["text"] for part in msgspec.json.decode(artifact)["parts"])
+
+
+def text_of(task: values.Task) -> str:
+    """The message in the status."""
+    return bytes(task.status.message or b"").decode()
+
+
+async def at_work(client: Client, text: str) -> tuple[str, int]:
+    """Begin a script; its task, and the pid it says when it is at work."""
+    task = await client.begin(text)
+
+    async def pid() -> int:
+        said = (await client.get(task.id)).status.message
+        return int(msgspec.json.decode(said)["parts"][0]["text"]) if said else 0
+
+    found = await until(pid, 60)
+    await until((Path(text.split()[1]) / "begun").exists)
+    return task.id, found
+
+
+def alive(pid: int) -> bool:
+    """Is there such a process, and is it no zombie?"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def newest() -> Run:
+    return await hop(lambda: Run.objects.latest("pk"))
+
+
+def traces(place: Path) -> list[str]:
+    """What the scripts, and the test, have left."""
+    return sorted(path.name for path in place.iterdir())
+
+
+class TestRunning:
+    async def test_every_kind_of_run_runs_in_one_process_that_is_used_again(
+        self, script: Client
+    ) -> None:
+        kinds = ["plain", "generator", "coroutine", "async_generator"]
+        said = [answered(await script.send(kind)).removeprefix("pid ") for kind in kinds]
+        assert len(set(said)) == 1
+        assert int(said[0]) != os.getpid()
+        assert (await script.send("silent")).status.state.word == "completed"
+
+    async def test_what_was_handed_over_is_there(self, script: Client) -> None:
+        task = await script.send("secret")
+        url = msgspec.json.decode(task.status.message)["metadata"][HANDOVER]["url"]  # type: ignore[arg-type]
+        await hand_over(url.rpartition("/")[2], {"token": "seven 7"})
+
+        async def over() -> bool:
+            return await script.states(task.id) == "completed"
+
+        await until(over)
+        assert answered(await script.get(task.id)) == "7 characters"
+
+    async def test_a_turn_knows_there_what_it_knows_here(self, script: Client) -> None:
+        other = await script.send("silent")
+        modes, metadata = ("application/json",), {"a": 1}
+        request = script.request("facts", accepted_output_modes=modes, metadata=metadata)
+        message = values.replace(request.message, reference_task_ids=(other.id,))
+        request = dataclasses.replace(request, message=message)
+        task = await TABLE["SendMessage"](request, script.call())
+        assert isinstance(task, values.Task)
+        (artifact,) = task.artifacts or []
+        assert msgspec.json.decode(artifact)["parts"][0]["data"] == {
+            "text": "facts",
+            "caller": "user:alice",
+            "attempt": 1,
+            "modes": ["application/json"],
+            "metadata": {"a": 1},
+            "extensions": [],
+            "history": ["facts"],
+            "references": [other.id],
+            "ids": [True, True],
+            "users": 0,
+        }
+
+    async def test_files_are_read_fetched_and_kept_by_the_runner(self, script: Client) -> None:
+        large = bytes(100_000)
+        parts = (file(large, "a", "x/y"), file(b"abc", "b", "x/y"), link("https://10.0.0.1/"))
+        request = script.request("files")
+        message = values.replace(request.message, parts=(*request.message.parts, *parts))
+        task = await TABLE["SendMessage"](
+            dataclasses.replace(request, message=message), script.call()
+        )
+        words, twice = (msgspec.json.decode(text)["parts"] for text in task.artifacts)
+        refused = "The URL of the file must not lead to a private or reserved address."
+        assert [part["text"] for part in words] == ["100000;", "3;", refused]
+        assert "url" in twice[0]
+        sizes = await hop(lambda: list(StoredFile.objects.order_by("size").values_list("size")))
+        assert sizes == [(100_000,), (200_000,)]
+
+    async def test_memory_comes_back_with_the_next_turn(self, script: Client) -> None:
+        task = await script.send("remember")
+        assert "turn 1, 1 messages" in text_of(task)
+        task = await script.send("remember", task_id=task.id)
+        assert "turn 2, 2 messages" in text_of(task)
+
+    async def test_words_come_as_they_are_said_and_none_after_the_last(
+        self, script: Client, tmp_path: Path
+    ) -> None:
+        task = await script.begin(f"spoken {tmp_path}")
+        await until(lambda: said(script, task.id, "first"), 60)
+        (tmp_path / "go").touch()
+        await until(lambda: said(script, task.id, "done"))
+        assert traces(tmp_path) == ["closed", "go"]
+        assert answered(await script.get(task.id)) == "ab"
+
+    async def test_steps_of_an_async_agent_are_kept(self, script: Client) -> None:
+        task = await script.send("async_stepping")
+        assert answered(task) == "True slept this turn has a step 'one' already; number them"
+        kept = await hop(lambda: sorted(Step.objects.values_list("name", flat=True)))
+        assert kept == ["one", "sleep", "two"]
+
+    async def test_each_question_gets_its_own_answer(self, script: Client) -> None:
+        assert answered(await script.send("impatient")) == "1 2"
+
+    async def test_what_a_turn_left_at_work_learns_nothing_of_the_next_one(
+        self, script: Client
+    ) -> None:
+        assert answered(await script.send("forgetful")) == "left"
+        assert answered(await script.send("successor")) == "nothing"
+
+    async def test_its_faults_are_those_of_any_agent(self, script: Client) -> None:
+        task = await script.send("telling")
+        assert (task.status.state.word, '"Tell the client"' in text_of(task)) == ("failed", True)
+        for mistake in ("raising", "leaving", "unspeakable", "unforgettable", "odd", "unprintable"):
+            task = await asyncio.wait_for(script.send(mistake), 60)
+            assert task.status.state.word == "failed", mistake
+            assert '"The agent failed."' in text_of(task)
+            run = await newest()
+            assert (run.status, run.attempt) == (RunStatus.FAILED, 1)
+            if mistake == "raising":
+                assert "the password is 12345" in run.error
+                assert "in raising" in run.error, "the trace of the process is lost"
+
+
+async def said(client: Client, task: str, word: str) -> bool:
+    return word in await message_of(client, task)
+
+
+class TestPlaces:
+    async def test_who_finds_no_process_free_waits_and_keeps_its_lease(
+        self, script: Client, tmp_path: Path
+    ) -> None:
+        first, pid = await at_work(script, f"holding {tmp_path}")
+        second = await script.begin("plain")
+        await until(lambda: kept_for(second.id, seconds=3.0))  # longer than a lease
+        (tmp_path / "go").touch()
+        await until(lambda: completed(script, second.id))
+        assert answered(await script.get(second.id)) == str(pid)
+        assert (await newest()).attempt == 1
+        assert await script.states(first) == "completed"
+
+    async def test_who_is_cancelled_while_waiting_never_begins(
+        self, script: Client, tmp_path: Path
+    ) -> None:
+        _, pid = await at_work(script, f"holding {tmp_path}")
+        second = await script.begin(f"killed {tmp_path}")
+        await script.cancel(second.id)
+        (tmp_path / "go").touch()
+        assert answered(await script.send("plain")) == str(pid)
+        assert not (tmp_path / "attempt 1").exists()
+
+    async def test_who_holds_the_interpreter_there_keeps_its_lease_here(
+        self, script: Client, settings: Any
+    ) -> None:
+        settings.A2A_LEASE_SECONDS = 1.5
+        task = await script.send("holding_the_interpreter")
+        assert answered(task) == "attempt 1"
+
+
+def kept_for(task: str, seconds: float) -> Any:
+    """Has the run been held for so long?"""
+
+    def look() -> bool:
+        run = Run.objects.get(task__public_id=task)
+        assert (run.status, run.attempt) == (RunStatus.RUNNING, 1)
+        held = run.lease_until - run.started_at if run.lease_until and run.started_at else None
+        return held is not None and held.total_seconds() >= seconds
+
+    return hop(look)
+
+
+async def completed(client: Client, task: str) -> bool:
+    return await client.states(task) == "completed"
+
+
+class TestDeaths:
+    async def test_the_next_attempt_begins_at_once_and_repeats_no_step(
+        self, script: Client, tmp_path: Path, settings: Any
+    ) -> None:
+        settings.A2A_LEASE_SECONDS = 600  # nobody waits for its end
+        task = await asyncio.wait_for(script.send(f"stepping {tmp_path}"), 60)
+        assert answered(task) == "2"
+        assert traces(tmp_path) == ["one of 1"]
+        assert (await newest()).attempt == 2
+
+    async def test_in_the_end_the_task_fails_and_says_why(
+        self, script: Client, tmp_path: Path, settings: Any
+    ) -> None:
+        settings.A2A_MAX_ATTEMPTS = 2
+        task = await asyncio.wait_for(script.send(f"killed {tmp_path}"), 60)
+        assert task.status.state.word == "failed"
+        assert "the agent's process died with signal 9" in text_of(task)
+        assert traces(tmp_path) == ["attempt 1", "attempt 2"]
+        run = await newest()
+        assert (run.status, run.attempt, run.token) == (RunStatus.FAILED, 2, "")
+        assert run.error.count("died: the agent's process died with signal 9") == 2
+
+    async def test_who_must_not_act_twice_is_not_called_again(
+        self, script: Client, tmp_path: Path
+    ) -> None:
+        task = await asyncio.wait_for(Client(found(Careful)).send(f"killed {tmp_path}"), 60)
+        assert task.status.state.word == "failed"
+        assert "does not want to be run again" in text_of(task)
+        assert traces(tmp_path) == ["attempt 1"]
+        assert "signal 9" in (await newest()).error
+
+    async def test_an_exit_is_a_death_too(self, script: Client, settings: Any) -> None:
+        settings.A2A_MAX_ATTEMPTS = 1
+        assert "the agent's process ended with code 3" in text_of(await script.send("exiting"))
+
+    async def test_what_it_has_forked_does_not_hide_its_death(
+        self, script: Client, settings: Any
+    ) -> None:
+        settings.A2A_MAX_ATTEMPTS = 1
+        task = await script.send("forking")
+        assert "died with signal 9" in text_of(task)
+        events = await hop(lambda: everything(Task.objects.get(public_id=task.id).pk))
+        (pid,) = {int(word) for word in re.findall(r'"text":"(\d+)"', str(events))}
+        await until(lambda: not alive(pid))
+
+    async def test_a_process_that_died_between_two_turns_costs_no_attempt(
+        self, script: Client, settings: Any
+    ) -> None:
+        settings.A2A_MAX_ATTEMPTS = 1
+        first = int(answered(await script.send("plain")))
+        os.kill(first, signal.SIGKILL)
+        second = await script.send("plain")
+        assert second.status.state.word == "completed"
+        assert int(answered(second)) != first
+
+
+@pytest.mark.backend(
+    "sqlite"
+)  # what is stopped is the same on both, and starting it takes its time
+class TestStopping:
+    @pytest.mark.parametrize("kind", ["looking", "waiting", "sleeping"])
+    async def test_who_listens_ends_and_its_process_is_used_again(
+        self, script: Client, tmp_path: Path, kind: str, settings: Any
+    ) -> None:
+        settings.A2A_STOP_SECONDS = 60  # no force
+        task, pid = await at_work(script, f"{kind} {tmp_path}")
+        await script.cancel(task)
+        await until((tmp_path / "ended").exists)
+        assert answered(await script.send("plain")) == str(pid)
+        assert await script.states(task) == "canceled"
+
+    async def test_who_waits_for_an_answer_is_woken(
+        self, script: Client, tmp_path: Path, settings: Any
+    ) -> None:
+        settings.A2A_STOP_SECONDS = 60  # no force
+        task, pid = await at_work(script, f"asking {tmp_path}")
+        await script.cancel(task)
+        (tmp_path / "go").touch()
+        await until((tmp_path / "ended").exists)
+        assert answered(await script.send("plain")) == str(pid)
+
+    @pytest.mark.parametrize("kind", ["busy", "async_busy"])
+    async def test_who_does_not_listen_is_interrupted_and_cleans_up(
+        self, script: Client, tmp_path: Path, kind: str
+    ) -> None:
+        task, pid = await at_work(script, f"{kind} {tmp_path}")
+        await script.cancel(task)
+        await until((tmp_path / "ended").exists, 10)
+        assert int(answered(await script.send("plain"))) != pid, "who knows what is left in it"
+        await until(lambda: not alive(pid))
+
+    @pytest.mark.parametrize("kind", ["deaf", "locked", "with_a_child"])
+    async def test_who_cannot_be_interrupted_is_killed_with_all_it_has_started(
+        self, script: Client, tmp_path: Path, kind: str
+    ) -> None:
+        task, pid = await at_work(script, f"{kind} {tmp_path}")
+        await script.cancel(task)
+        await until(lambda: not alive(pid), 10)
+        assert (await script.send("plain")).status.state.word == "completed"
+        events = await hop(lambda: everything(Task.objects.get(public_id=task).pk))
+        assert [event.state.word for event in events if event.state][-1] == "canceled"
+
+
+class TestDraining:
+    async def test_a_drain_hands_it_back_and_leaves_no_process(self, tmp_path: Path) -> None:
+        await due(Script.slug, queue=Script.queue, text=f"holding {tmp_path}")
+        async with runner(Script.queue) as made:
+            await until(lambda: status_is("working"))
+            await until(lambda: [*made._processes._children])
+            (child,) = made._processes._children
+            await made.drain(0)
+            assert not alive(child.pid)
+            run = await newest()
+            assert (run.status, run.attempt, run.token) == (RunStatus.QUEUED, 0, "")
+        (tmp_path / "go").touch()
+        async with runner(Script.queue):
+            await until(lambda: status_is("completed"), 60)
+
+
+@pytest.mark.backend("sqlite")
+class TestStarting:
+    async def test_a_process_that_cannot_start_is_no_endless_wait(
+        self, script: Client, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
+        settings.A2A_MAX_ATTEMPTS = 1
+        monkeypatch.setenv("A2A_APPS", "there.is.no.such.app")
+        task = await script.send("plain")
+        assert "the agent's process ended with code 1" in text_of(task)
+
+    def test_a_process_ends_with_its_pipe(self) -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            process = _popen(theirs.fileno())
+        assert process.wait(60) == -signal.SIGKILL

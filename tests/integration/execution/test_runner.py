@@ -1,0 +1,869 @@
+"""The runner: it carries what is due, keeps its leases, stops what is cancelled, and lets no agent hurt another."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, transaction
+from django.db.models import F
+
+from a2a_tasks.agents import AgentError, Part, Turn, data
+from a2a_tasks.caller import Scope
+from a2a_tasks.execution.runner import Runner
+from a2a_tasks.models import Artifact, Message, Run, RunStatus, Task
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store import cancel, log, runs
+from a2a_tasks.store.hop import hop
+from a2a_tasks.store.tasks import find
+from tests.integration.execution.outage import locked
+from tests.support.agents_under_test import playing, until_stopped
+from tests.support.execution.host import (
+    Client,
+    client_state,
+    due,
+    ended,
+    hosting,
+    message_of,
+    not_carried,
+    runner,
+    status,
+    status_is,
+    take_away,
+)
+from tests.support.execution.waiting import until
+from tests.support.store.world import everything, expire
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def local(settings: Any) -> None:
+    """Let runs be this process's own, and leases short enough to wait for."""
+    settings.A2A_RUNS = "local"
+    settings.A2A_POLL_SECONDS = 0.1
+    settings.A2A_BEAT_SECONDS = 0.1
+    settings.A2A_LEASE_SECONDS = 2.0
+
+
+class TestRunning:
+    async def test_a_run_that_was_accepted_here_is_carried_at_once(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[str]:
+            yield turn.text.upper()
+
+        with playing(run) as agent:
+            async with hosting():
+                task = await Client(agent).send("loud")
+        assert task.status.state.word == "completed"
+        assert '"LOUD"' in str([bytes(text) for text in task.artifacts or ()])
+
+    async def test_a_run_that_waits_is_found_without_a_hint(self) -> None:
+        with playing(lambda turn: "x") as agent:
+            await due(agent.slug)
+            async with runner():
+                await until(lambda: status_is("completed"))
+            run = await hop(Run.objects.get)
+            assert (run.status, run.attempt) == (RunStatus.ENDED, 1)
+
+    async def test_messages_to_one_task_are_answered_one_after_the_other(self) -> None:
+        at_work, most, order = 0, 0, []
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            nonlocal at_work, most
+            at_work += 1
+            most = max(most, at_work)
+            order.append(turn.text)
+            yield turn.working()
+            await go.wait()
+            at_work -= 1
+            yield turn.ask("more?")
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin("first")
+                await until(lambda: order == ["first"])
+                await client.begin("second", task_id=task.id)
+                await client.begin("third", task_id=task.id)
+                go.set()
+                await until(lambda: order == ["first", "second", "third"])
+                await until(lambda: at_work == 0)
+        assert most == 1
+
+    async def test_memory_and_history_come_with_the_next_turn(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            turn.memory["turns"] = turn.memory.get("turns", 0) + 1
+            if turn.memory["turns"] < 3:
+                yield turn.ask("more?")
+            else:
+                history = await turn.history
+                yield turn.complete(" ".join(message.parts[0].text or "" for message in history))
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.send("one")
+                await client.send("two", task_id=task.id)
+                task = await client.send("three", task_id=task.id)
+        assert b"one two three" in bytes(task.status.message or b"")
+
+    async def test_an_agent_that_cleans_up_after_its_last_word_is_done(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            try:
+                yield turn.complete("done")
+            finally:
+                for _ in range(10):
+                    await asyncio.sleep(0)
+
+        with playing(run) as agent:
+            async with hosting():
+                task = await asyncio.wait_for(Client(agent).send(), 20)
+        assert task.status.state.word == "completed"
+
+    async def test_no_more_than_its_slots_are_carried(self) -> None:
+        go, at_work, most = asyncio.Event(), 0, 0
+
+        async def run(turn: Turn) -> str:
+            nonlocal at_work, most
+            at_work += 1
+            most = max(most, at_work)
+            await go.wait()
+            at_work -= 1
+            return "x"
+
+        with playing(run) as agent:
+            for n in range(7):
+                await due(agent.slug, f"task-{n}")
+            async with runner(slots=3) as made:
+                await until(lambda: at_work == 3)
+                assert made.hold("agents") is None, "no room for what is accepted here"
+                await asyncio.sleep(0)
+                assert len(made._carried) == 3
+                go.set()
+                await until(
+                    lambda: hop(
+                        lambda: Task.objects.filter(state="TASK_STATE_COMPLETED").count() == 7
+                    )
+                )
+        assert most == 3
+
+    async def test_what_is_accepted_here_waits_behind_those_who_wait(self) -> None:
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            async with runner(slots=2) as made:
+                for n in range(3):
+                    await due(agent.slug, f"task-{n}")
+                await until(lambda: made._behind)
+                (first, _) = made._carried.values()
+                made._forget(first)  # a slot is free, and the one who waits has not got it yet
+                assert made.hold("agents") is None
+                await until(lambda: made.carrying == 2)
+                go.set()
+                await until(lambda: not made._behind)
+                assert made.hold("agents") is not None
+
+    async def test_a_share_has_no_more_slots_than_it_may(self, settings: Any) -> None:
+        settings.A2A_RUN_SLOTS_PER_TENANT = 2
+        go, at_work = asyncio.Event(), []
+
+        async def run(turn: Turn) -> str:
+            at_work.append(turn.task_id)
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            for n in range(4):
+                await due(agent.slug, f"a-{n}", share="a")
+            await due(agent.slug, "b-0", share="b")
+            async with runner(slots=10) as made:
+                await until(lambda: len(at_work) == 3)
+                assert sorted(at_work) == ["a-0", "a-1", "b-0"]
+                assert made.hold("agents", "a") is None
+                assert made.hold("agents", "b") is not None
+                go.set()
+                await until(lambda: len(at_work) == 5)
+
+    async def test_who_comes_next_starts_at_once_beside_a_queue_that_would_fill_every_slot(
+        self,
+    ) -> None:
+        go, at_work = asyncio.Event(), []
+
+        async def run(turn: Turn) -> str:
+            at_work.append(turn.task_id)
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            for n in range(15):
+                await due(agent.slug, f"a-{n}", share="a")
+            async with runner(slots=10) as made:
+                await until(lambda: len(at_work) == 9)
+                await made.looked.wait()
+                await due(agent.slug, "b-0", share="b")
+                await until(lambda: at_work[-1] == "b-0")
+                assert made.carrying == 10
+                go.set()
+                await until(lambda: len(at_work) == 16)
+
+    async def test_a_runner_serves_its_queues_only(self) -> None:
+        with playing(lambda turn: "x", queue="special") as agent:
+            await due(agent.slug, "task-1", queue="special")
+            await due(agent.slug, "task-2", queue="other")
+            async with runner("special") as made:
+                assert made.hold("other") is None
+                await until(lambda: status_is("completed"))
+                assert await status("task-2") == "submitted"
+
+
+def raising(fault: BaseException) -> Any:
+    """Raise, where only an expression may stand."""
+    raise fault
+
+
+class TestFailing:
+    """An agent's mistake is its task's failure, at once, and its trace is nobody's but the operator's."""
+
+    async def failed(self, run: Any, **about: Any) -> tuple[str, Run]:
+        with playing(run, **about) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await asyncio.wait_for(client.send(), 10)
+                assert task.status.state.word == "failed", task.status
+                said = await message_of(client, task.id)
+                return said, await hop(lambda: Run.objects.latest("pk"))
+
+    async def test_what_it_raises_is_not_told(self) -> None:
+        async def run(turn: Turn) -> str:
+            raise RuntimeError("the password is 12345")
+
+        said, row = await self.failed(run)
+        assert "12345" not in said
+        assert (row.status, row.token) == (RunStatus.FAILED, "")
+        assert "the password is 12345" in row.error
+
+    async def test_more_artifacts_than_a_task_may_have_fail_it(self, settings: Any) -> None:
+        settings.A2A_MAX_ARTIFACTS = 2
+
+        def run(turn: Turn) -> Iterator[Any]:
+            for name in ("a", "b", "a", "c"):
+                yield turn.artifact("x", id=name)
+
+        said, row = await self.failed(run)
+        assert "more than 2 artifacts, which is as many as a task may have" in said
+        assert "A2A_MAX_ARTIFACTS" in row.error
+        assert await hop(lambda: Artifact.objects.count()) == 2
+
+    async def test_artifacts_larger_than_a_run_may_make_fail_its_task(self, settings: Any) -> None:
+        settings.A2A_MAX_ARTIFACT_BYTES = 10_000
+
+        async def run(turn: Turn) -> AsyncIterator[str]:
+            while True:
+                yield "ä" * 100
+
+        said, row = await self.failed(run)
+        assert "more than 10000 bytes in artifacts, which is as much as it may" in said
+        assert "A2A_MAX_ARTIFACT_BYTES" in row.error
+        whole = await hop(lambda: Artifact.objects.get().body)
+        assert 5_000 < len(whole.encode()) < 10_000, "what it said before stays"
+
+    async def test_an_agent_error_is_told(self) -> None:
+        def run(turn: Turn) -> Iterator[str]:
+            yield "x"
+            raise AgentError("No such table")
+
+        said, row = await self.failed(run)
+        assert '"No such table"' in said
+        assert "AgentError" in row.error
+
+    @pytest.mark.parametrize(
+        "mistake",
+        [
+            pytest.param(lambda turn: 42, id="a value that is no content"),
+            pytest.param(lambda turn: data(object()), id="data JSON cannot say"),
+            pytest.param(lambda turn: "half \ud800 a pair", id="text that is no Unicode"),
+            pytest.param(
+                lambda turn: turn.artifact("x", id="a\x00b"), id="an artifact id with NUL"
+            ),
+            pytest.param(lambda turn: turn.working("x", 42), id="a message that is no content"),
+            pytest.param(lambda turn: turn.memory.update(a=object()), id="memory JSON cannot say"),
+            pytest.param(
+                lambda turn: turn.artifact("x", metadata={"a": object()}),
+                id="metadata JSON cannot say",
+            ),
+            pytest.param(lambda turn: turn.memory.update({1: object}), id="memory with odd keys"),
+            pytest.param(lambda turn: raising(ValueError("\udcff")), id="a text no database takes"),
+            pytest.param(lambda turn: raising(ValueError("a\x00b")), id="a text with NUL"),
+            pytest.param(lambda turn: raising(AgentError("\udcff")), id="a told text nobody takes"),
+            pytest.param(lambda turn: raising(SystemExit(2)), id="an exit"),
+            pytest.param(lambda turn: raising(KeyboardInterrupt()), id="an interrupt"),
+            pytest.param(lambda turn: raising(asyncio.CancelledError()), id="a cancellation"),
+            pytest.param(lambda turn: raising(GeneratorExit()), id="a generator's exit"),
+            pytest.param(
+                lambda turn: turn.complete("x\ud800"), id="a last word that is no Unicode"
+            ),
+            pytest.param(lambda turn: turn.reject(data(object())), id="a refusal JSON cannot say"),
+            pytest.param(lambda turn: turn.artifact(), id="an artifact without parts"),
+            pytest.param(lambda turn: turn.artifact(Part()), id="a part without content"),
+            pytest.param(
+                lambda turn: turn.artifact(Part(text="x", url="https://x.example")),
+                id="a part with two contents",
+            ),
+            pytest.param(lambda turn: data({"x": [float("nan")]}), id="NaN"),
+            pytest.param(lambda turn: data(2**70), id="an integer of 70 bits"),
+        ],
+    )
+    async def test_a_mistake_fails_the_task_at_once(self, mistake: Any) -> None:
+        async def run(turn: Turn) -> Any:
+            return mistake(turn)
+
+        said, row = await self.failed(run)
+        assert "interrupted" not in said
+        assert (row.status, row.attempt) == (RunStatus.FAILED, 1)
+        assert row.error.startswith("Traceback")
+
+    @pytest.mark.parametrize("fault", [StopIteration(), SystemExit(2), ValueError("\udcff")])
+    async def test_a_synchronous_agents_fault_fails_the_task_at_once(
+        self, fault: BaseException
+    ) -> None:
+        _, row = await self.failed(lambda turn: raising(fault))
+        assert (row.status, row.attempt) == (RunStatus.FAILED, 1)
+
+    async def test_one_fault_that_cannot_be_written_fails_nobody_else(self) -> None:
+        async def run(turn: Turn) -> str:
+            return raising(ValueError("\udcff")) if turn.text == "bad" else "fine"
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                texts = ["good", "bad", "good"] * 10
+                tasks = await asyncio.wait_for(asyncio.gather(*map(client.send, texts)), 20)
+        expected = ["completed", "failed", "completed"] * 10
+        assert [task.status.state.word for task in tasks] == expected
+
+    async def test_words_after_the_end_are_not_heard(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.complete("done")
+            yield turn.fail("no")
+
+        with playing(run) as agent:
+            async with hosting():
+                assert (await Client(agent).send()).status.state.word == "completed"
+
+    async def test_an_agent_that_is_gone_fails_what_was_asked_of_it(self, settings: Any) -> None:
+        settings.A2A_ORPHAN_SECONDS = 0.0
+        await due("no-such-agent")
+        async with runner():
+            await until(lambda: status_is("failed"))
+
+    async def test_one_agents_failure_is_not_anothers(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.working()
+            if turn.text == "bad":
+                yield turn.artifact("x", id="a\x00b")
+            yield "fine"
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                texts = ["good", "bad"] * 20
+                tasks = await asyncio.wait_for(asyncio.gather(*map(client.send, texts)), 20)
+        assert [task.status.state.word for task in tasks] == ["completed", "failed"] * 20
+
+    async def test_the_runner_survives_a_database_that_errs(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever the look at the table raises, the next look is taken."""
+        real, errs = runs.claim, threading.Event()
+
+        def claim(*args: Any, **kwargs: Any) -> Any:
+            if not errs.is_set():
+                errs.set()
+                raise LookupError("once")
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(runs, "claim", claim)
+        with playing(lambda turn: "x") as agent:
+            async with runner():
+                await until(errs.is_set)
+                await due(agent.slug)
+                await until(lambda: status_is("completed"))
+
+    async def test_runs_whose_claim_came_too_late_are_given_back_and_begun_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real, late = runs.claim, threading.Event()
+
+        def claim(*args: Any, **kwargs: Any) -> Any:
+            taken = real(*args, **kwargs)
+            if taken and not late.is_set():
+                late.set()
+                return [dataclasses.replace(one, asked=one.asked - 3600) for one in taken]
+            return taken
+
+        monkeypatch.setattr(runs, "claim", claim)
+        with playing(lambda turn: "x") as agent:
+            await due(agent.slug)
+            async with runner():
+                await until(lambda: status_is("completed"))
+        row = await hop(Run.objects.get)
+        assert (late.is_set(), row.attempt, row.deaths) == (True, 1, 0)
+
+    async def test_a_run_that_cannot_be_given_up_keeps_no_other_waiting(
+        self, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
+        """One cannot be ended, another has an attempt left, a third is new."""
+        settings.A2A_MAX_ATTEMPTS = 2
+        tried, real = list[str](), log.change_state
+
+        def change_state(task: Task, *args: Any, **kwargs: Any) -> Any:
+            tried.append(task.public_id)
+            if task.public_id == "bad":
+                raise OperationalError("it is too large")
+            return real(task, *args, **kwargs)
+
+        monkeypatch.setattr(log, "change_state", change_state)
+        with playing(lambda turn: "x") as agent:
+            bad = await due(agent.slug, "bad", held=True)
+            spent = await due(agent.slug, "spent", held=True)
+            lost = await due(agent.slug, "lost", held=True)
+            await hop(lambda: Run.objects.update(worker=F("token")))
+            for run in (bad, spent):
+                await hop(Run.objects.filter(pk=run.run).update, deaths=1)
+            for run in (bad, spent, lost):
+                await hop(expire, run.run)
+            async with runner():
+                await until(lambda: "bad" in tried)
+                await due(agent.slug, "new")
+                await until(lambda: status_is("completed", task="new"))
+                await until(lambda: status_is("completed", task="lost"))
+                await until(lambda: status_is("failed", task="spent"))
+                assert await status("bad") == "submitted"
+        assert tried.count("bad") == 1, "it rests before it is tried again"
+
+
+class TestStopping:
+    async def test_an_async_agent_is_stopped_by_a_hint(self, settings: Any) -> None:
+        # Nobody would see it by looking, while the test waits.
+        settings.A2A_POLL_SECONDS = settings.A2A_BEAT_SECONDS = 60.0
+        settings.A2A_LEASE_SECONDS = 180.0
+        stopped = asyncio.Event()
+        with playing(until_stopped(stopped)) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin()
+                await until(lambda: client_state(client, task.id, "working"))
+                assert (await client.cancel(task.id)).status.state.word == "canceled"
+                await asyncio.wait_for(stopped.wait(), 20)
+
+    async def test_a_synchronous_agent_is_told(self) -> None:
+        begun, told = threading.Event(), threading.Event()
+
+        def run(turn: Turn) -> Iterator[str]:
+            begun.set()
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                if turn.cancelled:
+                    told.set()
+                    return
+            yield "too late"
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin()
+                await asyncio.to_thread(begun.wait, 10)
+                await client.cancel(task.id)
+                assert await asyncio.to_thread(told.wait, 20)
+        assert await status(task.id) == "canceled"
+
+    async def test_an_agent_that_will_not_stop_is_heard_by_nobody(self) -> None:
+        shrugged, tried = asyncio.Event(), asyncio.Event()
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.working()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                shrugged.set()
+            for _ in range(100):
+                yield "and another thing"
+                await asyncio.sleep(0.01)
+            tried.set()
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin()
+                await until(lambda: client_state(client, task.id, "working"))
+                await client.cancel(task.id)
+                await asyncio.wait_for(shrugged.wait(), 20)
+                row = await hop(Task.objects.get)
+                await until(lambda: not_carried())
+                events = await hop(everything, row.pk)
+        assert [event.state.word for event in events if event.state][-1] == "canceled"
+        assert not any("another thing" in event.body for event in events)
+        assert not tried.is_set()
+
+    async def test_the_slot_of_a_stopped_agent_is_free(self) -> None:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.working()
+            if turn.text == "wait":
+                await asyncio.Event().wait()
+
+        with playing(run) as agent:
+            first = await due(agent.slug, "task-1", text="wait")
+            async with runner(slots=1):
+                await until(lambda: status_is("working"))
+                await due(agent.slug, "task-2", text="go")
+                await hop(cancel.cancel_by_key, first.task)
+                await until(lambda: status_is("completed", task="task-2"))
+
+
+class TestLeases:
+    async def test_heartbeats_keep_the_lease_while_the_loop_is_busy(self) -> None:
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin()
+                await until(lambda: client_state(client, task.id, "working"))
+                end = time.monotonic() + 2.5  # longer than a lease
+                while time.monotonic() < end:
+                    pass  # nobody gets the loop: not the poll, not the agents
+                assert await hop(runs.rescue, max_attempts=3) == 0
+                go.set()
+                await until(lambda: client_state(client, task.id, "completed"))
+                run_ = await hop(lambda: Run.objects.get(task__public_id=task.id))
+        assert run_.attempt == 1
+
+    @pytest.mark.backend("stack")
+    async def test_an_agent_is_stopped_when_its_lease_ends_without_the_database(
+        self, settings: Any
+    ) -> None:
+        """And the grace after it: another process may have its task by then, and cannot tell this one."""
+        settings.A2A_LEASE_SECONDS = 0.6
+        settings.A2A_DATABASE_SECONDS = 0.1
+        stopped = asyncio.Event()
+        with playing(until_stopped(stopped)) as agent:
+            await due(agent.slug)
+            async with runner():
+                await until(lambda: status_is("working"))
+                async with locked("a2a_tasks_run"):
+                    await asyncio.wait_for(stopped.wait(), 10)
+
+    @pytest.mark.backend("stack")
+    async def test_what_was_stopped_in_an_outage_is_given_back_after_it_and_did_not_die(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_LEASE_SECONDS = 0.6
+        settings.A2A_DATABASE_SECONDS = 0.1
+        begun: list[int] = []
+
+        async def run(turn: Turn) -> str:
+            begun.append(turn.attempt)
+            if len(begun) == 1:
+                await asyncio.Event().wait()
+            return "x"
+
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            async with runner() as made:
+                await until(lambda: begun)
+                async with locked("a2a_tasks_run"):
+                    await until(lambda: result.run not in made._carried)
+                await until(lambda: status_is("completed"))
+        row = await hop(Run.objects.get)
+        assert (begun, row.attempt, row.deaths, row.shared_deaths) == ([1, 1], 1, 0, 0)
+
+    @pytest.mark.backend("stack")
+    async def test_a_run_whose_row_somebody_holds_goes_on_and_so_do_the_others(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_LEASE_SECONDS, settings.A2A_BEAT_SECONDS = 1.0, 0.2
+        go, let_go = asyncio.Event(), threading.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "x"
+
+        def hold(key: int) -> None:
+            with transaction.atomic():
+                Run.objects.select_for_update().get(pk=key)
+                let_go.wait(30)
+            connection.close()
+
+        with playing(run) as agent:
+            stuck = await due(agent.slug, "task-1")
+            other = await due(agent.slug, "task-2")
+            async with runner() as made:
+                await until(lambda: made.carrying == 2)
+                holder = asyncio.create_task(asyncio.to_thread(hold, stuck.run))
+                begun = time.monotonic()
+                await until(lambda: made._carried[other.run].extended > begun + 4)  # four leases
+                assert made._carried.keys() == {stuck.run, other.run}
+                let_go.set()
+                await holder
+                await until(lambda: made._carried[stuck.run].holds())
+                go.set()
+                for task in ("task-1", "task-2"):
+                    await until(partial(status_is, "completed", task=task))
+        assert set(await hop(lambda: list(Run.objects.values_list("attempt", flat=True)))) == {1}
+
+    async def test_for_a_lease_after_an_outage_nothing_is_rescued(self, settings: Any) -> None:
+        settings.A2A_LEASE_SECONDS = 2.0
+
+        async def run(turn: Turn) -> str:
+            return "x"
+
+        with playing(run) as agent:
+            result = await due(agent.slug, held=True)
+            async with runner() as made:
+                await asyncio.wait_for(made.looked.wait(), 10)
+                made._be_patient(Overloaded())
+                await hop(expire, result.run)
+                await until(lambda: status_is("completed"))
+                assert not made.patient
+        assert (await hop(Run.objects.get)).deaths == 1
+
+    async def test_a_fenced_agent_is_stopped_though_it_says_nothing(self, settings: Any) -> None:
+        stopped = asyncio.Event()
+        with playing(until_stopped(stopped), queue="elsewhere") as agent:
+            await due(agent.slug, queue="elsewhere")
+            async with runner("elsewhere") as made:
+                await until(lambda: status_is("working"))
+                made.queues = ["nothing"]  # whoever takes the run over, it is not this process
+                await hop(take_away)
+                await asyncio.wait_for(stopped.wait(), 20)
+
+    async def test_a_run_whose_process_died_is_finished_by_another(self) -> None:
+        attempts: list[int] = []
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            attempts.append(turn.attempt)
+            yield f"attempt {turn.attempt}"
+            if turn.attempt == 1:
+                await asyncio.Event().wait()
+
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            async with runner() as dead:
+                await until(lambda: attempts == [1])
+                dead._leases.stop()
+                dead.queues = []
+                await hop(expire, result.run)
+                async with runner():
+                    await until(lambda: status_is("completed"))
+            task = await hop(find, Scope("", "user:alice", agent.slug), "task-1")
+        assert attempts == [1, 2]
+        assert [bytes(text) for text in (task.view.artifacts if task else ()) or ()] == [
+            b'{"artifactId":"answer","parts":[{"text":"attempt 2"}]}'
+        ], "the second attempt begins its answer anew"
+
+    @pytest.mark.backend("stack")
+    async def test_what_a_turn_reads_is_waited_for_while_the_database_is_away(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.2
+        ready, away = asyncio.Event(), asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            ready.set()
+            await away.wait()
+            return f"{len(await turn.history)} message, attempt {turn.attempt}"
+
+        with playing(run, after_crash="fail") as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.begin()
+                await asyncio.wait_for(ready.wait(), 10)
+                await until(lambda: client_state(client, task.id, "working"))
+                async with locked("a2a_tasks_message"):
+                    away.set()
+                    with pytest.raises(Overloaded):  # the reading has been refused meanwhile
+                        await hop(Message.objects.count)
+                await until(lambda: client_state(client, task.id, "completed"))
+
+    async def test_the_dead_are_seen_to_while_the_bell_never_rests(self) -> None:
+        async def run(turn: Turn) -> str:
+            return turn.text
+
+        with playing(run) as agent:
+            async with runner() as made:
+                await asyncio.wait_for(made.looked.wait(), 10)
+                bell = asyncio.create_task(ringing(made))
+                result = await due(agent.slug, held=True)
+                await hop(expire, result.run)
+                await until(lambda: status_is("completed"), 10)
+                bell.cancel()
+
+    async def test_a_lease_lost_before_says_nothing_about_the_attempt_after_it(self) -> None:
+        """The heartbeat asked for the old token, and the answer came when the process had the run again."""
+        at_work, go = asyncio.Event(), asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            at_work.set()
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            async with runner() as made:
+                await asyncio.wait_for(at_work.wait(), 10)
+                before = made._carried[result.run]
+                at_work.clear()
+                await hop(take_away)
+                await asyncio.wait_for(at_work.wait(), 10)
+                made._lost(before)
+                go.set()
+                await until(lambda: status_is("completed"))
+                assert (await hop(Run.objects.get)).attempt == 2
+
+    async def test_a_run_that_comes_back_to_its_own_process_is_carried_once(self) -> None:
+        """Its lease ended while the process was held up, and the process itself took it over."""
+        at_work: list[int] = []
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            yield turn.working()
+            at_work.append(turn.attempt)
+            try:
+                await go.wait()
+            finally:
+                at_work.remove(turn.attempt)
+
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            async with runner() as made:
+                await until(lambda: at_work == [1])
+                await hop(take_away)
+                await until(lambda: at_work == [2])
+                assert result.run in made._carried, "its heart must beat for the second attempt"
+                token = made._carried[result.run].assignment.token
+                assert (await hop(Run.objects.get)).token == token
+                go.set()
+                await until(lambda: status_is("completed"))
+
+
+async def ringing(made: Runner) -> None:
+    """A host on which something is always due."""
+    while True:
+        made.wake()
+        await asyncio.sleep(0)
+
+
+class TestDraining:
+    async def test_what_ends_in_time_ends_here(self) -> None:
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            await due(agent.slug)
+            async with runner() as made:
+                await until(lambda: status_is("working"))
+                draining = asyncio.ensure_future(made.drain(60))
+                await asyncio.sleep(0)
+                assert made.hold("agents") is None
+                go.set()
+                await asyncio.wait_for(draining, 20)
+                assert await status() == "completed"
+
+    async def test_a_drain_may_be_longer_than_a_lease(self) -> None:
+        go = asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "x"
+
+        with playing(run) as agent:
+            await due(agent.slug)
+            async with runner() as made:
+                await until(lambda: status_is("working"))
+                draining = asyncio.ensure_future(made.drain(60))
+                held_until = (await hop(Run.objects.get)).lease_until
+                assert held_until is not None
+                later = held_until + datetime.timedelta(seconds=2)
+                await until(lambda: hop(Run.objects.filter(lease_until__gt=later).exists))
+                go.set()
+                await asyncio.wait_for(draining, 10)
+        assert await status() == "completed"
+        assert (await hop(Run.objects.get)).attempt == 1
+
+    async def test_the_rest_is_handed_back_and_finished_by_another_runner(self) -> None:
+        attempts: list[int] = []
+
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            attempts.append(turn.attempt)
+            yield turn.working()
+            if len(attempts) == 1:
+                await asyncio.Event().wait()
+            yield "done"
+
+        with playing(run) as agent:
+            await due(agent.slug)
+            async with runner() as made:
+                await until(lambda: status_is("working"))
+                await ended(made)
+                row = await hop(Run.objects.get)
+                assert (row.status, row.token, row.attempt) == (RunStatus.QUEUED, "", 0)
+            async with runner():
+                await until(lambda: status_is("completed"))
+        assert attempts == [1, 1], "a run given back was not tried"
+
+    async def test_what_a_claim_under_way_brings_is_handed_back(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        claimed, go_on = threading.Event(), threading.Event()
+        claim = runs.claim
+
+        def slowly(*args: Any, **kwargs: Any) -> Any:
+            taken = claim(*args, **kwargs)
+            if taken:
+                claimed.set()
+                assert go_on.wait(10)
+            return taken
+
+        async def run(turn: Turn) -> None:
+            await asyncio.Event().wait()
+
+        with playing(run) as agent:
+            await due(agent.slug)
+            monkeypatch.setattr(runs, "claim", slowly)
+            async with runner() as made:
+                assert await asyncio.to_thread(claimed.wait, 10)
+                draining = asyncio.ensure_future(made.drain(0.3))
+                await asyncio.sleep(0)
+                go_on.set()
+                await draining
+                row = await hop(Run.objects.get)
+        assert (row.status, row.token, row.attempt) == (RunStatus.QUEUED, "", 0)
+
+    async def test_a_drained_runner_claims_nothing_more(self) -> None:
+        with playing(lambda turn: "x") as agent:
+            async with runner() as made:
+                await made.drain(0)
+                await due(agent.slug)
+                made.wake()
+                async with runner("other"):
+                    await hop(Task.objects.get)
+                assert await status() == "submitted"

@@ -1,0 +1,94 @@
+"""A blocking send follows its message's turn: it keeps a bounded part of what it hears, and answers with all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+
+from a2a_tasks.operations.conversation import Conversation
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, fold
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import log
+from a2a_tasks.store.accept import accept
+from a2a_tasks.store.hop import hop
+from a2a_tasks.store.purge import Limits, purge
+from a2a_tasks.streaming.follow import Follower
+from tests.integration.store.test_purge import aged
+from tests.support.execution.host import hosting
+from tests.support.execution.waiting import until
+from tests.support.store.world import Pen, everything, found, new
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PIECE = "x" * (log.SLICE_BYTES // 2)
+
+
+@pytest.fixture(autouse=True)
+async def alone() -> AsyncIterator[None]:
+    """Each test has a hub of its own."""
+    async with hosting():
+        yield
+
+
+async def begun() -> tuple[Conversation, Pen]:
+    """A message that was accepted, as a blocking send follows it, and its run."""
+    accepted = await hop(accept, new(held=True))
+    conversation = Conversation(accepted, is_task=True, pauses=INTERRUPTED)
+    conversation.follower = await Follower.open(
+        accepted.task, after=accepted.number, until=conversation.ends
+    )
+    assert accepted.assignment is not None
+    return conversation, Pen(accepted.assignment)
+
+
+def speak(pen: Pen) -> None:
+    """Say eight pieces of one artifact, 4 MB in all."""
+    pen.begin("a", PIECE)
+    for _ in range(7):
+        pen.add("a", PIECE)
+
+
+class TestALongAnswer:
+    async def test_is_not_kept_while_it_is_awaited(self) -> None:
+        conversation, pen = await begun()
+        settling = asyncio.ensure_future(conversation.settled())
+        await hop(pen.begin, "a", PIECE)
+        for _ in range(16):
+            last = await hop(pen.add, "a", PIECE)
+            await until(partial(_is_at, conversation, last))
+            assert sum(event.size for event in conversation.heard) < 3 * log.SLICE_BYTES
+        await hop(pen.end)
+        assert await settling == (await hop(found)).view
+        await conversation.close()
+
+    async def test_is_that_of_the_turn_though_the_task_goes_on(self) -> None:
+        conversation, pen = await begun()
+        await hop(speak, pen)
+        last = await hop(pen.state, TaskState.INPUT_REQUIRED, "What?")
+        await hop(pen.state, TaskState.WORKING)
+        await hop(pen.add, "a", PIECE)
+        task = await conversation.settled()
+        await conversation.close()
+        then = await hop(everything, pen.run.task)
+        assert task == fold(conversation.accepted.view, then[1:last])
+        assert task.status.state is TaskState.INPUT_REQUIRED
+
+    async def test_is_the_task_as_it_is_where_retention_was_quicker(self) -> None:
+        conversation, pen = await begun()
+        await hop(speak, pen)
+        await hop(pen.close, "a", "the end")
+        await hop(pen.end)
+        while not conversation.follower.done:
+            await conversation._hear()
+        await hop(aged, pen.run.task, 2)
+        await hop(lambda: list(purge(Limits.of(0, 1))))
+        assert len(await hop(everything, pen.run.task)) == 0
+        assert await conversation.settled() == (await hop(found)).view
+        await conversation.close()
+
+
+def _is_at(conversation: Conversation, number: int) -> bool:
+    """Whether it has heard that event."""
+    return conversation.follower.number == number

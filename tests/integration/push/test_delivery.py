@@ -1,0 +1,1187 @@
+"""Webhooks that arrive: from the log to real receivers, whatever these answer, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import functools
+import time
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+from django.utils import timezone
+from pytest_django import Settings
+
+from a2a_project import startup
+from a2a_push import delivery, jobs
+from a2a_push.breaker import Breaker
+from a2a_push.delivery import Deliverer
+from a2a_push.envelope import webhook_id
+from a2a_push.keyring import Audience
+from a2a_push.keys import ring
+from a2a_push.models import Delivery, PushConfig, Receiver
+from a2a_push.signing import Unverified, verify
+from a2a_push.store import configs, receivers, replays, switches, taking
+from a2a_push.store.records import Candidate
+from a2a_tasks import wakeups
+from a2a_tasks.models import Event, Task
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.lifecycle import EventKind
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import tasks
+from a2a_tasks.store.hop import hop
+from tests.support.execution.waiting import until
+from tests.support.push.configs import config as whole
+from tests.support.push.inbox import OK, Inbox, delivering, inbox, pen, register, row, settled, told
+from tests.support.push.receivers import Seen, answer, nobody
+from tests.support.store.world import ALICE, CHARLIE, Pen
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WORKING, COMPLETED = TaskState.WORKING, TaskState.COMPLETED
+INPUT_REQUIRED = TaskState.INPUT_REQUIRED
+
+
+@pytest.fixture(autouse=True)
+def quick(settings: Settings) -> None:
+    """Receivers are on this machine, and a second is a millisecond."""
+    settings.A2A_WEBHOOK_ALLOW_HTTP = True
+    settings.A2A_WEBHOOK_ALLOW_PRIVATE = True
+    settings.A2A_WEBHOOK_TIME_SCALE = 0.001
+    settings.A2A_POLL_SECONDS = 0.05
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Inbox]:
+    """Somebody who is told."""
+    async with inbox() as made:
+        yield made
+
+
+async def story(writer: Pen) -> None:
+    """A task from its beginning to its end."""
+    await hop(writer.state, WORKING)
+    await hop(writer.begin, "a", "one ")
+    await hop(writer.close, "a", "two")
+    await hop(writer.end)
+
+
+class TestATask:
+    """What is told of one task."""
+
+    async def test_is_told_from_its_beginning_to_its_end(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            await settled(3)
+        assert receiver.said == ["working", "one two", "completed"]
+
+    async def test_is_told_with_the_credentials_of_the_webhook(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url(), schemes=("Basic",), credentials="abc", token="mine")
+        async with delivering():
+            await hop(writer.end)
+            await receiver.has(1)
+        (seen,) = receiver.seen
+        assert seen.header("authorization") == ["Basic abc"]
+        assert seen.header("x-a2a-notification-token") == ["mine"]
+        assert seen.header("content-type") == ["application/a2a+json"]
+
+    async def test_is_signed_for_its_tenant_and_no_other_at_the_same_receiver(
+        self, receiver: Inbox
+    ) -> None:
+        writer = await pen(scope=CHARLIE)
+        await hop(configs.create, CHARLIE, whole(url=receiver.url(), token="", schemes=()))
+        async with delivering():
+            await hop(writer.end)
+            await receiver.has(1)
+        (seen,) = receiver.seen
+        headers, origin = dict(seen.headers), receiver.url("")
+        mine = ring().verifiers(Audience(CHARLIE.tenant, origin, "c-1"))
+        assert verify(mine, headers, seen.body, time.time())
+        for tenant in ("", "another"):
+            theirs = ring().verifiers(Audience(tenant, origin, "c-1"))
+            with pytest.raises(Unverified):
+                verify(theirs, headers, seen.body, time.time())
+
+    async def test_that_was_written_while_nobody_sent_is_told_later(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        await story(writer)
+        async with delivering():
+            await settled(3)
+        assert receiver.said == ["working", "one two", "completed"]
+
+    async def test_ends_with_a_webhook_nobody_looks_at(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            await until(lambda: idle())
+        config = await row()
+        assert (config.cursor, config.token, config.due_at) == (config.task.last_event, "", None)
+        assert config.receiver.delivered == 3
+
+
+async def swept(deliverer: Deliverer) -> None:
+    """Wait until it has looked at everything once more."""
+    for _ in range(2):
+        deliverer.looked.clear()
+        deliverer.wake()
+        await deliverer.looked.wait()
+
+
+async def paused() -> bool:
+    return (await row()).receiver.paused_until is not None
+
+
+async def waiting() -> list[Delivery]:
+    """Deliveries that were refused and wait for their time."""
+    return await told(next_at__isnull=False)
+
+
+async def idle(id_: str = "c-1") -> bool:
+    return not (await row(id_)).active
+
+
+class TestOrder:
+    """One after the other, whatever becomes of each."""
+
+    async def test_a_refused_one_holds_up_those_after_it(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("500 X")] * 3
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+        assert receiver.said == ["working"] * 4 + ["one two", "completed"]
+        assert [row.attempts for row in rows] == [4, 1, 1]
+        assert len({*receiver.ids}) == 3
+
+    async def test_many_deliverers_share_the_work_and_keep_it(self, receiver: Inbox) -> None:
+        writers = [await pen(f"task-{n}") for n in range(20)]
+        for n in range(20):
+            await register(receiver.url(f"/{n}"), f"task-{n}", f"c-{n}")
+        async with delivering(), delivering(), delivering():
+            for writer in writers:
+                await story(writer)
+            await settled(60)
+        assert len(receiver.seen) == len({*receiver.ids}) == 60
+        for n in range(20):
+            mine = [seen for seen in receiver.seen if seen.path == f"/{n}"]
+            assert Inbox.words(mine) == ["working", "one two", "completed"]
+
+    async def test_each_attempt_of_one_has_the_same_body(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("503 X"), b""]
+        writer = await pen()
+        await register(receiver.url(), dialect="v03")
+        await hop(writer.end)
+        async with delivering():
+            await settled(1)
+        assert len({seen.body for seen in receiver.seen}) == 1
+        assert len(receiver.seen) == 3
+
+
+class TestARefusal:
+    """What follows from what a receiver says."""
+
+    async def test_is_kept_with_what_was_said(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("500 X", "Connection: close", body=b"broken"), b""]
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering():
+            (row,) = await settled(1)
+        tries = await hop(lambda: list(row.tries.all()))
+        assert [(each.number, each.status, each.fault) for each in tries] == [
+            (1, 500, "status"),
+            (2, None, "closed"),
+            (3, 200, ""),
+        ]
+        assert tries[0].excerpt == "broken"
+
+    async def test_is_final_after_the_last_attempt_and_the_next_goes_on(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.00001
+        receiver.answers = [answer("404 X")] * 10
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+        assert [row.status for row in rows] == ["dead", "delivered", "delivered"]
+        assert rows[0].attempts == 10
+        assert rows[0].reason == "10 attempts; last: answered 404"
+
+    async def test_with_a_time_is_not_tried_before(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 1.0
+        receiver.answers = [answer("503 X", "Retry-After: 3600")]
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await hop(writer.state, WORKING)
+            await until(lambda: paused())
+        (waits,) = await told()
+        assert waits.next_at is not None
+        assert 3500 < (waits.next_at - timezone.now()).total_seconds() <= 3600
+
+    async def test_that_it_has_too_much_to_do_spares_the_whole_receiver(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 1.0
+        receiver.answers = [answer("429 X", "Retry-After: 3600")]
+        writer, other = await pen(), await pen("task-2")
+        await register(receiver.url("/hook?for=1"))
+        await register(receiver.url("/hook?for=2"), "task-2", "c-2")
+        async with delivering() as deliverer:
+            await hop(writer.state, WORKING)
+            await until(lambda: paused())
+            await hop(other.state, WORKING)
+            await swept(deliverer)
+        assert len(receiver.seen) == 1
+
+    async def test_of_410_ends_the_webhook_and_buries_the_rest(self, receiver: Inbox) -> None:
+        receiver.answers = [OK, answer("410 Gone")]
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+        assert [row.status for row in rows] == ["delivered", "dead", "dead"]
+        assert [row.attempts for row in rows] == [1, 1, 0]
+        assert rows[2].reason == "the receiver is gone (410)"
+        assert receiver.said == ["working", "one two"]
+        assert (await row()).disabled_reason == "the receiver is gone (410)"
+
+    async def test_of_410_ends_no_other_webhook_there(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("410 Gone")]
+        writer, other = await pen(), await pen("task-2")
+        await register(receiver.url("/hook?for=1"))
+        await register(receiver.url("/hook?for=2"), "task-2", "c-2")
+        async with delivering():
+            await hop(writer.state, WORKING)
+            await settled(1)
+            await hop(other.state, WORKING)
+            rows = await settled(2)
+        assert [row.status for row in rows] == ["dead", "delivered"]
+
+
+class TestReplays:
+    """What an operator has sent again."""
+
+    async def test_send_the_same_again_under_the_same_id(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+            await until(lambda: idle())
+            assert await hop(replays.replay, [rows[1].pk]) == 1
+            await receiver.has(4)
+            again = await settled(3)
+        assert receiver.said[3] == "one two"
+        assert receiver.ids[3] == receiver.ids[1]
+        assert receiver.seen[3].body == receiver.seen[1].body
+        assert [row.replays for row in again] == [0, 1, 0]
+        tries = await hop(lambda: list(again[1].tries.values_list("number", "trigger")))
+        assert tries == [(1, "schedule"), (1, "operator")]
+        config = await row()
+        assert config.cursor == config.task.last_event
+
+    async def test_begin_with_the_oldest(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+            assert await hop(replays.replay, [row.pk for row in reversed(rows)]) == 3
+            await receiver.has(6)
+            await settled(3)
+        assert receiver.ids[3:] == receiver.ids[:3]
+
+    async def test_of_a_time_are_of_the_dead_only(self, receiver: Inbox) -> None:
+        receiver.answers = [OK, answer("410 Gone")]
+        begun = timezone.now()
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            await settled(3)
+            key = (await row()).pk
+            between = functools.partial(replays.replay_between, begun, timezone.now())
+            assert await hop(between, agent="other") == 0
+            assert await hop(switches.enable_config, key)
+            assert await hop(between, config=key) == 2
+            await receiver.has(4)
+            rows = await settled(3)
+        assert [row.status for row in rows] == ["delivered"] * 3
+        assert receiver.said == ["working", "one two", "one two", "completed"]
+        assert await hop(between, config=key) == 0
+        assert await hop(replays.replay_between, begun, begun, only_dead=False) == 0
+
+    async def test_that_cannot_wait_are_tried_at_once(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 1.0
+        receiver.answers = [answer("500 X")]
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await hop(writer.state, WORKING)
+            (waits,) = await until(lambda: waiting())
+            assert await hop(replays.retry_now, waits.pk)
+            (done,) = await settled(1)
+        assert (done.status, done.attempts) == ("delivered", 2)
+        assert not await hop(replays.retry_now, done.pk)
+
+    async def test_of_a_webhook_that_was_taken_away_are_none(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering():
+            (done,) = await settled(1)
+        await hop(configs.delete, ALICE, "task-1", "c-1")
+        assert await hop(replays.replay, [done.pk]) == 0
+
+
+class TestASwitchedOffReceiver:
+    """Nothing is sent there; all of it is accounted for."""
+
+    async def test_gets_nothing_and_what_comes_up_is_dead(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        key = (await row()).receiver_id
+        assert await hop(switches.disable, key, "they asked for it")
+        assert not await hop(switches.disable, key, "again")
+        async with delivering():
+            await story(writer)
+            rows = await settled(3)
+            assert [(row.status, row.reason, row.attempts) for row in rows] == [
+                ("dead", "they asked for it", 0)
+            ] * 3
+            assert receiver.seen == []
+            assert await hop(switches.enable, key)
+            assert await hop(replays.replay, [row.pk for row in rows]) == 3
+            await settled(3, status="delivered")
+        assert receiver.said == ["working", "one two", "completed"]
+        assert not await hop(switches.enable, key)
+
+    async def test_is_one_that_failed_for_days(self, receiver: Inbox, settings: Settings) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.000001  # five days are half a second
+
+        async def late(seen: Seen) -> bytes:
+            if len(receiver.seen) > 12:
+                await asyncio.sleep(0.5)
+            return answer("500 X")
+
+        receiver.answers = [late] * 1000
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            for n in range(10):
+                await hop(writer.state, WORKING, str(n))
+            await hop(writer.end)
+            await settled(11)
+        found = (await row()).receiver
+        assert found.disabled_at is not None
+        assert "no success for" in found.disabled_reason
+        rows = await told()
+        assert [row.reason for row in rows if row.attempts == 0] != []
+
+
+async def given_up(receiver: Inbox, writer: Pen) -> Delivery:
+    """What is dead because its receiver had failed for days, and failed once more."""
+    days = timezone.now().timestamp() - 6 * 86_400
+    failing = write(Breaker(failing_since=days, in_a_row=9)).decode()
+    await hop(Receiver.objects.update, breaker=failing)
+    receiver.answers = [answer("500 X")]
+    await hop(writer.state, WORKING)
+    (dead,) = await settled(1)
+    assert dead.reason.startswith("no success for 6.0 days")
+    return dead
+
+
+class TestAReceiverThatWasGivenUp:
+    """Whoever sends something again wants it to be tried."""
+
+    async def test_is_sent_what_is_replayed_and_is_trusted_again(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            dead = await given_up(receiver, writer)
+            assert await hop(replays.replay, [dead.pk]) == 1
+            await receiver.has(2)
+            (row_now,) = await settled(1)
+            assert (row_now.status, row_now.attempts) == ("delivered", 1)
+            await hop(writer.end)
+            rows = await settled(2)
+        assert [one.status for one in rows] == ["delivered"] * 2
+        found = (await row()).receiver
+        assert (found.disabled_at, found.disabled_reason) == (None, "")
+        assert receivers.read(found).failing_since is None
+
+    async def test_is_given_up_again_after_ten_more_failures(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.00001
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            dead = await given_up(receiver, writer)
+            receiver.answers = [answer("503 X")] * 100
+            assert await hop(replays.replay, [dead.pk]) == 1
+            await until(lambda: given_up_again())
+            (row_now,) = await settled(1)
+        assert (row_now.status, row_now.attempts) == ("dead", 10)
+        assert len(receiver.seen) == 11
+
+    async def test_is_sent_what_is_tried_now(self, receiver: Inbox) -> None:
+        """It waits, because nobody who sends has looked since its receiver was given up."""
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            dead = await given_up(receiver, writer)
+        pending = Delivery.objects.filter(pk=dead.pk)
+        await hop(pending.update, status="pending", settled_at=None)
+        assert await hop(replays.retry_now, dead.pk)
+        async with delivering():
+            (row_now,) = await settled(1)
+        assert row_now.status == "delivered"
+
+    async def test_and_was_then_switched_off_by_somebody_is_sent_nothing(
+        self, receiver: Inbox
+    ) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            dead = await given_up(receiver, writer)
+            key = (await row()).receiver_id
+            await hop(switches.enable, key)
+            await hop(switches.disable, key, "they asked for it")
+            assert await hop(replays.replay, [dead.pk]) == 0
+            assert not await hop(replays.retry_now, dead.pk)
+            await hop(writer.end)
+            rows = await settled(2)
+        assert [one.status for one in rows] == ["dead"] * 2
+        assert [one.replays for one in rows] == [0, 0]
+        assert len(receiver.seen) == 1
+
+    async def test_by_its_own_word_is_sent_what_is_replayed(self, receiver: Inbox) -> None:
+        """410: the webhook is disabled. Whoever said that may have been wrong."""
+        receiver.answers = [answer("410 Gone")]
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await hop(writer.state, WORKING)
+            (dead,) = await settled(1)
+            assert await hop(replays.replay, [dead.pk]) == 1
+            await receiver.has(2)
+            (row_now,) = await settled(1)
+            await hop(writer.end)
+            rows = await settled(2)
+        assert row_now.status == "delivered"
+        assert [one.status for one in rows] == ["delivered"] * 2
+        assert (await row()).disabled_reason == ""
+
+
+async def given_up_again() -> bool:
+    """Is the receiver disabled?"""
+    return (await row()).receiver.disabled_at is not None
+
+
+class TestABreaker:
+    """A receiver that is down is asked now and then by one attempt, and then has all its due."""
+
+    async def test_opens_probes_and_closes(self, receiver: Inbox, settings: Settings) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.002
+        receiver.answers = [answer("500 X")] * 14
+        for n in range(30):
+            await register_new(receiver, n)
+        async with delivering():
+            rows = await settled(30)
+        assert {row.status for row in rows} == {"delivered"}
+        assert receiver.most <= 16
+
+
+async def register_new(receiver: Inbox, n: int, path: str = "/hook") -> None:
+    """A task that has ended, of which a receiver has not been told."""
+    writer = await pen(f"task-{n}")
+    await register(receiver.url(path), f"task-{n}", f"c-{n}")
+    await hop(writer.end)
+
+
+class TestALease:
+    """Whoever lost it writes nothing."""
+
+    async def test_that_was_lost_is_fenced(self, receiver: Inbox) -> None:
+        answering = asyncio.Event()
+
+        async def late(seen: Seen) -> bytes:
+            await answering.wait()
+            return answer("500 X")
+
+        receiver.answers = [late]
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering():
+            await receiver.has(1)
+            await hop(expire)
+            async with delivering():
+                (done,) = await settled(1)
+                answering.set()
+                await until(lambda: receiver.open == 0)
+            assert (done.status, done.attempts) == ("delivered", 1)
+        (row,) = await told()
+        assert (row.status, row.attempts) == ("delivered", 1)
+        assert len({*receiver.ids}) == 1
+        assert await hop(row.tries.count) == 1
+
+    async def test_that_ended_while_the_process_was_frozen_is_not_used(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(delivery, "LEASE_MARGIN", -100.0)
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering() as deliverer:
+            await swept(deliverer)
+            await until(lambda: deliverer.sending == 0)
+        assert receiver.seen == []
+        assert [row.attempts for row in await told()] == [0]
+
+
+def expire() -> None:
+    """Let all leases end."""
+    PushConfig.objects.exclude(token="").update(lease_until=Now() - datetime.timedelta(seconds=1))
+
+
+class TestWithoutHints:
+    """Law 1: only slower."""
+
+    async def test_all_arrives(self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await story(writer)
+            await settled(3)
+        assert receiver.said == ["working", "one two", "completed"]
+
+    async def test_more_webhooks_than_one_look_reads(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
+        monkeypatch.setattr(taking, "SLICE", 3)
+        for n in range(10):
+            await register_new(receiver, n)
+        async with delivering():
+            await settled(10)
+        assert len(receiver.seen) == 10
+
+
+class TestAChangedWebhook:
+    """What becomes of what is pending."""
+
+    async def test_that_is_taken_away_while_it_is_told_ends_quietly(self, receiver: Inbox) -> None:
+        answering = asyncio.Event()
+
+        async def late(seen: Seen) -> bytes:
+            await answering.wait()
+            return OK
+
+        receiver.answers = [late]
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering() as deliverer:
+            await receiver.has(1)
+            await hop(configs.delete, ALICE, "task-1", "c-1")
+            answering.set()
+            await until(lambda: deliverer.sending == 0)
+        (row,) = await told()
+        assert (row.status, row.config_id, row.reason) == (
+            "cancelled",
+            None,
+            "the webhook was taken away",
+        )
+
+    async def test_that_is_replaced_has_what_is_pending_sent_there(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("500 X")] * 1000
+        writer = await pen()
+        await register(receiver.url("/old"), token="old")
+        async with inbox() as other, delivering():
+            await hop(writer.state, WORKING)
+            await receiver.has(1)
+            await register(other.url("/new"), token="new")
+            (done,) = await settled(1)
+            assert done.status == "delivered"
+            assert other.ids[-1] == receiver.ids[0]
+            assert other.seen[-1].header("x-a2a-notification-token") == ["new"]
+            assert done.receiver_id == (await row()).receiver_id
+
+    async def test_that_is_registered_again_is_no_longer_disabled(self, receiver: Inbox) -> None:
+        receiver.answers = [answer("410 Gone")]
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering():
+            await hop(writer.state, WORKING)
+            await settled(1)
+            await register(receiver.url())
+            await hop(writer.end)
+            rows = await settled(2)
+        assert [row.status for row in rows] == ["dead", "delivered"]
+
+    async def test_whose_secrets_nobody_can_open_waits(
+        self, receiver: Inbox, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 1.0
+        writer = await pen()
+        await register(receiver.url(), token="t")
+        await hop(writer.state, WORKING)
+        key, settings.SECRET_KEY = settings.SECRET_KEY, "another" * 10
+        async with delivering():
+            (waits,) = await until(lambda: waiting())
+            assert waits.reason == "no key of this host opens the webhook's secrets"
+            assert waits.attempts == (await row()).receiver.failed == 0
+            settings.SECRET_KEY = key
+            await hop(replays.retry_now, waits.pk)
+            await settled(1, status="delivered")
+
+
+class TestHints:
+    """Without waiting for the sweep."""
+
+    @pytest.fixture(autouse=True)
+    def nobody_sweeps(self, settings: Settings) -> None:
+        """But at the start."""
+        settings.A2A_POLL_SECONDS = 1000
+
+    async def test_tell_that_a_receiver_was_enabled(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        receivers = Receiver.objects.all()
+        await hop(receivers.update, paused_until=Now() + datetime.timedelta(hours=1))
+        async with delivering() as deliverer:
+            await hop(writer.state, WORKING)
+            await deliverer.looked.wait()
+            assert await hop(switches.enable, (await row()).receiver_id)
+            await settled(1)
+
+    async def test_tell_that_a_webhook_was_replaced(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register("http://127.0.0.1:9/away")
+        await hop(Receiver.objects.update, paused_until=Now() + datetime.timedelta(hours=1))
+        async with delivering() as deliverer:
+            await hop(writer.state, WORKING)
+            await deliverer.looked.wait()
+            await register(receiver.url())
+            await settled(1)
+        assert receiver.said == ["working"]
+
+    async def test_may_be_more_than_a_statement_has_room_for(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[int] = []
+        real = taking.due_of
+
+        def noted(tasks: Collection[int]) -> list[Candidate]:
+            asked.append(len(tasks))
+            return real(tasks)
+
+        monkeypatch.setattr(taking, "due_of", noted)
+        writer = await pen()
+        await register(receiver.url())
+        async with delivering() as deliverer:
+            await deliverer.looked.wait()
+            for n in range(5_000):
+                deliverer._heard(wakeups.Committed(10_000_000 + n, 1))
+            await hop(writer.state, WORKING)
+            await settled(1)
+        assert max(asked) == taking.SLICE
+        assert sum(asked) > 5_000
+
+
+class TestTheHostItself:
+    """What goes wrong on this side is not held against anybody."""
+
+    async def test_with_a_mistake_uses_no_attempt_and_sends_once_it_is_mended(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def mistaken(*_: object, **__: object) -> None:
+            raise ZeroDivisionError
+
+        writer = await pen()
+        await register(receiver.url())
+        with monkeypatch.context() as patch:
+            patch.setattr(delivery, "prepared", mistaken)
+            await hop(writer.state, WORKING)
+            async with delivering():
+                (waits,) = await until(lambda: waiting())
+        assert (waits.attempts, waits.reason) == (0, "it could not be sent: ZeroDivisionError")
+        async with delivering():
+            (done,) = await settled(1)
+        assert (done.status, done.attempts) == ("delivered", 1)
+        assert (await row()).receiver.failed == 0
+
+    async def test_with_a_proxy_that_is_away_opens_no_breaker(self, settings: Settings) -> None:
+        settings.A2A_WEBHOOK_TIME_SCALE = 0.0001  # it is tried each 6 ms
+        writer = await pen()
+        with nobody() as port:
+            settings.A2A_WEBHOOK_PROXY = f"http://127.0.0.1:{port}"
+            await register("https://hooks.example.com/a2a")
+            await hop(writer.state, WORKING)
+            async with delivering() as deliverer:
+                await until(lambda: waiting())
+                for _ in range(12):
+                    await swept(deliverer)
+        config = await row()
+        (waits,) = await told()
+        assert (waits.attempts, config.receiver.probe_at, config.receiver.breaker) == (
+            0,
+            None,
+            "{}",
+        )
+
+
+class TestTheBeginning:
+    """From where a webhook is told."""
+
+    async def test_is_when_it_was_registered(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await hop(writer.state, WORKING)
+        await register(receiver.url())
+        async with delivering():
+            await hop(writer.end)
+            await settled(1)
+        assert receiver.said == ["completed"]
+
+    async def test_at_an_ended_task_is_never(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await hop(writer.end)
+        await register(receiver.url())
+        assert await idle()
+        async with delivering() as deliverer:
+            await swept(deliverer)
+        assert await told() == []
+
+    async def test_of_a_direct_message_is_never(self, receiver: Inbox) -> None:
+        writer = await pen(is_task=False)
+        inline = functools.partial(configs.put, config=whole(url=receiver.url()))
+        await hop(inline, writer.run.task)
+        await hop(writer.end)
+        await hop(lambda: Task.objects.update(is_task=False))
+        async with delivering():
+            await until(lambda: idle())
+        assert await told() == []
+
+    async def test_waits_until_it_is_known_to_be_a_task(self, receiver: Inbox) -> None:
+        writer = await pen(is_task=False)
+        inline = functools.partial(configs.put, config=whole(url=receiver.url()))
+        await hop(inline, writer.run.task)
+        async with delivering() as deliverer:
+            await hop(writer.state, WORKING)
+            await swept(deliverer)
+            assert await told() == []
+            await hop(tasks.reveal, writer.run.task)
+            await settled(1)
+        assert receiver.said == ["working"]
+
+
+class TestSuccession:
+    """A task that begins anew under the id of an ended one."""
+
+    async def test_what_was_not_told_of_the_old_one_comes_first(self, receiver: Inbox) -> None:
+        old = await pen()
+        await register(receiver.url())
+        await story(old)
+        new = await pen("task-2")
+        await hop(configs.move, old.run.task, new.run.task)
+        await hop(new.state, WORKING)
+        async with delivering():
+            await settled(4)
+        assert receiver.said == ["working", "one two", "completed", "working"]
+
+    async def test_what_is_being_sent_is_not_sent_again(self, receiver: Inbox) -> None:
+        going = asyncio.Event()
+
+        async def late(seen: Seen) -> bytes:
+            await going.wait()
+            return OK
+
+        receiver.answers = [late]
+        old = await pen()
+        await register(receiver.url())
+        await story(old)
+        async with delivering():
+            await receiver.has(1)
+            new = await pen("task-2")
+            await hop(configs.move, old.run.task, new.run.task)
+            going.set()
+            await hop(new.state, WORKING)
+            await settled(4)
+        assert receiver.said == ["working", "one two", "completed", "working"]
+
+    async def test_its_own_webhook_takes_over_what_is_pending(self, receiver: Inbox) -> None:
+        old = await pen()
+        await register(receiver.url("/old"))
+        await hop(old.end)
+        new = await pen("task-2")
+        await register(receiver.url("/new"), "task-2")
+        await hop(configs.move, old.run.task, new.run.task)
+        async with delivering():
+            await settled(1)
+        assert [seen.path for seen in receiver.seen] == ["/new"]
+
+
+class TestWhatCannotBeTold:
+    """An event of which nothing can be made, by a mistake of ours or in the database."""
+
+    async def test_hinders_no_other_and_what_came_before_is_recorded(self, receiver: Inbox) -> None:
+        bad, good = await pen(), await pen("task-2")
+        await register(receiver.url("/bad"))
+        await register(receiver.url("/good"), "task-2", "c-2")
+        for writer in (bad, good):
+            await story(writer)
+        spoilt = Event.objects.filter(task=bad.run.task, kind=EventKind.ARTIFACT)
+        await hop(spoilt.update, body="{no JSON")
+        async with delivering():
+            rows = await settled(4)
+        assert [seen.path for seen in receiver.seen].count("/bad") == 1
+        assert [row.status for row in rows] == ["delivered"] * 4
+        assert not await hop(held_ones)
+
+
+#: Writes a delivery of this id.
+WRITE = """
+insert into a2a_push_delivery (task_id, receiver_id, webhook_id, number, through, dialect, content_type,
+  body, status, attempts, reason, trigger, replays)
+values (%s, %s, %s, 1, 1, 'v10', '', '', 'pending', 0, '', 'schedule', 0)
+"""
+
+
+@pytest.mark.backend("stack")
+class TestAStatementThatTakesTooLong:
+    """What the host's own deadline ends is the fault of one webhook, and the database is not away."""
+
+    @staticmethod
+    @contextmanager
+    def stuck(id_: str) -> Iterator[None]:
+        """The delivery that comes next for a webhook is being written by a transaction that does not end."""
+        config = PushConfig.objects.select_related("task").get(public_id=id_)
+        name = webhook_id(config.pk, config.task_id, config.task.public_id, config.task.last_event)
+        with psycopg.connect(**connection.get_connection_params()) as other:
+            other.execute(WRITE, [config.task_id, config.receiver_id, name])
+            yield
+            other.rollback()
+
+    async def test_has_its_webhook_left_alone_and_hinders_no_other(self, receiver: Inbox) -> None:
+        for n in range(3):
+            await register_new(receiver, n, f"/{n}")
+        stuck = self.stuck("c-1")
+        await hop(stuck.__enter__)
+        async with delivering() as deliverer:
+            await settled(2)
+            assert {seen.path for seen in receiver.seen} == {"/0", "/2"}
+            await until(lambda: rests("c-1"))
+            await hop(stuck.__exit__, None, None, None)
+            await hop(PushConfig.objects.update, due_at=Now())
+            deliverer.wake()
+            await settled(3)
+        assert receiver.seen[-1].path == "/1"
+
+    async def test_after_an_answer_has_the_answer_kept(self, receiver: Inbox) -> None:
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        await hop(writer.end)
+        stuck = self.stuck("c-1")
+        await hop(stuck.__enter__)
+        async with delivering():
+            (first,) = await settled(1, number=2)
+            assert first.status == "delivered"
+            await hop(stuck.__exit__, None, None, None)
+        assert receiver.said[0] == "working"
+
+
+@pytest.mark.backend("stack")
+class TestALockedReceiver:
+    async def test_is_sent_to_once_it_is_free_and_hinders_no_other(self, receiver: Inbox) -> None:
+        for n in range(2):
+            await register_new(receiver, n, f"/{n}")
+        locked = Receiver.objects.filter(address__endswith="/1")
+        await hop(locked.update, probe_at=Now())
+        with psycopg.connect(**connection.get_connection_params()) as other:
+            lock = "select 1 from a2a_push_receiver where probe_at is not null for no key update"
+            other.execute(lock)
+            async with delivering():
+                await receiver.has(1)
+                other.rollback()
+                await settled(2)
+        assert [seen.path for seen in receiver.seen] == ["/0", "/1"]
+
+
+async def rests(id_: str) -> bool:
+    due = (await row(id_)).due_at
+    return due is not None and due > timezone.now()
+
+
+class TestADrain:
+    """A process that ends."""
+
+    async def test_lets_a_request_on_its_way_end_and_takes_no_more(self, receiver: Inbox) -> None:
+        going = asyncio.Event()
+
+        async def late(seen: Seen) -> bytes:
+            await going.wait()
+            return OK
+
+        receiver.answers = [late]
+        writer = await pen()
+        await register(receiver.url())
+        await story(writer)
+        async with delivering() as deliverer:
+            await receiver.has(1)
+            draining = asyncio.create_task(deliverer.drain(20))
+            await asyncio.sleep(0)
+            going.set()
+            await draining
+        assert receiver.said == ["working"]
+        (row,) = await told()
+        assert row.status == "delivered"
+        assert not await hop(held_ones)
+
+    async def test_gives_back_what_does_not_end_for_others_to_send(self, receiver: Inbox) -> None:
+        receiver.answers = [receiver.never]
+        writer = await pen()
+        await register(receiver.url())
+        await hop(writer.state, WORKING)
+        async with delivering():
+            await receiver.has(1)
+        assert not await hop(held_ones)
+        async with delivering():
+            await settled(1)
+        assert receiver.ids[0] == receiver.ids[1]
+
+
+def held_ones() -> list[PushConfig]:
+    return list(PushConfig.objects.exclude(token=""))
+
+
+class TestSlots:
+    """Nobody takes what belongs to others."""
+
+    async def test_a_receiver_that_hangs_has_one_and_others_go_on(self, receiver: Inbox) -> None:
+        receiver.answers = [receiver.never] * 100
+        for n in range(10):
+            await register_new(receiver, n)
+        async with inbox() as other, delivering(slots=4):
+            await receiver.has(1)
+            for n in range(10, 30):
+                await register_new(other, n)
+            await other.has(20)
+            assert len(receiver.seen) == 1
+
+    async def test_a_receiver_with_more_that_is_due_than_is_remembered_gets_all_of_it(
+        self, receiver: Inbox, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(delivery, "MOST_WELL", 3)
+        monkeypatch.setattr(delivery, "MOST_DOUBTFUL", 1)
+        settings.A2A_POLL_SECONDS = 1000
+        for n in range(12):
+            await register_new(receiver, n)
+        async with delivering():
+            await settled(12)
+        assert len(receiver.seen) == 12
+
+    async def test_doubtful_receivers_leave_room_for_the_others(self, receiver: Inbox) -> None:
+        async with inbox() as other:
+            receiver.answers = [receiver.never] * 100
+            async with delivering(slots=4):
+                await register_new(other, 100)
+                await settled(1)
+                for n in range(10):
+                    await register_new(receiver, n, f"/{n}")
+                await receiver.has(2)
+                for n in range(200, 210):
+                    await register_new(other, n)
+                await other.has(11)
+                assert receiver.open == 2
+
+
+class TestTenants:
+    """Whoever has many receivers that nobody knows to be well leaves the others theirs."""
+
+    @staticmethod
+    def chosen(*about: tuple[int, str, bool], slots: int = 8) -> list[int]:
+        """Who is sent to first of these receivers: number, tenant, well?"""
+        deliverer = Deliverer(slots=slots)
+        for receiver, tenant, well in about:
+            deliverer._put(Candidate(receiver, receiver, well, 0.0, tenant))
+        return [candidate.config for candidate in deliverer._chosen()]
+
+    async def test_take_turns(self) -> None:
+        many = [(n, "many", False) for n in range(10)]
+        assert self.chosen(*many, (100, "few", False), (101, "few", False)) == [0, 100, 1, 101]
+
+    async def test_do_not_keep_slots_that_nobody_else_wants(self) -> None:
+        assert self.chosen(*[(n, "many", False) for n in range(10)]) == [0, 1, 2, 3]
+
+    async def test_with_slots_already_come_after_those_without(self) -> None:
+        deliverer = Deliverer(slots=8)
+        for n in range(10):
+            deliverer._put(Candidate(n, n, False, 0.0, "many"))
+        for candidate in deliverer._chosen()[:3]:
+            deliverer._busy[candidate.receiver] += 1
+        deliverer._put(Candidate(100, 100, False, 0.0, "few"))
+        assert [candidate.config for candidate in deliverer._chosen()] == [100]
+
+    async def test_do_not_push_in_front_of_receivers_that_are_well(self) -> None:
+        many = [(n, "many", False) for n in range(3)]
+        well = [(50, "other", True), (51, "many", True)]
+        assert self.chosen(*many, *well, (100, "few", False), slots=6) == [0, 100, 1, 50, 51]
+
+
+class TestTheEmbeddedHost:
+    """The web process sends, if it runs the agents."""
+
+    async def test_sends_by_itself(self, receiver: Inbox, settings: Settings) -> None:
+        settings.A2A_RUNS = "local"
+        writer = await pen()
+        await register(receiver.url())
+        await startup.deliver()
+        try:
+            await story(writer)
+            await settled(3)
+        finally:
+            await delivery._deliverers.pop(asyncio.get_running_loop()).drain(0)
+
+    async def test_asks_nothing_while_there_are_no_webhooks(
+        self, receiver: Inbox, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And is told of the first one at once, without a sweep."""
+        settings.A2A_POLL_SECONDS = 1000
+        asked: list[Collection[int]] = []
+        real = taking.due_of
+
+        def noted(tasks: Collection[int]) -> list[Candidate]:
+            asked.append(tasks)
+            return real(tasks)
+
+        monkeypatch.setattr(taking, "due_of", noted)
+        writer, other = await pen(), await pen("task-2")
+        async with delivering(alone=True) as deliverer:
+            await deliverer.looked.wait()
+            await hop(other.state, WORKING)
+            await swept(deliverer)
+            assert asked == []
+            await register(receiver.url())
+            await hop(writer.end)
+            (done,) = await settled(1)
+            await until(lambda: idle())
+            await swept(deliverer)
+            await hop(replays.replay, [done.pk])
+            await receiver.has(2)
+            await settled(1)
+        assert asked != []
+
+    async def test_leaves_it_to_workers_where_there_are_any(self, settings: Settings) -> None:
+        settings.A2A_RUNS = "celery"
+        await startup.deliver()
+        assert asyncio.get_running_loop() not in delivery._deliverers
+
+
+class TestTheJob:
+    """Beat has what hints missed looked for."""
+
+    async def test_makes_the_deliverer_look(
+        self, receiver: Inbox, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
+        settings.A2A_POLL_SECONDS = 1000
+        writer = await pen()
+        await register(receiver.url())
+        looked = await delivery.begin()
+        try:
+            await looked.wait()
+            await hop(writer.end)
+            jobs.sweep_webhooks()
+            await settled(1)
+        finally:
+            await delivery._deliverers.pop(asyncio.get_running_loop()).drain(0)
+
+
+class TestASlot:
+    """What is scarce goes round."""
+
+    async def test_is_given_up_to_others_by_who_has_much_to_say(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A thousand notifications for one receiver are not before the first for another."""
+        monkeypatch.setattr(delivery, "TURN_SECONDS", 0.0)
+        for name in ("much", "little"):
+            writer = await pen(name)
+            await register(receiver.url(f"/{name}"), name, name)
+            await story(writer)
+        async with delivering(slots=1):
+            await settled(6)
+        paths = [seen.path for seen in receiver.seen]
+        assert set(paths[:2]) == {"/much", "/little"}
+        for name in ("/much", "/little"):
+            mine = [seen for seen in receiver.seen if seen.path == name]
+            assert Inbox.words(mine) == ["working", "one two", "completed"]
+
+
+class TestLargeBodies:
+    """What is large waits for room, and nothing small waits for it."""
+
+    async def test_beyond_what_a_process_holds_let_small_ones_pass(
+        self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(delivery, "MOST_BYTES", 2 * 1024 * 1024)
+        release = asyncio.Event()
+
+        async def late(seen: Seen) -> bytes:
+            await release.wait()
+            return OK
+
+        receiver.answers = [late] * 12
+        for n in range(12):
+            await large(f"large-{n}", receiver.url(f"/{n}"))
+        async with inbox() as other, delivering() as deliverer:
+            await until(lambda: deliverer._room <= 0)
+            for n in range(10):
+                await register_new(other, n)
+            await other.has(10)
+            assert len(receiver.seen) < 12
+            assert deliverer._bytes <= 3 * 1024 * 1024
+            release.set()
+            await receiver.has(12)
+            await settled(22)
+            await until(lambda: not deliverer.sending)
+            assert deliverer._bytes == 0
+
+    async def test_that_follow_each_other_are_counted_once_each(self, receiver: Inbox) -> None:
+        writer = await large("task-1", receiver.url())
+        for n in range(3):
+            await hop(writer.state, WORKING, "x" * 100_000 + str(n))
+        await hop(writer.end)
+        async with delivering() as deliverer:
+            await settled(5)
+            await until(lambda: not deliverer.sending)
+            assert deliverer._bytes == 0
+
+
+async def large(task: str, url: str) -> Pen:
+    """A task with a webhook, of which half a megabyte is to be told."""
+    writer = await pen(task, context_id=f"of {task}")
+    await register(url, task, f"c-{task}")
+    await hop(writer.state, INPUT_REQUIRED, "x" * 250_000)
+    return writer

@@ -1,0 +1,293 @@
+"""Large bodies: what is left out, what is stored once, and how much one transaction builds. One contract for both databases."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from a2a_push.envelope import OMITTED
+from a2a_push.models import Delivery, DeliveryBody, PushConfig
+from a2a_push.store import past, taking
+from a2a_push.store.records import LARGE
+from a2a_tasks.models import Artifact
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.erasure import erase
+from a2a_tasks.store.principal import Principal
+from a2a_tasks.store.purge import Limits, purge
+from tests.integration.push.test_past import MONTH
+from tests.integration.push.test_work import settled
+from tests.support.push.configs import registered
+from tests.support.store.world import ALICE, Pen, held
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MIB = 1024 * 1024
+OLD = ("s0", "v00", "v02", "v03")
+
+
+def task(size: int, name: str = "task-1", *, pieces: int = 1, closed: bool = True) -> Pen:
+    """A task with an artifact of so many bytes, that works."""
+    pen = Pen(held(name))
+    pen.state(TaskState.WORKING)
+    pen.begin("a", "x" * (size // pieces))
+    for _ in range(pieces - 1):
+        pen.add("a", "x" * (size // pieces))
+    if closed:
+        pen.close("a", "end")
+    return pen
+
+
+def take(room: int = taking.BATCH_BYTES) -> taking.Taken:
+    """All that is due, in one transaction."""
+    keys = [candidate.config for candidate in taking.sweep(0)[0]]
+    return taking.take(keys, worker="here:1", lease_seconds=30, room=room)
+
+
+def webhooks(count: int, name: str = "task-1", dialect: str = "v03") -> None:
+    for n in range(count):
+        registered(f"{name}-{n}", task_id=name, dialect=dialect, url=f"https://{n}.example.com/")
+
+
+def note(task: dict[str, Any]) -> dict[str, Any]:
+    """What a task says of what was left out: in its metadata, or in those of its status message where it has none."""
+    said = task.get("metadata") or task["status"]["message"]["metadata"]
+    found: dict[str, Any] = said[OMITTED]
+    return found
+
+
+class TestATaskBeyondTheLimit:
+    @pytest.mark.parametrize("dialect", OLD)
+    def test_is_sent_without_artifacts_and_history_and_says_where_they_are(
+        self, dialect: str
+    ) -> None:
+        pen = task(2 * MIB)
+        webhooks(1, dialect=dialect)
+        pen.end()
+        (one,) = take().held
+        said = json.loads(one.told.body)
+        assert (said["id"], said["status"]["state"]) == ("task-1", "completed")
+        assert "artifacts" not in said
+        assert "history" not in said
+        assert note(said)["maxBytes"] == MIB
+        assert "Get the task" in note(said)["description"]
+
+    def test_keeps_the_message_of_its_status(self) -> None:
+        pen = task(2 * MIB)
+        webhooks(1)
+        pen.state(TaskState.INPUT_REQUIRED, "which one?")
+        (one,) = take().held
+        said = json.loads(one.told.body)
+        assert said["status"]["message"]["parts"][0]["text"] == "which one?"
+
+    @pytest.mark.parametrize("dialect", [*OLD, "v01"])
+    def test_is_sent_without_a_message_that_is_too_long_itself(self, dialect: str) -> None:
+        pen = task(10)
+        webhooks(1, dialect=dialect)
+        pen.end(text="x" * 2 * MIB)
+        (one,) = take().held
+        said = json.loads(one.told.body)
+        assert len(one.told.body) < 2000
+        assert said["status"]["state"] == "completed"
+        assert note(said)
+
+    def test_that_fits_is_whole(self) -> None:
+        pen = task(MIB // 2)
+        webhooks(1)
+        pen.end()
+        (one,) = take().held
+        assert len(one.told.body) > MIB // 2
+        assert OMITTED.encode() not in one.told.body
+
+    @pytest.mark.parametrize("closed", [True, False], ids=["closed", "growing"])
+    def test_is_not_read_for_its_webhooks(self, closed: bool) -> None:
+        pen = task(40 * MIB, pieces=20, closed=closed)
+        webhooks(16)
+        pen.state(TaskState.INPUT_REQUIRED)
+        assert Artifact.objects.filter(body="").exists() is not closed
+        tracemalloc.start()
+        try:
+            found = take().held
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert len(found) == 16
+        assert most < 4 * MIB
+
+
+class TestAnEventBeyondTheLimit:
+    @pytest.mark.parametrize(
+        ("dialect", "state"), [("v10", "TASK_STATE_WORKING"), ("dr", "working")]
+    )
+    def test_is_told_as_the_task_as_it_stood_then(self, dialect: str, state: str) -> None:
+        pen = Pen(held())
+        registered(dialect=dialect)
+        pen.state(TaskState.WORKING)
+        pen.begin("a", "x" * 2 * MIB)
+        pen.close("a", "end")
+        pen.end()
+        (one,) = take().held
+        found = []
+        while one is not None:
+            found.append(json.loads(one.told.body))
+            one = settled(one)
+        assert [next(iter(said)) for said in found] == [
+            "statusUpdate",
+            "task",
+            "artifactUpdate",
+            "statusUpdate",
+        ]
+        brief = found[1]["task"]
+        assert (brief["id"], brief["contextId"]) == ("task-1", "context-1")
+        assert brief["status"]["state"] == state
+        assert note(brief)
+        assert Delivery.objects.order_by("pk")[1].number == 3
+
+    @pytest.mark.parametrize("dialect", ["v10", "dr"])
+    def test_with_a_long_message_is_told_without_it(self, dialect: str) -> None:
+        pen = Pen(held())
+        registered(dialect=dialect)
+        pen.end(text="x" * 2 * MIB)
+        (one,) = take().held
+        brief = json.loads(one.told.body)["task"]
+        assert "message" not in brief["status"]
+        assert note(brief)
+
+    def test_that_fits_is_told_as_it_is(self) -> None:
+        pen = Pen(held())
+        registered()
+        pen.begin("a", "x" * (MIB // 2))
+        pen.close("a", "end")
+        (one,) = take().held
+        (part,) = json.loads(one.told.body)["artifactUpdate"]["artifact"]["parts"]
+        assert len(part["text"]) == MIB // 2
+
+
+class TestALongBody:
+    def test_is_stored_once_for_all_webhooks_of_an_event_and_dialect(self) -> None:
+        pen = task(MIB // 5)
+        webhooks(15)
+        registered("old", dialect="v02")
+        pen.end()
+        found = take().held
+        assert len({one.told.body for one in found if one.target.dialect == "v03"}) == 1
+        assert len({one.told.id for one in found}) == 16
+        assert {row.dialect for row in DeliveryBody.objects.all()} == {"v02", "v03"}
+        assert DeliveryBody.objects.count() == 2
+        assert set(Delivery.objects.values_list("body", flat=True)) == {""}
+
+    def test_is_the_same_whenever_it_is_tried(self) -> None:
+        pen = task(MIB // 2)
+        webhooks(1)
+        pen.end()
+        (one,) = take().held
+        taking.give_back([one])
+        (again,) = take().held
+        assert again.told == one.told
+
+    def test_that_is_short_stays_with_its_delivery(self) -> None:
+        pen = task(100)
+        webhooks(2)
+        pen.end()
+        assert {len(one.told.body) < LARGE for one in take().held} == {True}
+        assert not DeliveryBody.objects.exists()
+
+    def test_goes_with_the_last_delivery_that_needs_it(self) -> None:
+        pen = task(MIB // 2)
+        webhooks(2)
+        pen.end()
+        first, second = take().held
+        for one, left in ((first, 1), (second, 0)):
+            settled(one)
+            Delivery.objects.filter(pk=one.delivery).update(settled_at=one.made_at - MONTH)
+            assert past.forget(100) > 0
+            assert DeliveryBody.objects.count() == left
+
+    def test_goes_with_its_task(self) -> None:
+        task(MIB // 2).end()
+        registered()
+        DeliveryBody.objects.create(task_id=PushConfig.objects.get().task_id, **ANY)
+        PushConfig.objects.all().delete()
+        assert sum(removed.tasks for removed in purge(Limits.of(1e-9, 0))) == 1
+        assert not DeliveryBody.objects.exists()
+
+    def test_goes_with_whoever_is_erased(self) -> None:
+        task(MIB // 2).end()
+        registered()
+        DeliveryBody.objects.create(task_id=PushConfig.objects.get().task_id, **ANY)
+        for _ in erase(Principal(ALICE.owner)):
+            pass
+        assert not DeliveryBody.objects.exists()
+
+
+ANY = {"number": 1, "through": 1, "dialect": "v03", "size": 1, "body": "x"}
+
+
+class TestATransaction:
+    """What one builds and hands out is bounded; the rest is left for the next."""
+
+    @staticmethod
+    def many(count: int) -> None:
+        """So many tasks, each with a webhook that is told of almost a megabyte."""
+        for n in range(count):
+            pen = task(900 * 1024, f"t-{n}")
+            webhooks(1, f"t-{n}")
+            pen.end()
+
+    def test_builds_no_more_than_a_few_megabytes(self) -> None:
+        self.many(16)
+        rounds = []
+        while Delivery.objects.count() < 16:
+            found = take()
+            rounds.append(len(found.held))
+            assert len(found.held) + len(found.left) == 16 - sum(rounds[:-1])
+        assert rounds == [5, 5, 5, 1]
+
+    def test_holds_no_more_than_there_is_room_for_and_all_that_is_small(self) -> None:
+        self.many(3)
+        pen = task(10, "small")
+        webhooks(1, "small")
+        pen.end()
+        found = take(room=0)
+        assert [one.target.task_id for one in found.held] == ["small"]
+        assert len(found.left) == 3
+        assert min(found.left.values()) > LARGE
+        assert len(take(room=1).held) == 1, "what has room for anything has room for one"
+        assert len(take(room=MIB).held) == 2
+
+    def test_of_a_disabled_webhook_stores_no_more_either(self) -> None:
+        pen = Pen(held())
+        registered()
+        for n in range(12):
+            pen.state(TaskState.WORKING, "x" * 450 * 1024 + str(n))
+        registered("c-2")
+        PushConfig.objects.update(disabled_reason="gone", cursor=1, looked=1)
+        counts: list[int] = []
+        for _ in range(4):
+            assert take().held == []
+            counts.append(Delivery.objects.filter(status="dead").count())
+        assert counts == [5, 10, 24, 24]
+
+    def test_that_settles_goes_on_with_no_more_than_there_is_room_for(self) -> None:
+        pen = Pen(held())
+        registered()
+        pen.state(TaskState.WORKING)
+        pen.state(TaskState.WORKING, "x" * 450 * 1024)
+        (one,) = take().held
+        assert settled(one, room=0) is None
+        assert PushConfig.objects.get().token == ""
+        (large,) = take().held
+        assert len(large.told.body) > LARGE
+
+
+class TestALogOfManyPieces:
+    def test_is_not_read_for_a_webhook_that_is_told_of_states(
+        self, django_assert_max_num_queries: Any
+    ) -> None:
+        pen = task(1000, pieces=200, closed=False)
+        webhooks(1)
+        pen.end()
+        with django_assert_max_num_queries(30):
+            (one,) = take().held
+        assert json.loads(one.told.body)["status"]["state"] == "completed"

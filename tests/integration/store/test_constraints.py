@@ -1,0 +1,172 @@
+"""What must never happen, the database refuses, by a name that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import IntegrityError, connection, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from a2a_tasks.models import (
+    AgentSwitch,
+    Artifact,
+    Context,
+    EndedSums,
+    Event,
+    Grant,
+    HandedSecret,
+    Hold,
+    Idempotency,
+    Message,
+    Run,
+    Tally,
+    Task,
+    TenantRetention,
+)
+from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.store.accept import accept
+from a2a_tasks.store.idempotency import Key, remembering
+from tests.support.store.world import ALICE, accepted, held, new
+
+pytestmark = pytest.mark.django_db
+
+
+def copied(row: Any) -> Callable[[], object]:
+    """Insert a row once more, under a key of its own."""
+
+    def insert() -> object:
+        row.pk = None
+        return type(row).objects.bulk_create([row])
+
+    return insert
+
+
+def second_context() -> object:
+    accepted()
+    return copied(Context.objects.get())()
+
+
+def second_task() -> object:
+    accepted()
+    return copied(Task.objects.get())()
+
+
+def second_tally() -> object:
+    Tally.objects.create(agent="demo")
+    return Tally.objects.create(agent="demo")
+
+
+def second_sums() -> object:
+    EndedSums.objects.create(period="day", since=timezone.now(), body="")
+    return copied(EndedSums.objects.get())()
+
+
+def second_key() -> object:
+    accept(new(companions=(remembering(Key(ALICE, "key/1", "f")),)))
+    return copied(Idempotency.objects.get())()
+
+
+def second_grant() -> object:
+    Grant.objects.create(agent="demo", grantee="*", right="see")
+    return Grant.objects.create(agent="demo", grantee="*", right="see")
+
+
+def held_after_the_end(state: str) -> Callable[[], object]:
+    return lambda: Task.objects.filter(pk=held().task).update(state=state)
+
+
+def two_at_a_time() -> object:
+    run = held()
+    return Run.objects.create(
+        task_id=run.task, input_number=1, queue="q", status="running", token="x", lease_until=Now()
+    )
+
+
+def second_hold() -> object:
+    Hold.objects.create(kind="task", name="t", reason="x", released_at=Now())
+    Hold.objects.create(kind="task", name="t", reason="x")
+    return Hold.objects.create(kind="task", name="t", reason="y")
+
+
+def negative_days() -> object:
+    return TenantRetention.objects.create(tenant="acme", days=-1)
+
+
+def negative_limit() -> object:
+    return AgentSwitch.objects.create(slug="demo", by="user:1", max_running=-1)
+
+
+def second_link() -> object:
+    for task in ("task-1", "task-2"):
+        HandedSecret.objects.create(
+            task_id=accepted(task).task, names="[]", asked_in=1, token_hash="x", expires_at=Now()
+        )
+    return None
+
+
+def changed_run(**changes: Any) -> Callable[[], object]:
+    return lambda: Run.objects.filter(pk=held().run).update(**changes)
+
+
+CASES: dict[str, list[Callable[[], object]]] = {
+    "context_id_is_unique_per_owner": [second_context],
+    "task_id_is_unique_per_owner": [second_task],
+    "one_tally_per_scope": [second_tally],
+    "what_ended_is_counted_up_once_a_period": [second_sums],
+    "idempotency_key_is_unique_per_owner": [second_key],
+    "a_right_is_granted_once": [second_grant],
+    "an_ended_task_is_held_by_no_run": [held_after_the_end(state) for state in sorted(TERMINAL)],
+    "one_run_of_a_task_at_a_time": [two_at_a_time],
+    "a_running_run_has_token_and_lease": [
+        changed_run(token=""),
+        changed_run(lease_until=None),
+        changed_run(status="queued"),
+        changed_run(status="ended"),
+        changed_run(status="canceled", lease_until=None),
+    ],
+    "a_link_opens_one_task": [second_link],
+    "held_once_at_a_time": [second_hold],
+    "days_are_not_negative": [negative_days],
+    "a_limit_is_not_negative": [negative_limit],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "mistake"), [(name, mistake) for name, all_ in CASES.items() for mistake in all_]
+)
+def test_the_database_refuses(name: str, mistake: Callable[[], object]) -> None:
+    with pytest.raises(IntegrityError) as refused, transaction.atomic():
+        mistake()
+    unnamed = "UNIQUE constraint failed"  # SQLite names the columns of a unique constraint
+    assert name in str(refused.value) or (
+        connection.vendor == "sqlite" and unnamed in str(refused.value)
+    )
+
+
+def test_every_named_constraint_has_its_case() -> None:
+    named = {
+        c.name
+        for model in apps.get_app_config("a2a_tasks").get_models()
+        for c in model._meta.constraints
+    }
+    assert named == set(CASES)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        lambda task: Event(task_id=task, number=1, kind=1),
+        lambda task: Message(task_id=task, number=1, role="ROLE_USER", body="{}"),
+        lambda task: Artifact(task_id=task, position=0, artifact_id="b", first_event=1),
+    ],
+    ids=["event", "message", "artifact"],
+)
+def test_a_number_is_given_once(row: Callable[[int], Any]) -> None:
+    task = accepted().task
+    Artifact.objects.create(task_id=task, position=0, artifact_id="a", first_event=1)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        type(row(task)).objects.bulk_create([row(task)])

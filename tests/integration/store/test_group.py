@@ -1,0 +1,190 @@
+"""Group commit: many at once, and none of them pays for another."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from a2a_tasks.models import Context, Task
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.accept import accept_many, accepting
+from a2a_tasks.store.append import append_many, appending
+from a2a_tasks.store.group import Group
+from a2a_tasks.store.hop import hop, until_answered
+from a2a_tasks.store.records import Accepted, ArtifactRow, Fenced
+from tests.support.store.world import BOB, Pen, chunk, held, new, status
+
+
+@pytest.mark.django_db(transaction=True)
+class TestManyAtOnce:
+    def test_each_run_gets_its_number_or_is_fenced(self) -> None:
+        pens = [Pen(held(f"task-{n}")) for n in range(3)]
+        pens[1].end()
+        event, row = status(TaskState.WORKING)
+        results = append_many([pen.batch(event, status=row) for pen in pens])
+        assert (results[0], results[2]) == (2, 2)
+        assert isinstance(results[1], Fenced)
+        assert list(Task.objects.order_by("pk").values_list("last_event", flat=True)) == [2, 2, 2]
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            pytest.param(
+                lambda pen: pen.batch(chunk("a", "x"), closed=[7]), id="an artifact that never was"
+            ),
+            pytest.param(
+                lambda pen: pen.batch(chunk("a", "x"), artifacts=[ArtifactRow(0, "a\x00b", 0)]),
+                id="a name with NUL",
+            ),
+            pytest.param(
+                lambda pen: pen.batch(
+                    *[status(TaskState.COMPLETED)[0]], status=status(TaskState.COMPLETED)[1]
+                ),
+                id="an end that keeps the task",
+            ),
+        ],
+    )
+    def test_a_batch_that_cannot_be_written_does_not_hinder_the_others(self, spoil: object) -> None:
+        assert callable(spoil)
+        good, bad = Pen(held("good")), Pen(held("bad"))
+        event, row = status(TaskState.WORKING)
+        results = append_many([good.batch(event, status=row), spoil(bad)])
+        assert results[0] == 2
+        assert Task.objects.get(public_id="good").state == TaskState.WORKING
+
+    def test_a_task_that_cannot_be_accepted_does_not_hinder_the_others(self) -> None:
+        held("task-1")
+        results = accept_many(
+            [new("task-0"), new("task-1"), new("task-2"), new("task-1", scope=BOB)]
+        )
+        assert [isinstance(result, Accepted) for result in results] == [True, False, True, True]
+        assert Task.objects.count() == 4
+
+    def test_one_owner_naming_two_tasks_the_same_gets_one(self) -> None:
+        results = accept_many([new("task-1"), new("task-1")])
+        assert [isinstance(result, Accepted) for result in results] == [True, False]
+
+    def test_each_gets_its_own_keys_in_whatever_order_they_were_written(self) -> None:
+        news = [new(f"task-{n}", context_id=f"c-{(7 * n) % 5}") for n in range(20)]
+        for asked, result in zip(news, accept_many(news), strict=True):
+            assert isinstance(result, Accepted)
+            task = Task.objects.select_related("context").get(pk=result.task)
+            assert (task.public_id, task.context.public_id) == (asked.id, asked.context_id)
+            assert task.runs.get().pk == result.run
+        assert Context.objects.count() == 5
+
+    @pytest.mark.backend("stack")
+    async def test_what_was_written_beside_a_bad_one_is_not_written_again_after_an_outage(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 0.5
+        good, bad, late = [Pen(await hop(held, name)) for name in ("good", "bad", "late")]
+        event, row = status(TaskState.WORKING)
+        batches = [
+            good.batch(event, status=row),
+            bad.batch(chunk("a", "x"), artifacts=[ArtifactRow(0, "a\x00b", 0)]),
+            late.batch(event, status=row),
+        ]
+        async with row_locked(late.run.task) as let_go:
+            asked = [
+                asyncio.ensure_future(until_answered(functools.partial(appending, batch)))
+                for batch in batches
+            ]
+            done, _ = await asyncio.wait(asked, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+            assert done
+            let_go()
+            results = await asyncio.gather(*asked, return_exceptions=True)
+        assert (results[0], results[2]) == (2, 2)
+        assert await hop(
+            list, Task.objects.order_by("pk").values_list("last_event", flat=True)
+        ) == [
+            2,
+            1,
+            2,
+        ]
+
+
+@asynccontextmanager
+async def row_locked(task: int) -> AsyncIterator[Callable[[], None]]:
+    """Somebody else holds the row of a task until the block ends, or lets it go."""
+    held_now, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                Task.objects.select_for_update().get(pk=task)
+                held_now.set()
+                let_go.wait(60)
+        finally:
+            connection.close()
+
+    holder = asyncio.create_task(asyncio.to_thread(hold))
+    try:
+        assert await asyncio.to_thread(held_now.wait, 30)
+        yield let_go.set
+    finally:
+        let_go.set()
+        await holder
+
+
+@pytest.mark.django_db(transaction=True)
+class TestGroup:
+    async def test_what_is_asked_while_one_is_under_way_goes_together_in_order(self) -> None:
+        gate, begun, taken = threading.Event(), threading.Event(), []
+
+        def work(items: list[int]) -> list[int | Exception]:
+            taken.append(items)
+            begun.set()
+            gate.wait(30)
+            return [item * 2 for item in items]
+
+        group: Group[int, int] = Group(work)
+        asked = [asyncio.ensure_future(group(item)) for item in range(40)]
+        await asyncio.to_thread(begun.wait, 30)
+        gate.set()
+        assert await asyncio.gather(*asked) == [item * 2 for item in range(40)]
+        assert [item for items in taken for item in items] == list(range(40)) or len(taken) > 1
+        assert len(taken) <= 4
+        assert all(items == sorted(items) for items in taken)
+
+    async def test_an_exception_is_the_items_own_and_what_is_raised_is_everybodys(self) -> None:
+        def work(items: list[str]) -> list[str | Exception]:
+            if "all" in items:
+                raise LookupError("all")
+            return [ValueError(item) if item == "one" else item for item in items]
+
+        group: Group[str, str] = Group(work)
+        results = await asyncio.gather(*map(group, ["a", "one", "b"]), return_exceptions=True)
+        assert [type(result) for result in results] == [str, ValueError, str]
+        with pytest.raises(LookupError):
+            await group("all")
+        assert await group("after") == "after"
+
+    async def test_whoever_leaves_does_not_take_the_others_along(self) -> None:
+        gate, begun = threading.Event(), threading.Event()
+
+        def work(items: list[int]) -> list[int | Exception]:
+            begun.set()
+            gate.wait(30)
+            return list(items)
+
+        group: Group[int, int] = Group(work)
+        leaving, staying = asyncio.ensure_future(group(1)), asyncio.ensure_future(group(2))
+        await asyncio.to_thread(begun.wait, 30)
+        leaving.cancel()
+        gate.set()
+        assert await staying == 2
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+
+    async def test_accepting_many_at_once_writes_them_all(self) -> None:
+        results = await asyncio.gather(*(accepting(new(f"task-{n}")) for n in range(100)))
+        assert len({result.task for result in results}) == 100
+        assert await hop(Task.objects.count) == 100

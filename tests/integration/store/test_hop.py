@@ -1,0 +1,320 @@
+"""Hops: connections that stay, and are replaced when the server has hung up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import OperationalError, connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test import override_settings
+from pytest_django.plugin import DjangoDbBlocker
+
+from a2a_tasks.models import Context
+from a2a_tasks.outages import Outage
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store import deadline
+from a2a_tasks.store import hop as hops
+from a2a_tasks.store.hop import hop, hop_for_list, outcome
+from tests.support.execution.waiting import until
+
+
+def ask() -> int:
+    """Which server process answers."""
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_backend_pid()")
+        (pid,) = cursor.fetchone()
+    return int(pid)
+
+
+def end(pids: list[int]) -> None:
+    """Have the server hang up on these, and wait until it has (a minute at most)."""
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_terminate_backend(pid, 60000) from unnest(%s) as pid", [pids])
+
+
+@pytest.mark.django_db(transaction=True)
+class TestLists:
+    async def test_that_are_slow_keep_nobody_waiting_but_other_lists(self) -> None:
+        read = threading.Event()
+        lists = [asyncio.ensure_future(hop_for_list(read.wait, 20)) for _ in range(20)]
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(5):
+                assert await hop(Context.objects.count) == 0
+            assert not any(slow.done() for slow in lists)
+        finally:
+            read.set()
+        assert all(await asyncio.gather(*lists))
+
+    async def test_see_what_was_written_before_them(self) -> None:
+        for number in range(20):
+            await hop(one_context, f"{number}")
+            assert await hop_for_list(Context.objects.count) == number + 1
+
+
+@pytest.mark.django_db(transaction=True)
+class TestHop:
+    async def test_a_database_error_is_told_as_overload(self) -> None:
+        def work() -> None:
+            connection.close()
+            with connection.cursor() as cursor:
+                cursor.execute("select * from no_such_table")
+
+        with pytest.raises(Exception) as caught:
+            await hop(work)
+        if connection.vendor == "sqlite":
+            assert isinstance(caught.value, Overloaded)
+
+    @pytest.mark.backend("stack")
+    async def test_a_connection_the_server_ended_costs_no_request(self) -> None:
+        """After a restart or a failover every thread's connection is dead; nobody is to pay for that."""
+        pids = await asyncio.gather(*(hop(ask) for _ in range(32)))
+        await asyncio.to_thread(end_and_close, sorted(set(pids)))
+        again = await asyncio.gather(*(hop(ask) for _ in range(64)))
+        assert not set(again) & set(pids)
+
+    @pytest.mark.parametrize(
+        "left",
+        [
+            *("begun", "Django's"),
+            pytest.param("without autocommit", marks=pytest.mark.backend("stack")),
+        ],
+    )
+    async def test_a_transaction_that_was_left_open_is_nobody_elses(
+        self, left: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Nobody leaves one on purpose, but all that came after would be lost with it."""
+        await asyncio.gather(*(hop(leave_open, left) for _ in range(64)))
+        await asyncio.gather(*(hop(one_context, f"{n}") for n in range(64)))
+        assert await sync_to_async(Context.objects.count)() == 64
+        assert "a connection was left in a transaction" in caplog.text
+
+    async def test_a_transaction_under_way_at_the_end_of_a_test_comes_to_its_own(
+        self, django_db_blocker: DjangoDbBlocker
+    ) -> None:
+        """Were its thread kept from the database then, its connection would stay in it, and be in every other test's way."""
+        begun, ended = threading.Event(), threading.Event()
+
+        def work() -> None:
+            with transaction.atomic():
+                one_context("before")
+                begun.set()
+                ended.wait(20)
+                one_context("after")
+
+        job = asyncio.ensure_future(hop(work))
+        await asyncio.to_thread(begun.wait, 20)
+        django_db_blocker.restore()  # as at the end of a test
+        try:
+            ended.set()
+            await job
+        finally:
+            django_db_blocker.unblock()
+        assert await hop(Context.objects.count) == 2
+
+    async def test_nothing_is_begun_between_tests(self, django_db_blocker: DjangoDbBlocker) -> None:
+        """By whatever a test has left: its rows would be the next one's."""
+        await hop(one_context, "before")
+        django_db_blocker.restore()  # as at the end of a test
+        try:
+            with pytest.raises(RuntimeError, match="Database access not allowed"):
+                await hop(one_context, "after")
+        finally:
+            django_db_blocker.unblock()
+        assert await hop(Context.objects.count) == 1
+
+    async def test_what_was_done_in_time_is_told_though_the_loop_looks_late(
+        self, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
+        settings.A2A_DATABASE_SECONDS = 1.0
+        monkeypatch.setattr(deadline, "CANCEL_SECONDS", 0.1)
+        done = threading.Event()
+
+        def work() -> str:
+            done.set()
+            return "done"
+
+        asked = asyncio.ensure_future(hop(work))
+        await asyncio.sleep(0)
+        assert done.wait(10)
+        end = time.monotonic() + deadline.longest() + 0.2
+        while time.monotonic() < end:
+            pass  # nobody gets the loop
+        assert await asked == "done"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.backend("stack")
+class TestAnOutage:
+    async def test_a_statement_without_an_answer_is_cancelled_at_its_deadline(self) -> None:
+        with override_settings(A2A_DATABASE_SECONDS=0.2), pytest.raises(Overloaded) as caught:
+            await hop(execute, "select pg_sleep(60)")
+        assert caught.value.undone
+        assert await hop(count, "query = 'select pg_sleep(60)' and state = 'active'") == 0
+
+    async def test_a_server_that_does_not_even_cancel_loses_its_connection(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(deadline, "CANCEL_SECONDS", 0.1)
+        before = await hop(ask)
+        with override_settings(A2A_DATABASE_SECONDS=0.2), pytest.raises(Overloaded) as caught:
+            await hop(deaf, "select pg_sleep(0.5)")
+        assert not caught.value.undone
+        assert await hop(ask) != before
+
+    async def test_work_that_gets_no_thread_in_time_is_not_done(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(deadline, "CANCEL_SECONDS", 0.05)
+        done: list[int] = []
+        go_on = threading.Event()
+        busy = [asyncio.create_task(hop(go_on.wait, 30)) for _ in range(hops._threads())]
+        await asyncio.sleep(0)
+        with override_settings(A2A_DATABASE_SECONDS=0.1), pytest.raises(Overloaded) as caught:
+            await hop(done.append, 1)
+        go_on.set()
+        await asyncio.gather(*busy, return_exceptions=True)
+        await hop(ask)
+        assert caught.value.undone
+        assert not done
+
+    async def test_who_must_know_what_became_of_it_waits_for_work_that_has_begun(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(deadline, "CANCEL_SECONDS", 0.05)
+        begun, go_on = threading.Event(), threading.Event()
+
+        def work() -> str:
+            begun.set()
+            return "done" if go_on.wait(30) else "late"
+
+        with override_settings(A2A_DATABASE_SECONDS=0.1):
+            with pytest.raises(Overloaded):
+                await hop(go_on.wait, 30)
+            waiting = asyncio.create_task(outcome(work))
+            await asyncio.to_thread(begun.wait, 10)
+            with pytest.raises(Overloaded):
+                await hop(go_on.wait, 30)  # as long again
+        assert not waiting.done()
+        go_on.set()
+        assert await waiting == "done"
+
+    async def test_a_database_that_only_reads_is_told_as_overload(self) -> None:
+        with pytest.raises(Overloaded) as caught:
+            await hop(write_in_a_transaction_that_only_reads)
+        assert caught.value.undone
+
+    async def test_of_two_transactions_in_a_deadlock_the_loser_is_tried_again(self) -> None:
+        await hop(two_contexts)
+        both_have_one = threading.Barrier(2, timeout=10)
+        orders = (["a", "b"], ["b", "a"])
+        await asyncio.gather(*(hop(Locking(order, both_have_one)) for order in orders))
+
+    async def test_a_server_that_cannot_be_reached_is_not_asked_by_everybody(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(deadline, "CLOSED_SECONDS", 1.0)
+        monkeypatch.setattr(deadline, "_door", deadline._Door())
+        attempts: list[None] = []
+
+        def refuse(_: BaseDatabaseWrapper) -> None:
+            attempts.append(None)
+            raise OperationalError("connection refused")
+
+        await asyncio.gather(*(hop(hops.hang_up) for _ in range(64)))
+        with monkeypatch.context() as patched:
+            patched.setattr(BaseDatabaseWrapper, "connect", refuse)
+            asked = [hop(ask) for _ in range(200)]
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert all(isinstance(answer, Overloaded) and answer.undone for answer in answers)
+        assert 1 <= len(attempts) <= 2 * hops._threads()
+        await until(lambda: time.monotonic() > deadline._door._closed_until)
+        assert await hop(ask)
+
+    async def test_the_log_says_it_once_however_many_ask(
+        self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(hops, "_outage", Outage(hops.logger, "the database is away"))
+        with caplog.at_level(logging.WARNING):
+            asked = [hop(write_in_a_transaction_that_only_reads) for _ in range(20)]
+            await asyncio.gather(*asked, return_exceptions=True)
+        told = [record for record in caplog.records if "the database is away" in record.message]
+        assert len(told) == 1
+        assert "\n" not in told[0].message
+
+
+def execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def deaf(statement: str) -> None:
+    """Execute it on a connection whose cancellations get lost."""
+    connection.connection.cancel_safe = lambda **_: None
+    execute(statement)
+
+
+def leave_open(how: str) -> None:
+    """Have a transaction begun, or about to be with whatever comes next."""
+    if how == "begun":
+        execute("begin")
+    elif how == "without autocommit":
+        connection.connection.autocommit = False
+    else:
+        connection.set_autocommit(False)
+
+
+def one_context(name: str) -> None:
+    with transaction.atomic():
+        Context.objects.create(public_id=name, agent="demo")
+
+
+def count(where: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"select count(*) from pg_stat_activity where {where}")  # noqa: S608
+        (found,) = cursor.fetchone()
+    return int(found)
+
+
+def write_in_a_transaction_that_only_reads() -> None:
+    with transaction.atomic():
+        execute("set transaction read only")
+        Context.objects.create(public_id="refused", agent="demo")
+
+
+def two_contexts() -> None:
+    for name in ("a", "b"):
+        Context.objects.create(public_id=name, agent="demo")
+
+
+class Locking:
+    """Locks two rows in an order, having waited until somebody else holds the second."""
+
+    def __init__(self, order: list[str], meeting: threading.Barrier) -> None:
+        self.order, self.meeting, self.met = order, meeting, False
+
+    def __call__(self) -> None:
+        with transaction.atomic():
+            lock(self.order[0])
+            if not self.met:
+                self.met = True
+                self.meeting.wait()
+            lock(self.order[1])
+
+
+def lock(name: str) -> Any:
+    return Context.objects.select_for_update().get(public_id=name)
+
+
+def end_and_close(pids: list[int]) -> None:
+    """`end`, over a connection of this thread's own."""
+    try:
+        end(pids)
+    finally:
+        connection.close()

@@ -1,0 +1,69 @@
+"""The index of rare values: a list looks for them without reading what lies between."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.db.models import Q
+from django.utils import timezone
+
+from a2a_tasks.models import Task
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import rare
+from tests.support.admin.rows import make_task
+
+pytestmark = [pytest.mark.django_db, pytest.mark.backend("stack")]
+
+
+@pytest.fixture
+def many() -> None:
+    """Tasks of few, and one of somebody else."""
+    like, now = make_task("like"), timezone.now()
+    about = {"agent": "demo", "context": like.context, "state": TaskState.COMPLETED}
+    tasks = (
+        Task(public_id=f"t-{n}", owner=f"key:{n % 3}", tenant="acme", status_at=now, origin_dialect="v10", **about)
+        for n in range(20_000)
+    )  # fmt: skip
+    Task.objects.bulk_create(tasks)
+    make_task("rare", owner="carol", dialect="v01")
+    with connection.cursor() as cursor:
+        cursor.execute("select brin_summarize_new_values('a2a_tasks_task_rare')")
+        cursor.execute("analyze a2a_tasks_task")
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Q(owner="carol") | Q(maker="carol"),
+        Q(owner="nobody") | Q(maker="nobody"),
+        Q(tenant="globex"),
+        Q(origin_dialect="v01"),
+        Q(origin_binding="HTTP+JSON"),
+    ],
+    ids=str,
+)
+def test_finds_what_is_rare_without_what_lies_between(asked: Q) -> None:
+    last = Task.objects.order_by("-pk").values_list("pk", flat=True)[0]
+    rows = Task.objects.filter(asked, pk__gt=last - 20_000, pk__lte=last).order_by("-pk")[:51]
+    plan = rows.explain(analyze=True, buffers=True)
+    assert "on a2a_tasks_task_rare" in plan
+    removed = [int(line.split(": ")[1]) for line in plan.splitlines() if "Removed by" in line]
+    assert sum(removed) < 2_000, plan
+
+
+@pytest.mark.usefixtures("many")
+def test_is_left_alone_for_what_is_common() -> None:
+    rows = Task.objects.filter(tenant="acme").order_by("-pk")[:51]
+    assert "a2a_tasks_task_rare" not in rows.explain()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_is_made_while_tasks_are_written_and_anew_if_it_was_not_made_to_its_end() -> None:
+    with connection.schema_editor(atomic=False) as schema:
+        rare.install(schema)
+        rare.install(schema)
+    with connection.schema_editor(collect_sql=True, atomic=False) as schema:
+        rare.install(schema)
+        rare.remove(schema)
+        assert all(" index concurrently " in line for line in schema.collected_sql)

@@ -1,0 +1,150 @@
+"""Steps in the store: kept once, read by every later attempt, and written by nobody who has lost the task."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from a2a_tasks.models import Run, Step, Task
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import cancel, runs, steps
+from a2a_tasks.store.records import Assignment, Fenced, RunEnd
+from a2a_tasks.store.reply import reply
+from tests.support.store.world import ALICE, Pen, at_once, claim, expire, held, new
+
+
+def kept(run: Assignment) -> dict[str, str]:
+    """The steps of a run's turn."""
+    return steps.kept(run.task, run.input_number)
+
+
+def taken_over(run: Assignment) -> Assignment:
+    """The next attempt, when the process of this one has died."""
+    expire(run.run)
+    runs.rescue(max_attempts=9)
+    (taken,) = claim()
+    return taken
+
+
+@pytest.mark.django_db
+class TestKeep:
+    def test_a_result_is_there_for_the_next_attempt_with_the_run_that_made_it(self) -> None:
+        run = held()
+        steps.keep(run, "pay", '{"receipt":"\\u0000"}')
+        again = taken_over(run)
+        assert kept(again) == {"pay": '{"receipt":"\\u0000"}'}
+        assert Step.objects.get().run == run.run
+
+    def test_each_message_has_steps_of_its_own(self) -> None:
+        run = held()
+        steps.keep(run, "pay", "1")
+        reply(new(text="and?"))
+        Pen(run).state(TaskState.INPUT_REQUIRED, end=RunEnd())
+        (second,) = claim()
+        assert kept(second) == {}
+        steps.keep(second, "pay", "2")
+        assert (kept(run), kept(second)) == ({"pay": "1"}, {"pay": "2"})
+
+    def test_a_result_is_kept_once(self) -> None:
+        run = held()
+        steps.keep(run, "pay", "1")
+        with pytest.raises(IntegrityError), transaction.atomic():
+            steps.keep(run, "pay", "2")
+        assert kept(run) == {"pay": "1"}
+
+    def test_a_run_that_was_rescued_writes_nothing(self) -> None:
+        zombie = held()
+        again = taken_over(zombie)
+        with pytest.raises(Fenced):
+            steps.keep(zombie, "pay", "1")
+        steps.keep(again, "pay", "2")
+        assert kept(again) == {"pay": "2"}
+
+    def test_a_run_whose_task_was_cancelled_writes_nothing(self) -> None:
+        run = held()
+        cancel.cancel(ALICE, "task-1")
+        with pytest.raises(Fenced):
+            steps.keep(run, "pay", "1")
+        assert not Step.objects.exists()
+
+    def test_a_run_that_has_ended_writes_nothing(self) -> None:
+        run = held()
+        Pen(run).end()
+        with pytest.raises(Fenced):
+            steps.keep(run, "pay", "1")
+
+    def test_a_run_handed_back_writes_nothing_and_its_steps_stay(self) -> None:
+        run = held()
+        steps.keep(run, "one", "1")
+        runs.hand_back([run.token])
+        with pytest.raises(Fenced):
+            steps.keep(run, "two", "2")
+        (again,) = claim()
+        assert (again.attempt, kept(again)) == (1, {"one": "1"})
+
+
+@pytest.mark.django_db
+class TestMany:
+    def test_each_is_kept_or_refused_by_itself(self) -> None:
+        mine, lost, twice = held("task-1"), held("task-2"), held("task-3")
+        again = taken_over(lost)
+        steps.keep(twice, "pay", "1")
+        outcome = steps.keep_many([(run, "pay", "2") for run in (lost, mine, again)])
+        assert outcome == [False, True, True]
+        assert steps.kept_many([(run.task, 1) for run in (twice, mine, lost)]) == [
+            {"pay": "1"},
+            {"pay": "2"},
+            {"pay": "2"},
+        ]
+
+    def test_the_steps_of_another_turn_are_not_this_ones(self) -> None:
+        run = held()
+        steps.keep(run, "pay", "1")
+        assert steps.kept_many([(run.task, 1), (run.task, 2)]) == [{"pay": "1"}, {}]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_if_one_is_kept_already_none_is_written_and_each_is_told_to_try_alone() -> None:
+    first, second = held("task-1"), held("task-2")
+    steps.keep(first, "pay", "1")
+    assert steps.keep_many([(first, "pay", "2"), (second, "pay", "2")]) == [False, False]
+    assert (kept(first), kept(second)) == ({"pay": "1"}, {})
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.backend("stack")
+def test_who_keeps_many_leaves_a_row_that_somebody_holds_and_waits_for_nobody() -> None:
+    first, second = held("task-1"), held("task-2")
+    both = [(first, "pay", "1"), (second, "pay", "1")]
+    with transaction.atomic():
+        Task.objects.select_for_update().get(pk=second.task)
+        (outcome,) = at_once(lambda: steps.keep_many(both))
+    assert outcome == [True, False]
+    steps.keep(second, "pay", "1")
+    assert (kept(first), kept(second)) == ({"pay": "1"}, {"pay": "1"})
+
+
+@pytest.mark.django_db
+def test_the_clock_is_the_one_leases_are_measured_by() -> None:
+    run = held()
+    lease = Run.objects.get(pk=run.run).lease_until
+    assert lease is not None
+    assert abs(lease.timestamp() - 30 - steps.clock()) < 5
+    assert abs(time.time() - steps.clock()) < 3600
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rescue_and_a_step_at_the_same_moment_do_not_both_have_the_task() -> None:
+    for number in range(10):
+        run = held(f"task-{number}")
+        expire(run.run)
+        written, rescued = at_once(
+            lambda run=run: steps.keep(run, "pay", "1"),  # type: ignore[misc]
+            lambda: runs.rescue(max_attempts=3),
+        )
+        assert written is None or isinstance(written, Fenced), written
+        # A rescue leaves out what is locked at that moment.
+        assert rescued or runs.rescue(max_attempts=3) == 1
+        assert kept(run) == ({"pay": "1"} if written is None else {})

@@ -1,0 +1,166 @@
+"""The hand-written statements and their portable twins leave the same rows behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from a2a_tasks.caller import Scope
+from a2a_tasks.models import Task
+from a2a_tasks.protocol.lifecycle import EventKind
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import accept as accepting
+from a2a_tasks.store import append as appending
+from a2a_tasks.store import tasks
+from a2a_tasks.store.records import ArtifactRow, Batch, NewEvent, NewTask, RunEnd
+from a2a_tasks.store.reply import reply
+from tests.support.store.world import chunk, contents, new, said, status
+
+pytestmark = [pytest.mark.django_db, pytest.mark.backend("stack")]
+
+Insert = Callable[[NewTask], tuple[int, int]]
+Append = Callable[[Batch], tuple[int, str | None] | None]
+STATEMENT, PORTABLE = Scope("", "statement", "demo"), Scope("", "portable", "demo")
+TWINS: dict[Scope, tuple[Insert, Append]] = {
+    STATEMENT: (
+        lambda new_: accepting._insert_postgres([new_])[0],
+        lambda batch: appending._write_postgres([batch])[0],
+    ),
+    PORTABLE: (
+        lambda new_: accepting._insert_portable([new_])[0],
+        appending._write_portable,
+    ),
+}
+
+
+def both(story: Callable[[Scope, Insert, Append], list[Any]]) -> list[Any]:
+    """Live a story both ways; both return and leave the same."""
+    told = {scope: story(scope, *twins) for scope, twins in TWINS.items()}
+    assert told[STATEMENT] == told[PORTABLE]
+    rows = contents("statement")
+    assert rows == contents("portable")
+    assert rows["tasks"]
+    return told[STATEMENT]
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["queued", "held"])
+@pytest.mark.parametrize("is_task", [False, True], ids=["undecided", "task"])
+def test_accept(held: bool, is_task: bool) -> None:
+    def story(scope: Scope, insert: Insert, append: Append) -> list[Any]:
+        for number in (1, 2):  # the second finds its context there
+            insert(
+                new(
+                    f"task-{number}",
+                    scope=scope,
+                    held=held,
+                    token=f"{scope.owner}-{number}"[-2:],
+                    is_task=is_task,
+                    metadata='{"a":1}',
+                    request='{"b":2}',
+                    text="nul: \x00 and ü",
+                )
+            )
+        return []
+
+    both(story)
+
+
+def batches(task: int, run: int, token: str) -> list[Batch]:
+    """One of everything a run may say."""
+
+    def batch(*events: NewEvent, **more: Any) -> Batch:
+        return Batch(task=task, run=run, token=token, events=list(events), **more)
+
+    working, asked, done = (
+        status(TaskState.WORKING, "at it"),
+        status(TaskState.INPUT_REQUIRED, "what?"),
+        status(TaskState.COMPLETED),
+    )
+    return [
+        batch(working[0], status=working[1], reveal=True),
+        batch(
+            chunk("a", "1"),
+            chunk("b", "1", last=True),
+            chunk("a", "2", append=True),
+            artifacts=[ArtifactRow(0, "a", 0), ArtifactRow(1, "b", 1, '{"whole":true}')],
+        ),
+        batch(memory='{"kept":1}'),
+        batch(),
+        batch(chunk("x", "1"), chunk("a", "anew"), artifacts=[ArtifactRow(0, "a", 1)]),
+        batch(NewEvent(EventKind.MESSAGE, said("by the way")), asked[0], status=asked[1]),
+        batch(working[0], status=working[1], memory=""),
+        batch(done[0], status=done[1], end=RunEnd("failed", "trace")),
+    ]
+
+
+@pytest.mark.parametrize("waiting", [False, True], ids=["alone", "with a message waiting"])
+@pytest.mark.parametrize("last", [8, 7], ids=["to the end", "to a question"])
+def test_append(waiting: bool, last: int) -> None:
+    def story(scope: Scope, insert: Insert, append: Append) -> list[Any]:
+        token = scope.owner[:1]
+        task, run = insert(new(scope=scope, held=True, token=token, is_task=False))
+        Task.objects.filter(pk=task).update(is_task=True)
+        if waiting:
+            reply(new(scope=scope, text="and?", queue="slow"))
+        said_ = batches(task, run, token)[:last]
+        if last == 7:
+            said_[-1].end = RunEnd()
+        results: list[Any] = [append(batch) for batch in said_]
+        Task.objects.filter(pk=task).update(run_token="")
+        return [*results, append(said_[0])]
+
+    results = both(story)
+    assert results[-1] is None, "fenced"
+    assert results[-2][1] == ("slow" if waiting and last == 7 else None)
+
+
+def test_many_at_once_are_each_of_them_alone() -> None:
+    """What goes together in one statement leaves what goes one by one."""
+
+    def story(together: bool, scope: Scope) -> None:
+        news = [
+            new(
+                f"task-{n}",
+                scope=scope,
+                context_id=f"c{n % 2}",
+                held=n != 3,
+                token=f"{scope.owner[:1]}{n}"[-1:],
+            )
+            for n in range(4)
+        ]
+        groups = [news] if together else [[one] for one in news]
+        keys = [key for group in groups for key in accepting._insert_postgres(group)]
+        stories = [batches(task, run, str(n)) for n, (task, run) in enumerate(keys)]
+        for step in range(8):
+            said_ = [one[step] for one in stories]
+            for group in [said_] if together else [[one] for one in said_]:
+                done = appending._write_postgres(group)
+                assert [result is None for result in done] == [
+                    batch.token == "3" for batch in group
+                ]
+
+    story(True, STATEMENT)
+    story(False, PORTABLE)
+    assert contents("statement") == contents("portable")
+    assert len(contents("statement")["tasks"]) == 4
+
+
+def test_find() -> None:
+    token = "t"
+    ((task, run),) = accepting._insert_postgres(
+        [new(scope=STATEMENT, held=True, token=token, metadata='{"a":1}')]
+    )
+    key = (STATEMENT, "task-1")
+    for batch in batches(task, run, token):
+        appending._write_postgres([batch])
+        one, other = tasks._find_postgres([key])[key], tasks._find_portable([key])[key]
+        assert (one.task, one.last_event, one.state, one.view) == (
+            other.task,
+            other.last_event,
+            other.state,
+            other.view,
+        )
+    missing = [(STATEMENT, "task-2"), (STATEMENT, ""), (PORTABLE, "task-1")]
+    assert tasks._find_postgres(missing) == tasks._find_portable(missing) == {}

@@ -1,0 +1,117 @@
+"""Workers in the store: who is there, who has gone without a word, and what each holds."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from a2a_tasks.models import Worker, WorkerKind
+from a2a_tasks.store import workers
+from a2a_tasks.store.workers import Beat
+from tests.support.store.world import accepted, held
+
+pytestmark = pytest.mark.django_db
+
+STARTED = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+
+
+def beat(name: str = "here:1", **said: Any) -> Beat:
+    """A sign of life, written down."""
+    about: dict[str, Any] = {"queues": ["agents"], "agents": {"demo": "1.0.0"}, "slots": 10}
+    kind = said.pop("kind", WorkerKind.WORKER)
+    told = Beat(name=name, kind=kind, host="here", pid=1, started_at=STARTED, **{**about, **said})
+    workers.beat(told)
+    return told
+
+
+def silent(name: str, seconds: float) -> None:
+    """Have a process been silent for so long."""
+    Worker.objects.filter(name=name).update(seen_at=Now() - datetime.timedelta(seconds=seconds))
+
+
+def names(found: list[Worker]) -> list[str]:
+    return [worker.name for worker in found]
+
+
+class TestBeat:
+    def test_a_process_has_one_row_that_says_how_it_is_now(self) -> None:
+        beat(running=1)
+        beat(running=7, draining=True, version="2.0")
+        row = Worker.objects.get()
+        assert (row.running, row.draining, row.version) == (7, True, "2.0")
+        assert (row.queues, row.agents, row.slots) == (["agents"], {"demo": "1.0.0"}, 10)
+        assert row.started_at == STARTED
+
+    def test_a_beat_is_one_statement(self, django_assert_num_queries: Any) -> None:
+        beat()
+        with django_assert_num_queries(1):
+            beat(running=3)
+
+    def test_a_name_longer_than_its_column_is_cut_everywhere_alike(self) -> None:
+        beat("h" * 300, version="v" * 300)
+        assert Worker.objects.get().name == "h" * 128
+        workers.leave("h" * 300)
+        assert workers.seen() == []
+
+
+class TestAlive:
+    def test_three_missed_beats_are_death(self, settings: Any) -> None:
+        settings.A2A_PRESENCE_SECONDS = 5.0
+        beat("alive:1"), beat("dead:1")
+        silent("alive:1", 12)
+        silent("dead:1", 16)
+        assert names(workers.alive()) == ["alive:1"]
+        assert [(told.worker.name, told.alive) for told in workers.seen()] == [
+            ("alive:1", True),
+            ("dead:1", False),
+        ]
+
+    def test_of_a_queue_those_that_take_from_it_and_go_on(self) -> None:
+        beat("a:1"), beat("b:1", queues=["other"]), beat("c:1", draining=True)
+        assert names(workers.alive("agents")) == ["a:1"]
+        assert names(workers.alive()) == ["a:1", "b:1", "c:1"]
+
+    def test_who_leaves_is_not_there_any_more(self) -> None:
+        beat()
+        workers.leave("here:1")
+        assert workers.alive() == []
+
+    def test_who_comes_back_under_the_same_name_is_there_again(self) -> None:
+        beat()
+        workers.leave("here:1")
+        beat()
+        assert names(workers.alive()) == ["here:1"]
+
+    def test_the_dead_are_forgotten_after_a_day(self) -> None:
+        beat("old:1"), beat("new:1")
+        silent("old:1", 25 * 3600)
+        silent("new:1", 23 * 3600)
+        assert workers.forget_old() == 1
+        assert [told.worker.name for told in workers.seen()] == ["new:1"]
+
+
+class TestServing:
+    def test_counts_the_living_of_each_queue_that_is_named_or_waited_in(self) -> None:
+        beat("a:1"), beat("b:1", draining=True), beat("c:1", queues=["agents", "night"])
+        accepted(queue="slow")
+        counted = workers.serving(["agents", "night", "day"], workers.seen())
+        assert counted == {"agents": 2, "day": 0, "night": 1, "slow": 0}
+
+    def test_says_nothing_where_processes_say_nothing(self, settings: Any) -> None:
+        settings.A2A_PRESENCE_SECONDS = 0
+        assert workers.serving(["agents"], workers.seen()) == {}
+
+
+class TestHolding:
+    def test_the_runs_under_its_leases_with_their_tasks(
+        self, django_assert_num_queries: Any
+    ) -> None:
+        run = held("mine")
+        accepted("waiting")
+        with django_assert_num_queries(1):
+            (found,) = workers.holding("here:1")
+            assert (found.pk, found.task.public_id) == (run.run, "mine")
+        assert list(workers.holding("there:1")) == []

@@ -1,0 +1,166 @@
+"""`/metrics`: who may read it, and what it says."""
+
+from __future__ import annotations
+
+import datetime
+import urllib.request
+from collections.abc import Mapping
+
+import httpx
+import pytest
+from django.db.models.functions import Now
+from prometheus_client.parser import text_string_to_metric_families
+from pytest_django import Settings
+
+from a2a_project import metrics_port
+from a2a_project.asgi import application
+from a2a_push.models import Delivery, Receiver
+from a2a_push.retry_schedule import Again
+from a2a_tasks.access import api_keys
+from a2a_tasks.access.credentials import PEER
+from a2a_tasks.bindings.http import Receive, Scope, Send
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.hop import hop
+from tests.integration.push.test_work import settled as answered
+from tests.integration.push.test_work import take, task
+from tests.support.ports import free_port
+from tests.support.push.configs import registered
+from tests.support.push.inbox import delivering, inbox, pen, register, settled
+from tests.support.store.world import Pen, held
+
+pytestmark = pytest.mark.django_db
+Samples = dict[tuple[str, str], float]
+
+
+async def ask(headers: Mapping[str, str] | None = None, *, by: str = "10.0.0.7") -> httpx.Response:
+    """What somebody at this address is answered."""
+    transport = httpx.ASGITransport(app=application, client=(by, 4711))
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        return await client.get("/metrics", headers=headers)
+
+
+def read(text: str) -> Samples:
+    """Samples by name and the value of their first label."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found[sample.name, next(iter(sample.labels.values()), "")] = sample.value
+    return found
+
+
+async def shown(settings: Settings) -> Samples:
+    """What it says to a listed network."""
+    settings.A2A_METRICS_PEERS = "10.0.0.0/8"
+    answer = await ask()
+    assert answer.status_code == 200
+    return read(answer.text)
+
+
+class TestWhoMayRead:
+    async def test_is_nobody_unless_somebody_is_let_in(self) -> None:
+        for by in ("10.0.0.7", "127.0.0.1", "::1"):
+            answer = await ask(by=by)
+            assert (answer.status_code, answer.text) == (404, '{"error":"not found"}')
+
+    async def test_is_a_listed_network_and_no_other(self, settings: Settings) -> None:
+        settings.A2A_METRICS_PEERS = "10.0.0.0/8, ::1"
+        assert [(await ask(by=by)).status_code for by in ("10.0.0.7", "::1")] == [200, 200]
+        assert [(await ask(by=by)).status_code for by in ("11.0.0.7", "", "unix")] == [404] * 3
+
+    async def test_is_not_whom_a_proxy_speaks_for(self, settings: Settings) -> None:
+        """A trusted proxy sends on what its clients say; the scope then has both."""
+        settings.A2A_METRICS_PEERS = "10.0.0.0/8"
+
+        async def behind(scope: Scope, receive: Receive, send: Send) -> None:
+            await application({**scope, PEER: ("192.0.2.1", 1)}, receive, send)
+
+        transport = httpx.ASGITransport(app=behind, client=("10.0.0.7", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+            assert (await client.get("/metrics")).status_code == 404
+
+    async def test_is_a_caller_with_the_scope(self) -> None:
+        good = await hop(api_keys.issue, "prometheus", scopes=["metrics"])
+        other = await hop(api_keys.issue, "an agent's", scopes=["tables"])
+        assert (await ask({"X-API-Key": good.key})).status_code == 200
+        for key in (other.key, good.key[:-1] + ("A" if good.key[-1] != "A" else "B"), "x"):
+            answer = await ask({"X-API-Key": key})
+            assert (answer.status_code, answer.text) == (404, '{"error":"not found"}')
+
+
+class TestWhatItSays:
+    async def test_counts_this_process_s_attempts_by_how_they_ended(
+        self, settings: Settings
+    ) -> None:
+        settings.A2A_WEBHOOK_ALLOW_HTTP = settings.A2A_WEBHOOK_ALLOW_PRIVATE = True
+        before = await shown(settings)
+        writer = await pen()
+        async with inbox() as receiver, delivering():
+            await register(receiver.url())
+            await hop(writer.end)
+            await settled(1)
+        after = await shown(settings)
+        for name in ("count", "sum"):
+            key = (f"a2a_webhook_attempt_seconds_{name}", "delivered")
+            assert after[key] > before.get(key, 0.0)
+        assert after["a2a_webhooks_under_way", ""] == 0
+
+    async def test_tells_how_it_stands_in_the_tables(self, settings: Settings) -> None:
+        await hop(self.stand)
+        found = await shown(settings)
+        assert {
+            name: found[name, ""]
+            for name in (
+                "a2a_database_up",
+                "a2a_webhooks_due",
+                "a2a_webhook_deliveries_pending",
+            )
+        } == {"a2a_database_up": 1, "a2a_webhooks_due": 1, "a2a_webhook_deliveries_pending": 1}
+        assert 3590 < found["a2a_webhook_late_seconds", ""] < 3700
+        blocked = "a2a_webhook_receivers_blocked"
+        assert [found[blocked, by] for by in ("breaker", "paused", "disabled")] == [0, 1, 0]
+        assert (found["a2a_runs", "queued"], found["a2a_runs", "running"]) == (0, 1)
+        assert found["a2a_queue_workers", "agents"] == 0
+
+    @staticmethod
+    def stand() -> None:
+        """One waits for the schedule and is an hour late; one has something new; both tasks have ended but one."""
+        task("task-1", url="https://one.example.com/")
+        (one,) = take()
+        answered(one, Again(0.0))
+        Delivery.objects.update(next_at=Now() - datetime.timedelta(hours=1))
+        Receiver.objects.update(paused_until=Now() + datetime.timedelta(hours=1))
+        writer = Pen(held("task-2"))
+        registered("c-2", task_id="task-2", url="https://two.example.com/")
+        writer.state(TaskState.WORKING)
+
+    async def test_names_no_tenant_address_or_task(self, settings: Settings) -> None:
+        await hop(self.stand)
+        settings.A2A_METRICS_PEERS = "10.0.0.0/8"
+        text = (await ask()).text
+        assert [word for word in ("example.com", "task-1", "c-2") if word in text] == []
+
+    async def test_goes_on_without_the_database(
+        self, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away() -> None:
+            raise Overloaded.away(undone=True)
+
+        monkeypatch.setattr("a2a_project.metrics.figures", away)
+        found = await shown(settings)
+        assert found["a2a_database_up", ""] == 0
+        assert ("a2a_webhooks_due", "") not in found
+        assert ("process_cpu_seconds_total", "") in found
+
+
+class TestAWorker:
+    def test_shows_its_own_counters_where_it_is_told(self, settings: Settings) -> None:
+        settings.A2A_METRICS_LISTEN = f"127.0.0.1:{free_port()}"
+        metrics_port.listen()
+        with urllib.request.urlopen(f"http://{settings.A2A_METRICS_LISTEN}/metrics") as answer:
+            assert b"a2a_webhooks_under_way" in answer.read()
+
+    @pytest.mark.parametrize("address", ["", "127.0.0.1", "127.0.0.1:99999", "nowhere.invalid:9"])
+    def test_works_all_the_same_without(self, settings: Settings, address: str) -> None:
+        settings.A2A_METRICS_LISTEN = address
+        metrics_port.listen()

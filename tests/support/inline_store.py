@@ -1,0 +1,106 @@
+"""The store's transactions, run on the connection of the test and inside the test's own transaction.
+
+In production the store works on threads of its own, each with a connection (`a2a_tasks/store/hop.py`). A test with such
+threads has to commit, and its tables must be emptied after it. Most tests are not about concurrency: for them the store
+works at once, on the test's connection, and everything is rolled back at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextvars import copy_context
+from typing import Any
+from unittest import mock
+
+from django.db import connections, transaction
+
+from a2a_tasks.store import hop
+
+__all__ = ["inline_store"]
+
+#: Names of threads that borrow the test's connection: a host's own, which keep rows fresh, and the event loop of
+#: `async_to_sync`, for which the test's thread waits.
+BORROWERS = ("heartbeat", "presence", "ThreadPoolExecutor")
+
+
+@contextlib.contextmanager
+def inline_store() -> Iterator[None]:
+    """Run what is given to the store at once, in the thread that gives it, on the connection of the calling thread.
+
+    Other threads than `BORROWERS` are refused: a test that needs threads is about concurrency, and has to commit
+    (`django_db(transaction=True)`).
+    """
+    own, lock, tried, thread = (
+        connections["default"],
+        threading.RLock(),
+        hop._tried,
+        threading.get_ident(),
+    )
+
+    def on_own_connection(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() != thread and not threading.current_thread().name.startswith(
+            BORROWERS
+        ):
+            raise AssertionError(
+                "this test reaches the store from another thread: mark it transaction=True"
+            )
+        with lock, _installed(own), transaction.atomic():
+            return tried(work, *args, **kwargs)
+
+    def at_once(work: Callable[[], Any], threads: str = hop.STORE) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(copy_context().run(hop.in_thread, work))
+        except Exception as fault:  # noqa: BLE001 - the future carries it
+            future.set_exception(fault)
+        return future
+
+    own.inc_thread_sharing()
+    try:
+        with (
+            mock.patch.object(hop, "drop_dead_connection", _nothing),
+            mock.patch.object(hop, "await_no_longer_than_asked", _nothing),
+            mock.patch.object(hop, "_tried", on_own_connection),
+            mock.patch.object(hop, "_begin", at_once),
+            mock.patch.object(hop, "_executor", _Executor),
+        ):
+            yield
+    finally:
+        own.dec_thread_sharing()
+
+
+def _nothing() -> None:
+    """The connection of a test is there, and has no deadlines."""
+
+
+class _Executor:
+    """Runs a job when it is submitted, whichever threads it is for."""
+
+    def __init__(self, threads: str = hop.STORE) -> None:
+        """Take the name of threads that a test does not need."""
+
+    def submit(self, work: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(work())
+        return future
+
+
+@contextlib.contextmanager
+def _installed(connection: Any) -> Iterator[None]:
+    """Make it the connection of this thread. Django refuses one to a thread with a running event loop, unless told."""
+    before = getattr(vars(connections)["_connections"], "default", None)
+    allowed = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
+    connections["default"], os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = connection, "1"
+    try:
+        yield
+    finally:
+        if allowed is None:
+            del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+        if before is None:
+            del connections["default"]
+        else:
+            connections["default"] = before

@@ -1,0 +1,233 @@
+"""docs/agents.md names all there is, and its agents do what the page says."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+import pytest
+
+from a2a_tasks import agents, checks
+from a2a_tasks.agents import Agent, AgentError, Journal, Part, Turn
+from a2a_tasks.agents.emission import Chunk, Emission, Reply, Status
+from a2a_tasks.conf import names
+from a2a_tasks.execution import drive as driving
+from a2a_tasks.protocol.values import TaskState
+from tests import ROOT
+from tests.support.examples.turns import Conversation, make_turn
+
+PAGE = (ROOT / "docs" / "agents.md").read_text()
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = [match[2] for match in BLOCK.finditer(PAGE)] + re.findall(r"`([^`\n]+)`", PAGE)
+
+
+@dataclass(frozen=True)
+class Example:
+    """An agent of the page, and the conversations that follow it there."""
+
+    source: str
+    conversations: tuple[str, ...]
+
+    def agent(self) -> Agent:
+        """Define what the block defines, and make its (last) agent."""
+        space = executed(self.source)
+        made = [v for v in space.values() if inspect.isclass(v) and issubclass(v, Agent)]
+        found: Agent = [cls for cls in made if not cls.abstract][-1]()
+        return found
+
+
+def executed(source: str, **known: Any) -> dict[str, Any]:
+    """Run a block; returns what it defines."""
+    space: dict[str, Any] = {"__name__": "docs.agents", **known}
+    exec(compile(source, "docs/agents.md", "exec"), space)  # noqa: S102 - our own page
+    return space
+
+
+def found_examples() -> Iterable[Example]:
+    """The blocks with agents, each with the text blocks after it."""
+    blocks = [(match[1], match[2]) for match in BLOCK.finditer(PAGE)]
+    for at, (language, source) in enumerate(blocks):
+        if language == "python" and "(Agent" in source:
+            following = [kind for kind, _ in blocks[at + 1 :]] + ["python"]
+            texts = blocks[at + 1 : at + 1 + following.index("python")]
+            yield Example(source, tuple(text for _, text in texts))
+
+
+EXAMPLES = list(found_examples())
+NAMED = [re.findall(r"^class (\w+)", example.source, re.MULTILINE)[-1] for example in EXAMPLES]
+
+
+def seen(said: Emission, begun: set[str]) -> str:
+    """One line for what a client sees."""
+    match said:
+        case Status(state, parts):
+            return state.word + (f": {shown(parts)}" if parts else "")
+        case Reply(parts):
+            return f"message: {shown(parts)}"
+        case Chunk():
+            sign = " +" if said.append and said.artifact_id in begun else ": "
+            whole = said.last and not said.append
+            begun.add(said.artifact_id)
+            last = " (last)" if said.last and not whole else ""
+            return f"artifact {said.artifact_id}{sign}{shown(said.parts)}{last}"
+
+
+def shown(parts: Iterable[Part]) -> str:
+    """Parts as the page writes them."""
+    return " ".join(map(shown_part, parts))
+
+
+def shown_part(part: Part) -> str:
+    """A part as the page writes it."""
+    if isinstance(part.text, str):
+        return part.text
+    if isinstance(part.raw, str):
+        return f"{part.filename} ({part.media_type})"
+    return json.dumps(part.data)
+
+
+async def said_by(talk: Conversation, text: str) -> list[str]:
+    """What a client sees after it said this, with the words the host adds."""
+    try:
+        said = await talk.say(text)
+    except AgentError as fault:
+        return [f"failed: {fault}"]
+    except Exception:  # noqa: BLE001 - as the runner does
+        return ["failed: The agent failed."]
+    begun: set[str] = set()
+    lines = []
+    for word in said:
+        lines.append(seen(word, begun))
+        if isinstance(word, Reply) or (isinstance(word, Status) and terminal(word.state)):
+            return lines
+    return lines if waits(said) else [*lines, "completed"]
+
+
+def terminal(state: TaskState) -> bool:
+    """Does nothing follow?"""
+    return state in {TaskState.COMPLETED, TaskState.FAILED, TaskState.REJECTED}
+
+
+def waits(said: list[Emission]) -> bool:
+    """Is it the client's turn?"""
+    last = said[-1] if said else None
+    waiting = {TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED}
+    return isinstance(last, Status) and last.state in waiting
+
+
+def is_named(name: str, *, of: str = "") -> bool:
+    """Is it written in code on the page?"""
+    return any(re.search(rf"{re.escape(of)}\b{re.escape(name)}\b", code) for code in CODE)
+
+
+async def public_names_of_turn() -> set[str]:
+    """Attributes and methods of a turn."""
+    return {name for name in dir(make_turn("x")) if not name.startswith("_")}
+
+
+class TestCompleteness:
+    @pytest.mark.parametrize("name", agents.__all__)
+    def test_every_public_name_is_on_the_page(self, name: str) -> None:
+        assert is_named(name)
+
+    async def test_everything_of_a_turn_is_on_the_page(self) -> None:
+        names = await public_names_of_turn()
+        assert {"text", "ask", "memory", "attempt", "cancelled"} <= names
+        assert [name for name in sorted(names) if not is_named(name, of="turn.")] == []
+
+    @pytest.mark.parametrize("method", ["artifact", "stream"])
+    def test_their_keywords_are_on_the_page(self, method: str) -> None:
+        keywords = list(inspect.signature(getattr(Turn, method)).parameters)[2:]
+        called = re.findall(rf"`turn\.{method}\((.*?)\)`", PAGE)[0]
+        assert all(f"{keyword}=" in called or keyword == "name" for keyword in keywords)
+
+    def test_everything_of_the_class_is_on_the_page(self) -> None:
+        names = {name for name in vars(Agent) if not name.startswith("_")}
+        assert {"slug", "run", "check", "queue"} <= names
+        assert [name for name in sorted(names) if not is_named(name)] == []
+
+    @pytest.mark.parametrize("kind", [agents.Skill, agents.Provider, agents.Extension])
+    def test_every_field_of_what_is_declared_is_on_the_page(self, kind: type) -> None:
+        called = re.findall(rf"`{kind.__name__}\(([\w, ]+)\)`", PAGE)[0]
+        assert called.split(", ") == list(get_type_hints(kind))
+
+    def test_only_settings_that_exist_are_named(self) -> None:
+        known = {f"A2A_{name}" for name in names()} | {"A2A_APPS"}
+        assert set(re.findall(r"A2A_\w+", PAGE)) <= known
+
+    def test_only_attributes_that_exist_are_named(self) -> None:
+        assert set(re.findall(r"\bturn\.(\w+)", PAGE)) <= {*dir(Turn), *vars_of_turn()}
+
+
+def vars_of_turn() -> set[str]:
+    """What a turn has that its class has not."""
+    return asyncio.run(public_names_of_turn())
+
+
+class TestExamples:
+    def test_the_page_has_examples_and_every_one_a_conversation(self) -> None:
+        assert NAMED[0] == "Shouter"
+        assert len(set(NAMED)) == len(NAMED) >= 10
+        assert [n for n, e in zip(NAMED, EXAMPLES, strict=True) if not e.conversations] == []
+
+    @pytest.mark.parametrize("example", EXAMPLES, ids=NAMED)
+    def test_is_in_order(self, example: Example) -> None:
+        assert list(example.agent().check()) == []
+
+    @pytest.mark.parametrize("example", EXAMPLES, ids=NAMED)
+    async def test_says_what_the_page_shows(self, example: Example) -> None:
+        for conversation in example.conversations:
+            talk = Conversation(example.agent())
+            heard: list[str] = []
+            for line in conversation.splitlines():
+                if line.startswith(">"):
+                    heard += [line, *(await said_by(talk, line[1:].strip()))]
+            assert heard == conversation.splitlines()
+
+    async def test_the_test_of_the_page_passes(self) -> None:
+        (source,) = [s for s in (match[2] for match in BLOCK.finditer(PAGE)) if "def test_" in s]
+        greeter = EXAMPLES[NAMED.index("Greeter")]
+        space = executed(source, **executed(greeter.source))
+        await space["test_asks_for_the_name"]()
+
+    async def test_an_agent_started_again_does_not_pay_twice(self) -> None:
+        talk = Conversation(EXAMPLES[NAMED.index("Payer")].agent(), attempt=2)
+        assert await said_by(talk, "invoice 7") == [
+            "failed: I was interrupted. Look whether it is paid, then ask again."
+        ]
+
+    async def test_a_traveller_started_again_books_only_what_is_missing(self) -> None:
+        kept = {"book 0": {"place": "Rome", "booking": "OLD"}, "let it settle": 0}
+        talk = Conversation(EXAMPLES[NAMED.index("Traveller")].agent(), journal=Journal(kept))
+        assert await said_by(talk, "Rome Oslo") == [
+            "working: Rome: OLD",
+            "working: Oslo: OSL-1",
+            "artifact invoice: 2 bookings, 200 EUR",
+            "completed",
+        ]
+
+    async def test_a_cancelled_digger_stops(self) -> None:
+        turn = make_turn("1000000")
+        turn._cancelled = True
+        agent = EXAMPLES[NAMED.index("Digger")].agent()
+        assert [word async for word in driving.drive(agent, turn)] == []
+
+    async def test_an_adder_sends_only_what_is_wanted(self) -> None:
+        agent = EXAMPLES[NAMED.index("Adder")].agent()
+        talk = Conversation(agent, accepted_output_modes=("text/*",))
+        assert await said_by(talk, "1 1") == ["artifact answer: The sum is 2.", "completed"]
+
+    async def test_an_extension_in_force_changes_the_clock(self) -> None:
+        agent = EXAMPLES[NAMED.index("Clock")].agent()
+        talk = Conversation(agent, extensions=("https://example.com/ext/roman",))
+        assert await said_by(talk, "noon?") == ["artifact answer: XII", "completed"]
+        card = agent.extended_card({"description": "Short."}, make_turn("x").caller)
+        assert card == {"description": "Short. For you also by night."}
+
+    def test_agents_of_the_page_are_hosted_nowhere(self) -> None:
+        assert [message for message in checks.check_agents() if "docs" in str(message.obj)] == []

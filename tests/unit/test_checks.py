@@ -1,0 +1,54 @@
+"""System checks of settings that no room of its own has tests for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_tasks.checks import check_files, check_files_of_production, check_settings
+
+
+def test_a_host_as_it_comes_has_a_storage_of_files_and_a_way_to_fetch() -> None:
+    assert [*check_files(), *check_files_of_production()] == []
+
+
+@pytest.mark.parametrize(
+    "storages", [{}, {"a2a_files": {"BACKEND": "no.such.Storage"}}], ids=["none", "unknown"]
+)
+def test_a_storage_that_cannot_be_made_is_told(storages: Any, settings: Any) -> None:
+    others = {name: settings.STORAGES[name] for name in ("default", "staticfiles")}
+    settings.STORAGES = {**others, **storages}
+    assert [error.id for error in check_files()] == ["a2a_tasks.E031"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FETCH_ALLOW_NETWORKS", "10.1.0.1/16"),
+        ("FETCH_PROXY", "https://proxy.corp"),
+        ("FETCH_CA_BUNDLE", "/nowhere.pem"),
+    ],
+)
+def test_what_cannot_be_read_of_fetching_is_told(name: str, value: str, settings: Any) -> None:
+    setattr(settings, f"A2A_{name}", value)
+    assert [error.id for error in check_files()] == ["a2a_tasks.E032"]
+
+
+def test_an_open_loopback_is_told_before_a_deploy(settings: Any) -> None:
+    settings.A2A_FETCH_ALLOW_PRIVATE = True
+    assert [warning.id for warning in check_files_of_production()] == ["a2a_tasks.W033"]
+
+
+def test_what_opens_urls_is_one_of_two_words(settings: Any) -> None:
+    settings.A2A_FILE_URLS = "open"
+    assert [error.id for error in check_settings()] == ["a2a_tasks.E015"]
+
+
+def test_an_agent_whose_queue_no_worker_is_to_serve_is_told(settings: Any) -> None:
+    settings.A2A_QUEUES = "night, agents"
+    assert [warning.id for warning in check_settings()] == []
+    settings.A2A_QUEUES = "night"
+    warnings = list(check_settings())
+    assert {warning.id for warning in warnings} == {"a2a_tasks.W044"}
+    assert "waits in the queue 'agents'" in str(warnings[0])

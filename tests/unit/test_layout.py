@@ -1,0 +1,171 @@
+"""The files around the code say what they should: compose, image, requirements, Makefile, CI, decisions."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from a2a_tasks.conf import HostSettings
+from a2a_tasks.management.commands import stack
+from tests import ROOT
+
+OURS = ["migrate", "web", "grpc", "worker", "pusher", "beat"]
+LOCAL_OPTIONS = {"-A", "-l", "-n", "--fd", "--pidfile", "--schedule", "--server"}
+SECRETS = ["SECRET_KEY", "POSTGRES_PASSWORD"]
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, dict[str, Any]]:
+    """Read the services of the compose file."""
+    services: dict[str, dict[str, Any]] = yaml.safe_load(text("docker-compose.yml"))["services"]
+    return services
+
+
+def text(path: str) -> str:
+    """Read a file of the repository."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def essence(command: Sequence[str]) -> list[str]:
+    """Leave out of a command what differs from machine to machine: the interpreter, and where things are."""
+    words = list(command)
+    start = next(n for n, word in enumerate(words) if word in {"celery", "serve"})
+    local = {n + more for n, word in enumerate(words) if word in LOCAL_OPTIONS for more in (0, 1)}
+    return [word for n, word in enumerate(words) if n >= start and n not in local]
+
+
+class TestCompose:
+    def test_names_the_servers_and_our_processes(self, services: dict[str, Any]) -> None:
+        assert sorted(services) == sorted(["postgres", "redis", *OURS])
+
+    @pytest.mark.parametrize("name", OURS)
+    def test_our_processes_share_image_and_environment(
+        self, services: dict[str, Any], name: str
+    ) -> None:
+        assert services[name]["image"] == services["web"]["image"]
+        shared = services["migrate"]["environment"]
+        assert shared.items() <= services[name]["environment"].items()
+        assert {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "SECRET_KEY"} <= set(shared)
+
+    def test_whatever_keeps_running_has_a_healthcheck(self, services: dict[str, Any]) -> None:
+        unchecked = {name for name, service in services.items() if "healthcheck" not in service}
+        assert unchecked == {"migrate"}  # it ends; the others wait for its success
+
+    @pytest.mark.parametrize("name", ["web", "worker", "pusher", "beat"])
+    def test_nothing_starts_before_the_tables_are_there(
+        self, services: dict[str, Any], name: str
+    ) -> None:
+        needed = services[name]["depends_on"]["migrate"]["condition"]
+        assert needed == "service_completed_successfully"
+
+    def test_runs_the_commands_of_the_stack_without_containers(
+        self, services: dict[str, Any]
+    ) -> None:
+        programs = [stack.web([3], "daphne"), stack.workers(1), stack.pushers(1), [stack.beat()]]
+        for name, (program,) in zip(["web", "worker", "pusher", "beat"], programs, strict=True):
+            assert essence(services[name]["command"]) == essence(program.command)
+
+    @pytest.mark.parametrize("name", ["web", "worker", "beat"])
+    def test_a_process_may_drain_before_it_is_killed(
+        self, services: dict[str, Any], name: str
+    ) -> None:
+        grace = re.search(r":-(\d+)s}", services[name]["stop_grace_period"])
+        drain = re.search(r":-(\d+)}", services[name]["environment"]["A2A_DRAIN_SECONDS"])
+        assert grace is not None
+        assert drain is not None
+        assert float(drain[1]) == HostSettings.__dict__["DRAIN_SECONDS"]
+        assert float(grace[1]) >= float(drain[1]) + stack.KILL_AFTER
+
+    @pytest.mark.parametrize("secret", SECRETS)
+    def test_secrets_have_no_default(self, secret: str) -> None:
+        uses = re.findall(rf"\$\{{{secret}(.*?)\}}", text("docker-compose.yml"))
+        assert uses
+        assert all(use.startswith(":?") for use in uses)
+
+    def test_only_what_serves_is_reached_from_outside(self, services: dict[str, Any]) -> None:
+        assert [name for name, service in services.items() if "ports" in service] == ["web", "grpc"]
+
+
+class TestImage:
+    def test_does_not_run_as_root(self) -> None:
+        user = re.findall(r"^USER (.+)$", text("Dockerfile"), flags=re.MULTILINE)
+        assert user[-1:] == ["10001"]
+
+    def test_what_is_copied_is_let_into_the_build(self) -> None:
+        copied = re.findall(r"^COPY (\S+)", text("Dockerfile"), flags=re.MULTILINE)
+        assert set(copied) == set(re.findall(r"^!(\S+)", text(".dockerignore"), flags=re.MULTILINE))
+
+    def test_every_installed_package_of_ours_is_copied(self) -> None:
+        packages = {path.parent.name for path in ROOT.glob("a2a_*/__init__.py")}
+        assert all(f"COPY {package} {package}" in text("Dockerfile") for package in packages)
+
+
+class TestRequirements:
+    @pytest.mark.parametrize(
+        "path",
+        [f"requirements{extra}.txt" for extra in ("", "-grpc", "-sso", "-test")],
+    )
+    def test_every_package_is_pinned(self, path: str) -> None:
+        lines = [line.split("#")[0].strip() for line in text(path).splitlines()]
+        loose = [line for line in lines if line and "==" not in line]
+        included = [f"-r requirements{extra}.txt" for extra in ("", "-grpc", "-sso")]
+        assert loose == (included if "test" in path else [])
+
+
+class TestMakefile:
+    def test_alone_it_explains_every_target(self) -> None:
+        shown = self.make(["make"])
+        phony = re.findall(r"^\.PHONY: (.+)$", text("Makefile"), flags=re.MULTILINE)[0].split()
+        assert [line.split()[0] for line in shown.stdout.splitlines()] == phony
+
+    def test_an_old_python_is_refused_in_words(self, tmp_path: Path) -> None:
+        old = tmp_path / "python"
+        pretend = "import sys; sys.version_info = (3, 9, 18); exec(sys.argv[2])"
+        old.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{pretend}" "$@"\n')
+        old.chmod(0o755)
+        said = self.make_venv(tmp_path, old)
+        assert "Python 3.11 or newer is needed" in said
+        assert "is 3.9." in said
+
+    def test_a_missing_python_is_refused_in_words(self, tmp_path: Path) -> None:
+        assert "Install Python 3.11 or newer" in self.make_venv(tmp_path, tmp_path / "nothing")
+
+    def make_venv(self, directory: Path, python: Path) -> str:
+        """Let make fail in the directory, and return what it said."""
+        made = self.make(
+            ["make", "-C", directory, "-f", ROOT / "Makefile", f"PYTHON={python}", ".venv/.made"]
+        )
+        assert made.returncode != 0
+        assert not (directory / ".venv").exists()
+        return made.stdout + made.stderr
+
+    def make(self, command: list[str | Path]) -> subprocess.CompletedProcess[str]:
+        """Run make as from a shell, also when these tests were started by make."""
+        environ = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+        return subprocess.run(  # noqa: S603
+            command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False
+        )
+
+
+class TestCI:
+    def test_runs_the_checks_and_the_suite_and_nothing_else(self) -> None:
+        script = ROOT / ".ci" / "run"
+        assert os.access(script, os.X_OK)
+        made = re.findall(r"^make .+$", script.read_text(), flags=re.MULTILINE)
+        assert made == ["make check", "make test"]
+
+
+class TestDecisions:
+    def test_no_two_records_have_one_number(self) -> None:
+        numbers = Counter(path.name[:4] for path in (ROOT / "docs" / "decisions").glob("*.md"))
+        assert [number for number, times in numbers.items() if times > 1] == []
+        assert all(number.isdigit() for number in numbers)
