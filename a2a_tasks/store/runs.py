@@ -488,7 +488,6 @@ def _queue_again(lost: QuerySet[Run], max_attempts: int) -> tuple[list[Run], lis
         _die(run, _late(run), _beside(run, carried), stepped=run.pk in stepped)
     again = [run for run in found if run.deaths < max_attempts]
     Task.objects.filter(pk__in=[run.task_id for run in again]).update(run_token="")
-    failpoint("rescue.fenced")
     _save_as_queued(again)
     return again, [run.pk for run in found if run.deaths >= max_attempts]
 
@@ -574,7 +573,6 @@ def _bury(
     if run.deaths >= max_attempts:
         return wakeups.Committed(task.pk, task.last_event + 1, [_give_up(task, run, client)])
     task.save(update_fields=["run_token"])
-    failpoint("rescue.fenced")
     _save_as_queued([run])
     return wakeups.Due(run.queue)
 
@@ -588,6 +586,7 @@ def _die(run: Run, how: str, beside: int, *, stepped: bool) -> None:
 
 def _save_as_queued(found: Sequence[Run]) -> None:
     """Let the runs wait for their next attempt, with what their deaths have changed."""
+    failpoint("rescue.fenced")
     if connection.vendor == "postgresql":
         columns = {name: [getattr(run, name) for run in found] for name in ("pk", *COUNTED)}
         fetch(QUEUE_AGAIN, columns)

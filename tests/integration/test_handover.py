@@ -68,6 +68,7 @@ def send(token: str, browser: Client | None = None, **said: Any) -> Any:
     return (browser or Client()).post("/handover/", {"token": token, **said})
 
 
+@pytest.mark.django_db(transaction=True)
 class TestThePage:
     def test_it_says_who_asks_for_what_and_why(self, agent: Agent) -> None:
         text = shown(asked(agent)).content.decode()
@@ -150,6 +151,7 @@ class TestHandingOver:
         assert send(token, None, **{"secret-0": SECRET}).status_code == 200
 
 
+@pytest.mark.django_db(transaction=True)
 class TestUselessLinks:
     def useless(self, agent: Agent) -> dict[str, str]:
         """Tokens that open nothing, each in its own way."""

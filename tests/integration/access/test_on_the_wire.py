@@ -79,6 +79,7 @@ def at(wire: Wire, headers: Mapping[str, str], slug: str = "demo") -> Wire:
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+@pytest.mark.django_db(transaction=True)
 class TestEveryWire:
     async def test_opens_to_every_scheme(self, wire: Wire, show: Show) -> None:
         for scheme in SCHEMES:
@@ -304,6 +305,7 @@ class TestBehindAProxy:
         assert (await PEERS[0](Client(both, "/agents/demo")).ask("ListTasks")).status == 401
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("scheme", [BEARER, API_KEY, BASIC, MUTUAL_TLS])
 async def test_a_refusal_is_the_same_whatever_was_wrong(scheme: str, show: Show) -> None:
     wrong = {

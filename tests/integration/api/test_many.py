@@ -214,6 +214,7 @@ async def a_key(*scopes: str, tenant: str = "") -> str:
     return (await hop(issue, "test", scopes=scopes, tenant=tenant)).key
 
 
+@pytest.mark.django_db(transaction=True)
 class TestAnExport:
     async def test_has_all_that_is_meant_in_slices_and_is_written_down(
         self, monkeypatch: pytest.MonkeyPatch

@@ -37,6 +37,7 @@ async def listed(client: Client, headers: Mapping[str, str]) -> int:
     return answer.status
 
 
+@pytest.mark.django_db(transaction=True)
 class TestTheWaysIn:
     async def test_is_an_api_key(self, client: Client) -> None:
         key = (await hop(issue, "test", scopes=["admin:read"])).key
@@ -118,6 +119,7 @@ class TestTheWaysIn:
         assert answer.header("content-type") == "application/problem+json"
 
 
+@pytest.mark.django_db(transaction=True)
 class TestCancelling:
     async def test_stops_the_agent_at_work(self, client: Client) -> None:
         key = (await hop(issue, "test", scopes=["admin:write", "admin:read"])).key

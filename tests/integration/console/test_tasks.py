@@ -85,6 +85,7 @@ def test_a_task_that_is_not_there_is_not_shown() -> None:
         a2a("show", "nothing")
 
 
+@pytest.mark.django_db(transaction=True)
 def test_an_export_has_every_task_and_is_written_down(tmp_path: Path) -> None:
     populated()
     file = tmp_path / "tasks.csv"

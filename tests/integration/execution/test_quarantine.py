@@ -13,9 +13,9 @@ from a2a_tasks.models import Run, RunStatus, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.quarantine import GROUP
-from tests.integration.execution.neighbours.agents import Good, Poison
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import due, runner
+from tests.support.execution.neighbours.agents import Good, Poison
 from tests.support.execution.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,7 +31,7 @@ def soon(settings: Any) -> None:
 def neighbours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Host the poison and its neighbour, here and in agents' processes."""
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
-    monkeypatch.setenv("A2A_APPS", "tests.integration.execution.neighbours")
+    monkeypatch.setenv("A2A_APPS", "tests.support.execution.neighbours")
     for cls in (Good, Poison):
         registry.register(cls)
     yield

@@ -155,7 +155,7 @@ class TestQueues:
         _, *arguments = stack.workers(5)[-1].command
         arguments[arguments.index("-A") + 1] = "a2a_project"
         with python(
-            arguments, {**SHORT, "A2A_APPS": "tests.integration.execution.neighbours"}
+            arguments, {**SHORT, "A2A_APPS": "tests.support.execution.neighbours"}
         ) as child:
             child.wait_for("carrying runs of agents, neighbours")
         with python(arguments, {**SHORT, "A2A_QUEUES": "night,day"}) as child:

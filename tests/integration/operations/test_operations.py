@@ -82,6 +82,7 @@ def alice(agent: Agent) -> Client:
     return Client(agent)
 
 
+@pytest.mark.django_db(transaction=True)
 class TestSlowLists:
     async def test_keep_nobody_waiting_who_asks_for_a_task(
         self, alice: Client, monkeypatch: pytest.MonkeyPatch

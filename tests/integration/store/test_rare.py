@@ -11,6 +11,7 @@ from a2a_tasks.models import Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import rare
 from tests.support.admin.rows import make_task
+from tests.support.rows import rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.backend("stack")]
 
@@ -32,7 +33,7 @@ def many() -> None:
 
 
 @pytest.mark.usefixtures("many")
-@pytest.mark.parametrize(
+@rows(
     "asked",
     [
         Q(owner="carol") | Q(maker="carol"),
@@ -45,8 +46,8 @@ def many() -> None:
 )
 def test_finds_what_is_rare_without_what_lies_between(asked: Q) -> None:
     last = Task.objects.order_by("-pk").values_list("pk", flat=True)[0]
-    rows = Task.objects.filter(asked, pk__gt=last - 20_000, pk__lte=last).order_by("-pk")[:51]
-    plan = rows.explain(analyze=True, buffers=True)
+    found = Task.objects.filter(asked, pk__gt=last - 20_000, pk__lte=last).order_by("-pk")[:51]
+    plan = found.explain(analyze=True, buffers=True)
     assert "on a2a_tasks_task_rare" in plan
     removed = [int(line.split(": ")[1]) for line in plan.splitlines() if "Removed by" in line]
     assert sum(removed) < 2_000, plan
@@ -54,8 +55,8 @@ def test_finds_what_is_rare_without_what_lies_between(asked: Q) -> None:
 
 @pytest.mark.usefixtures("many")
 def test_is_left_alone_for_what_is_common() -> None:
-    rows = Task.objects.filter(tenant="acme").order_by("-pk")[:51]
-    assert "a2a_tasks_task_rare" not in rows.explain()
+    found = Task.objects.filter(tenant="acme").order_by("-pk")[:51]
+    assert "a2a_tasks_task_rare" not in found.explain()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -48,6 +48,9 @@ def test_what_strangers_wrote_stays_in_its_cell_and_its_line() -> None:
     assert json.loads(line)["id"] == evil
 
 
+@pytest.mark.django_db(
+    transaction=True, reset_sequences=True
+)  # it reads windows of keys, from the last one to 1
 def test_all_that_are_meant_are_on_it_however_many_are_read_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -31,7 +31,7 @@ def worker(tmp_path: Path) -> Iterator[processes.Process]:
     made = processes.worker(
         "alone",
         QUEUE,
-        environ={**backend.children(), "A2A_APPS": "tests.integration.execution.neighbours"},
+        environ={**backend.children(), "A2A_APPS": "tests.support.execution.neighbours"},
         directory=Path.cwd(),
         logs=tmp_path,
     )

@@ -41,7 +41,7 @@ class Host:
         self.environ = {
             **backend.children(),
             "DATABASE_URL": self.postgres.url("outage", port=self.way.port),
-            "A2A_APPS": "tests.integration.execution.neighbours",
+            "A2A_APPS": "tests.support.execution.neighbours",
         }
         self.worker: Process = worker(
             "worker", "neighbours", environ=self.environ, directory=Path.cwd(), logs=logs
