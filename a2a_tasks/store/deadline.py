@@ -1,34 +1,70 @@
 """Connections that wait for the server no longer than A2A_DATABASE_SECONDS: to be made, for an answer, for a frozen process.
 
-See docs/decisions/0080. Everything here is about the connection of the calling thread.
+The server ends a statement that takes longer. If there is no answer after that, the connection is closed, and nobody
+knows what became of its transaction. Nothing is ever cancelled from here: PostgreSQL says of a COMMIT that waits for a
+standby, when it is cancelled, that it is done. See docs/decisions/0080 and 0174. Everything here is about the connection
+of the calling thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import select
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from psycopg.pq import TransactionStatus
 
 from a2a_tasks.conf import conf
 
-__all__ = ["await_no_longer_than_asked", "drop_dead_connection", "longest"]
+__all__ = [
+    "CUT_OFF",
+    "allowing",
+    "await_no_longer_than_asked",
+    "drop_dead_connection",
+    "is_cut_off",
+    "longest",
+]
 
 logger = logging.getLogger(__name__)
-#: Seconds a statement that is cancelled has to end before its connection is given up.
-CANCEL_SECONDS = 1.0
+#: Seconds after the server has ended a statement until its connection is given up.
+SILENCE_SECONDS = 1.0
+#: SQLSTATEs of what the server has ended because it took too long: a statement, a transaction in which nothing was done.
+CUT_OFF = {"57014", "25P03"}
+#: Bytes a second that a large statement is expected to get through, at least.
+SPEED = 4 * 1024 * 1024
 #: Seconds after a failure to connect in which nobody else tries, at least.
 CLOSED_SECONDS = 0.2
 
 
 def longest() -> float:
     """Seconds until a statement has ended, one way or the other."""
-    return float(conf.DATABASE_SECONDS) + 2 * CANCEL_SECONDS
+    return float(conf.DATABASE_SECONDS) + 2 * SILENCE_SECONDS
+
+
+def is_cut_off(fault: BaseException) -> bool:
+    """Tell whether the server has ended what took too long: it is there, and nothing was written."""
+    return getattr(fault.__cause__, "sqlstate", None) in CUT_OFF
+
+
+@contextlib.contextmanager
+def allowing(size: int) -> Iterator[None]:
+    """A transaction whose statements may take longer, because so many bytes are sent to the server."""
+    more = size / SPEED
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(f"set local statement_timeout = {_milliseconds(more)}")
+        held = connection.connection
+        vars(held)["more"] = more
+        try:
+            yield
+        finally:
+            vars(held)["more"] = 0.0
 
 
 def drop_dead_connection() -> None:
@@ -81,10 +117,13 @@ class _Door:
         try:
             connection.ensure_connection()
         except OperationalError as fault:
-            now = time.monotonic()
-            self._closed_until = now + max(CLOSED_SECONDS, now - begun)
-            self._why = str(fault)
+            self.close(str(fault), time.monotonic() - begun)
             raise
+
+    def close(self, why: str, seconds: float) -> None:
+        """Let nobody connect for so long."""
+        self._closed_until = time.monotonic() + max(CLOSED_SECONDS, seconds)
+        self._why = why
 
 
 _door = _Door()
@@ -100,31 +139,38 @@ def await_no_longer_than_asked() -> None:
     if "wait" not in vars(held):
         held.wait = functools.partial(_wait, held)
         if not connection.in_atomic_block:
-            _be_cut_off_when_frozen()
+            _limit(held)
 
 
-def _be_cut_off_when_frozen() -> None:
-    """A process that is frozen in a transaction holds its rows: after a third of a lease the server ends the session.
+def _limit(held: Any) -> None:
+    """Have the server end what takes too long: a statement, and a process that is frozen in a transaction and holds its rows.
 
-    Only the store's sessions, whose transactions are short: an agent's own may think in one.
+    Only the store's sessions, whose transactions are short: an agent's own may think in one. Behind a pool of transactions
+    (A2A_PREPARE=0) a session is everybody's, so that each transaction begins with its limits.
     """
-    with connection.cursor() as cursor:
-        milliseconds = int(float(conf.LEASE_SECONDS) * 1000 / 3)
-        cursor.execute(f"set idle_in_transaction_session_timeout = {milliseconds}")
+    frozen = int(float(conf.LEASE_SECONDS) * 1000 / 3)
+    limits = {
+        "statement_timeout": _milliseconds(),
+        "idle_in_transaction_session_timeout": frozen,
+    }
+    if conf.PREPARE:
+        with connection.cursor() as cursor:
+            cursor.execute("; ".join(f"set {name} = {value}" for name, value in limits.items()))
+    else:
+        begin = ["BEGIN", *(f"SET LOCAL {name} = {value}" for name, value in limits.items())]
+        held._begin_statement = "; ".join(begin).encode()  # noqa: SLF001 - psycopg sends it before the first statement
+
+
+def _milliseconds(more: float = 0.0) -> int:
+    return int((float(conf.DATABASE_SECONDS) + more) * 1000)
 
 
 def _wait(held: psycopg.Connection, answer: Any, **_: Any) -> Any:
-    """`Connection.wait`, to a deadline: then the statement is cancelled, or if that is not answered either, the connection."""
-    wait = functools.partial(psycopg.Connection.wait, held, answer)
+    """`Connection.wait`, to a deadline. What is not answered then is given up, with its connection."""
+    seconds = float(conf.DATABASE_SECONDS) + SILENCE_SECONDS + vars(held).get("more", 0.0)
     try:
-        return wait(timeout=float(conf.DATABASE_SECONDS))
-    except psycopg.OperationalError:
-        if held.pgconn.transaction_status != TransactionStatus.ACTIVE:
-            raise
-    try:
-        held.cancel_safe(timeout=CANCEL_SECONDS)
-        return wait(timeout=CANCEL_SECONDS)
-    except psycopg.OperationalError:
-        if held.pgconn.transaction_status == TransactionStatus.ACTIVE:
-            held.pgconn.finish()
+        return psycopg.Connection.wait(held, answer, timeout=seconds)
+    except psycopg.errors._WaitTimeout:  # noqa: SLF001 - its parent is said of everything else, too
+        held.pgconn.finish()  # not cancelled, and its generator is not resumed
+        _door.close(f"no answer within {seconds:g} s", CLOSED_SECONDS)
         raise
