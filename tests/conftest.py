@@ -255,10 +255,27 @@ def _store_in_the_tests_transaction(request: pytest.FixtureRequest) -> Iterator[
         yield
 
 
-def _is_rolled_back(request: pytest.FixtureRequest) -> bool:
-    if "transactional_db" in request.fixturenames:
+def _is_rolled_back(test: pytest.FixtureRequest | pytest.Function) -> bool:
+    if "transactional_db" in test.fixturenames:
         return False
-    marker = request.node.get_closest_marker("django_db")
+    marker = (test if isinstance(test, pytest.Function) else test.node).get_closest_marker(
+        "django_db"
+    )
     if marker is not None:
         return not marker.kwargs.get("transaction", False)
-    return "db" in request.fixturenames
+    return "db" in test.fixturenames
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """A test that is rolled back leaves no task behind: one that does has written past its own transaction."""
+    yield
+    if not isinstance(item, pytest.Function) or not _is_rolled_back(item):
+        return
+    from django.db import connection  # noqa: PLC0415 - only once Django is set up
+    from pytest_django.plugin import blocking_manager_key  # noqa: PLC0415 - the same
+
+    with item.config.stash[blocking_manager_key].unblock(), connection.cursor() as cursor:
+        cursor.execute("select public_id from a2a_tasks_task limit 1")
+        left = cursor.fetchone()
+    assert left is None, f"task {left} is left behind: mark the test transaction=True"
