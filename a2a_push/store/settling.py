@@ -30,6 +30,7 @@ from a2a_tasks.outbound import Kind
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import audit
 from a2a_tasks.store.group import Group, one_by_one
+from a2a_tasks.store.deadline import is_cut_off
 from a2a_tasks.store.hop import AWAY, outcome
 
 __all__ = ["SLOW_SECONDS", "Settling", "settle", "settling"]
@@ -70,7 +71,7 @@ def settle(asked: list[Settling]) -> list[Held | Exception | None]:
     try:
         results = _settled(asked)
     except Exception as fault:
-        if isinstance(fault, AWAY) and not taking.is_cut_off(fault):
+        if isinstance(fault, AWAY) and not is_cut_off(fault):
             raise
         if len(asked) > 1:
             return one_by_one(settle, asked)

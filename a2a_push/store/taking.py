@@ -24,6 +24,7 @@ from a2a_push.store.records import Candidate, Held
 from a2a_push.store.rows import update_each
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.store.deadline import is_cut_off
 from a2a_tasks.store.hop import AWAY, in_thread
 
 __all__ = [
@@ -35,7 +36,6 @@ __all__ = [
     "due_of",
     "give_back",
     "hold",
-    "is_cut_off",
     "let_go",
     "sweep",
     "take",
@@ -48,8 +48,6 @@ SLICE = 2000
 SOON = 1.0
 #: Seconds for which a webhook is left alone of which nothing can be made.
 REST = 60.0
-#: SQLSTATEs of what the host's own deadlines end: a statement, a transaction.
-CUT_OFF = {"57014", "25P03"}
 #: Columns of a webhook's task that are long and not needed to send.
 UNREAD = ("task__status_message", "task__metadata", "task__memory")
 #: What is saved of a webhook that was looked at.
@@ -128,11 +126,6 @@ def take(
         later = Now() + datetime.timedelta(seconds=REST)
         PushConfig.objects.filter(pk__in=keys).update(due_at=later)
         return Taken([], {})
-
-
-def is_cut_off(fault: BaseException) -> bool:
-    """Tell whether the host itself has ended a statement or transaction that took too long: the database is there."""
-    return getattr(fault.__cause__, "sqlstate", None) in CUT_OFF
 
 
 def _one_by_one(keys: Sequence[int], worker: str, lease_seconds: float, room: int) -> Taken:

@@ -29,7 +29,9 @@ class StoredFiles(Files):
 
     async def _found(self, file: str) -> Row:
         scope = self._run.scope
-        row = await until_answered(functools.partial(hop, files.find, file, scope.agent, scope))
+        row = await until_answered(
+            functools.partial(hop, files.find, file, scope.agent, scope), repeatable=True
+        )
         if row is None:
             raise FileUnavailable(GONE)
         return row
@@ -38,7 +40,7 @@ class StoredFiles(Files):
         """The bytes of a file of this run's scope. Raises FileUnavailable, Overloaded."""
         row = await self._found(file)
         try:
-            return await until_answered(functools.partial(files.read, row))
+            return await until_answered(functools.partial(files.read, row), repeatable=True)
         except FileGone:
             raise FileUnavailable(GONE) from None
 

@@ -45,7 +45,9 @@ class StoredJournal(Journal):
         async with self._store:
             if not self._loaded:
                 turn = (self._run.task, self._run.input_number)
-                self.results.update(await until_answered(functools.partial(steps.loading, turn)))
+                self.results.update(
+                    await until_answered(functools.partial(steps.loading, turn), repeatable=True)
+                )
                 self._loaded = True
         while not self._holds():  # noqa: ASYNC110 - a clock is asked, which sets no event
             await asyncio.sleep(AGAIN_SECONDS)
@@ -60,16 +62,16 @@ class StoredJournal(Journal):
         async with self._store:
             self._loaded = False  # if this fails, only the store knows whether it has the result
             kept = (self._run, name, result)
-            if not await until_answered(
-                functools.partial(steps.keeping, kept)
-            ):  # why not, it says by itself
-                await until_answered(functools.partial(outcome, steps.keep, *kept))
+            keeping = functools.partial(steps.keeping, kept)
+            if not await until_answered(keeping, repeatable=True):  # why not, it says by itself
+                alone = functools.partial(outcome, steps.keep, *kept)
+                await until_answered(alone, repeatable=True)
             failpoint("worker.step_kept")
             self.results[name], self._loaded = result, True
 
     async def clock(self) -> float:
         """The database's clock. Raises Overloaded."""
-        return await until_answered(functools.partial(steps.telling, None))
+        return await until_answered(functools.partial(steps.telling, None), repeatable=True)
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call it in a thread for agents."""

@@ -16,6 +16,7 @@ from typing import Any
 from a2a_tasks.agents import AgentError
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, Status
 from a2a_tasks.conf import conf
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, advance, assemble
 from a2a_tasks.protocol.soundness import check_json, check_parts
@@ -27,8 +28,8 @@ from a2a_tasks.store.records import ArtifactRow, Assignment, Batch, NewEvent, Ru
 
 __all__ = ["Recorder"]
 
-#: Events waiting for the database before an agent has to wait too.
-MOST_WAITING = 1000
+#: Events, and their bytes, that wait for the database before an agent has to wait too.
+MOST_WAITING, MOST_BYTES = 1000, 1024 * 1024
 
 
 class TooMuch(Exception):
@@ -59,6 +60,8 @@ class Recorder:
         self._most, self._most_bytes = int(conf.MAX_ARTIFACTS), int(conf.MAX_ARTIFACT_BYTES)
         #: Bytes this run has said in artifacts.
         self._said = 0
+        #: Bytes of the batch that is gathered, and how many batches were written before it.
+        self._gathered, self._written = 0, 0
         self._batch = self._new_batch()
         self._flusher: asyncio.Task[None] | None = None
         self._memory = assignment.memory
@@ -176,6 +179,7 @@ class Recorder:
                 f"The agent said more than {most} bytes in artifacts, which is as much as it may."
             ) from TooMuch("A2A_MAX_ARTIFACT_BYTES")
         self._said += size
+        self._gathered += size
 
     def _place(self, chunk: Chunk) -> _Artifact:
         """The artifact a chunk belongs to; one that begins gets its row with this batch."""
@@ -197,6 +201,7 @@ class Recorder:
         """A closed artifact grows after all: what was folded is no longer the whole."""
         if artifact.open:
             return
+        self._batch.closed = [one for one in self._batch.closed if one != artifact.position]
         if artifact.bodies is None:
             self._batch.reopened.append(artifact.position)
             return
@@ -206,10 +211,10 @@ class Recorder:
         ]
 
     def _close(self, artifact_id: str) -> None:
-        """The artifact is whole: fold it here if this batch has all of it, else in the store."""
+        """The artifact is whole: fold it here if this batch has all of it and it is not large, else in the store."""
         artifact = self._artifacts[artifact_id]
         artifact.open = False
-        if artifact.bodies is None:
+        if artifact.bodies is None or sum(map(len, artifact.bodies)) > MOST_BYTES:
             self._batch.closed.append(artifact.position)
             return
         whole = assemble(artifact.bodies)[artifact_id].decode()
@@ -277,15 +282,26 @@ class Recorder:
     async def _flush(self) -> None:
         await asyncio.sleep(0)  # hear the agent out
         while self._ready:
-            batch, self._batch = self._batch, self._new_batch()
+            batch, self._batch, self._gathered = self._batch, self._new_batch(), 0
+            batch.after = self._written
             for artifact in self._artifacts.values():
                 artifact.bodies = None  # what comes now is in another batch
-            await until_answered(functools.partial(appending, batch))
+            await until_answered(functools.partial(self._append, batch), repeatable=True)
+            self._written += 1
+
+    @staticmethod
+    async def _append(batch: Batch) -> None:
+        """Raise Overloaded with the batch marked: if it was written after all, its repetition is not."""
+        try:
+            await appending(batch)
+        except Overloaded:
+            batch.again = True
+            raise
 
     @property
     def full(self) -> bool:
         """Should the agent wait?"""
-        return len(self._batch.events) >= MOST_WAITING
+        return len(self._batch.events) >= MOST_WAITING or self._gathered >= MOST_BYTES
 
     async def written(self) -> None:
         """Wait until everything said is in the log. Raises Fenced, Overloaded."""

@@ -40,7 +40,7 @@ class StoredSecrets(Secrets):
         """All that was handed over for this run's turn; nothing of it is kept here. Raises Overloaded."""
         if not self._came:
             return {}
-        return await until_answered(functools.partial(hop, handed.read, self._run))
+        return await until_answered(functools.partial(hop, handed.read, self._run), repeatable=True)
 
     async def asked(self, said: Status) -> Status:
         """The agent's question with the link in it. Raises Fenced, Overloaded, and TypeError for what is no text."""

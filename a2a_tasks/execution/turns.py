@@ -80,13 +80,15 @@ def turn_of(
     loop = asyncio.get_running_loop()
 
     async def history() -> list[Message]:
-        found = await until_answered(functools.partial(hop, find, run.scope, run.task_id))
+        found = await until_answered(
+            functools.partial(hop, find, run.scope, run.task_id), repeatable=True
+        )
         stored = [] if found is None or found.view.history is UNSET else found.view.history
         return [_message(text) for text in stored] or [message]
 
     async def refers_to() -> list[Task]:
         asked = functools.partial(hop, references, _reach(run, said), message.reference_task_ids)
-        return await until_answered(asked)
+        return await until_answered(asked, repeatable=True)
 
     return Turn(
         message=message,

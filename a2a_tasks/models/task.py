@@ -43,6 +43,8 @@ class Task(models.Model):
     #: The fence: token of the run that may write; empty = nobody. It lies on this row because this row is what
     #: every writer locks, so that a token taken away is seen by a writer already waiting.
     run_token = models.CharField(max_length=40, blank=True, default="")
+    #: How many batches that run has written: one that comes again is known by it.
+    batches = models.IntegerField(default=0, db_default=0)
     origin_dialect = models.CharField(max_length=8)
     #: `protocol/binding.py`; empty = by none: an operator had it run again, or it is older than this column.
     origin_binding = models.CharField(max_length=16, blank=True, default="", db_default="")

@@ -151,12 +151,14 @@ class Overloaded(RequestError):
     title = "The host cannot take this request now"
     #: Is it certain that nothing was written? (Never told: a client repeats its request under the same key.)
     undone = False
+    #: Was it ended because it took too long?
+    slow = False
 
     @classmethod
-    def away(cls, *, undone: bool) -> Overloaded:
+    def away(cls, *, undone: bool, slow: bool = False) -> Overloaded:
         """The database is away: come again in a second."""
         fault = cls(retry_after="1")
-        fault.undone = undone
+        fault.undone, fault.slow = undone, slow
         return fault
 
 

@@ -113,7 +113,7 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
 
 
 #: `await accepting(new)`: accept, together with whatever else is being accepted.
-accepting = Group(accept_many)
+accepting = Group(accept_many, size=lambda new: len(new.message) + len(new.request))
 
 
 def begin(new: NewTask) -> Accepted:

@@ -1,7 +1,8 @@
 """Appending what runs say: the events, the task rows they fold into, artifacts and the runs' ends, in one go.
 
 The statement's one gate is the task row: it must still carry the run's token. A task that ended, was cancelled or
-rescued carries it no longer, so nothing is written for it and its run is told so (law 4).
+rescued carries it no longer, so nothing is written for it and its run is told so (law 4). The row also counts the batches
+of the run, so that one which comes again, because nobody knew what had become of it, is written once.
 """
 
 from __future__ import annotations
@@ -16,29 +17,30 @@ from django.db.models.functions import Concat, Now
 from a2a_tasks import wakeups
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Artifact, Event, Message, Run, RunStatus, Task
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded, assemble
+from a2a_tasks.protocol.lifecycle import EventKind, Recorded
 from a2a_tasks.protocol.values import Role
+from a2a_tasks.store.folding import fold_behind
 from a2a_tasks.store.group import Group, one_by_one
 from a2a_tasks.store.hop import AWAY, outcome
 from a2a_tasks.store.records import Batch, Fenced
 from a2a_tasks.store.sql import fetch
 
-__all__ = ["append", "append_many", "appending", "fold_artifact", "growing"]
+__all__ = ["append", "append_many", "appending"]
 
 # Runs are locked in the order of their ids, as the heartbeat locks them: two orders would be a deadlock.
 APPEND = """
 with batch as (
   select * from unnest(%(n)s::int[], %(task)s::bigint[], %(run)s::bigint[], %(token)s::text[], %(count)s::int[],
     %(state)s::text[], %(at)s::timestamptz[], %(status_message)s::text[], %(memory)s::text[], %(reveal)s::bool[],
-    %(end)s::text[], %(error)s::text[], %(ends_task)s::bool[])
-  as b(n, task, run, token, count, state, at, status_message, memory, reveal, ended, error, ends_task)
+    %(end)s::text[], %(error)s::text[], %(ends_task)s::bool[], %(after)s::int[])
+  as b(n, task, run, token, count, state, at, status_message, memory, reveal, ended, error, ends_task, after)
 ), held as (
-  update a2a_tasks_task t set last_event = t.last_event + b.count,
+  update a2a_tasks_task t set last_event = t.last_event + b.count, batches = t.batches + 1,
     state = coalesce(b.state, t.state), status_at = coalesce(b.at, t.status_at),
     status_message = coalesce(b.status_message, t.status_message),
     memory = coalesce(b.memory, t.memory), is_task = t.is_task or b.reveal,
     run_token = case when b.ended is null then t.run_token else '' end
-  from batch b where t.id = b.task and t.run_token = b.token and b.token <> ''
+  from batch b where t.id = b.task and t.run_token = b.token and b.token <> '' and t.batches = coalesce(b.after, t.batches)
   returning b.n, b.run, b.ended, b.error, b.ends_task, t.id, t.last_event, t.last_event - b.count as base
 ), event as (
   insert into a2a_tasks_event (task_id, number, kind, state, run, body)
@@ -97,13 +99,16 @@ def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
             return [fault]
         return one_by_one(append_many, batches)
     failpoint("worker.ended" if any(batch.end for batch in batches) else "worker.appended")
-    told = [_announced(batch, done) for batch, done in zip(batches, written, strict=True)]
+    told = [
+        _announced(batch, done or _written_before(batch))
+        for batch, done in zip(batches, written, strict=True)
+    ]
     failpoint("worker.announced")
     return told
 
 
 #: `await appending(batch)`: append, together with whatever else is being appended.
-appending = Group(append_many, run=outcome)
+appending = Group(append_many, run=outcome, size=lambda batch: batch.size)
 
 
 def _announced(batch: Batch, done: Written | None) -> int | Exception:
@@ -111,9 +116,30 @@ def _announced(batch: Batch, done: Written | None) -> int | Exception:
         return Fenced()
     last, waiting = done
     wakeups.announce(wakeups.Committed(batch.task, last, batch.recorded(last)))
+    if batch.closed:
+        fold_behind(batch.task, last, batch.closed)
     if waiting is not None:  # a message came while this run was at work: its turn has come
         wakeups.announce(wakeups.Due(waiting))
     return last
+
+
+def _written_before(batch: Batch) -> Written | None:
+    """What became of this very batch, if it was written when it came before."""
+    if not batch.again or batch.after is None:
+        return None
+    if batch.end:
+        mine = Run.objects.filter(pk=batch.run, status=batch.end.status, task_id=batch.task)
+    else:
+        held = {"task__run_token": batch.token, "task__batches": batch.after + 1}
+        mine = Run.objects.filter(pk=batch.run, token=batch.token, **held)
+    if not mine.exists():
+        return None
+    events = Event.objects.filter(
+        task_id=batch.task, **({"run": batch.run} if batch.events else {})
+    )
+    last = events.order_by("-number").values_list("number", flat=True)[0]
+    waiting = Run.objects.filter(task_id=batch.task, status=RunStatus.QUEUED)
+    return last, waiting.values_list("queue", flat=True).first() if batch.end else None
 
 
 def _columns(batches: Sequence[Batch]) -> dict[str, list[Any]]:
@@ -134,6 +160,7 @@ def _columns(batches: Sequence[Batch]) -> dict[str, list[Any]]:
         "end": [batch.end.status if batch.end else None for batch in batches],
         "error": [batch.end.error if batch.end else "" for batch in batches],
         "ends_task": [batch.ends_task for batch in batches],
+        "after": [batch.after for batch in batches],
         "event_n": [n for n, _, _ in events],
         "event_i": [i for _, i, _ in events],
         "kinds": [int(event.kind) for _, _, event in events],
@@ -149,13 +176,14 @@ def _columns(batches: Sequence[Batch]) -> dict[str, list[Any]]:
 
 def _write_postgres(batches: Sequence[Batch]) -> list[Written | None]:
     point = "worker.ending" if any(batch.end for batch in batches) else "worker.appending"
-    rows = fetch(APPEND, _columns(batches), point=point)
+    size = sum(batch.size for batch in batches)
+    rows = fetch(APPEND, _columns(batches), point=point, size=size)
     written = {n: (last, waiting) for n, last, waiting in rows}
     return [written.get(n) for n in range(len(batches))]
 
 
 def _write(batches: Sequence[Batch]) -> list[Written | None]:
-    simple = not any(batch.closed or batch.reopened for batch in batches)
+    simple = not any(batch.reopened for batch in batches)
     if connection.vendor == "postgresql" and simple:
         return _write_postgres(batches)
     return _write_in_steps(batches)
@@ -163,7 +191,7 @@ def _write(batches: Sequence[Batch]) -> list[Written | None]:
 
 @transaction.atomic
 def _write_in_steps(batches: Sequence[Batch]) -> list[Written | None]:
-    """With artifacts to fold, or on SQLite: the same, as one transaction of several statements."""
+    """With artifacts that grow again, or on SQLite: the same, as one transaction of several statements."""
     if connection.vendor == "postgresql":
         written = _write_postgres(batches)
     else:
@@ -171,13 +199,14 @@ def _write_in_steps(batches: Sequence[Batch]) -> list[Written | None]:
     for batch, done in zip(batches, written, strict=True):
         if done:
             Artifact.objects.filter(task_id=batch.task, position__in=batch.reopened).update(body="")
-            for position in batch.closed:
-                fold_artifact(batch.task, position)
     return written
 
 
 def _changes(batch: Batch) -> dict[str, Any]:
-    changes: dict[str, Any] = {"last_event": F("last_event") + len(batch.events)}
+    changes: dict[str, Any] = {
+        "last_event": F("last_event") + len(batch.events),
+        "batches": F("batches") + 1,
+    }
     if batch.status:
         changes["state"], changes["status_at"], changes["status_message"] = batch.status
     if batch.memory is not None:
@@ -191,6 +220,8 @@ def _changes(batch: Batch) -> dict[str, Any]:
 
 def _write_portable(batch: Batch) -> Written | None:
     held = Task.objects.filter(pk=batch.task, run_token=batch.token).exclude(run_token="")
+    if batch.after is not None:
+        held = held.filter(batches=batch.after)
     if not held.update(**_changes(batch)):
         return None
     last = Task.objects.values_list("last_event", flat=True).get(pk=batch.task)
@@ -239,26 +270,3 @@ def _event_row(task: int, event: Recorded) -> Event:
         run=event.run,
         body=event.body,
     )
-
-
-def fold_artifact(task: int, position: int) -> None:
-    """Put a grown artifact together from its events, once: it is closed, or its task has ended."""
-    artifact = Artifact.objects.get(task_id=task, position=position)
-    whole = growing(task, {artifact.artifact_id: artifact.first_event})[artifact.artifact_id]
-    Artifact.objects.filter(task_id=task, position=position).update(body=whole.decode())
-
-
-def growing(
-    task: int, first_events: dict[str, int], *, through: int | None = None
-) -> dict[str, bytes]:
-    """Artifacts that are not folded yet, as JSON by id: assembled from the events since each began.
-
-    `through` is the last event to look at, so that a task read together with its number stays at that number.
-    """
-    events = Event.objects.filter(
-        task_id=task, kind=EventKind.ARTIFACT, number__gte=min(first_events.values())
-    ).order_by("number")
-    if through is not None:
-        events = events.filter(number__lte=through)
-    found = assemble(events.values_list("body", flat=True))
-    return {key: found[key] for key in first_events}

@@ -28,6 +28,7 @@ __all__ = [
     "await_no_longer_than_asked",
     "drop_dead_connection",
     "is_cut_off",
+    "limit_transaction",
     "longest",
 ]
 
@@ -153,12 +154,28 @@ def _limit(held: Any) -> None:
         "statement_timeout": _milliseconds(),
         "idle_in_transaction_session_timeout": frozen,
     }
+    commands = [f"{name} = {value}" for name, value in limits.items()]
     if conf.PREPARE:
-        with connection.cursor() as cursor:
-            cursor.execute("; ".join(f"set {name} = {value}" for name, value in limits.items()))
-    else:
-        begin = ["BEGIN", *(f"SET LOCAL {name} = {value}" for name, value in limits.items())]
-        held._begin_statement = "; ".join(begin).encode()  # noqa: SLF001 - psycopg sends it before the first statement
+        held.execute("; ".join(f"set {command}" for command in commands))
+        return
+    held.limits = "; ".join(f"set local {command}" for command in commands)
+    if _limited not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_limited)
+
+
+def limit_transaction() -> None:
+    """Behind a pool, limit the transaction that begins with the next statement; elsewhere its session is limited."""
+    held: Any = connection.connection
+    limits = vars(held).get("limits")
+    idle = held.pgconn.transaction_status == TransactionStatus.IDLE
+    if limits and idle and connection.in_atomic_block:
+        held.execute(limits)
+
+
+def _limited(execute: Any, *statement: Any) -> Any:
+    """Django calls this around each of its statements."""
+    limit_transaction()
+    return execute(*statement)
 
 
 def _milliseconds(more: float = 0.0) -> int:

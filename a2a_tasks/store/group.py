@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -21,26 +22,28 @@ T = TypeVar("T")
 R = TypeVar("R")
 #: What takes work to the store's threads.
 Run = Callable[..., Awaitable[Any]]
-#: Most items of one flush.
-MOST = 64
-#: Flushes under way at a time.
-LANES = 2
+Work = Callable[[list[T]], list[R | Exception]]
+#: How many bytes an item has.
+Size = Callable[[T], int]
+#: Most items of one flush, and most bytes of all but one.
+MOST, MOST_BYTES = 64, 1024 * 1024
+#: Flushes under way at a time, and those of large items.
+LANES, LARGE_LANES = 2, 1
 
 
 class _Queue(Generic[T, R]):
     """What waits in one event loop."""
 
-    def __init__(self, work: Callable[[list[T]], list[R | Exception]], run: Run) -> None:
-        self._work, self._run = work, run
+    def __init__(self, work: Work[T, R], run: Run, size: Size[T], lanes: int) -> None:
+        self._work, self._run, self._size, self._free = work, run, size, lanes
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
-        self._lanes = 0
         self._flushes: set[asyncio.Task[None]] = set()
 
     def put(self, item: T) -> asyncio.Future[R]:
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
-        if self._lanes < LANES:
-            self._lanes += 1
+        if self._free:
+            self._free -= 1
             # Not in the context of whoever happens to come first: it writes for others, too.
             flush = asyncio.create_task(self._flush(), context=contextvars.Context())
             self._flushes.add(flush)
@@ -50,15 +53,25 @@ class _Queue(Generic[T, R]):
     async def _flush(self) -> None:
         try:
             while self._waiting:
-                taken, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+                most = self._fitting()
+                taken, self._waiting = self._waiting[:most], self._waiting[most:]
                 await self._together(taken)
         finally:
-            self._lanes -= 1
+            self._free += 1
+
+    def _fitting(self) -> int:
+        """How many of those who wait go together."""
+        sizes = itertools.accumulate(self._size(item) for item, _ in self._waiting[:MOST])
+        return max(1, sum(size <= MOST_BYTES for size in sizes))
 
     async def _together(self, taken: list[tuple[T, asyncio.Future[R]]]) -> None:
         try:
             results = await self._run(self._work, [item for item, _ in taken])
         except Exception as fault:  # noqa: BLE001 - it belongs to everybody who waits
+            if len(taken) > 1 and isinstance(fault, Overloaded) and fault.slow:
+                for one in taken:  # one of them may be to blame
+                    await self._together([one])
+                return
             results = [fault] * len(taken)
         for (_, future), result in zip(taken, results, strict=True):
             if future.done():  # whoever asked has gone; it was done all the same
@@ -73,21 +86,22 @@ class Group(Generic[T, R]):
     """A function of many, called with one: `await group(item)`.
 
     `work` gets a list of items and returns for each its result or its exception; what it raises, all get. It is run
-    by `hop`, or by `outcome`.
+    by `hop`, or by `outcome`. By their `size` in bytes, large items go one by one, and keep no small ones waiting.
     """
 
-    def __init__(self, work: Callable[[list[T]], list[R | Exception]], *, run: Run = hop) -> None:
-        self._work, self._run = work, run
-        self._queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue[T, R]] = (
-            weakref.WeakKeyDictionary()
-        )
+    def __init__(self, work: Work[T, R], *, run: Run = hop, size: Size[T] = lambda _: 0) -> None:
+        self._work, self._run, self._size = work, run, size
+        self._queues: weakref.WeakKeyDictionary[
+            asyncio.AbstractEventLoop, tuple[_Queue[T, R], _Queue[T, R]]
+        ] = weakref.WeakKeyDictionary()
 
     async def __call__(self, item: T) -> R:
         loop = asyncio.get_running_loop()
-        queue = self._queues.get(loop)
-        if queue is None:
-            queue = self._queues[loop] = _Queue(self._work, self._run)
-        return await queue.put(item)
+        if loop not in self._queues:
+            ways = (self._work, self._run, self._size)
+            self._queues[loop] = _Queue(*ways, LANES), _Queue(*ways, LARGE_LANES)
+        small, large = self._queues[loop]
+        return await (large if self._size(item) > MOST_BYTES else small).put(item)
 
 
 def one_by_one(

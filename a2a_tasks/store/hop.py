@@ -3,7 +3,8 @@
 Never the thread-sensitive executor (one thread for a whole process) and never a hop a query; see
 docs/decisions/0001. SQLite has one writer, so it gets one thread, and nobody waits on a busy lock.
 
-A database that is away costs nobody more than A2A_DATABASE_SECONDS: see docs/decisions/0080.
+A database that is away costs nobody more than A2A_DATABASE_SECONDS: see docs/decisions/0080. Whoever repeats what may have
+been written knows it again (docs/decisions/0174).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextvars
 import functools
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -29,10 +31,17 @@ from django.db import (
 from a2a_tasks.conf import conf
 from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store.deadline import await_no_longer_than_asked, drop_dead_connection, longest
+from a2a_tasks.store.deadline import (
+    CUT_OFF,
+    await_no_longer_than_asked,
+    drop_dead_connection,
+    is_cut_off,
+    longest,
+)
 
 __all__ = [
     "AWAY",
+    "TooSlow",
     "behind",
     "close",
     "hang_up",
@@ -50,6 +59,12 @@ T = TypeVar("T")
 AWAY = (OperationalError, InterfaceError, InternalError)
 #: SQLSTATEs of transactions that lost against another one and were rolled back: a deadlock, a serialisation failure.
 LOST = {"40001", "40P01"}
+#: SQLSTATEs after which it is certain that nothing was written. No others are: a pool of connections tells of a server's
+#: connection that broke as it tells of one that was never made (08xxx), and who is shut down may have committed (57P0x).
+#: They are: lost (above), ended before its end (57014, 25P03), read-only, no room, a row not free, too early to connect.
+CERTAIN = LOST | CUT_OFF | {"25006", "53000", "53100", "53200", "53300", "55P03", "57P03"}
+#: How often, and for how many seconds at least, one that takes too long is tried before that is its own fault.
+SLOW_TRIES, SLOW_SECONDS = 5, 60.0
 #: How often a transaction that lost is tried in all.
 TRIES = 4
 #: Seconds between two attempts of those who until_answered.
@@ -60,6 +75,10 @@ STORE, LISTS = "store", "lists"
 _lock = threading.Lock()
 _pools: dict[str, ThreadPoolExecutor] = {}
 _outage = Outage(logger, "the database is away")
+
+
+class TooSlow(Exception):
+    """A transaction that the database ends again and again because it takes too long; nothing was written."""
 
 
 def _threads(name: str = STORE) -> int:
@@ -93,7 +112,7 @@ def _tried(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def _away(fault: BaseException, *, undone: bool) -> Overloaded:
     _outage.count(fault)
-    return Overloaded.away(undone=undone)
+    return Overloaded.away(undone=undone, slow=is_cut_off(fault))
 
 
 def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -110,7 +129,7 @@ def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return _tried(work, *args, **kwargs)
     except AWAY as fault:
         connection.close()
-        raise _away(fault, undone=not connected or _sqlstate(fault) is not None) from fault
+        raise _away(fault, undone=not connected or _sqlstate(fault) in CERTAIN) from fault
 
 
 def _begin(work: Callable[[], T], threads: str = STORE) -> Future[T]:
@@ -157,17 +176,22 @@ async def outcome(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.wrap_future(job)
 
 
-async def until_answered(ask: Callable[[], Awaitable[T]]) -> T:
+async def until_answered(ask: Callable[[], Awaitable[T]], *, repeatable: bool = False) -> T:
     """Ask until the database answers, as long as it is certain each time that it has written nothing.
 
-    Raises what `ask` raises, Overloaded only if it is not certain. Whoever may lose interest cancels.
+    `repeatable`: it reads, or knows again what it wrote, so that nothing has to be certain. Raises what `ask` raises,
+    Overloaded only if it is not certain, and TooSlow. Whoever may lose interest cancels.
     """
+    slow, since = 0, time.monotonic()
     while True:
         try:
             return await ask()
         except Overloaded as away:
-            if not away.undone:
+            if not away.undone and not repeatable:
                 raise
+            slow, since = (slow + 1, since) if away.slow else (0, time.monotonic())
+            if slow >= SLOW_TRIES and time.monotonic() - since >= SLOW_SECONDS:
+                raise TooSlow(f"the database ended it {slow} times: {away.__cause__}") from away
         await asyncio.sleep(AGAIN_SECONDS)
 
 

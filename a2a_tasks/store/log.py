@@ -10,12 +10,12 @@ from django.db import connection
 from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
 
-from a2a_tasks.models import Artifact, Event, HandedSecret, Message, Task
+from a2a_tasks.models import Event, HandedSecret, Message, Task
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, advance
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store.append import fold_artifact
+from a2a_tasks.store.folding import fold_behind
 from a2a_tasks.store.sql import fetch
 
 __all__ = [
@@ -181,7 +181,7 @@ def change_state(
 ) -> Recorded:
     """Move a locked task along the life-cycle table, with its event. Raises IllegalTransition.
 
-    A terminal state takes the task from its run and folds what artifacts there are.
+    A terminal state takes the task from its run; what artifacts there are is folded afterwards.
     """
     task.state = advance(TaskState(task.state), state)
     task.status_at, task.status_message = at, message
@@ -191,10 +191,7 @@ def change_state(
             sealed="", token_hash=""
         )
         task.is_task = True  # whoever waited for its first word is told of a task
-        for position in Artifact.objects.filter(task=task, body="").values_list(
-            "position", flat=True
-        ):
-            fold_artifact(task.pk, position)
+        fold_behind(task.pk, task.last_event)
     return record(task, EventKind.STATUS, status_body(state, at, message))
 
 

@@ -200,7 +200,11 @@ class Batch:
     #: State, moment and message (JSON) of the last status event.
     status: tuple[TaskState, datetime.datetime, str] | None = None
     artifacts: list[ArtifactRow] = field(default_factory=list)
-    #: Positions of artifacts that began in an earlier batch and are to be folded now.
+    #: How many batches this acquisition of the run has written before; None = it is not counted.
+    after: int | None = None
+    #: Has it been tried before, and nobody knows what became of that?
+    again: bool = False
+    #: Positions of artifacts that are whole with this batch, and are to be folded.
     closed: list[int] = field(default_factory=list)
     #: Positions of folded artifacts that grow again.
     reopened: list[int] = field(default_factory=list)
@@ -208,6 +212,11 @@ class Batch:
     reveal: bool = False
     memory: str | None = None
     end: RunEnd | None = None
+
+    @property
+    def size(self) -> int:
+        """Roughly how many bytes it has."""
+        return sum(len(e.body) for e in self.events) + sum(len(row.body) for row in self.artifacts)
 
     @property
     def ends_task(self) -> bool:

@@ -64,7 +64,7 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     _note(new)
     new.accompany(task.pk)
     if new.hold:
-        Task.objects.filter(pk=task.pk).update(run_token=new.hold.token)
+        Task.objects.filter(pk=task.pk).update(run_token=new.hold.token, batches=0)
     accepted = Accepted(
         task=task.pk,
         number=recorded[-1].number,

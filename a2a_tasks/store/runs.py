@@ -86,7 +86,7 @@ with due as (
     from due d join a2a_tasks_message m on m.task_id = d.task_id and m.number = d.input_number
   ) s where s.before < %(most)s
 ), task as (
-  update a2a_tasks_task t set run_token = d.token from fit d where t.id = d.task_id and not d.ended
+  update a2a_tasks_task t set run_token = d.token, batches = 0 from fit d where t.id = d.task_id and not d.ended
   returning t.*
 ), run as (
   update a2a_tasks_run r set status = case when d.ended then 'dropped' else 'running' end,
@@ -331,7 +331,7 @@ def _take(run: Run, wanted: _Wanted, *, company: int) -> Assignment | None:
     """Hold the run, and the task for it; a task that has ended meanwhile needs no run."""
     token = new_token()
     open_ = Task.objects.filter(pk=run.task_id).exclude(state__in=TERMINAL)
-    if not open_.update(run_token=token):
+    if not open_.update(run_token=token, batches=0):
         Run.objects.filter(pk=run.pk).update(status=RunStatus.DROPPED, ended_at=Now())
         return None
     Run.objects.filter(pk=run.pk).update(

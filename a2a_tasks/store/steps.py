@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Step, Task
@@ -16,7 +16,8 @@ from a2a_tasks.store.sql import fetch
 
 __all__ = ["clock", "keep", "keeping", "kept", "loading", "telling"]
 
-# Whoever waited for a row reads it anew, so that a token taken away meanwhile is seen (decision 3).
+# Whoever waited for a row reads it anew, so that a token taken away meanwhile is seen (decision 3). A run that keeps the same
+# result again, because nobody knew what had become of it, has kept it.
 KEEP = """
 with input as (
   select * from unnest(%(n)s::int[], %(task)s::bigint[], %(token)s::text[], %(input)s::int[], %(name)s::text[],
@@ -27,12 +28,17 @@ with input as (
 ), step as (
   insert into a2a_tasks_step (task_id, input_number, name, result, run)
   select h.id, i.input, i.name, i.result, i.run from held h join input i on i.n = h.n
+  on conflict (task_id, input_number, name) do update set result = excluded.result
+    where a2a_tasks_step.run = excluded.run and a2a_tasks_step.result = excluded.result
+  returning task_id, name
 )
-select n from held
+select h.n, exists (select from step s join input i on (s.task_id, s.name) = (i.task, i.name) where i.n = h.n) from held h
 """
 # Of many, those whose row somebody holds are left out, to be kept one by one: who waits for a row while holding others
 # may wait for ever for somebody who does the same in another order.
 KEEP_FREE = KEEP.replace("for update of t", "for update of t skip locked")
+
+ANOTHER = "the step was kept before, with another result"
 
 #: What is kept: the run, the name of its step, the result as JSON.
 Kept = tuple[Assignment, str, str]
@@ -57,7 +63,10 @@ def kept_many(turns: Sequence[tuple[int, int]]) -> list[dict[str, str]]:
 
 
 def keep(run: Assignment, name: str, result: str) -> None:
-    """Write the result (JSON) of a step of this run's turn, once. Raises Fenced if the run has lost its task."""
+    """Write the result (JSON) of a step of this run's turn, once.
+
+    Raises Fenced if the run has lost its task, IntegrityError if the step has another result.
+    """
     if not _write([(run, name, result)]):
         raise Fenced
 
@@ -93,7 +102,11 @@ def _keep_postgres(results: Sequence[Kept]) -> set[int]:
         "run": [run.run for run, _, _ in results],
     }
     statement = KEEP if len(results) == 1 else KEEP_FREE
-    return {n for (n,) in fetch(statement, values, point="worker.step_inside")}
+    size = sum(len(result) for _, _, result in results)
+    rows = fetch(statement, values, point="worker.step_inside", size=size)
+    if not all(is_kept for _, is_kept in rows):
+        raise IntegrityError(ANOTHER)
+    return {n for n, _ in rows}
 
 
 @transaction.atomic
@@ -105,9 +118,11 @@ def _keep_one(run: Assignment, name: str, result: str) -> bool:
     held = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")
     if not held.update(run_token=run.token):  # the write that makes the transaction a writer's
         return False
-    Step.objects.create(
-        task_id=run.task, input_number=run.input_number, name=name, result=result, run=run.run
-    )
+    said = {"result": result, "run": run.run}
+    which = {"task_id": run.task, "input_number": run.input_number, "name": name}
+    step, _ = Step.objects.get_or_create(**which, defaults=said)
+    if (step.result, step.run) != (result, run.run):
+        raise IntegrityError(ANOTHER)
     return True
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.core import signing
 from django.db import connection
-from django.db.models import BigIntegerField, Exists, Func, OuterRef, Q, QuerySet, Sum, Window
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
 
 from a2a_tasks.caller import Scope, Shelf
@@ -22,11 +22,11 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState, UnsetType
 from a2a_tasks.store import tally
-from a2a_tasks.store.append import growing
+from a2a_tasks.store.folding import growing
 from a2a_tasks.store.group import Group
 from a2a_tasks.store.reach import on, reached
 from a2a_tasks.store.records import status_of
-from a2a_tasks.store.sql import fetch
+from a2a_tasks.store.sql import Bytes, fetch
 
 __all__ = [
     "PAGE_BYTES",
@@ -240,17 +240,6 @@ def view(task: Task, *, whole: bool = True) -> values.Task:
     return _views([row], history=None if whole else 0, artifacts=whole)[0]
 
 
-class _Bytes(Func):
-    """How many bytes a text has, without reading it where the database can."""
-
-    function, output_field = "octet_length", BigIntegerField()
-
-    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
-        """SQLite has had the function since 3.43."""
-        template = "length(cast(%(expressions)s as blob))"
-        return self.as_sql(compiler, connection, template=template, **more)
-
-
 def _messages(tasks: Collection[int], newest: int | None) -> QuerySet[Message]:
     """The messages of these tasks in order: of each so many of the newest, or (None) all."""
     rows = Message.objects.filter(task_id__in=tasks)
@@ -359,7 +348,7 @@ class _Place(NamedTuple):
 def _rows(scope: Scope, request: ListTasksRequest) -> list[_Place]:
     """The places of a page and the one after it. Each shelf is read along its index: together they would have none."""
     rows: list[_Place] = []
-    size = _Bytes("status_message") + _Bytes("metadata")
+    size = Bytes("status_message") + Bytes("metadata")
     for shelf in scope.shelves:
         rest = _after(_matching(scope, shelf, request), scope, request.page_token)
         rest = rest.order_by("-status_at", "-id")[: request.page_size + 1]
@@ -381,7 +370,7 @@ def _fitting(rows: list[_Place], request: ListTasksRequest) -> list[_Place]:
 def _sizes(tasks: list[int], request: ListTasksRequest) -> Counter[int]:
     """The bytes of the messages and artifacts of each task, as far as they are asked for."""
     sizes: Counter[int] = Counter()
-    body = _Bytes("body")
+    body = Bytes("body")
     if request.history_length:
         for task, size in _messages(tasks, request.history_length).values_list("task_id", body):
             sizes[task] += size
