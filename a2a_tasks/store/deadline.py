@@ -11,7 +11,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import select
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -41,6 +44,8 @@ CUT_OFF = {"57014", "25P03"}
 SPEED = 4 * 1024 * 1024
 #: Seconds after a failure to connect in which nobody else tries, at least.
 CLOSED_SECONDS = 0.2
+#: Seconds after which a session that was given up is no longer counted.
+FORGOTTEN_SECONDS = 60.0
 
 
 def longest() -> float:
@@ -105,26 +110,52 @@ def _readable(descriptor: int) -> bool:
 
 
 class _Door:
-    """Connecting. After a failure nobody tries for as long as it took: a server that is away is not asked by everybody."""
+    """Connecting. After a failure nobody tries for as long as it took: a server that is away is not asked by everybody.
+
+    Nor does anybody while the server is still busy with too many sessions that were given up, as with a COMMIT that waits
+    for a standby: each may last as long as the standby is away.
+    """
 
     def __init__(self) -> None:
         self._closed_until, self._why = 0.0, ""
+        #: Copies of the sockets of these sessions, and until when each counts: of a host that is gone there is no word.
+        self._given_up: list[tuple[socket.socket, float]] = []
+        self._lock = threading.Lock()
 
     def open(self) -> None:
         """Connect this thread. Raises OperationalError."""
         begun = time.monotonic()
         if begun < self._closed_until:
             raise OperationalError(self._why)
+        if self._lasting(begun) >= int(conf.STORE_THREADS):
+            raise OperationalError("the server has not ended the transactions that had no answer")
         try:
             connection.ensure_connection()
         except OperationalError as fault:
-            self.close(str(fault), time.monotonic() - begun)
+            now = time.monotonic()
+            self._closed_until = now + max(CLOSED_SECONDS, now - begun)
+            self._why = str(fault)
             raise
 
-    def close(self, why: str, seconds: float) -> None:
-        """Let nobody connect for so long."""
-        self._closed_until = time.monotonic() + max(CLOSED_SECONDS, seconds)
-        self._why = why
+    def give_up(self, session: Any) -> None:
+        """Close a session. A copy of its socket tells when the server has ended it, too."""
+        with contextlib.suppress(OSError), self._lock:
+            copy = socket.socket(fileno=os.dup(session.socket))
+            self._given_up.append((copy, time.monotonic() + FORGOTTEN_SECONDS))
+        session.finish()
+
+    def _lasting(self, now: float) -> int:
+        """How many sessions that were given up the server has not ended."""
+        with self._lock:
+            lasting = [
+                (copy, end)
+                for copy, end in self._given_up
+                if now < end and not _readable(copy.fileno())
+            ]
+            for copy, _ in set(self._given_up) - set(lasting):
+                copy.close()
+            self._given_up = lasting
+            return len(lasting)
 
 
 _door = _Door()
@@ -188,6 +219,5 @@ def _wait(held: psycopg.Connection, answer: Any, **_: Any) -> Any:
     try:
         return psycopg.Connection.wait(held, answer, timeout=seconds)
     except psycopg.errors._WaitTimeout:  # noqa: SLF001 - its parent is said of everything else, too
-        held.pgconn.finish()  # not cancelled, and its generator is not resumed
-        _door.close(f"no answer within {seconds:g} s", CLOSED_SECONDS)
+        _door.give_up(held.pgconn)  # not cancelled, and its generator is not resumed
         raise

@@ -30,6 +30,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import audit, companions, files, handed, tally
 from a2a_tasks.store.audit_past import purge_audit
 from a2a_tasks.store.companions import Needed
+from a2a_tasks.store.folding import fold
 from a2a_tasks.store.holds import in_force, unheld
 from a2a_tasks.store.idempotency import forget_idempotency
 from a2a_tasks.store.retention import days_of_tenants
@@ -341,6 +342,7 @@ def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[R
     """Remove log lines and events of these tasks, and nothing else of them."""
     lines = events = 0
     for task in _held(keys[:room], limit):
+        fold(task.pk, task.last_event)
         if Artifact.objects.filter(task=task, body="").exists():
             continue  # it is nowhere but in the log
         lines += cut_lines(task.pk, room - lines - events)  # first: by its events the task is found

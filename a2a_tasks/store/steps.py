@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 
@@ -72,10 +73,7 @@ def keep(run: Assignment, name: str, result: str) -> None:
 
 
 def keep_many(results: Sequence[Kept]) -> list[bool]:
-    """Write what can be written of many without waiting for anybody; `keep` tells why the others cannot.
-
-    All or nothing becomes of them if one of them must not be written.
-    """
+    """Write what can be written of many without waiting for anybody; `keep` tells why the others cannot."""
     try:
         kept = _write(results)
     except AWAY:
@@ -104,14 +102,20 @@ def _keep_postgres(results: Sequence[Kept]) -> set[int]:
     statement = KEEP if len(results) == 1 else KEEP_FREE
     size = sum(len(result) for _, _, result in results)
     rows = fetch(statement, values, point="worker.step_inside", size=size)
-    if not all(is_kept for _, is_kept in rows):
+    if rows == [(0, False)] and len(results) == 1:
         raise IntegrityError(ANOTHER)
-    return {n for n, _ in rows}
+    return {n for n, is_kept in rows if is_kept}
 
 
 @transaction.atomic
 def _keep_portable(results: Sequence[Kept]) -> set[int]:
-    return {n for n, result in enumerate(results) if _keep_one(*result)}
+    if len(results) == 1:
+        return {0} if _keep_one(*results[0]) else set()
+    kept = set()
+    for n, result in enumerate(results):
+        with contextlib.suppress(IntegrityError):
+            kept |= {n} if _keep_one(*result) else set()
+    return kept
 
 
 def _keep_one(run: Assignment, name: str, result: str) -> bool:

@@ -67,6 +67,7 @@ def inline_store() -> Iterator[None]:
             mock.patch.object(hop, "_tried", on_own_connection),
             mock.patch.object(hop, "_begin", at_once),
             mock.patch.object(hop, "_executor", _Executor),
+            mock.patch.object(transaction, "on_commit", _at_once),
         ):
             yield
     finally:
@@ -75,6 +76,11 @@ def inline_store() -> Iterator[None]:
 
 def _nothing() -> None:
     """The connection of a test is there, and has no deadlines."""
+
+
+def _at_once(work: Callable[[], object]) -> None:
+    """What is done after the commit of the host's transaction: the test's own is never committed."""
+    work()
 
 
 class _Executor:

@@ -122,7 +122,7 @@ class TestAProcessThatRunsAgentsItself:
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
         settings.A2A_DATABASE_SECONDS = 0.1
-        monkeypatch.setattr(deadline, "CANCEL_SECONDS", 0.1)
+        monkeypatch.setattr(deadline, "SILENCE_SECONDS", 0.1)
         monkeypatch.setattr(housekeeping, "FIRST", 0.0)
         began, end, done = threading.Event(), threading.Event(), threading.Event()
 

@@ -37,9 +37,6 @@ class TestManyAtOnce:
         "spoil",
         [
             pytest.param(
-                lambda pen: pen.batch(chunk("a", "x"), closed=[7]), id="an artifact that never was"
-            ),
-            pytest.param(
                 lambda pen: pen.batch(chunk("a", "x"), artifacts=[ArtifactRow(0, "a\x00b", 0)]),
                 id="a name with NUL",
             ),

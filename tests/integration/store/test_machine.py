@@ -36,6 +36,7 @@ from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import cancel, runs
 from a2a_tasks.store.accept import accept
+from a2a_tasks.store.hop import hop
 from a2a_tasks.store.records import Assignment, Fenced, RunEnd
 from a2a_tasks.store.reply import reply
 from a2a_tasks.store.tasks import list_tasks
@@ -263,6 +264,8 @@ class Store(RuleBasedStateMachine):
     async def spoken(run: Assignment, words: list[Any], end: RunEnd | None) -> Assignment:
         """Record the words. Returns the run as a second pen of the same process would take it up."""
         recorder = Recorder(run)
+        held = Task.objects.filter(pk=run.task)
+        recorder._written = (await hop(held.values_list("batches", flat=True).first)) or 0
         for word in words:
             if word is None:
                 await recorder.written()

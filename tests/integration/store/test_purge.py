@@ -32,7 +32,7 @@ from a2a_tasks.models import (
 )
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
-from a2a_tasks.store import log, purge, run_lines, tally
+from a2a_tasks.store import folding, log, purge, run_lines, tally
 from a2a_tasks.store.cancel import cancel
 from a2a_tasks.store.hop import in_thread
 from a2a_tasks.store.purge import Limits, Removed
@@ -54,6 +54,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 MONTH = Limits.of(30, 0)
 LOGS = Limits.of(0, 30)
+
+
+@pytest.fixture(autouse=True)
+def _folded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread is still about to fold what a test has just ended."""
+    monkeypatch.setattr(folding, "behind", lambda work, *about: work(*about))
 
 
 def ended(task: str = "task-1", *, days: float = 40, chunks: int = 2, **about: Any) -> int:
@@ -226,14 +232,26 @@ class TestWhatStays:
         all_of(MONTH)
         assert Task.objects.get().owner == BOB.owner
 
-    def test_is_the_log_of_artifacts_that_were_never_folded(self) -> None:
+    def test_is_the_log_of_artifacts_that_stay_in_pieces(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(folding, "MOST_BYTES", 0)
         key = ended()
-        Artifact.objects.update(body="")
+        before = found()
         assert all_of(LOGS) == Removed()
         assert everything(key)
+        assert found().view == before.view
 
 
 class TestTheLog:
+    def test_goes_after_artifacts_that_were_not_folded_are(self) -> None:
+        key = ended()
+        before = found()
+        Artifact.objects.update(body="")
+        assert all_of(LOGS).rows > 0
+        assert everything(key) == []
+        assert found().view == before.view
+
     def test_goes_and_the_task_stays_as_it_was(self) -> None:
         key = ended()
         before = found()

@@ -106,11 +106,20 @@ class TestMany:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_if_one_is_kept_already_none_is_written_and_each_is_told_to_try_alone() -> None:
+def test_one_that_was_kept_with_another_result_is_not_written_and_the_others_are() -> None:
     first, second = held("task-1"), held("task-2")
     steps.keep(first, "pay", "1")
-    assert steps.keep_many([(first, "pay", "2"), (second, "pay", "2")]) == [False, False]
-    assert (kept(first), kept(second)) == ({"pay": "1"}, {})
+    assert steps.keep_many([(first, "pay", "2"), (second, "pay", "2")]) == [False, True]
+    assert (kept(first), kept(second)) == ({"pay": "1"}, {"pay": "2"})
+
+
+@pytest.mark.django_db
+def test_the_same_result_of_the_same_run_is_kept_again() -> None:
+    run, other = held("task-1"), held("task-2")
+    for _ in range(2):
+        steps.keep(run, "pay", "1")
+        assert steps.keep_many([(run, "pay", "1"), (other, "pay", "1")]) == [True, True]
+    assert (kept(run), kept(other)) == ({"pay": "1"}, {"pay": "1"})
 
 
 @pytest.mark.django_db(transaction=True)
