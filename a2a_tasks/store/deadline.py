@@ -168,8 +168,8 @@ def await_no_longer_than_asked() -> None:
     if connection.connection is None:
         _door.open()
     held = connection.connection
-    if "wait" not in vars(held):
-        held.wait = functools.partial(_wait, held)
+    if vars(held).get("seconds") != conf.DATABASE_SECONDS:
+        held.seconds, held.wait = conf.DATABASE_SECONDS, functools.partial(_wait, held)
         if not connection.in_atomic_block:
             _limit(held)
 

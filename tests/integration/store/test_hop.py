@@ -6,7 +6,6 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -153,13 +152,6 @@ class TestHop:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.backend("stack")
 class TestAnOutage:
-    @pytest.fixture(autouse=True)
-    def _sessions_of_its_own(self) -> Iterator[None]:
-        """A session is told its limits when it begins."""
-        hops.close()
-        yield
-        hops.close()
-
     async def test_a_statement_that_takes_too_long_is_ended_by_the_server(self) -> None:
         with override_settings(A2A_DATABASE_SECONDS=0.2), pytest.raises(Overloaded) as caught:
             await hop(execute, "select pg_sleep(60)")
