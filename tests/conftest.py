@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterator
+from concurrent.futures import Future, wait
 from typing import Any
 
 import hypothesis
@@ -244,15 +245,32 @@ def runners(backend: str, request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(autouse=True)
 def _store_in_the_tests_transaction(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let the store work in the transaction of a test that is rolled back (`tests/support/inline_store.py`)."""
-    if not _is_rolled_back(request):
+    """Let the store work in the transaction of a test that is rolled back (`tests/support/inline_store.py`).
+
+    Of one that commits, what was to be folded is folded before its tables are emptied.
+    """
+    if not _uses_database(request.node):
         yield
+        return
+    if not _is_rolled_back(request):
+        yield from _folded_before_the_end(request)
         return
     from tests.support.inline_store import inline_store  # noqa: PLC0415 - only once Django is set up
 
     request.getfixturevalue("db")
     with inline_store():
         yield
+
+
+def _folded_before_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
+    from a2a_tasks.store import folding, hop  # noqa: PLC0415 - only once Django is set up
+
+    request.getfixturevalue("transactional_db")
+    begun: list[Future[None]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folding, "behind", lambda *work: begun.append(hop.behind(*work)))
+        yield
+    wait(begun, timeout=10)
 
 
 def _is_rolled_back(test: pytest.FixtureRequest | pytest.Function) -> bool:

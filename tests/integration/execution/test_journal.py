@@ -289,7 +289,6 @@ class TestSteps:
 
         monkeypatch.setattr(steps, "keep_many", unconfirmed)
         assert await turn.step("one", lambda: 1) == 1
-        assert await turn.step("one", lambda: 2) == 1
         assert await hop(steps.kept, run.task, 1) == {"one": "1"}
 
     async def test_a_mistake_with_a_step_fails_the_task(self) -> None:

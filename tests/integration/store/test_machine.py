@@ -265,7 +265,7 @@ class Store(RuleBasedStateMachine):
         """Record the words. Returns the run as a second pen of the same process would take it up."""
         recorder = Recorder(run)
         held = Task.objects.filter(pk=run.task)
-        recorder._written = (await hop(held.values_list("batches", flat=True).first)) or 0
+        recorder._written = await hop(lambda: held.values_list("batches", flat=True).first() or 0)
         for word in words:
             if word is None:
                 await recorder.written()
