@@ -192,7 +192,7 @@ class HostSettings:
     #: Most artifacts of a task; an agent that begins another one fails it. 0 = any number.
     MAX_ARTIFACTS: int = 10_000
     #: Most that a run may say in artifacts, in bytes as they are stored (large files are beside that); then its task fails. 0 = any amount.
-    MAX_ARTIFACT_BYTES: int = 256 * 1024 * 1024
+    MAX_ARTIFACT_BYTES: int = 64 * 1024 * 1024
     #: Largest metadata of a request, a message or a part, in bytes.
     MAX_METADATA_BYTES: int = 64 * 1024
     #: Most keys in such metadata.

@@ -53,3 +53,31 @@ class Writer(Good):
         yield page.write("Once upon a time ")
         await asyncio.sleep(float(turn.text))
         yield page.write("they lived happily.", last=True)
+
+
+class Speaker(Good):
+    """Says as many pieces as the text says, each of so many bytes, after so many seconds: "40 8 0.1"."""
+
+    slug = "speaker"
+    name = "Speaker"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Speak."""
+        number, size, seconds = turn.text.split()
+        said = turn.stream("said")
+        for n in range(int(number)):
+            yield said.write(f"{n};".ljust(int(size), "."), last=n == int(number) - 1)
+            await asyncio.sleep(float(seconds))
+
+
+class Maker(Good):
+    """Makes as many artifacts as the text says, each of so many bytes at once: "5 8000000"."""
+
+    slug = "maker"
+    name = "Maker"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Make them."""
+        number, size = map(int, turn.text.split())
+        for n in range(number):
+            yield turn.artifact("x" * size, id=f"thing-{n}")
