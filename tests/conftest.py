@@ -13,6 +13,7 @@ import pytest
 from pytest_django.plugin import DjangoDbBlocker
 
 from tests import backend as backends
+from tests.campaigns.outages import pgbouncer
 from tests.support import chromium
 from tests.support.leftovers import Leftovers
 from tests.support.processes import Child, celery_worker
@@ -43,7 +44,8 @@ def pytest_report_header() -> str:
     """Show what the tests run on."""
     browser = chromium.path() or "none found, so the tests marked `chromium` are left out"
     pictures = chromium.PICTURES if chromium.path() else "none"
-    return f"{backends.describe()}, Chromium: {browser}, pictures of pages: {pictures}"
+    pool = pgbouncer.path() or "none found, so the tests marked `pgbouncer` are left out"
+    return f"{backends.describe()}, Chromium: {browser}, pictures of pages: {pictures}, PgBouncer: {pool}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -54,6 +56,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = [item for item in items if _only_on(item) not in {None, backends.backend()}]
     if chromium.path() is None:
         others += [item for item in items if item.get_closest_marker("chromium")]
+    if pgbouncer.path() is None:
+        others += [item for item in items if item.get_closest_marker("pgbouncer")]
     config.hook.pytest_deselected(items=others)
     left_out = set(others)
     items[:] = [item for item in items if item not in left_out]

@@ -56,6 +56,8 @@ class Behaviour:
     reset_every: float | None = None
     #: Each connection is reset once so many bytes, of both directions, have passed.
     cut_after: int | None = None
+    #: Each connection is reset instead of passing on an answer in which these bytes occur.
+    cut_at: bytes = b""
 
     @classmethod
     def black_hole(cls) -> Behaviour:
@@ -256,6 +258,8 @@ class Proxy:
 
     async def _down(self, link: _Link, reader: asyncio.StreamReader) -> None:
         async for chunk in self._allowed(link, reader, "down"):
+            if self._behaviour.cut_at and self._behaviour.cut_at in chunk:
+                raise ConnectionAbortedError("cut before this answer")
             await self._write(link, link.near, chunk)
         link.near.write_eof()
 
