@@ -11,7 +11,8 @@ ON_SQLITE := tests/unit tests/integration/store tests/integration/execution test
 ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py)
 
 export HOST PORT
-unexport DJANGO_SETTINGS_MODULE
+# Dozens of processes import the same files: each would compile them anew if none were to keep what it compiled.
+unexport DJANGO_SETTINGS_MODULE PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help setup run stack restart test test-fast test-stack test-all test-campaigns faults webhooks mutants hostile check lint types layers migrations audit fmt bench clean
