@@ -28,7 +28,8 @@ from tests.support.execution.host import Client, due, hosting, message_of, runne
 from tests.support.execution.waiting import until
 from tests.support.store.world import everything
 
-pytestmark = pytest.mark.django_db(transaction=True)
+#: What happens in processes is the same on both databases, and to start them takes its time.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("sqlite")]
 
 
 @pytest.fixture(autouse=True)
@@ -320,9 +321,6 @@ class TestDeaths:
         assert int(answered(second)) != first
 
 
-@pytest.mark.backend(
-    "sqlite"
-)  # what is stopped is the same on both, and starting it takes its time
 class TestStopping:
     @pytest.mark.parametrize("kind", ["looking", "waiting", "sleeping"])
     async def test_who_listens_ends_and_its_process_is_used_again(
@@ -383,7 +381,6 @@ class TestDraining:
             await until(lambda: status_is("completed"), 60)
 
 
-@pytest.mark.backend("sqlite")
 class TestStarting:
     async def test_a_process_that_cannot_start_is_no_endless_wait(
         self, script: Client, monkeypatch: pytest.MonkeyPatch, settings: Any
