@@ -21,7 +21,7 @@ WORKER = pytest.StashKey[Child]()
 #: Folders whose tests begin processes, and wait for them: the longest first.
 WHOLE_HOSTS = ["journeys", "campaigns"]
 #: The tests of these share a host: they stay in one process of `pytest -n`, or there would be a host in each.
-TOGETHER = ("tests/journeys/", "tests/campaigns/browser/")
+TOGETHER = ("tests/journeys/", "tests/campaigns/browser/", "tests/campaigns/workers/")
 #: What tests count, and how it is called in the report.
 COUNTED = {
     "cells": "cells of the cross-access matrix",
