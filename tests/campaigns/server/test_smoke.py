@@ -9,10 +9,8 @@ from tests.campaigns.server.test_draining_host import (
     host,
     test_a_stream_ends_as_a_whole_one_and_says_that_the_task_goes_on,
 )
-from tests.journeys.fixtures import emptied
 
 __all__ = [
-    "emptied",
     "host",
     "test_a_stream_ends_as_a_whole_one_and_says_that_the_task_goes_on",
 ]
