@@ -15,6 +15,7 @@ from tests import backend as backends
 from tests.support import chromium
 from tests.support.leftovers import Leftovers
 from tests.support.processes import Child, celery_worker
+from tests.support.thorough import examples
 
 #: The session's worker, once a test asked for one.
 WORKER = pytest.StashKey[Child]()
@@ -30,7 +31,9 @@ COUNTED = {
 
 
 # No test is about how long it takes; a busy machine is slow now and then.
-hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, max_examples=examples(100, quick=40)
+)
 hypothesis.settings.load_profile("unhurried")
 
 
@@ -287,9 +290,13 @@ def _is_rolled_back(test: pytest.FixtureRequest | pytest.Function) -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
     """A test that is rolled back leaves no task behind: one that does has written past its own transaction."""
     yield
+    if nextitem is None:
+        return  # the database is gone with the last test
     if not isinstance(item, pytest.Function) or not _is_rolled_back(item):
         return
     from django.db import connection  # noqa: PLC0415 - only once Django is set up
