@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.backend("stack")]
 def many() -> None:
     """Tasks of few, and one of somebody else."""
     like = make_task("like")
-    columns = {field.column for field in Task._meta.concrete_fields} - {"id"}
+    columns = {str(field.column) for field in Task._meta.concrete_fields} - {"id"}
     own = {"public_id": "'t-' || n", "owner": "'key:' || mod(n, 3)", "tenant": "'acme'"}
     copied = ", ".join(sorted(columns - own.keys()))
     with connection.cursor() as cursor:
