@@ -7,11 +7,13 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A file of tests stays in one process; each process has a database of its own. ARGS="-n 0" for a debugger.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # What runs on SQLite: what needs no database, and what the store has a second implementation for (docs/testing.md).
-ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming tests/journeys/test_smoke.py
+ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming \
+	tests/journeys/test_smoke.py tests/campaigns/server/test_smoke.py
 ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py)
 
 export HOST PORT
-unexport DJANGO_SETTINGS_MODULE
+# Dozens of processes import the same files: each would compile them anew if none were to keep what it compiled.
+unexport DJANGO_SETTINGS_MODULE PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help setup run stack restart test test-fast test-stack test-all test-campaigns faults webhooks mutants hostile check lint types layers migrations audit fmt bench clean
@@ -32,7 +34,8 @@ test-fast: .venv/.test ## The part of it that needs no servers, on SQLite; TESTS
 	@echo "== tests on SQLite" && TEST_BACKEND=sqlite $(PYTEST) $(or $(TESTS),$(ON_SQLITE)) $(ARGS)
 test-stack: .venv/.test ## The part on PostgreSQL, Redis and Celery; servers are found or started
 	@echo "== tests on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),$(ON_STACK)) $(ARGS)
-test-all: test test-campaigns ## Everything: the suite, then the campaigns
+test-all: export TEST_THOROUGH = 1
+test-all: test test-campaigns ## Everything: the suite with all examples of Hypothesis, then the campaigns
 test-campaigns: .venv/.test ## The tests of campaigns: faults, receivers, hostile requests, access, clients, browser, servers
 	@echo "== campaigns on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),tests/campaigns) $(ARGS)
 	@echo "== campaigns on SQLite" && TEST_BACKEND=sqlite $(PYTEST) -m "backend" $(or $(TESTS),tests/campaigns) $(ARGS)

@@ -17,11 +17,14 @@ from tests.campaigns.outages import pgbouncer
 from tests.support import chromium
 from tests.support.leftovers import Leftovers
 from tests.support.processes import Child, celery_worker
+from tests.support.thorough import examples
 
 #: The session's worker, once a test asked for one.
 WORKER = pytest.StashKey[Child]()
-#: Folders whose tests begin processes, and wait for them.
-WHOLE_HOSTS = {"campaigns", "journeys"}
+#: Folders whose tests begin processes, and wait for them: the longest first.
+WHOLE_HOSTS = ["journeys", "campaigns"]
+#: The tests of these share a host: they stay in one process of `pytest -n`, or there would be a host in each.
+TOGETHER = ("tests/journeys/", "tests/campaigns/browser/", "tests/campaigns/workers/")
 #: What tests count, and how it is called in the report.
 COUNTED = {
     "cells": "cells of the cross-access matrix",
@@ -30,7 +33,9 @@ COUNTED = {
 
 
 # No test is about how long it takes; a busy machine is slow now and then.
-hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, max_examples=examples(100, quick=40)
+)
 hypothesis.settings.load_profile("unhurried")
 
 
@@ -61,12 +66,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=others)
     left_out = set(others)
     items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: WHOLE_HOSTS.isdisjoint(item.path.parts))
+    items.sort(key=_turn)
     for item in items:
         if "unit" in item.path.parts and _uses_database(item):
             raise pytest.UsageError(
                 f"{item.nodeid} uses a database: it belongs to tests/integration"
             )
+
+
+def _turn(item: pytest.Item) -> int:
+    found = (n for n, folder in enumerate(WHOLE_HOSTS) if folder in item.path.parts)
+    return next(found, len(WHOLE_HOSTS))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each process of `pytest -n` a file of tests at a time, or a folder whose tests share a host."""
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - only in runs of several processes
+
+    class Files(LoadFileScheduling):  # type: ignore[misc] - has no types
+        def _split_scope(self, nodeid: str) -> str:
+            folder = next((each for each in TOGETHER if nodeid.startswith(each)), None)
+            return folder or str(super()._split_scope(nodeid))
+
+    return Files(config, log)
 
 
 def _uses_database(item: pytest.Item) -> bool:
@@ -289,9 +312,13 @@ def _is_rolled_back(test: pytest.FixtureRequest | pytest.Function) -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
     """A test that is rolled back leaves no task behind: one that does has written past its own transaction."""
     yield
+    if nextitem is None:
+        return  # the database is gone with the last test
     if not isinstance(item, pytest.Function) or not _is_rolled_back(item):
         return
     from django.db import connection  # noqa: PLC0415 - only once Django is set up

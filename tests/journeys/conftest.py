@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from django.db import connections
 from pytest_django.plugin import DjangoDbBlocker
 
-from tests.journeys.fixtures import ask, emptied, pytest_runtest_makereport
-from tests.journeys.hosts import SHARED, Host, Workers, host
+from tests.journeys.fixtures import ask, emptied, pytest_runtest_makereport, site, workers
 from tests.support import people
 
 __all__ = ["ask", "emptied", "operator", "pytest_runtest_makereport", "site", "workers"]
@@ -23,23 +20,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.timeout(300), append=False)
-
-
-@pytest.fixture(scope="package")
-def site(emptied: None) -> Iterator[Host]:
-    """The host of this backend, with gRPC and webhooks. Stories leave each other's rows alone.
-
-    The process that is `there` looks often, as the pusher does: how long an operator is told to wait depends on it.
-    """
-    with host(SHARED, grpc=True, push=True, of_some={"A2A_POLL_SECONDS": "0.3"}) as made:
-        yield made
-
-
-@pytest.fixture(scope="package")
-def workers(site: Host) -> Iterator[Workers]:
-    """Workers beside those of the host, which stories may hurt (stack)."""
-    with ExitStack() as running:
-        yield Workers(running)
 
 
 @pytest.fixture(scope="package")

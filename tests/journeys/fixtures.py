@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from typing import Protocol, TypeVar
 
 import pytest
@@ -11,9 +12,9 @@ from django.core.management import call_command
 from django.db import connections
 from pytest_django.plugin import DjangoDbBlocker
 
-from tests.journeys.hosts import RUNNING
+from tests.journeys.hosts import RUNNING, SHARED, Host, Workers, host
 
-__all__ = ["Ask", "ask", "emptied", "pytest_runtest_makereport"]
+__all__ = ["Ask", "ask", "emptied", "pytest_runtest_makereport", "site", "workers"]
 
 T = TypeVar("T")
 
@@ -35,6 +36,23 @@ def emptied(database: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None
     with django_db_blocker.unblock():
         call_command("flush", interactive=False, verbosity=0)
         connections.close_all()
+
+
+@pytest.fixture(scope="package")
+def site(emptied: None) -> Iterator[Host]:
+    """The host of this backend, with gRPC and webhooks. Stories leave each other's rows alone.
+
+    The process that is `there` looks often, as the pusher does: how long an operator is told to wait depends on it.
+    """
+    with host(SHARED, grpc=True, push=True, of_some={"A2A_POLL_SECONDS": "0.3"}) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def workers(site: Host) -> Iterator[Workers]:
+    """Workers beside those of the host, which stories may hurt (stack)."""
+    with ExitStack() as running:
+        yield Workers(running)
 
 
 class Ask(Protocol):

@@ -41,6 +41,8 @@ def inline_store() -> Iterator[None]:
         threading.get_ident(),
     )
 
+    over = threading.Event()
+
     def on_own_connection(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if threading.get_ident() != thread and not threading.current_thread().name.startswith(
             BORROWERS
@@ -48,8 +50,11 @@ def inline_store() -> Iterator[None]:
             raise AssertionError(
                 "this test reaches the store from another thread: mark it transaction=True"
             )
-        with lock, _installed(own), transaction.atomic():
-            return tried(work, *args, **kwargs)
+        with lock:
+            if over.is_set():
+                raise AssertionError("the test is over, and its connection is nobody else's")
+            with _installed(own), transaction.atomic():
+                return tried(work, *args, **kwargs)
 
     def at_once(work: Callable[[], Any], threads: str = hop.STORE) -> Future[Any]:
         future: Future[Any] = Future()
@@ -71,7 +76,9 @@ def inline_store() -> Iterator[None]:
         ):
             yield
     finally:
-        own.dec_thread_sharing()
+        with lock:  # a heartbeat may be at it
+            over.set()
+            own.dec_thread_sharing()
 
 
 def _nothing() -> None:

@@ -76,7 +76,8 @@ def _row(
     param = value if isinstance(value, type(pytest.param())) else None
     found = param.values if param else (value if len(keys) > 1 else (value,))
     name = param.id if param and param.id else "-".join(_word(each, ids) for each in found)
-    return str(name), dict(zip(keys, found, strict=True))
+    # Processes of one run tell each other the name, which must have no half surrogates.
+    return str(name).encode(errors="backslashreplace").decode(), dict(zip(keys, found, strict=True))
 
 
 def _word(value: Any, ids: Callable[[Any], object] | None) -> str:

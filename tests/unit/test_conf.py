@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, get_type_hints
+from unittest import mock
 
 import pytest
 
 from a2a_tasks.checks import check_settings
 from a2a_tasks.conf import HostSettings, conf, forget, names
+from tests.support.rows import rows
 
 TYPES = get_type_hints(HostSettings)
 NUMBERS = [name for name, kind in TYPES.items() if kind in {int, float}]
@@ -24,6 +27,15 @@ def fresh() -> Iterator[None]:
     forget()
 
 
+@contextmanager
+def by_itself() -> Iterator[None]:
+    """A row sees no variable of another's."""
+    with mock.patch.dict(os.environ):
+        forget()
+        yield
+        forget()
+
+
 def environ(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> Any:
     """What a setting is with that in the environment."""
     monkeypatch.setitem(os.environ, f"A2A_{name}", value)
@@ -31,19 +43,19 @@ def environ(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> Any:
     return getattr(conf, name)
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", names())
 def test_the_default_is_of_its_type(name: str) -> None:
     assert type(getattr(conf, name)) is TYPES[name]
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", names(), within=by_itself)
 def test_the_environment_is_read_as_its_type(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     value = environ(monkeypatch, name, "1")
     assert type(value) is TYPES[name]
     assert value == TYPES[name](1)
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", names(), within=by_itself)
 def test_djangos_settings_come_first(
     name: str, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
@@ -80,7 +92,7 @@ def test_a_number_no_host_can_live_with_is_named(
     assert unnamed(value, monkeypatch) == []
 
 
-@pytest.mark.parametrize("name", SWITCHES)
+@rows("name", SWITCHES, within=by_itself)
 def test_a_switch_is_on_or_off(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [environ(monkeypatch, name, value) for value in ("1", "true", "Yes", " ON ")] == [
         True
@@ -97,7 +109,7 @@ def test_a_name_that_is_no_setting_is_a_mistake() -> None:
         _ = conf.NO_SUCH_SETTING
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, *SWITCHES])
+@rows("name", [*NUMBERS, *SWITCHES], within=by_itself)
 def test_the_check_at_start_names_a_wrong_value(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, f"A2A_{name}", "maybe")
     forget()

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.journeys.fixtures import emptied
 from tests.journeys.test_hints_off import (
     NEITHER,
     NOWHERE,
@@ -16,7 +15,6 @@ from tests.journeys.test_hints_off import (
 )
 
 __all__ = [
-    "emptied",
     "test_a_cancelled_agent_is_stopped_by_the_heartbeat",
     "test_everything_completes_by_polling",
 ]

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.fixtures import emptied
 from tests.journeys.hosts import QUICK, web, worker
 from tests.journeys.trace import Trace
 from tests.journeys.wire import Plain, plain
 
-__all__ = ["emptied"]
 pytestmark = pytest.mark.backend("stack")
 COMPLETED = "TASK_STATE_COMPLETED"
 #: Shorter than what the agents hold, and long enough for the heart of a busy machine.

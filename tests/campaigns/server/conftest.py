@@ -8,6 +8,9 @@ from contextlib import ExitStack
 import pytest
 
 from tests.campaigns.server.process import ServedApp
+from tests.journeys.fixtures import emptied
+
+__all__ = ["emptied"]
 
 Start = Callable[..., ServedApp]
 

@@ -9,14 +9,13 @@ from tests.campaigns.server.test_draining_host import (
     host,
     test_a_stream_ends_as_a_whole_one_and_says_that_the_task_goes_on,
 )
-from tests.journeys.fixtures import emptied
 
 __all__ = [
-    "emptied",
     "host",
     "test_a_stream_ends_as_a_whole_one_and_says_that_the_task_goes_on",
 ]
-pytestmark = pytest.mark.usefixtures("emptied")
+#: The host is one process there, which is all these are about.
+pytestmark = [pytest.mark.backend("sqlite"), pytest.mark.usefixtures("emptied")]
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,8 @@ MOST = {
 
 
 def more_of(world: World) -> None:
-    """Twenty more of everything, beside it and below it."""
-    for n in range(20):
+    """Ten more of everything, beside it and below it."""
+    for n in range(10):
         task = make_task(f"more-{n}", context_id="context-one")
         receiver = make_receiver(f"https://more.example.com/{n}")
         delivery = make_delivery(make_config(task, receiver=receiver), Status.DEAD)

@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,11 @@ from a2a_tasks.store.hop import hop
 from tests.integration.execution.process_agents.agents import Careful, Script
 from tests.support.execution.host import Client, due, hosting, message_of, runner, status_is
 from tests.support.execution.waiting import until
+from tests.support.rows import rows
 from tests.support.store.world import everything
 
-pytestmark = pytest.mark.django_db(transaction=True)
+#: What happens in processes is the same on both databases, and to start them takes its time.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("sqlite")]
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +112,115 @@ def traces(place: Path) -> list[str]:
     return sorted(path.name for path in place.iterdir())
 
 
+async def what_was_handed_over_is_there(script: Client, tmp_path: Path) -> None:
+    task = await script.send("secret")
+    url = msgspec.json.decode(task.status.message)["metadata"][HANDOVER]["url"]  # type: ignore[arg-type]
+    await hand_over(url.rpartition("/")[2], {"token": "seven 7"})
+
+    async def over() -> bool:
+        return await script.states(task.id) == "completed"
+
+    await until(over)
+    assert answered(await script.get(task.id)) == "7 characters"
+
+
+async def a_turn_knows_there_what_it_knows_here(script: Client, tmp_path: Path) -> None:
+    other = await script.send("silent")
+    modes, metadata = ("application/json",), {"a": 1}
+    request = script.request("facts", accepted_output_modes=modes, metadata=metadata)
+    message = values.replace(request.message, reference_task_ids=(other.id,))
+    request = dataclasses.replace(request, message=message)
+    task = await TABLE["SendMessage"](request, script.call())
+    assert isinstance(task, values.Task)
+    (artifact,) = task.artifacts or []
+    assert msgspec.json.decode(artifact)["parts"][0]["data"] == {
+        "text": "facts",
+        "caller": "user:alice",
+        "attempt": 1,
+        "modes": ["application/json"],
+        "metadata": {"a": 1},
+        "extensions": [],
+        "history": ["facts"],
+        "references": [other.id],
+        "ids": [True, True],
+        "users": 0,
+    }
+
+
+async def files_are_read_fetched_and_kept_by_the_runner(script: Client, tmp_path: Path) -> None:
+    large = bytes(100_000)
+    parts = (file(large, "a", "x/y"), file(b"abc", "b", "x/y"), link("https://10.0.0.1/"))
+    request = script.request("files")
+    message = values.replace(request.message, parts=(*request.message.parts, *parts))
+    task = await TABLE["SendMessage"](dataclasses.replace(request, message=message), script.call())
+    words, twice = (msgspec.json.decode(text)["parts"] for text in task.artifacts)
+    refused = "The URL of the file must not lead to a private or reserved address."
+    assert [part["text"] for part in words] == ["100000;", "3;", refused]
+    assert "url" in twice[0]
+    sizes = await hop(lambda: list(StoredFile.objects.order_by("size").values_list("size")))
+    assert sizes == [(100_000,), (200_000,)]
+
+
+async def memory_comes_back_with_the_next_turn(script: Client, tmp_path: Path) -> None:
+    task = await script.send("remember")
+    assert "turn 1, 1 messages" in text_of(task)
+    task = await script.send("remember", task_id=task.id)
+    assert "turn 2, 2 messages" in text_of(task)
+
+
+async def words_come_as_they_are_said_and_none_after_the_last(
+    script: Client, tmp_path: Path
+) -> None:
+    task = await script.begin(f"spoken {tmp_path}")
+    await until(lambda: said(script, task.id, "first"), 60)
+    (tmp_path / "go").touch()
+    await until(lambda: said(script, task.id, "done"))
+    assert traces(tmp_path) == ["closed", "go"]
+    assert answered(await script.get(task.id)) == "ab"
+
+
+async def steps_of_an_async_agent_are_kept(script: Client, tmp_path: Path) -> None:
+    task = await script.send("async_stepping")
+    assert answered(task) == "True slept this turn has a step 'one' already; number them"
+    kept = await hop(lambda: sorted(Step.objects.values_list("name", flat=True)))
+    assert kept == ["one", "sleep", "two"]
+
+
+async def each_question_gets_its_own_answer(script: Client, tmp_path: Path) -> None:
+    assert answered(await script.send("impatient")) == "1 2"
+
+
+async def its_faults_are_those_of_any_agent(script: Client, tmp_path: Path) -> None:
+    task = await script.send("telling")
+    assert (task.status.state.word, '"Tell the client"' in text_of(task)) == ("failed", True)
+    for mistake in ("raising", "leaving", "unspeakable", "unforgettable", "odd", "unprintable"):
+        task = await asyncio.wait_for(script.send(mistake), 60)
+        assert task.status.state.word == "failed", mistake
+        assert '"The agent failed."' in text_of(task)
+        run = await newest()
+        assert (run.status, run.attempt) == (RunStatus.FAILED, 1)
+        if mistake == "raising":
+            assert "the password is 12345" in run.error
+            assert "in raising" in run.error, "the trace of the process is lost"
+
+
+async def said(client: Client, task: str, word: str) -> bool:
+    return word in await message_of(client, task)
+
+
+#: What one process does well, one after the other.
+STORIES = (
+    what_was_handed_over_is_there,
+    a_turn_knows_there_what_it_knows_here,
+    files_are_read_fetched_and_kept_by_the_runner,
+    memory_comes_back_with_the_next_turn,
+    words_come_as_they_are_said_and_none_after_the_last,
+    steps_of_an_async_agent_are_kept,
+    each_question_gets_its_own_answer,
+    its_faults_are_those_of_any_agent,
+)
+
+
 class TestRunning:
     async def test_every_kind_of_run_runs_in_one_process_that_is_used_again(
         self, script: Client
@@ -120,101 +231,17 @@ class TestRunning:
         assert int(said[0]) != os.getpid()
         assert (await script.send("silent")).status.state.word == "completed"
 
-    async def test_what_was_handed_over_is_there(self, script: Client) -> None:
-        task = await script.send("secret")
-        url = msgspec.json.decode(task.status.message)["metadata"][HANDOVER]["url"]  # type: ignore[arg-type]
-        await hand_over(url.rpartition("/")[2], {"token": "seven 7"})
-
-        async def over() -> bool:
-            return await script.states(task.id) == "completed"
-
-        await until(over)
-        assert answered(await script.get(task.id)) == "7 characters"
-
-    async def test_a_turn_knows_there_what_it_knows_here(self, script: Client) -> None:
-        other = await script.send("silent")
-        modes, metadata = ("application/json",), {"a": 1}
-        request = script.request("facts", accepted_output_modes=modes, metadata=metadata)
-        message = values.replace(request.message, reference_task_ids=(other.id,))
-        request = dataclasses.replace(request, message=message)
-        task = await TABLE["SendMessage"](request, script.call())
-        assert isinstance(task, values.Task)
-        (artifact,) = task.artifacts or []
-        assert msgspec.json.decode(artifact)["parts"][0]["data"] == {
-            "text": "facts",
-            "caller": "user:alice",
-            "attempt": 1,
-            "modes": ["application/json"],
-            "metadata": {"a": 1},
-            "extensions": [],
-            "history": ["facts"],
-            "references": [other.id],
-            "ids": [True, True],
-            "users": 0,
-        }
-
-    async def test_files_are_read_fetched_and_kept_by_the_runner(self, script: Client) -> None:
-        large = bytes(100_000)
-        parts = (file(large, "a", "x/y"), file(b"abc", "b", "x/y"), link("https://10.0.0.1/"))
-        request = script.request("files")
-        message = values.replace(request.message, parts=(*request.message.parts, *parts))
-        task = await TABLE["SendMessage"](
-            dataclasses.replace(request, message=message), script.call()
-        )
-        words, twice = (msgspec.json.decode(text)["parts"] for text in task.artifacts)
-        refused = "The URL of the file must not lead to a private or reserved address."
-        assert [part["text"] for part in words] == ["100000;", "3;", refused]
-        assert "url" in twice[0]
-        sizes = await hop(lambda: list(StoredFile.objects.order_by("size").values_list("size")))
-        assert sizes == [(100_000,), (200_000,)]
-
-    async def test_memory_comes_back_with_the_next_turn(self, script: Client) -> None:
-        task = await script.send("remember")
-        assert "turn 1, 1 messages" in text_of(task)
-        task = await script.send("remember", task_id=task.id)
-        assert "turn 2, 2 messages" in text_of(task)
-
-    async def test_words_come_as_they_are_said_and_none_after_the_last(
-        self, script: Client, tmp_path: Path
-    ) -> None:
-        task = await script.begin(f"spoken {tmp_path}")
-        await until(lambda: said(script, task.id, "first"), 60)
-        (tmp_path / "go").touch()
-        await until(lambda: said(script, task.id, "done"))
-        assert traces(tmp_path) == ["closed", "go"]
-        assert answered(await script.get(task.id)) == "ab"
-
-    async def test_steps_of_an_async_agent_are_kept(self, script: Client) -> None:
-        task = await script.send("async_stepping")
-        assert answered(task) == "True slept this turn has a step 'one' already; number them"
-        kept = await hop(lambda: sorted(Step.objects.values_list("name", flat=True)))
-        assert kept == ["one", "sleep", "two"]
-
-    async def test_each_question_gets_its_own_answer(self, script: Client) -> None:
-        assert answered(await script.send("impatient")) == "1 2"
-
     async def test_what_a_turn_left_at_work_learns_nothing_of_the_next_one(
         self, script: Client
     ) -> None:
         assert answered(await script.send("forgetful")) == "left"
         assert answered(await script.send("successor")) == "nothing"
 
-    async def test_its_faults_are_those_of_any_agent(self, script: Client) -> None:
-        task = await script.send("telling")
-        assert (task.status.state.word, '"Tell the client"' in text_of(task)) == ("failed", True)
-        for mistake in ("raising", "leaving", "unspeakable", "unforgettable", "odd", "unprintable"):
-            task = await asyncio.wait_for(script.send(mistake), 60)
-            assert task.status.state.word == "failed", mistake
-            assert '"The agent failed."' in text_of(task)
-            run = await newest()
-            assert (run.status, run.attempt) == (RunStatus.FAILED, 1)
-            if mistake == "raising":
-                assert "the password is 12345" in run.error
-                assert "in raising" in run.error, "the trace of the process is lost"
-
-
-async def said(client: Client, task: str, word: str) -> bool:
-    return word in await message_of(client, task)
+    @rows("story", STORIES, ids=lambda story: story.__name__)
+    async def test_in_one_process_all_goes_as_in_a_thread(
+        self, script: Client, tmp_path: Path, story: Callable[[Client, Path], Awaitable[None]]
+    ) -> None:
+        await story(script, tmp_path)
 
 
 class TestPlaces:
@@ -320,18 +347,17 @@ class TestDeaths:
         assert int(answered(second)) != first
 
 
-@pytest.mark.backend(
-    "sqlite"
-)  # what is stopped is the same on both, and starting it takes its time
 class TestStopping:
-    @pytest.mark.parametrize("kind", ["looking", "waiting", "sleeping"])
+    @rows("kind", ["looking", "waiting", "sleeping"])
     async def test_who_listens_ends_and_its_process_is_used_again(
         self, script: Client, tmp_path: Path, kind: str, settings: Any
     ) -> None:
         settings.A2A_STOP_SECONDS = 60  # no force
-        task, pid = await at_work(script, f"{kind} {tmp_path}")
+        place = tmp_path / kind
+        place.mkdir()
+        task, pid = await at_work(script, f"{kind} {place}")
         await script.cancel(task)
-        await until((tmp_path / "ended").exists)
+        await until((place / "ended").exists)
         assert answered(await script.send("plain")) == str(pid)
         assert await script.states(task) == "canceled"
 
@@ -383,7 +409,6 @@ class TestDraining:
             await until(lambda: status_is("completed"), 60)
 
 
-@pytest.mark.backend("sqlite")
 class TestStarting:
     async def test_a_process_that_cannot_start_is_no_endless_wait(
         self, script: Client, monkeypatch: pytest.MonkeyPatch, settings: Any

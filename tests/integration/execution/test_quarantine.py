@@ -78,6 +78,7 @@ class TestGroups:
 
 
 @pytest.mark.usefixtures("neighbours")
+@pytest.mark.backend("sqlite")
 class TestProcessesOfTheirOwn:
     async def test_a_run_that_kills_its_process_kills_nothing_else_and_is_given_up(self) -> None:
         await due("poison", "poison", text="0", queue="neighbours")

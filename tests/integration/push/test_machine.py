@@ -22,6 +22,7 @@ from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
 from a2a_tasks.protocol.values import PushConfig
 from tests.support.push.configs import config, page, tells_none
 from tests.support.store.world import ALICE, BOB, accepted
+from tests.support.thorough import examples
 
 MOST = 3
 TASKS = st.sampled_from(["task-1", "task-2"])
@@ -125,7 +126,7 @@ class TestWebhooks(TransactionTestCase):
         run_state_machine_as_test(
             Webhooks,
             settings=settings(
-                max_examples=30,
+                max_examples=examples(30, quick=10),
                 stateful_step_count=15,
                 deadline=None,
                 derandomize=True,

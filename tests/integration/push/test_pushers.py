@@ -1,30 +1,18 @@
-"""Real workers of the queue of webhooks: told by other processes, killed, ended."""
+"""A real worker of the queue of webhooks. What becomes of it when it is killed: tests/campaigns/outages/test_pushers.py."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 
 import pytest
 from pytest_django import Settings
 
-from a2a_tasks.management.commands import stack
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.hop import hop
-from tests.support.processes import Child, python
-from tests.support.push.inbox import Inbox, inbox, pen, register, settled, told
+from tests.support.push.inbox import Inbox, inbox, pen, register, settled
+from tests.support.push.pushers import pusher
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
-#: Receivers are on this machine; a lease ends after 7 seconds, and nothing is found by looking.
-ENVIRON = {
-    "A2A_WEBHOOK_ALLOW_PRIVATE": "1",
-    "A2A_WEBHOOK_ALLOW_HTTP": "1",
-    "A2A_WEBHOOK_SECONDS": "1",
-    "A2A_POLL_SECONDS": "60",
-    "A2A_DRAIN_SECONDS": "0.5",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -38,16 +26,6 @@ async def receiver() -> AsyncIterator[Inbox]:
         yield made
 
 
-@contextmanager
-def pusher(number: int = 1, **environ: str) -> Iterator[Child]:
-    """A worker that sends, as `manage.py stack` starts it."""
-    _, *arguments = stack.pushers(number)[-1].command
-    arguments[arguments.index("-A") + 1] = "a2a_project"
-    with python(arguments, {**ENVIRON, **environ}) as child:
-        child.wait_for(" ready.")
-        yield child
-
-
 async def test_hears_of_events_from_other_processes_and_carries_no_runs(receiver: Inbox) -> None:
     writer = await pen()
     await register(receiver.url())
@@ -58,33 +36,3 @@ async def test_hears_of_events_from_other_processes_and_carries_no_runs(receiver
         await settled(2)
     assert receiver.said == ["working", "completed"]
     assert "carrying runs of no queue" in child.log
-
-
-async def test_what_a_killed_one_was_sending_is_sent_again_by_another(receiver: Inbox) -> None:
-    receiver.answers = [receiver.never]
-    writer = await pen()
-    await register(receiver.url())
-    await hop(writer.state, TaskState.WORKING)
-    await hop(writer.end)
-    with pusher(A2A_WEBHOOK_SECONDS="2") as first:
-        await receiver.has(1)
-        first.kill()
-    with pusher(2, A2A_POLL_SECONDS="0.3"):
-        await settled(2)
-    assert receiver.said == ["working", "working", "completed"]
-    assert receiver.ids[0] == receiver.ids[1]
-    assert [row.attempts for row in await told()] == [1, 1]
-
-
-async def test_one_that_is_asked_to_end_lets_others_go_on_at_once(receiver: Inbox) -> None:
-    receiver.answers = [receiver.never]
-    writer = await pen()
-    await register(receiver.url())
-    await hop(writer.state, TaskState.WORKING)
-    with pusher(A2A_WEBHOOK_SECONDS="60") as first:
-        await receiver.has(1)
-        first.process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(first.process.wait, 20) == 0, first.log
-    with pusher(2):
-        await settled(1)
-    assert receiver.said == ["working", "working"]

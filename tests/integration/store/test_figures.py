@@ -134,8 +134,7 @@ class TestWhatEnded:
         assert ended(DAY, everything, first.closed).whole.total == 1
 
     @pytest.mark.backend("stack")
-    @pytest.mark.parametrize("narrow", [everything, acme])
-    def test_is_read_along_its_index(self, narrow: Any) -> None:
+    def test_is_read_along_its_index(self) -> None:
         like, now = make_ended(), timezone.now()
         old = [
             Task(
@@ -152,8 +151,9 @@ class TestWhatEnded:
         with connection.cursor() as cursor:
             cursor.execute("analyze a2a_tasks_task")
             with CaptureQueriesContext(connection) as queries:
-                ended(HOUR, narrow)
-            assert len(queries) == 4
+                for narrow in (everything, acme):
+                    ended(HOUR, narrow)
+            assert len(queries) == 8
             for query in queries.captured_queries:
                 cursor.execute(f"explain {query['sql']}")
                 assert "using task_ended" in str(cursor.fetchall())

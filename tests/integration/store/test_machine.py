@@ -41,6 +41,7 @@ from a2a_tasks.store.records import Assignment, Fenced, RunEnd
 from a2a_tasks.store.reply import reply
 from a2a_tasks.store.tasks import list_tasks
 from tests.support.store.world import ALICE, claim, everything, expire, found, new, replayed
+from tests.support.thorough import examples
 
 ATTEMPTS = 3
 
@@ -323,7 +324,7 @@ class TestStore(TransactionTestCase):
         run_state_machine_as_test(
             Store,
             settings=settings(
-                max_examples=40,
+                max_examples=examples(40, quick=12),
                 stateful_step_count=20,
                 deadline=None,
                 derandomize=True,

@@ -17,7 +17,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel, runs, steps, switches, workers
 from a2a_tasks.store.accept import accept_many
 from a2a_tasks.store.reply import reply
-from a2a_tasks.store.situation import COUNTED, RunAt, Situation, situation
+from a2a_tasks.store.situation import RunAt, Situation, situation
 from tests.support.store.world import ALICE, Pen, accepted, claim, expire, held, new
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -216,17 +216,18 @@ class TestTheLine:
         assert at.line is not None
         assert at.line.running_of_agent == 1
 
-    def test_is_not_counted_beyond_a_bound(self) -> None:
+    def test_is_not_counted_beyond_a_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("a2a_tasks.store.situation.COUNTED", 20)
         accept_many([new(f"a-{n}", share="a") for n in range(3)])
         first = Run.objects.order_by("pk")[0]
         copies = [
             Run(task=first.task, input_number=1, queue="agents", share="a", status="queued")
-            for _ in range(COUNTED + 5)
+            for _ in range(25)
         ]
         Run.objects.bulk_create(copies)
         line = of(accepted("b").task).line
         assert line is not None
-        assert line.ahead == COUNTED
+        assert line.ahead == 20
 
 
 def test_is_read_in_a_handful_of_queries() -> None:

@@ -10,6 +10,7 @@ from pytest_django import Settings
 from a2a_project.asgi import application
 from a2a_tasks import lifetime
 from a2a_tasks.agents import registry
+from a2a_tasks.execution.sealer import Sealer
 from tests.support.bindings.client import Client, ends
 from tests.support.bindings.peers import PEERS, Peer
 from tests.support.bindings.puppet import Puppet
@@ -17,11 +18,19 @@ from tests.support.bindings.rpc_peer import Grpc
 
 
 @pytest.fixture(autouse=True)
-def local(settings: Settings) -> None:
-    """Run agents here, on either backend, for anybody; nothing waits when the host is taken down."""
+def local(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run agents here, on either backend, for anybody; nothing waits when the host is taken down.
+
+    The audit log is not sealed, which would be a tenth of what these tests take (`tests/integration/execution/test_sealer.py`).
+    """
+    monkeypatch.setattr(Sealer, "_seal", _unsealed)
     settings.A2A_RUNS = "local"
     settings.A2A_ANONYMOUS = "1"
     settings.A2A_DRAIN_SECONDS = 0.0
+
+
+async def _unsealed(_: Sealer) -> None:
+    """Leave the log as it is."""
 
 
 @pytest.fixture

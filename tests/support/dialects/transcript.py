@@ -33,6 +33,7 @@ An agent that is spoken to takes the turn with its first step (`begins`, if it h
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import re
 import time
@@ -73,12 +74,19 @@ class Conversation:
         return f"{self.dialect}: {self.name}"
 
 
+@functools.cache
+def _read(path: Path) -> Any:
+    """A file of conversations, read by the library in C if there is one: they are long."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_bytes(), loader)  # noqa: S506 - either is safe
+
+
 def conversations(dialect: str = "*") -> list[Conversation]:
     """The conversations of a dialect's file, or of all files."""
     return [
         Conversation(path.stem, told["conversation"], told["steps"], told.get("settings", {}))
         for path in sorted(GOLDEN.glob(f"{dialect}.yaml"))
-        for told in yaml.safe_load(path.read_text(encoding="utf-8"))
+        for told in _read(path)
     ]
 
 

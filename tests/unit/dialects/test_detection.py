@@ -1,13 +1,13 @@
-"""Which dialect a request speaks: the decision tables, one test a line (dialects §1.2 to §1.7, §6.8).
+"""Which dialect a request speaks: the decision tables, line by line (dialects §1.2 to §1.7, §6.8).
 
-The first word of a test's id is the number of its line. The lines are written from the reference, not from the code.
+The first word of a row's name is the number of its line. The lines are written from the reference, not from the code.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -31,10 +31,12 @@ from a2a_tasks.protocol.errors import A2AError, InvalidParams, MethodNotFound, V
 from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
 from a2a_tasks.protocol.requests import CreatePushConfigRequest, SendMessageRequest
 from a2a_tasks.protocol.versions import SUPPORTED, read_version, unsupported
+from tests.support.rows import rows
 
 #: Pure: once is enough.
 pytestmark = pytest.mark.backend("sqlite")
 
+Test = TypeVar("Test", bound=Callable[..., Any])
 Params = Mapping[str, Any]
 #: What a request leads to: a dialect, a look at its task (None), or an error.
 Verdict = str | type[A2AError] | None
@@ -86,10 +88,10 @@ def routed(
         return type(fault)
 
 
-def lines(table: Iterable[tuple[Any, ...]]) -> pytest.MarkDecorator:
-    """One test for each line: its number and a word about it, the dialect, and what is asked."""
+def lines(table: Iterable[tuple[Any, ...]]) -> Callable[[Test], Test]:
+    """One row for each line: its number and a word about it, the dialect, and what is asked."""
     params = [pytest.param(*rest, id=name) for name, *rest in table]
-    return pytest.mark.parametrize(("verdict", "method", "params", "version", "origin"), params)
+    return rows(("verdict", "method", "params", "version", "origin"), params)
 
 
 # --- the version ----------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ def lines(table: Iterable[tuple[Any, ...]]) -> pytest.MarkDecorator:
 class TestTheVersion:
     """Dialects §1.2."""
 
-    @pytest.mark.parametrize(
+    @rows(
         ("header", "query", "version"),
         [
             pytest.param("1.0", "", "1.0", id="1.2-header"),
@@ -114,7 +116,7 @@ class TestTheVersion:
     def test_is_read(self, header: str, query: str, version: str) -> None:
         assert read_version(header, query) == version
 
-    @pytest.mark.parametrize(
+    @rows(
         ("header", "query"),
         [
             pytest.param("1.0", "0.3", id="1.2-header-and-query-disagree"),
@@ -157,8 +159,8 @@ PLAINLY: list[tuple[str, Params]] = [
 class TestAPinnedMount:
     """Row J0, over both bindings."""
 
-    @pytest.mark.parametrize("code", [pytest.param(code, id=f"J0-{code}") for code in CODES])
-    @pytest.mark.parametrize("version", VERSIONS)
+    @rows("code", [pytest.param(code, id=f"J0-{code}") for code in CODES])
+    @rows("version", VERSIONS)
     def test_admits_its_own_versions_alone(self, code: str, version: str) -> None:
         verdict = code if version in ADMITTED[code] else VersionNotSupported
         for method, params in PLAINLY:
@@ -169,13 +171,13 @@ class TestAPinnedMount:
     def test_is_there_for_every_dialect(self) -> None:
         assert set(MOUNTS) == set(ADMITTED) == set(DIALECTS)
 
-    @pytest.mark.parametrize("code", [pytest.param(code, id=f"J0-{code}") for code in CODES])
+    @rows("code", [pytest.param(code, id=f"J0-{code}") for code in CODES])
     def test_needs_no_look_at_the_task_and_not_at_the_body(self, code: str) -> None:
         assert decided("tasks/get", ID, origin=None, mount=MOUNTS[code]) == code
         assert voice(MOUNTS[code], "SendMessage", DR_MESSAGE) == code
         assert voice_of_route(MOUNTS[code], "v1/message:send") == code
 
-    @pytest.mark.parametrize("code", [pytest.param(code, id=f"J0-{code}") for code in CODES])
+    @rows("code", [pytest.param(code, id=f"J0-{code}") for code in CODES])
     def test_lets_nobody_without_version_in_to_the_letter_if_it_is_1_0s(self, code: str) -> None:
         """R-122: absent means 0.3, which the mount of 1.0 does not admit."""
         verdict = VersionNotSupported if code == "v10" else code
@@ -314,7 +316,7 @@ class TestAMethod:
     ) -> None:
         assert decided(method, params, version, origin) == verdict
 
-    @pytest.mark.parametrize(
+    @rows(
         "method",
         [
             pytest.param(method, id=f"{row}-V=1.0-{method}")
@@ -356,7 +358,7 @@ class TestAMethod:
         rows = {method for row in CALLS for method in row.methods}
         assert rows == {method for dialect in DIALECTS.values() for method in dialect.methods}
 
-    @pytest.mark.parametrize("name", [name for name, *_ in [*OLDER, *SHARED, *NEWEST]])
+    @rows("name", [name for name, *_ in [*OLDER, *SHARED, *NEWEST]])
     def test_is_one_that_the_dialect_has(self, name: str) -> None:
         """Where a dialect was found, the method is not unknown; but 0.2 has no extended card over JSON-RPC."""
         verdict, method = next(line[1:3] for line in [*OLDER, *SHARED, *NEWEST] if line[0] == name)
@@ -367,8 +369,8 @@ class TestAMethod:
 class TestToTheLetter:
     """`strict_version` (§1.5): PascalCase needs 1.0, and is 1.0 then; the older methods are as ever."""
 
-    @pytest.mark.parametrize("version", ["", "0.3", "0.2", "0.1", "0.0"])
-    @pytest.mark.parametrize(
+    @rows("version", ["", "0.3", "0.2", "0.1", "0.0"])
+    @rows(
         "method",
         [
             *(pytest.param(m, id=f"1.5-strict-J11-{m}") for m in J11),
@@ -387,7 +389,7 @@ class TestToTheLetter:
             by_call(DETECTING, Asked(method="GetTask", params=ID), STRICT)
         assert caught.value.metadata["requestedVersion"] == "0.3"
 
-    @pytest.mark.parametrize("method", [pytest.param(m, id=f"1.5-strict-row-2-{m}") for m in J11])
+    @rows("method", [pytest.param(m, id=f"1.5-strict-row-2-{m}") for m in J11])
     def test_a_draft_with_1_0_is_read_as_1_0(self, method: str) -> None:
         for params in (ID, DR_MESSAGE, V10_MESSAGE, {"name": "tasks/t"}):
             assert decided(method, params, "1.0", "dr", switches=STRICT) == "v10"
@@ -510,22 +512,22 @@ NONE: dict[str, Params] = {
 class TestAMark:
     """Dialects §1.5: each strong marker, alone."""
 
-    @pytest.mark.parametrize("version", VERSIONS)
-    @pytest.mark.parametrize("mark", [pytest.param(m, id=f"1.5-row-1-{m}") for m in FINAL])
+    @rows("version", VERSIONS)
+    @rows("mark", [pytest.param(m, id=f"1.5-row-1-{m}") for m in FINAL])
     def test_of_1_0_is_stronger_than_any_version_and_origin(self, mark: str, version: str) -> None:
         for method in J11:
             assert decided(method, FINAL[mark], version, "dr") == "v10"
 
-    @pytest.mark.parametrize("version", VERSIONS)
-    @pytest.mark.parametrize("mark", [pytest.param(m, id=f"1.5-row-2-{m}") for m in DRAFT])
+    @rows("version", VERSIONS)
+    @rows("mark", [pytest.param(m, id=f"1.5-row-2-{m}") for m in DRAFT])
     def test_of_the_draft_is_stronger_than_any_version_and_origin(
         self, mark: str, version: str
     ) -> None:
         for method in J11:
             assert decided(method, DRAFT[mark], version, "v10") == "dr"
 
-    @pytest.mark.parametrize("final", ["tenant", "returnImmediately", "taskId and url"])
-    @pytest.mark.parametrize(
+    @rows("final", ["tenant", "returnImmediately", "taskId and url"])
+    @rows(
         "draft",
         [pytest.param(m, id=f"1.5-row-3-{m}") for m in DRAFT if not m.startswith("data in data")],
     )
@@ -545,16 +547,16 @@ class TestAMark:
         for version in ("", "1.0"):
             assert decided("SendMessage", params, version, "dr") == "v10"
 
-    @pytest.mark.parametrize(
+    @rows(
         "mark",
         [pytest.param(m, id=f"1.5-row-1-{m}") for m in DRAFT if m.startswith("data in data")],
     )
-    @pytest.mark.parametrize("version", VERSIONS)
+    @rows("version", VERSIONS)
     def test_of_wrapped_data_is_none_in_a_request_of_1_0(self, mark: str, version: str) -> None:
         params = {**DRAFT[mark], "tenant": "x"}
         assert decided("SendMessage", params, version) == "v10"
 
-    @pytest.mark.parametrize("mark", [pytest.param(m, id=f"1.5-row-4-to-7-{m}") for m in NONE])
+    @rows("mark", [pytest.param(m, id=f"1.5-row-4-to-7-{m}") for m in NONE])
     def test_is_not_seen_where_there_is_none(self, mark: str) -> None:
         params = {"id": "t", **NONE[mark]}
         if "taskId" in params:
@@ -610,8 +612,8 @@ class TestWhateverIsSaid:
     ) -> None:
         assert origin is None or routed(path, params, version, origin) is not None
 
-    @pytest.mark.parametrize("wrong", MISSHAPEN, ids=repr)
-    @pytest.mark.parametrize(
+    @rows("wrong", MISSHAPEN, ids=repr)
+    @rows(
         "place",
         ["message", "request", "configuration", "status", "tenant", "id", "taskId", "name", "config",
          "authentication", "url", "sessionId", "pushNotificationConfig", "parent"],
@@ -623,8 +625,8 @@ class TestWhateverIsSaid:
         for path in ("v1/message:send", "v1/tasks/t", "message:send"):
             assert routed(path, {place: wrong}, "", "") in DIALECTS
 
-    @pytest.mark.parametrize("wrong", MISSHAPEN, ids=repr)
-    @pytest.mark.parametrize("place", ["role", "parts", "kind", "content"])
+    @rows("wrong", MISSHAPEN, ids=repr)
+    @rows("place", ["role", "parts", "kind", "content"])
     def test_a_member_of_the_message_may_be_of_any_type(self, place: str, wrong: Any) -> None:
         params = {"message": {"role": "ROLE_USER", "parts": [], place: wrong}}
         assert decided("SendMessage", params) in DIALECTS
@@ -635,7 +637,7 @@ class TestWhateverIsSaid:
 class TestTheReleaseCandidate:
     """Dialects §1.6: 1.0 reads its names, and answers as 1.0."""
 
-    @pytest.mark.parametrize(
+    @rows(
         ("configuration", "immediately"),
         [
             pytest.param({"blocking": False}, True, id="1.6-blocking-false"),
@@ -660,7 +662,7 @@ class TestTheReleaseCandidate:
         assert request.push_config is not None
         assert request.push_config.url == PUSH["url"]
 
-    @pytest.mark.parametrize(
+    @rows(
         "params",
         [
             pytest.param({"taskId": "t", "configId": "c", "config": PUSH}, id="1.6-create-config"),
@@ -743,7 +745,7 @@ PATHS: list[tuple[str, Verdict, str, Params, str, str | None]] = [
 class TestAPath:
     """Dialects §1.7."""
 
-    @pytest.mark.parametrize(
+    @rows(
         ("verdict", "path", "params", "version", "origin"),
         [pytest.param(*rest, id=name) for name, *rest in PATHS],
     )
@@ -771,8 +773,8 @@ class TestAPath:
                          for version in VERSIONS for origin in ("", code)}  # fmt: skip
                 assert found & {code, "v03" if code == "v02" else code}, path
 
-    @pytest.mark.parametrize("media", [A2A_JSON, A2A_JSON.upper(), f"{A2A_JSON}; charset=utf-8"])
-    @pytest.mark.parametrize("path", [pytest.param(p, id=f"1.7-media-{p}") for p in BELOW_TASKS])
+    @rows("media", [A2A_JSON, A2A_JSON.upper(), f"{A2A_JSON}; charset=utf-8"])
+    @rows("path", [pytest.param(p, id=f"1.7-media-{p}") for p in BELOW_TASKS])
     def test_of_a_task_is_the_drafts_for_who_names_its_media_type(
         self, path: str, media: str
     ) -> None:
@@ -780,8 +782,8 @@ class TestAPath:
             for origin in (None, "", "v03"):
                 assert routed(path, {}, version, origin, media=media) == "dr"
 
-    @pytest.mark.parametrize("path", [pytest.param(p, id=f"1.7-media-{p}") for p in (SEND, STREAM)])
-    @pytest.mark.parametrize("version", ["", "0.3"])
+    @rows("path", [pytest.param(p, id=f"1.7-media-{p}") for p in (SEND, STREAM)])
+    @rows("version", ["", "0.3"])
     def test_of_a_send_is_the_drafts_for_who_names_its_media_type_if_the_body_says_nothing(
         self, path: str, version: str
     ) -> None:
@@ -806,14 +808,14 @@ class TestAPath:
         assert below_v1(DETECTING, ["acme", "tasks"], "v10") == ["acme", "tasks"]
         assert below_v1(MOUNTS["v10"], sent, "v10") == sent
 
-    @pytest.mark.parametrize("path", [pytest.param(p, id=f"1.7-strict-{p}") for p in UNPREFIXED])
+    @rows("path", [pytest.param(p, id=f"1.7-strict-{p}") for p in UNPREFIXED])
     def test_without_prefix_needs_1_0_to_the_letter(self, path: str) -> None:
         for version in ("", "0.3"):
             assert routed(path, V10_MESSAGE, version, switches=STRICT) is VersionNotSupported
         assert routed(path, V10_MESSAGE, "1.0", switches=STRICT) == "v10"
 
-    @pytest.mark.parametrize("path", [pytest.param(p, id=f"1.7-old-{p}") for p in UNPREFIXED])
-    @pytest.mark.parametrize("version", ["0.0", "0.1", "0.2"])
+    @rows("path", [pytest.param(p, id=f"1.7-old-{p}") for p in UNPREFIXED])
+    @rows("version", ["0.0", "0.1", "0.2"])
     def test_without_prefix_is_nothing_to_the_older_ones(self, path: str, version: str) -> None:
         assert routed(path, {}, version) is VersionNotSupported
 
@@ -829,7 +831,7 @@ class TestARefusedVersion:
         """The error object."""
         return DIALECTS[voice(DETECTING, method, params)].error(unsupported("0.5"))
 
-    @pytest.mark.parametrize(
+    @rows(
         "method",
         [
             *(pytest.param(m, id=f"6.8-PascalCase-{m}") for m in (*J11, "Create")),
@@ -837,9 +839,7 @@ class TestARefusedVersion:
             pytest.param("", id="6.8-no-method"),
         ],
     )
-    @pytest.mark.parametrize(
-        "params", [None, [], "x", {}, V10_MESSAGE, {**DR_MESSAGE, "tenant": ""}]
-    )
+    @rows("params", [None, [], "x", {}, V10_MESSAGE, {**DR_MESSAGE, "tenant": ""}])
     def test_of_pascal_case_is_told_as_1_0_has_it(self, method: str, params: object) -> None:
         error = self.told(method, params)
         assert (error["code"], error["message"]) == (-32009, "Version not supported")
@@ -850,24 +850,24 @@ class TestARefusedVersion:
             "supportedVersions": "1.0,0.3,0.2,0.1,0.0",
         }
 
-    @pytest.mark.parametrize("mark", [pytest.param(m, id=f"6.8-draft-{m}") for m in DRAFT])
+    @rows("mark", [pytest.param(m, id=f"6.8-draft-{m}") for m in DRAFT])
     def test_of_a_draft_is_told_in_an_object(self, mark: str) -> None:
         error = self.told("SendMessage", DRAFT[mark])
         assert (error["code"], error["message"]) == (-32009, "Version not supported")
         assert error["data"]["supportedVersions"] == ["1.0", "0.3", "0.2", "0.1", "0.0"]
 
-    @pytest.mark.parametrize(
+    @rows(
         "method",
         [
             pytest.param(m, id=f"6.8-slash-{m}")
             for m in ("agent/getCard", "tasks/send", "tasks/pushNotification/set", *J6, *J7)
         ],
     )
-    @pytest.mark.parametrize("params", [None, DR_MESSAGE, V10_MESSAGE])
+    @rows("params", [None, DR_MESSAGE, V10_MESSAGE])
     def test_of_a_slash_method_is_told_bare(self, method: str, params: object) -> None:
         assert self.told(method, params) == {"code": -32009, "message": "Version not supported"}
 
-    @pytest.mark.parametrize(
+    @rows(
         "path",
         [
             pytest.param(p, id=f"6.8-{p}")
@@ -889,7 +889,7 @@ class TestARefusedVersion:
         if not code:  # good for both readers (§6.5)
             assert (body["code"], body["message"]) == (-32009, "Version not supported")
 
-    @pytest.mark.parametrize(
+    @rows(
         "path",
         [pytest.param(p, id=f"6.8-{p}") for p in ("v1/card", "v1/agent/authenticatedExtendedCard")],
     )
@@ -899,7 +899,7 @@ class TestARefusedVersion:
         assert refusal.status == 400
         assert json.loads(refusal.body) == {"code": -32009, "message": "Version not supported"}
 
-    @pytest.mark.parametrize("path", [pytest.param(p, id=f"6.8-{p}") for p in UNPREFIXED])
+    @rows("path", [pytest.param(p, id=f"6.8-{p}") for p in UNPREFIXED])
     def test_elsewhere_is_told_as_1_0_has_it(self, path: str) -> None:
         refusal = DIALECTS[voice_of_route(DETECTING, path)].rest.refusal(unsupported("0.5"))
         error = json.loads(refusal.body)["error"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatch
 
-import pytest
-
 from a2a_tasks.management.commands.a2a import subcommands
 from tests import ROOT
 from tests.integration.audit.test_everything_leaves_an_entry import WAYS
+from tests.support.rows import rows
 
 PAGE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 
@@ -28,7 +27,7 @@ def test_it_begins_with_a_checklist_of_ten_lines() -> None:
     assert steps == [str(number) for number in range(1, 11)]
 
 
-@pytest.mark.parametrize("way", sorted(WAYS))
+@rows("way", sorted(WAYS))
 def test_every_action_of_the_pages_is_in_the_table_with_its_entry(way: str) -> None:
     named = re.findall(r"`([a-z_]+\.[a-z_*]+)`", section("Every action"))
     entries = WAYS[way][1] - {"task.send"}  # what running again does as the owner

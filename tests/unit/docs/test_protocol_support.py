@@ -41,7 +41,7 @@ def nodes_of(path: str) -> frozenset[str]:
 
 def titled(text: str) -> Iterator[str]:
     """The titles of conversations."""
-    for conversation in yaml.safe_load(text):
+    for conversation in yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # noqa: S506 - either is safe
         yield conversation["conversation"]
 
 

@@ -14,6 +14,7 @@ from a2a_tasks.protocol.values import UNSET, Part, TaskState, replace
 from examples.demo import conformance
 from examples.demo.agents import Bare, Demo, Strict
 from tests.support.examples.turns import heard, make_turn
+from tests.support.rows import rows
 
 
 async def said(
@@ -38,7 +39,7 @@ class TestDemo:
         assert isinstance(word, Chunk)
         assert (texts(word), word.append, word.last) == (["hello  world"], False, True)
 
-    @pytest.mark.parametrize("count", [1, 2, 20])
+    @rows("count", [1, 2, 20])
     async def test_streams_one_artifact_in_numbered_chunks(self, count: int) -> None:
         words = [word for word in await said(f"chunks {count}") if isinstance(word, Chunk)]
         assert [word.append for word in words] == [False] + [True] * (count - 1)
@@ -55,7 +56,7 @@ class TestDemo:
         assert [texts(word)[0] for word in words] == ["1 ", "2 ", "3 "]
         assert [word.last for word in words] == [False, False, True]
 
-    @pytest.mark.parametrize(
+    @rows(
         "text",
         [
             "count",
@@ -74,12 +75,12 @@ class TestDemo:
         with pytest.raises(AgentError):
             await said(text)
 
-    @pytest.mark.parametrize("seconds", ["nan", "inf", "-1", "86401"])
+    @rows("seconds", ["nan", "inf", "-1", "86401"])
     async def test_sleeps_no_odd_time(self, seconds: str) -> None:
         with pytest.raises(AgentError):
             await said(f"sleep {seconds}")
 
-    @pytest.mark.parametrize("verb", ["sleep", "slow"])
+    @rows("verb", ["sleep", "slow"])
     async def test_sleeps_as_working_and_can_be_woken_at_any_moment(self, verb: str) -> None:
         task = asyncio.create_task(said(f"{verb} 3600"))
         await asyncio.sleep(0)
@@ -91,7 +92,7 @@ class TestDemo:
         assert first.state is TaskState.WORKING
         assert isinstance(last, Chunk)
 
-    @pytest.mark.parametrize(
+    @rows(
         ("verb", "state"),
         [
             ("ask", TaskState.INPUT_REQUIRED),
@@ -106,7 +107,7 @@ class TestDemo:
         assert word.state is state
         assert "because" in texts(word)[0]
 
-    @pytest.mark.parametrize("verb", ["ask", "auth"])
+    @rows("verb", ["ask", "auth"])
     async def test_takes_the_next_message_for_the_answer(self, verb: str) -> None:
         memory: dict[str, Any] = {}
         await said(f"{verb} name", memory=memory)
@@ -158,7 +159,7 @@ class TestConformance:
         assert by_id == by_text
         assert by_id
 
-    @pytest.mark.parametrize(
+    @rows(
         ("message_id", "part"),
         [
             ("tck-artifact-text-1", Part(text="Generated text content")),

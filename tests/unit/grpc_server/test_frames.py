@@ -124,15 +124,26 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
-async def test_what_breaks_the_protocol_ends_the_connection(case: str) -> None:
+async def broken(case: str) -> None:
+    """A client says that, and its connection ends."""
     said, code = BROKEN[case]
-    async with echoing() as (client, open_ones):
-        client.send(said)
-        end = await client.until(events.ConnectionTerminated)
-        assert end.error_code == code
-        await client.closed()
-        await open_ones.none()
+    try:
+        async with echoing() as (client, open_ones):
+            client.send(said)
+            end = await client.until(events.ConnectionTerminated)
+            assert end.error_code == code
+            await client.closed()
+            await open_ones.none()
+    except BaseException as fault:
+        fault.add_note(f"in the case of {case}")
+        raise
+
+
+async def test_what_breaks_the_protocol_ends_the_connection() -> None:
+    """All at once: a connection lingers half a second before it is closed."""
+    async with asyncio.TaskGroup() as cases:
+        for case in BROKEN:
+            cases.create_task(broken(case))
 
 
 async def test_a_frame_that_is_too_long_is_not_waited_for() -> None:

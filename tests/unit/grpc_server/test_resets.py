@@ -103,7 +103,7 @@ async def test_what_comes_behind_a_flood_is_nobodys() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, about: wrong.append(about))
     async with served(ECHO) as (port, open_ones), connected(port) as client:
         await client.until(events.SettingsAcknowledged)
-        for _ in range(RESETS + 1):
+        for _ in range(2 * RESETS):  # a slow machine forgives some of them meanwhile
             stream = client.h2.get_next_available_stream_id()
             client.h2.send_headers(stream, list(HEADERS.items()))
             client.h2.reset_stream(stream)

@@ -24,6 +24,7 @@ from a2a_tasks.outbound import (
 from a2a_tasks.outbound.networks import is_public
 from a2a_tasks.outbound.policy import Proxy
 from a2a_tasks.outbound.web_address import WebAddress, parse
+from tests.support.rows import rows
 
 
 class Names:
@@ -44,7 +45,7 @@ def guard(names: Names | None = None, **policy: Any) -> Guard:
 
 
 class TestAUrl:
-    @pytest.mark.parametrize(
+    @rows(
         ("url", "host", "port", "path"),
         [
             ("https://example.com", "example.com", 443, "/"),
@@ -65,7 +66,7 @@ class TestAUrl:
         assert (found.host, found.port, found.path) == (host, port, path)
         assert parse(str(found)) == found
 
-    @pytest.mark.parametrize(
+    @rows(
         ("url", "authority"),
         [
             ("https://a.example:443/", "a.example"),
@@ -78,9 +79,7 @@ class TestAUrl:
     def test_names_its_port_where_it_is_not_the_usual_one(self, url: str, authority: str) -> None:
         assert parse(url).authority == authority
 
-    @pytest.mark.parametrize(
-        "host", ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "1.2.3.4.5", "a.0"]
-    )
+    @rows("host", ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "1.2.3.4.5", "a.0"])
     def test_whose_host_ends_in_a_number_is_no_name(self, host: str) -> None:
         """C libraries and resolvers take it for an address (WHATWG URL, "ends in a number")."""
         with pytest.raises(AddressRefused, match="four decimal numbers"):
@@ -104,7 +103,7 @@ class TestAUrl:
 
 
 class TestAnAddress:
-    @pytest.mark.parametrize(
+    @rows(
         "text",
         [
             *("1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0"),
@@ -130,7 +129,7 @@ class TestTheLook:
         assert guard(names).check("https://no.such.example/").host == "no.such.example"
         assert names.asked == []
 
-    @pytest.mark.parametrize(
+    @rows(
         ("url", "reason"),
         [
             ("http://a.example/", "must be an https URL"),
@@ -171,7 +170,7 @@ class TestACall:
         assert "10.1.2.3" not in caught.value.reason
         assert "10.1.2.3" in caught.value.detail
 
-    @pytest.mark.parametrize("answers", [[], ["8.8.8.8"] * 65, ["8.8.8"], ["nonsense"]])
+    @rows("answers", [[], ["8.8.8.8"] * 65, ["8.8.8"], ["nonsense"]])
     async def test_needs_a_sensible_answer(self, answers: list[str]) -> None:
         with pytest.raises(NameNotResolved):
             await guard(Names(a_example=answers)).resolve("https://a.example/")
@@ -180,15 +179,13 @@ class TestACall:
 class TestLoopback:
     """A2A_WEBHOOK_ALLOW_PRIVATE and its like."""
 
-    @pytest.mark.parametrize(
-        "host", ["127.0.0.1", "127.8.8.8", "[::1]", "localhost", "a.localhost", "LOCALHOST"]
-    )
+    @rows("host", ["127.0.0.1", "127.8.8.8", "[::1]", "localhost", "a.localhost", "LOCALHOST"])
     async def test_is_let_through_where_it_is_allowed_in_clear_too(self, host: str) -> None:
         for scheme in ("http", "https"):
             target = await guard(loopback=True).resolve(f"{scheme}://{host}:8080/")
             assert all(address.is_loopback for address in target.addresses)
 
-    @pytest.mark.parametrize(
+    @rows(
         "url",
         [
             "http://10.0.0.1/",
@@ -225,7 +222,7 @@ class TestNetworks:
         for url in ("https://a.example/", "https://10.1.255.255/", "https://[fd00::1]/"):
             assert (await mine.resolve(url)).addresses
 
-    @pytest.mark.parametrize("url", ["https://10.2.0.1/", "https://[fc00::1]/", "http://10.1.0.1/"])
+    @rows("url", ["https://10.2.0.1/", "https://[fc00::1]/", "http://10.1.0.1/"])
     async def test_open_nothing_beside_them(self, url: str) -> None:
         with pytest.raises(AddressRefused):
             await guard(allowed="10.1.0.0/16,fd00::/8").resolve(url)
@@ -236,28 +233,28 @@ class TestNetworks:
         for host in ("hooks.corp", "HOOKS.corp", "a.lan", "redis"):
             assert (await mine.resolve(f"https://{host}/")).addresses
 
-    @pytest.mark.parametrize("host", ["a.hooks.corp", "xhooks.corp", "lan", "b.corp", "xredis"])
+    @rows("host", ["a.hooks.corp", "xhooks.corp", "lan", "b.corp", "xredis"])
     async def test_as_names_open_nothing_beside_them(self, host: str) -> None:
         with pytest.raises(AddressRefused):
             await guard(allowed="hooks.corp,.lan,redis").resolve(f"https://{host}/")
 
 
 class TestPorts:
-    @pytest.mark.parametrize("port", [80, 443, 1024, 8000, 8080, 8443, 65535])
+    @rows("port", [80, 443, 1024, 8000, 8080, 8443, 65535])
     def test_are_open_where_services_of_the_web_are(self, port: int) -> None:
         assert guard().check(f"https://a.example:{port}/").port == port
 
     def test_of_other_services_open_if_named_singly(self) -> None:
         assert guard(ports="443,6379,6000-7000").check("https://a.example:6379/").port == 6379
 
-    @pytest.mark.parametrize("port", [80, 6380, 7001])
+    @rows("port", [80, 6380, 7001])
     def test_are_as_the_operator_says(self, port: int) -> None:
         with pytest.raises(AddressRefused, match="port"):
             guard(ports="443,6379,6000-7000").check(f"https://a.example:{port}/")
 
 
 class TestAPolicy:
-    @pytest.mark.parametrize(
+    @rows(
         ("said", "named"),
         [
             ({"allowed": "10.0.0.1/8"}, "10.0.0.1/8"),
@@ -299,7 +296,7 @@ class TestAProxy:
         assert names.asked == ["proxy.corp"]
         assert (list(map(str, target.addresses)), target.port) == (["10.0.0.9"], 3128)
 
-    @pytest.mark.parametrize("url", ["https://10.0.0.1/", "https://localhost/", "http://a.example"])
+    @rows("url", ["https://10.0.0.1/", "https://localhost/", "http://a.example"])
     async def test_does_not_open_what_the_text_forbids(self, url: str) -> None:
         with pytest.raises(AddressRefused):
             await guard(proxy="http://proxy.corp:3128").resolve(url)
@@ -309,7 +306,7 @@ class TestTheSystemsResolver:
     async def test_knows_what_the_machine_knows(self) -> None:
         assert "127.0.0.1" in await SystemResolver()("localhost")
 
-    @pytest.mark.parametrize("name", ["a" * 64 + ".example", "a..b"])
+    @rows("name", ["a" * 64 + ".example", "a..b"])
     async def test_says_of_what_is_no_name_that_it_is_not_resolved(self, name: str) -> None:
         with pytest.raises(NameNotResolved):
             await SystemResolver()(name)

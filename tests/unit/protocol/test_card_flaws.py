@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from a2a_tasks.agents import registry
 from a2a_tasks.operations.cards import FORMS, made
 from a2a_tasks.protocol.card_flaws import REQUIRED, flaws
 from a2a_tasks.signatures.ring import Seal
 from tests.support.protocol.card_schemas import SCHEMAS
+from tests.support.rows import rows
 
 BASE = "https://agents.example.com"
 
@@ -21,7 +20,7 @@ def card(form: str, slug: str = "demo") -> dict[str, Any]:
     return dict(made(agent, BASE, form, Seal((), loosely=False)))
 
 
-@pytest.mark.parametrize("form", SCHEMAS)
+@rows("form", SCHEMAS)
 def test_what_is_required_is_what_the_schema_requires(form: str) -> None:
     assert REQUIRED[form] == set(SCHEMAS[form]["required"])
 
@@ -30,13 +29,13 @@ def test_every_form_is_known() -> None:
     assert REQUIRED.keys() == FORMS.keys()
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("slug", registry.slugs())
+@rows("form", FORMS)
+@rows("slug", registry.slugs())
 def test_cards_of_this_host_have_none(form: str, slug: str) -> None:
     assert flaws(card(form, slug), form) == []
 
 
-@pytest.mark.parametrize("form", FORMS)
+@rows("form", FORMS)
 def test_whatever_is_taken_away_is_missed(form: str) -> None:
     whole = card(form)
     for name in REQUIRED[form]:

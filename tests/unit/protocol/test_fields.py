@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.fields import Fields, camel, canonical_base64, parse_rfc3339, rfc3339
+from tests.support.rows import rows
 
 UTC = datetime.UTC
 
@@ -30,7 +31,7 @@ def violated(read: Callable[[Fields], object], **members: Any) -> list[str]:
 
 
 class TestAName:
-    @pytest.mark.parametrize(
+    @rows(
         ("snake", "camelled"),
         [("id", "id"), ("page_size", "pageSize"), ("reference_task_ids", "referenceTaskIds")],
     )
@@ -55,7 +56,7 @@ class TestAName:
 
 
 class TestNull:
-    @pytest.mark.parametrize(
+    @rows(
         "read",
         [
             lambda f: f.string("x"),
@@ -89,7 +90,7 @@ class TestAString:
     def test_is_taken_as_it_is(self) -> None:
         assert fields(x=" a\x00é ").string("x") == " a\x00é "
 
-    @pytest.mark.parametrize("value", [1, 1.5, True, [], ["a"], {}, {"a": 1}])
+    @rows("value", [1, 1.5, True, [], ["a"], {}, {"a": 1}])
     def test_is_nothing_else(self, value: object) -> None:
         assert violated(lambda f: f.string("x"), x=value) == ["x"]
 
@@ -97,13 +98,13 @@ class TestAString:
         assert fields(x="a" * 5).string("x", longest=5) == "aaaaa"
         assert violated(lambda f: f.string("x", longest=5), x="a" * 6) == ["x"]
 
-    @pytest.mark.parametrize("members", [{}, {"x": ""}])
+    @rows("members", [{}, {"x": ""}])
     def test_is_missed_where_it_is_required(self, members: dict[str, Any]) -> None:
         assert violated(lambda f: f.string("x", required=True), **members) == ["x"]
 
 
 class TestAnInteger:
-    @pytest.mark.parametrize(
+    @rows(
         ("value", "number"),
         [
             (0, 0),
@@ -119,7 +120,7 @@ class TestAnInteger:
     def test_is_a_number_without_fraction_or_its_string(self, value: object, number: int) -> None:
         assert fields(x=value).integer("x") == number
 
-    @pytest.mark.parametrize(
+    @rows(
         "value",
         [
             True,
@@ -151,11 +152,11 @@ class TestAnInteger:
 
 
 class TestABoolean:
-    @pytest.mark.parametrize("value", [True, False])
+    @rows("value", [True, False])
     def test_is_true_or_false(self, value: bool) -> None:
         assert fields(x=value).boolean("x") is value
 
-    @pytest.mark.parametrize("value", ["true", "", 0, 1, [], {}])
+    @rows("value", ["true", "", 0, 1, [], {}])
     def test_is_nothing_that_resembles_them(self, value: object) -> None:
         assert violated(lambda f: f.boolean("x"), x=value) == ["x"]
 
@@ -164,7 +165,7 @@ class TestAStruct:
     def test_is_an_object(self) -> None:
         assert fields(x={"a": None}).struct("x") == {"a": None}
 
-    @pytest.mark.parametrize("value", ["", 0, False, [], [["a", 1]]])
+    @rows("value", ["", 0, False, [], [["a", 1]]])
     def test_is_nothing_else(self, value: object) -> None:
         assert violated(lambda f: f.struct("x"), x=value) == ["x"]
 
@@ -173,11 +174,11 @@ class TestLists:
     def test_of_strings_are_tuples(self) -> None:
         assert fields(x=["a", ""]).strings("x") == ("a", "")
 
-    @pytest.mark.parametrize("value", ["a", {}, 1, [1], ["a", None], [["a"]]])
+    @rows("value", ["a", {}, 1, [1], ["a", None], [["a"]]])
     def test_of_strings_hold_nothing_else(self, value: object) -> None:
         assert violated(lambda f: f.strings("x"), x=value) == ["x"]
 
-    @pytest.mark.parametrize("value", ["a", {}, 1, False])
+    @rows("value", ["a", {}, 1, False])
     def test_of_objects_are_lists(self, value: object) -> None:
         assert violated(lambda f: list(f.objects("x")), x=value) == ["x"]
 
@@ -201,7 +202,7 @@ class TestCheck:
     def test_is_content_with_nothing_wrong(self) -> None:
         fields(a=1).check()
 
-    @pytest.mark.parametrize("value", [None, 1, "x", []])
+    @rows("value", [None, 1, "x", []])
     def test_of_what_is_no_object_raises_at_once(self, value: object) -> None:
         with pytest.raises(InvalidParams) as caught:
             Fields.of(value)
@@ -209,7 +210,7 @@ class TestCheck:
 
 
 class TestATimestamp:
-    @pytest.mark.parametrize(
+    @rows(
         ("text", "kept"),
         [
             ("2026-11-20T12:00:00Z", "2026-11-20T12:00:00.000Z"),
@@ -229,7 +230,7 @@ class TestATimestamp:
         assert found.timestamp("x") == kept
         found.check()
 
-    @pytest.mark.parametrize(
+    @rows(
         "text",
         [
             "2026-11-20",
@@ -275,7 +276,7 @@ class TestBase64:
     def test_loses_bits_that_mean_nothing(self) -> None:
         assert base64.b64decode(canonical_base64("QR==")) == b"A"
 
-    @pytest.mark.parametrize("text", ["A", "AAAAA", "A A=", "AA\n==", "é", "A===A", "A*==", "AA=A"])
+    @rows("text", ["A", "AAAAA", "A A=", "AA\n==", "é", "A===A", "A*==", "AA=A"])
     def test_is_nothing_else(self, text: str) -> None:
         with pytest.raises(ValueError, match="base64"):
             canonical_base64(text)

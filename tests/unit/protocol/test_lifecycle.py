@@ -23,6 +23,7 @@ from a2a_tasks.protocol.lifecycle import (
     fold,
 )
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus
+from tests.support.rows import rows
 
 S = TaskState
 ACTIVE = [S.SUBMITTED, S.WORKING, S.INPUT_REQUIRED, S.AUTH_REQUIRED]
@@ -94,11 +95,11 @@ class TestTheTable:
         assert sorted(INTERRUPTED) == [S.AUTH_REQUIRED, S.INPUT_REQUIRED]
         assert not TERMINAL & INTERRUPTED
 
-    @pytest.mark.parametrize(("state", "to"), EDGES)
+    @rows(("state", "to"), EDGES)
     def test_has_this_edge(self, state: TaskState, to: TaskState) -> None:
         assert advance(state, to) is to
 
-    @pytest.mark.parametrize(("state", "to"), NON_EDGES)
+    @rows(("state", "to"), NON_EDGES)
     def test_has_no_other_edge(self, state: TaskState, to: TaskState) -> None:
         with pytest.raises(IllegalTransition) as caught:
             advance(state, to)

@@ -10,6 +10,7 @@ from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.catalogue import OPERATIONS
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import InvalidParams, MethodNotAllowed, MethodNotFound
+from tests.support.rows import rows
 
 Table = dict[tuple[str, str], tuple[str, dict[str, str]]]
 
@@ -96,7 +97,7 @@ def found(verb: str, *segments: str, code: str = "v10") -> tuple[str, dict[str, 
 
 
 class TestARoute:
-    @pytest.mark.parametrize(("code", "verb", "path"), EVERY)
+    @rows(("code", "verb", "path"), EVERY)
     def test_leads_to_its_operation(self, code: str, verb: str, path: str) -> None:
         assert found(verb, *path.split("/"), code=code) == TABLES[code][verb, path]
 
@@ -105,13 +106,13 @@ class TestARoute:
             ways = sum(len(route.verbs) for route in dialect.rest.routes)
             assert ways == len(TABLES.get(code, {})), code
 
-    @pytest.mark.parametrize(("verb", "path"), ROUTES)
+    @rows(("verb", "path"), ROUTES)
     def test_may_have_a_tenant_before_it(self, verb: str, path: str) -> None:
         name, params = ROUTES[verb, path]
         assert found(verb, "acme", *path.split("/")) == (name, {**params, "tenant": "acme"})
 
-    @pytest.mark.parametrize(("verb", "path"), BEFORE)
-    @pytest.mark.parametrize("code", ["v02", "v03", "dr"])
+    @rows(("verb", "path"), BEFORE)
+    @rows("code", ["v02", "v03", "dr"])
     def test_has_no_tenant_before_it_before_1_0(self, code: str, verb: str, path: str) -> None:
         with pytest.raises(MethodNotFound):
             found(verb, "acme", *path.split("/"), code=code)
@@ -121,8 +122,8 @@ class TestARoute:
         for table in TABLES.values():
             assert {name for name, _ in table.values()} == names
 
-    @pytest.mark.parametrize("path", PATHS)
-    @pytest.mark.parametrize("tenant", [[], ["acme"]])
+    @rows("path", PATHS)
+    @rows("tenant", [[], ["acme"]])
     def test_says_which_verbs_it_has(self, path: str, tenant: list[str]) -> None:
         allowed = {verb for verb, known in ROUTES if known == path}
         for verb in set(VERBS) - allowed:
@@ -130,9 +131,7 @@ class TestARoute:
                 found(verb, *tenant, *path.split("/"))
             assert set(caught.value.metadata["allow"].split(", ")) == allowed
 
-    @pytest.mark.parametrize(
-        "id_", ["a/b", "a b", "é", "a:b", "urn:x:1", "..", "%", "a?b#c", "tasks"]
-    )
+    @rows("id_", ["a/b", "a b", "é", "a:b", "urn:x:1", "..", "%", "a?b#c", "tasks"])
     def test_takes_ids_as_they_are(self, id_: str) -> None:
         assert found("GET", "tasks", id_) == ("GetTask", {"id": id_})
         assert found("POST", "tasks", f"{id_}:cancel") == ("CancelTask", {"id": id_})
@@ -142,13 +141,13 @@ class TestARoute:
             {"taskId": id_, "id": f"{id_}.c"},
         )
 
-    @pytest.mark.parametrize("tenant", ["acme", "a/b", "a:b", "x.y", "é", "Tasks"])
+    @rows("tenant", ["acme", "a/b", "a:b", "x.y", "é", "Tasks"])
     def test_takes_tenants_as_they_are(self, tenant: str) -> None:
         assert found("GET", tenant, "tasks") == ("ListTasks", {"tenant": tenant})
 
 
 class TestNoRoute:
-    @pytest.mark.parametrize(
+    @rows(
         "path",
         [
             "nothing",
@@ -173,7 +172,7 @@ class TestNoRoute:
             "message:send/message:send",
         ],
     )
-    @pytest.mark.parametrize("verb", ["GET", "POST", "DELETE"])
+    @rows("verb", ["GET", "POST", "DELETE"])
     def test_leads_anywhere_else(self, verb: str, path: str) -> None:
         with pytest.raises(MethodNotFound):
             found(verb, *path.split("/"))
@@ -184,7 +183,7 @@ class TestNoRoute:
 
 
 class TestAQuery:
-    @pytest.mark.parametrize(
+    @rows(
         ("query", "params"),
         [
             ("", {}),
@@ -206,13 +205,13 @@ class TestAQuery:
     def test_is_read_as_parameters(self, query: str, params: dict[str, Any]) -> None:
         assert rest.query_params(query) == params
 
-    @pytest.mark.parametrize("word", ["True", "FALSE", "1", "0", "yes", "", "null"])
+    @rows("word", ["True", "FALSE", "1", "0", "yes", "", "null"])
     def test_knows_true_and_false_only(self, word: str) -> None:
         with pytest.raises(InvalidParams) as caught:
             rest.query_params(f"includeArtifacts={word}")
         assert caught.value.violations[0][0] == "includeArtifacts"
 
-    @pytest.mark.parametrize("query", ["x=%ff", "x=%c3%28", "%ff=1", "x=%ed%a0%80"])
+    @rows("query", ["x=%ff", "x=%c3%28", "%ff=1", "x=%ed%a0%80"])
     def test_that_is_not_utf8_is_invalid(self, query: str) -> None:
         with pytest.raises(InvalidParams):
             rest.query_params(query)
@@ -222,11 +221,11 @@ class TestPathAndBody:
     def test_come_together(self) -> None:
         assert rest.merge({"id": "T"}, {"metadata": {}}) == {"id": "T", "metadata": {}}
 
-    @pytest.mark.parametrize("said", ["T", "", None])
+    @rows("said", ["T", "", None])
     def test_may_say_the_same_or_nothing(self, said: object) -> None:
         assert rest.merge({"id": "T"}, {"id": said})["id"] == "T"
 
-    @pytest.mark.parametrize("said", ["U", 1, ["T"], {"T": 1}, False])
+    @rows("said", ["U", 1, ["T"], {"T": 1}, False])
     def test_must_not_differ(self, said: object) -> None:
         with pytest.raises(InvalidParams) as caught:
             rest.merge({"id": "T"}, {"id": said})

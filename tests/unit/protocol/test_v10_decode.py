@@ -13,6 +13,7 @@ from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import InvalidParams, MethodNotFound
 from a2a_tasks.protocol.requests import ListTasksRequest, SendMessageRequest
 from a2a_tasks.protocol.values import UNSET, Message, Part, PushConfig, Role, TaskState
+from tests.support.rows import rows
 
 V10 = DIALECTS["v10"]
 MESSAGE: dict[str, Any] = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
@@ -145,33 +146,33 @@ def violations(operation: str, params: Any) -> list[str]:
 
 
 class TestEveryOperation:
-    @pytest.mark.parametrize("operation", LEAST)
+    @rows("operation", LEAST)
     def test_needs_no_more_than_this(self, operation: str) -> None:
         assert isinstance(decoded(operation, LEAST[operation]), requests.Request)
 
-    @pytest.mark.parametrize("operation", LEAST)
+    @rows("operation", LEAST)
     def test_ignores_what_it_does_not_know(self, operation: str) -> None:
         """R-144."""
         noise = {"": "x", "unknown": {"a": [1]}, "Id": 1}
         least = LEAST[operation]
         assert decoded(operation, {**noise, **least, "": 1}).tenant == ""
 
-    @pytest.mark.parametrize("operation", LEAST)
+    @rows("operation", LEAST)
     def test_reads_a_tenant(self, operation: str) -> None:
         assert decoded(operation, {**LEAST[operation], "tenant": "acme"}).tenant == "acme"
 
-    @pytest.mark.parametrize("operation", LEAST)
-    @pytest.mark.parametrize("tenant", [1, "x" * 257, "a\x00"])
+    @rows("operation", LEAST)
+    @rows("tenant", [1, "x" * 257, "a\x00"])
     def test_refuses_a_tenant_that_can_be_none(self, operation: str, tenant: object) -> None:
         assert violations(operation, {**LEAST[operation], "tenant": tenant}) == ["tenant"]
 
-    @pytest.mark.parametrize("operation", LEAST)
-    @pytest.mark.parametrize("params", [[], "x", 1, True])
+    @rows("operation", LEAST)
+    @rows("params", [[], "x", 1, True])
     def test_wants_an_object(self, operation: str, params: object) -> None:
         assert violations(operation, params) == ["params"]
 
-    @pytest.mark.parametrize(("operation", "path"), REQUIRED)
-    @pytest.mark.parametrize("value", ["absent", None, ""])
+    @rows(("operation", "path"), REQUIRED)
+    @rows("value", ["absent", None, ""])
     def test_names_what_it_misses(self, operation: str, path: str, value: str | None) -> None:
         """R-143, R-187."""
         params = {key: member for key, member in LEAST[operation].items() if key != path}
@@ -182,12 +183,12 @@ class TestEveryOperation:
     def test_is_in_this_list(self) -> None:
         assert set(LEAST) == {operation.name for operation in OPERATIONS}
 
-    @pytest.mark.parametrize("name", ["", "getTask", "message/send", "tasks/get", "GetTask "])
+    @rows("name", ["", "getTask", "message/send", "tasks/get", "GetTask "])
     def test_is_called_by_its_very_name(self, name: str) -> None:
         with pytest.raises(MethodNotFound):
             decoded(name, {})
 
-    @pytest.mark.parametrize("params", [{}, {"": "x"}, {"message": {"kind": "message"}}])
+    @rows("params", [{}, {"": "x"}, {"message": {"kind": "message"}}])
     def test_that_sends_says_everything_that_is_missing(self, params: dict[str, Any]) -> None:
         found = violations("SendMessage", params)
         whole = ["message.role", "message.messageId", "message.parts"]
@@ -231,18 +232,18 @@ class TestAMessage:
         assert message.reference_task_ids == ("r",)
         assert message.parts[0].media_type == "text/plain"
 
-    @pytest.mark.parametrize(
+    @rows(
         ("role", "meant"),
         [("ROLE_USER", Role.USER), ("ROLE_AGENT", Role.AGENT), (1, Role.USER), (2, Role.AGENT)],
     )
     def test_has_a_role_by_name_or_number(self, role: object, meant: Role) -> None:
         assert send({"role": role}).message.role is meant
 
-    @pytest.mark.parametrize(("change", "path"), WRONG_MESSAGES)
+    @rows(("change", "path"), WRONG_MESSAGES)
     def test_that_is_wrong_is_told_where(self, change: dict[str, Any], path: str) -> None:
         assert violations("SendMessage", {"message": {**MESSAGE, **change}}) == [path]
 
-    @pytest.mark.parametrize("message", ["x", 1, [], [MESSAGE], True])
+    @rows("message", ["x", 1, [], [MESSAGE], True])
     def test_is_an_object(self, message: object) -> None:
         assert violations("SendMessage", {"message": message}) == ["message"]
 
@@ -259,11 +260,11 @@ class TestAMessage:
 
 
 class TestAPart:
-    @pytest.mark.parametrize("text", ["", "x", "\U0001f600", "null"])
+    @rows("text", ["", "x", "\U0001f600", "null"])
     def test_is_text(self, text: str) -> None:
         assert part(text=text) == Part(text=text)
 
-    @pytest.mark.parametrize("raw", ["+/8=", "-_8=", "+/8", "-_8"])
+    @rows("raw", ["+/8=", "-_8=", "+/8", "-_8"])
     def test_is_bytes_in_any_base64_and_kept_in_the_standard_one(self, raw: str) -> None:
         assert part(raw=raw) == Part(raw="+/8=")
 
@@ -273,7 +274,7 @@ class TestAPart:
             url=url, filename="x", media_type="image/png"
         )
 
-    @pytest.mark.parametrize("value", [{}, {"a": 1}, [], [1, "x", None], "x", "", 0, 1.5, False])
+    @rows("value", [{}, {"a": 1}, [], [1, "x", None], "x", "", 0, 1.5, False])
     def test_is_any_json_value(self, value: Any) -> None:
         assert part(data=value) == Part(data=value)
 
@@ -291,7 +292,7 @@ class TestAPart:
     def test_has_metadata(self) -> None:
         assert part(text="x", metadata={"a": {"b": None}}).metadata == {"a": {"b": None}}
 
-    @pytest.mark.parametrize(("wrong", "path"), WRONG_PARTS)
+    @rows(("wrong", "path"), WRONG_PARTS)
     def test_that_is_wrong_is_told_where(self, wrong: Any, path: str) -> None:
         """R-145."""
         message = {**MESSAGE, "parts": [wrong]}
@@ -335,13 +336,13 @@ class TestTheConfiguration:
         )
         assert request.metadata == {"a": 1}
 
-    @pytest.mark.parametrize("name", ["taskPushNotificationConfig", "pushNotificationConfig"])
+    @rows("name", ["taskPushNotificationConfig", "pushNotificationConfig"])
     def test_with_an_empty_push_config_misses_its_url(self, name: str) -> None:
         with pytest.raises(InvalidParams) as caught:
             send(None, configuration={name: {}})
         assert caught.value.violations == ((f"configuration.{name}.url", "is required"),)
 
-    @pytest.mark.parametrize(
+    @rows(
         ("configuration", "at_once"),
         [
             ({"blocking": False}, True),
@@ -364,7 +365,7 @@ class TestTheConfiguration:
             url="u", dialect="v10", path="configuration.pushNotificationConfig"
         )
 
-    @pytest.mark.parametrize(
+    @rows(
         ("configuration", "path"),
         [
             ([], "configuration"),
@@ -415,15 +416,15 @@ class TestListTasks:
             include_artifacts=True,
         )
 
-    @pytest.mark.parametrize("size", [1, 100, "100", 50.0])
+    @rows("size", [1, 100, "100", 50.0])
     def test_takes_pages_from_1_to_100(self, size: Any) -> None:
         assert self.asked(page_size=size).page_size == int(size)
 
-    @pytest.mark.parametrize("state", list(TaskState))
+    @rows("state", list(TaskState))
     def test_takes_a_status_by_name(self, state: TaskState) -> None:
         assert self.asked(status=state.value).status is state
 
-    @pytest.mark.parametrize(
+    @rows(
         ("number", "state"),
         [
             (1, TaskState.SUBMITTED),
@@ -439,14 +440,14 @@ class TestListTasks:
     def test_takes_a_status_by_the_number_of_the_proto(self, number: int, state: TaskState) -> None:
         assert self.asked(status=number).status is state
 
-    @pytest.mark.parametrize("status", ["TASK_STATE_UNSPECIFIED", 0, None])
+    @rows("status", ["TASK_STATE_UNSPECIFIED", 0, None])
     def test_takes_an_unspecified_status_for_any(self, status: Any) -> None:
         assert self.asked(status=status).status is None
 
     def test_takes_the_other_spelling_of_canceled(self) -> None:
         assert self.asked(status="TASK_STATE_CANCELLED").status is TaskState.CANCELED
 
-    @pytest.mark.parametrize(("params", "path"), WRONG_LISTS)
+    @rows(("params", "path"), WRONG_LISTS)
     def test_that_is_wrong_is_told_where(self, params: dict[str, Any], path: str) -> None:
         assert violations("ListTasks", params) == [path]
 
@@ -456,7 +457,7 @@ class TestListTasks:
 
 
 class TestGetTask:
-    @pytest.mark.parametrize(("said", "length"), [(0, 0), ("2", 2), (None, None)])
+    @rows(("said", "length"), [(0, 0), ("2", 2), (None, None)])
     def test_tells_0_from_absent(self, said: Any, length: int | None) -> None:
         """R-021, R-148."""
         assert decoded("GetTask", {"id": "t", "historyLength": said}).history_length == length
@@ -464,7 +465,7 @@ class TestGetTask:
     def test_takes_any_id(self) -> None:
         assert decoded("GetTask", {"id": "a/b:c\x00" + "x" * 1000}).id.startswith("a/b:c")
 
-    @pytest.mark.parametrize("id_", [1, [], {}, True])
+    @rows("id_", [1, [], {}, True])
     def test_wants_text_for_an_id(self, id_: Any) -> None:
         assert violations("GetTask", {"id": id_}) == ["id"]
 

@@ -7,6 +7,7 @@ import pytest
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import VersionNotSupported
 from a2a_tasks.protocol.versions import SUPPORTED, read_version, unsupported
+from tests.support.rows import rows
 
 
 def refused(header: str, query: str) -> VersionNotSupported:
@@ -17,20 +18,20 @@ def refused(header: str, query: str) -> VersionNotSupported:
 
 
 class TestTheVersion:
-    @pytest.mark.parametrize("version", ["1.0", "0.3", "0.2", "0.1", "0.0"])
-    @pytest.mark.parametrize("written", ["{}", " {} ", "\t{}", "{}.0", "{}.1", "{}.999"])
+    @rows("version", ["1.0", "0.3", "0.2", "0.1", "0.0"])
+    @rows("written", ["{}", " {} ", "\t{}", "{}.0", "{}.1", "{}.999"])
     def test_is_found_by_major_and_minor(self, version: str, written: str) -> None:
         """R-120."""
         asked = written.format(version)
         assert read_version(asked, "") == version
         assert read_version("", asked) == version
 
-    @pytest.mark.parametrize("header", ["", " "])
-    @pytest.mark.parametrize("query", ["", " "])
+    @rows("header", ["", " "])
+    @rows("query", ["", " "])
     def test_may_be_absent(self, header: str, query: str) -> None:
         assert read_version(header, query) == ""
 
-    @pytest.mark.parametrize(
+    @rows(
         "asked",
         [
             "0.5",
@@ -68,16 +69,16 @@ class TestTheVersion:
             assert fault.metadata["requestedVersion"] == asked
             assert fault.metadata["supportedVersions"] == "1.0,0.3,0.2,0.1,0.0"
 
-    @pytest.mark.parametrize("version", SUPPORTED)
+    @rows("version", SUPPORTED)
     def test_may_come_twice_if_it_is_the_same(self, version: str) -> None:
         assert read_version(version, version) == version
 
-    @pytest.mark.parametrize(("header", "query"), [("1.0", "1.0.1"), ("0.3.0", "0.3")])
+    @rows(("header", "query"), [("1.0", "1.0.1"), ("0.3.0", "0.3")])
     def test_may_come_twice_with_another_patch(self, header: str, query: str) -> None:
         """R-120: the patch number must not be considered."""
         assert read_version(header, query) == header[:3]
 
-    @pytest.mark.parametrize(
+    @rows(
         ("header", "query"),
         [("1.0", "0.3"), ("0.3", "1.0"), ("0.3", "0.2"), ("1.0", "abc"), ("abc", "1.0")],
     )

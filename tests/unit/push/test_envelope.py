@@ -19,6 +19,7 @@ from a2a_tasks.protocol.dialects.v03_rest import V03Rest
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
 from a2a_tasks.protocol.values import PushConfig, Raw, Task, TaskState, TaskStatus
 from tests.support.push.configs import CREDENTIALS, HEADER, TOKEN, config, tells_none
+from tests.support.rows import rows
 
 S = TaskState
 NOW = 1_700_000_000.0
@@ -192,7 +193,7 @@ def request(now: float = NOW, /, **changes: Any) -> Prepared:
 
 
 class TestTheBody:
-    @pytest.mark.parametrize(("dialect", "events", "expected"), GOLDEN)
+    @rows(("dialect", "events", "expected"), GOLDEN)
     def test_is_what_the_dialect_has(
         self, dialect: str, events: tuple[Recorded, ...], expected: str
     ) -> None:
@@ -205,17 +206,17 @@ class TestTheBody:
         """Released peers send `kind` objects, however it was registered; so there is one code for both."""
         assert V03Rest.code == "v03"
 
-    @pytest.mark.parametrize("dialect", ["s0", "v00", "v02", "v03"])
+    @rows("dialect", ["s0", "v00", "v02", "v03"])
     def test_of_a_task_has_the_status_of_the_event_whatever_came_later(self, dialect: str) -> None:
         body = notification("msg_1", dialect, [AUTH_REQUIRED], TASK).body
         assert WHEN.encode() in body
         assert THEN.encode() not in body
 
-    @pytest.mark.parametrize("dialect", ["s0", "v00", "v01"])
+    @rows("dialect", ["s0", "v00", "v01"])
     def test_has_no_history_where_the_dialect_gives_none_unasked(self, dialect: str) -> None:
         assert b"history" not in told(dialect).body
 
-    @pytest.mark.parametrize(
+    @rows(
         ("dialect", "expected"),
         [("v10", "application/a2a+json")]
         + [(code, "application/json") for code in ("s0", "v00", "v01", "v02", "v03", "dr")],
@@ -252,9 +253,7 @@ class TestTheSignature:
         for key in RING.secrets(MINE):
             Webhook(key.text).verify(made.body, dict(made.headers))
 
-    @pytest.mark.parametrize(
-        "other", [Audience("beta", HOOKS, "c-1"), Audience("acme", HOOKS), Audience("", HOOKS)]
-    )
+    @rows("other", [Audience("beta", HOOKS, "c-1"), Audience("acme", HOOKS), Audience("", HOOKS)])
     def test_verifies_with_no_key_of_others_at_the_same_origin(self, other: Audience) -> None:
         made = request()
         for key in RING.verifiers(other):
@@ -277,7 +276,7 @@ class TestTheSignature:
 
 
 class TestTheToken:
-    @pytest.mark.parametrize(
+    @rows(
         ("dialect", "names"),
         [("v01", {"X-A2A-Token", "X-A2A-Notification-Token"})]
         + [(code, {"X-A2A-Notification-Token"}) for code in ("v00", "v02", "v03", "dr", "v10")],
@@ -291,7 +290,7 @@ class TestTheToken:
 
 
 class TestTheAuthorization:
-    @pytest.mark.parametrize(
+    @rows(
         ("scheme", "credentials"),
         [
             ("Bearer", "x"),
@@ -305,8 +304,8 @@ class TestTheAuthorization:
         found = headers(schemes=(scheme,), credentials=credentials)
         assert found["Authorization"] == f"{scheme} {credentials}"
 
-    @pytest.mark.parametrize("dialect", ["v00", "v01", "v02", "v03", "dr"])
-    @pytest.mark.parametrize(
+    @rows("dialect", ["v00", "v01", "v02", "v03", "dr"])
+    @rows(
         ("schemes", "expected"),
         [
             (("Bearer",), "Bearer x:y"),
@@ -328,7 +327,7 @@ class TestTheAuthorization:
         assert found["X-API-Key"] == CREDENTIALS
         assert "Authorization" not in found
 
-    @pytest.mark.parametrize(
+    @rows(
         ("credentials", "expected"),
         [
             ("dXNlcjp3b3Jk", "dXNlcjp3b3Jk"),
@@ -343,8 +342,8 @@ class TestTheAuthorization:
         found = headers(dialect="v03", schemes=("Basic",), credentials=credentials)
         assert found["Authorization"] == f"Basic {expected}"
 
-    @pytest.mark.parametrize("dialect", ["v00", "v03", "dr", "v10"])
-    @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "jwt"])
+    @rows("dialect", ["v00", "v03", "dr", "v10"])
+    @rows("scheme", ["Bearer", "bearer", "jwt"])
     def test_by_bearer_without_credentials_is_a_token_of_the_host(
         self, dialect: str, scheme: str
     ) -> None:
@@ -355,7 +354,7 @@ class TestTheAuthorization:
         assert (kind, claims["jti"], claims["taskId"]) == ("Bearer", "msg_1", "task-1")
         assert (claims["tenant"], claims["configId"]) == ("acme", "c-1")
 
-    @pytest.mark.parametrize("schemes", [(), ("Basic",), ("ApiKey",), ("Custom",)])
+    @rows("schemes", [(), ("Basic",), ("ApiKey",), ("Custom",)])
     def test_without_credentials_is_left_out_otherwise(self, schemes: tuple[str, ...]) -> None:
         for dialect in ("v03", "v10"):
             found = headers(dialect=dialect, schemes=schemes, credentials="")
@@ -375,7 +374,7 @@ class TestTheHeadersOfSeed0:
         found = self.seed(Authorization="Custom x", X_Key=HEADER)
         assert (found["Authorization"], found["X-Key"]) == ("Custom x", HEADER)
 
-    @pytest.mark.parametrize(
+    @rows(
         "name",
         [
             "Host",

@@ -21,6 +21,7 @@ from a2a_push.retry_schedule import (
     decide,
     spared,
 )
+from tests.support.rows import rows
 
 NOW = 1_700_000_000.0
 MOMENT = datetime.fromtimestamp(NOW, tz=UTC)
@@ -92,14 +93,14 @@ class TestTheSchedule:
         wait = again(attempt, Refused(), chance, scale).at - NOW
         assert wait == pytest.approx((again(attempt, Refused(), chance).at - NOW) * scale, abs=1e-5)
 
-    @pytest.mark.parametrize("attempt", [0, -1])
+    @rows("attempt", [0, -1])
     def test_begins_with_the_first_attempt(self, attempt: int) -> None:
         with pytest.raises(ValueError, match="first"):
             decide(attempt, Refused(), NOW, 0.0)
 
 
 class TestTheEnds:
-    @pytest.mark.parametrize("attempt", [LAST, LAST + 1, 1000])
+    @rows("attempt", [LAST, LAST + 1, 1000])
     def test_after_ten_attempts_is_given_up(self, attempt: int) -> None:
         assert decide(attempt, Refused(), NOW, 0.0) == GiveUp("10 attempts")
 
@@ -115,7 +116,7 @@ class TestTheEnds:
 
 
 class TestABusyReceiver:
-    @pytest.mark.parametrize("status", [429, 502, 503, 504])
+    @rows("status", [429, 502, 503, 504])
     def test_is_left_alone_altogether(self, status: int) -> None:
         assert again(1, Refused(status)).pause_until == NOW + 5
 
@@ -129,13 +130,13 @@ class TestABusyReceiver:
         assert again(attempt, Refused(504), chance).pause_until == NOW + 5
         assert again(attempt, Refused(504, "60"), chance).pause_until == NOW + 60
 
-    @pytest.mark.parametrize("status", [None, 302, 400, 404, 500])
+    @rows("status", [None, 302, 400, 404, 500])
     def test_is_none_that_only_fails(self, status: int | None) -> None:
         assert again(1, Refused(status)).pause_until is None
 
 
 class TestRetryAfter:
-    @pytest.mark.parametrize(
+    @rows(
         ("asked", "expected"),
         [
             ("120", 120),
@@ -151,12 +152,12 @@ class TestRetryAfter:
     def test_makes_later(self, asked: str | float, expected: float) -> None:
         assert again(1, Refused(503, asked)).at == NOW + expected
 
-    @pytest.mark.parametrize("asked", ["0", "1", "4", 0.0, http_date(seconds=3)])
+    @rows("asked", ["0", "1", "4", 0.0, http_date(seconds=3)])
     def test_never_makes_earlier(self, asked: str | float) -> None:
         assert again(1, Refused(503, asked)).at == NOW + 5
         assert again(5, Refused(503, asked)).at == NOW + DELAYS[5]
 
-    @pytest.mark.parametrize(
+    @rows(
         "asked",
         [
             "315360000",
@@ -171,7 +172,7 @@ class TestRetryAfter:
         assert again(1, Refused(429, asked)).at == NOW + LONGEST_ASKED
         assert again(1, Refused(429, asked), scale=0.001).at == NOW + LONGEST_ASKED * 0.001
 
-    @pytest.mark.parametrize(
+    @rows(
         "asked",
         [
             "",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from a2a_tasks.agents.agent import PUSH_EVENTS, Agent
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded, assemble
 from a2a_tasks.protocol.values import TaskState
+from tests.support.rows import rows
 
 S = TaskState
 OLDER = ["s0", "v00", "v01", "v02", "v03"]
@@ -72,23 +72,23 @@ LOG = [
 
 
 class TestWhatIsSent:
-    @pytest.mark.parametrize("dialect", NEWER)
+    @rows("dialect", NEWER)
     def test_is_every_event_a_stream_shows(self, dialect: str) -> None:
         shown = [[e.number] for e in LOG if e.kind in (EventKind.STATUS, EventKind.ARTIFACT)]
         assert steps(LOG, dialect, Detail.ALL) == shown
 
-    @pytest.mark.parametrize("dialect", NEWER)
+    @rows("dialect", NEWER)
     def test_is_the_status_alone_where_the_agent_says_so(self, dialect: str) -> None:
         assert steps(LOG, dialect, Detail.STATES) == [[2], [10], [12], [14]]
 
-    @pytest.mark.parametrize("dialect", OLDER)
-    @pytest.mark.parametrize("detail", Detail)
+    @rows("dialect", OLDER)
+    @rows("detail", Detail)
     def test_to_older_dialects_is_that_the_task_ended_or_waits(
         self, dialect: str, detail: str
     ) -> None:
         assert steps(LOG, dialect, detail) == [[10], [14]]
 
-    @pytest.mark.parametrize("state", sorted([*TERMINAL, *INTERRUPTED]))
+    @rows("state", sorted([*TERMINAL, *INTERRUPTED]))
     def test_to_older_dialects_is_every_such_state(self, state: TaskState) -> None:
         assert steps([status(1, state)], "v03") == [[1]]
 
@@ -102,7 +102,7 @@ class TestWhatIsSent:
 
 
 class TestPieces:
-    @pytest.mark.parametrize("dialect", NEWER)
+    @rows("dialect", NEWER)
     def test_of_one_artifact_go_together(self, dialect: str) -> None:
         expected = [[2], [3, 4, 6], [7], [9], [10], [12], [13], [14]]
         assert steps(LOG, dialect) == expected
@@ -115,9 +115,7 @@ class TestPieces:
         step = next_step([said(1), piece(2)], "v10", Detail.COALESCED)
         assert step == Step(events=(), through=1)
 
-    @pytest.mark.parametrize(
-        "end", [status(3), piece(3, "b"), piece(3, append=False), said(3, EventKind.MESSAGE)]
-    )
+    @rows("end", [status(3), piece(3, "b"), piece(3, append=False), said(3, EventKind.MESSAGE)])
     def test_wait_no_longer_than_to_something_else(self, end: Recorded) -> None:
         assert steps([piece(1, append=False), piece(2), end])[0] == [1, 2]
 

@@ -14,6 +14,7 @@ from hypothesis import given
 
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.signatures.forms import FINAL, SIGNED, Kind, Named, form_of, loose, payload, strict
+from tests.support.rows import rows
 from tests.support.signatures.given import CARD, at_leisure
 from tests.unit.protocol.test_cards import ALL, FULL, any_cards
 
@@ -57,12 +58,12 @@ SORTED = {
 
 
 class TestCanonicalJson:
-    @pytest.mark.parametrize(("bits", "written"), NUMBERS.items())
+    @rows(("bits", "written"), NUMBERS.items())
     def test_writes_numbers_as_ecmascript_does(self, bits: str, written: str) -> None:
         (number,) = struct.unpack(">d", bytes.fromhex(bits))
         assert payload({"n": number}) == f'{{"n":{written}}}'.encode()
 
-    @pytest.mark.parametrize("bits", ["7fffffffffffffff", "7ff0000000000000"])
+    @rows("bits", ["7fffffffffffffff", "7ff0000000000000"])
     def test_has_no_nan_and_no_infinity(self, bits: str) -> None:
         (number,) = struct.unpack(">d", bytes.fromhex(bits))
         with pytest.raises(ValueError, match="no canonical form"):
@@ -88,7 +89,7 @@ class TestCanonicalJson:
         places = [written.index(name) for name in SORTED.values()]
         assert places == sorted(places)
 
-    @pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, "\ud800"])
+    @rows("value", [2**53 + 1, -(2**53) - 1, "\ud800"])
     def test_has_nothing_that_some_reader_would_change(self, value: object) -> None:
         with pytest.raises(ValueError, match="no canonical form"):
             payload({"n": value})
@@ -114,7 +115,7 @@ class TestTheStrictForm:
         more = {"signatures": [{"protected": "x", "signature": "y"}], "url": "u", "x-own": 1}
         assert strict({**CARD, **more}, "v10") == strict(CARD, "v10")
 
-    @pytest.mark.parametrize(
+    @rows(
         "empty",
         [
             {"provider": {}},
@@ -127,7 +128,7 @@ class TestTheStrictForm:
         bare = {name: value for name, value in CARD.items() if name not in empty}
         assert strict({**bare, **empty}, "v10") == strict(bare, "v10")
 
-    @pytest.mark.parametrize(
+    @rows(
         "kept",
         [
             {"documentationUrl": ""},
@@ -185,13 +186,13 @@ class TestTheLooseForm:
         }
         assert loose(bare, "v10") is None
 
-    @pytest.mark.parametrize("form", ["v03", "dr"])
+    @rows("form", ["v03", "dr"])
     def test_is_none_where_nobody_reads_it(self, form: str) -> None:
         assert loose({**ALL[form](FULL), "description": ""}, form) is None
 
 
 class TestTheForm:
-    @pytest.mark.parametrize(
+    @rows(
         ("card", "found"),
         [
             ({"supportedInterfaces": []}, "v10"),
@@ -205,9 +206,7 @@ class TestTheForm:
     def test_is_told_also_by_a_poor_card(self, card: dict[str, Any], found: str) -> None:
         assert form_of(card) == found
 
-    @pytest.mark.parametrize(
-        ("form", "found"), [("v10", "v10"), ("hybrid", "v10"), ("dr", "dr"), ("v03", "v03")]
-    )
+    @rows(("form", "found"), [("v10", "v10"), ("hybrid", "v10"), ("dr", "dr"), ("v03", "v03")])
     def test_is_told_by_the_card(self, form: str, found: str) -> None:
         assert form_of(ALL[form](FULL)) == found
 

@@ -19,6 +19,7 @@ from google.protobuf.json_format import MessageToDict
 from a2a_tasks.signatures.forms import loose, payload, strict
 from a2a_tasks.signatures.signing import encoded, signed
 from a2a_tasks.signatures.verifying import MOST, Header, Unverified, headers, verify
+from tests.support.rows import rows
 from tests.support.signatures.given import CARD, EDWARDS, NIST, NOW, OTHER, public, sign, tampered
 from tests.unit.protocol.test_cards import ALL, FULL
 
@@ -57,7 +58,7 @@ class TestAVerifiedCard:
         assert not found.loose
         assert found.card == strict(CARD, "v10")
 
-    @pytest.mark.parametrize("form", ["v10", "hybrid", "dr", "v03"])
+    @rows("form", ["v10", "hybrid", "dr", "v03"])
     def test_may_be_of_every_dialect_that_has_signatures(self, form: str) -> None:
         card = ALL[form]({**FULL, "signatures": []})
         told = dict(signed(card, form, [NIST]))
@@ -127,7 +128,7 @@ class TestARefusedCard:
         for card in (CARD, {**CARD, "signatures": []}, {**CARD, "signatures": None}):
             assert why(card, public(NIST)) == "the card is not signed"
 
-    @pytest.mark.parametrize(
+    @rows(
         "changed",
         [
             {"name": "Evil"},
@@ -141,7 +142,7 @@ class TestARefusedCard:
             {"iconUrl": None},
         ],
     )
-    @pytest.mark.parametrize("loosely", [False, True])
+    @rows("loosely", [False, True])
     def test_was_changed(self, changed: dict[str, Any], loosely: bool) -> None:
         card = tampered(sign(CARD, NIST, EDWARDS), **changed)
         assert "not of this card" in why(card, public(NIST, EDWARDS), loosely=loosely)
@@ -156,9 +157,7 @@ class TestARefusedCard:
         found = verify(sign(CARD, NIST), [*posing, *public(NIST)], now=NOW)
         assert found.card == strict(CARD, "v10")
 
-    @pytest.mark.parametrize(
-        "algorithm", ["none", "None", "nOnE", "HS256", "HS512", "RS1", "", "es256"]
-    )
+    @rows("algorithm", ["none", "None", "nOnE", "HS256", "HS512", "RS1", "", "es256"])
     def test_names_an_algorithm_that_is_not_allowed(self, algorithm: str) -> None:
         for signature in (b"", None):
             said = {"alg": algorithm, "kid": NIST.kid}
@@ -179,7 +178,7 @@ class TestARefusedCard:
         bare = {name: public(NIST)[0][name] for name in ("kty", "crv", "x", "y", "kid")}
         assert "not of this card" in why(by_header({"alg": "ES384", "kid": NIST.kid}), [bare])
 
-    @pytest.mark.parametrize(
+    @rows(
         ("said", "reason"),
         [
             ({"exp": NOW}, "has expired"),
@@ -202,7 +201,7 @@ class TestARefusedCard:
         expired = {**public(NIST)[0], "exp": NOW - 1}
         assert "has expired" in why(sign(CARD, NIST), [expired, *public(OTHER)])
 
-    @pytest.mark.parametrize(
+    @rows(
         ("header", "reason"),
         [
             (b"nonsense", "not JSON"),
@@ -248,14 +247,14 @@ class TestARefusedCard:
         card = {**CARD, "signatures": [{"protected": protected, "signature": encoded(made)}]}
         assert "not of this card" in why(card, public(NIST))
 
-    @pytest.mark.parametrize("member", ["protected", "signature"])
-    @pytest.mark.parametrize("text", [None, 3, "a b", "YQ==", "+/+/", "a", "é"])
+    @rows("member", ["protected", "signature"])
+    @rows("text", [None, 3, "a b", "YQ==", "+/+/", "a", "é"])
     def test_has_members_that_are_not_base64url(self, member: str, text: object) -> None:
         card = by_header({"alg": "ES256", "kid": NIST.kid})
         card["signatures"][0][member] = text
         assert f"{member} is not base64url" in why(card, public(NIST))
 
-    @pytest.mark.parametrize("signatures", [{}, "x", [{}] * (MOST + 1)])
+    @rows("signatures", [{}, "x", [{}] * (MOST + 1)])
     def test_has_signatures_that_are_none_or_too_many(self, signatures: Any) -> None:
         assert "array of at most" in why({**CARD, "signatures": signatures or {"a": 1}}, [])
 
@@ -263,7 +262,7 @@ class TestARefusedCard:
         card = tampered(sign(CARD, NIST), version=2**60)
         assert "canonical" in why(card, public(NIST))
 
-    @pytest.mark.parametrize(
+    @rows(
         "jwk",
         [
             {},

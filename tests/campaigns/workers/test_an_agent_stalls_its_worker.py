@@ -10,7 +10,7 @@ from tests.journeys.hosts import Host, Workers
 from tests.journeys.trace import Trace
 from tests.journeys.wire import Plain, plain
 
-pytestmark = pytest.mark.backend("stack")
+pytestmark = [pytest.mark.backend("stack"), pytest.mark.timeout(300)]
 #: Seconds: longer than the leases of these workers, which are four. Who holds the interpreter is replaced before its agent goes on.
 LOOP, INTERPRETER = 5, 8
 

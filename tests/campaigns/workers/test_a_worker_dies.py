@@ -22,7 +22,7 @@ from tests.journeys.secrets import SECRET, hand_over, is_nowhere
 from tests.journeys.waiting import PATIENCE, eventually
 from tests.journeys.wire import TERMINAL, Plain, folded, plain
 
-pytestmark = pytest.mark.backend("stack")
+pytestmark = [pytest.mark.backend("stack"), pytest.mark.timeout(300)]
 DONE, FAILED, WORKING = "TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_WORKING"
 TASKS, PIECES = 12, 30
 #: Seconds of a sleep: more than it takes to find a worker dead and to start another one, on a quiet machine.

@@ -1,0 +1,1 @@
+"""What pages may do in a browser: all of them are visited."""

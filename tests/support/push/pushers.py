@@ -1,0 +1,30 @@
+"""Real workers of the queue of webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from a2a_tasks.management.commands import stack
+from tests.support.processes import Child, python
+
+__all__ = ["pusher"]
+
+#: Receivers are on this machine; a lease ends after 7 seconds, and nothing is found by looking.
+ENVIRON = {
+    "A2A_WEBHOOK_ALLOW_PRIVATE": "1",
+    "A2A_WEBHOOK_ALLOW_HTTP": "1",
+    "A2A_WEBHOOK_SECONDS": "1",
+    "A2A_POLL_SECONDS": "60",
+    "A2A_DRAIN_SECONDS": "0.5",
+}
+
+
+@contextmanager
+def pusher(number: int = 1, **environ: str) -> Iterator[Child]:
+    """A worker that sends, as `manage.py stack` starts it."""
+    _, *arguments = stack.pushers(number)[-1].command
+    arguments[arguments.index("-A") + 1] = "a2a_project"
+    with python(arguments, {**ENVIRON, **environ}) as child:
+        child.wait_for(" ready.")
+        yield child
