@@ -155,7 +155,7 @@ class HostSettings:
     WATCHDOG_SECONDS: float = 60.0
     #: Longest a statement waits for its answer, in seconds; then it is cancelled and the client told to come again (503).
     DATABASE_SECONDS: float = 4.0
-    #: Prepare the hot statements on PostgreSQL; 0 behind poolers that cannot carry prepared statements.
+    #: Prepare the hot statements on PostgreSQL, and limit the session; 0 behind a pool of transactions (PgBouncer).
     PREPARE: bool = True
     #: Longest a client waits for the first word of an agent that may answer directly; then it gets a Task.
     FIRST_WORD_SECONDS: float = 10.0

@@ -29,8 +29,8 @@ from a2a_tasks.failpoints import failpoint
 from a2a_tasks.outbound import Kind
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import audit
-from a2a_tasks.store.group import Group, one_by_one
 from a2a_tasks.store.deadline import is_cut_off
+from a2a_tasks.store.group import Group, one_by_one
 from a2a_tasks.store.hop import AWAY, outcome
 
 __all__ = ["SLOW_SECONDS", "Settling", "settle", "settling"]

@@ -77,7 +77,7 @@ class Host:
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """What the database says."""
-        return self.postgres.execute(query, "outage")  # type: ignore[arg-type]  # a test's own
+        return self.postgres.execute(query, "outage")
 
     def states(self, names: str = "%") -> set[str]:
         """How the tasks of such names stand."""
