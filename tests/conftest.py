@@ -79,7 +79,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give each process of `pytest -n` a file of tests at a time, or a folder whose tests share a host."""
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - only in runs of several processes
 
-    class Files(LoadFileScheduling):  # type: ignore[misc] - has no types
+    class Files(LoadFileScheduling):  # type: ignore[misc]  # has no types
         def _split_scope(self, nodeid: str) -> str:
             folder = next((each for each in TOGETHER if nodeid.startswith(each)), None)
             return folder or str(super()._split_scope(nodeid))
