@@ -27,7 +27,6 @@ from schemathesis.specs.openapi.checks import (
 
 from a2a_project.management_api import _description
 from a2a_tasks.models import ApiKey, Task
-from tests.support import thorough
 from tests.support.api.world import API, World, asked, key_of, person, populated
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,7 +39,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 #: What is made up for a route, each way.
-EXAMPLES = thorough.examples(8, quick=4)
+EXAMPLES = 8
 
 
 class TestTheDescription:
