@@ -6,6 +6,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterator
+from concurrent.futures import Future, wait
 from typing import Any
 
 import hypothesis
@@ -13,6 +14,7 @@ import pytest
 from pytest_django.plugin import DjangoDbBlocker
 
 from tests import backend as backends
+from tests.campaigns.outages import pgbouncer
 from tests.support import chromium
 from tests.support.leftovers import Leftovers
 from tests.support.processes import Child, celery_worker
@@ -48,7 +50,8 @@ def pytest_report_header() -> str:
     """Show what the tests run on."""
     browser = chromium.path() or "none found, so the tests marked `chromium` are left out"
     pictures = chromium.PICTURES if chromium.path() else "none"
-    return f"{backends.describe()}, Chromium: {browser}, pictures of pages: {pictures}"
+    pool = pgbouncer.path() or "none found, so the tests marked `pgbouncer` are left out"
+    return f"{backends.describe()}, Chromium: {browser}, pictures of pages: {pictures}, PgBouncer: {pool}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -59,6 +62,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = [item for item in items if _only_on(item) not in {None, backends.backend()}]
     if chromium.path() is None:
         others += [item for item in items if item.get_closest_marker("chromium")]
+    if pgbouncer.path() is None:
+        others += [item for item in items if item.get_closest_marker("pgbouncer")]
     config.hook.pytest_deselected(items=others)
     left_out = set(others)
     items[:] = [item for item in items if item not in left_out]
@@ -86,7 +91,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give each process of `pytest -n` a file of tests at a time, or a folder whose tests share a host."""
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - only in runs of several processes
 
-    class Files(LoadFileScheduling):  # type: ignore[misc]  # has no types
+    class Files(LoadFileScheduling):  # type: ignore[misc]  # it has no types
         def _split_scope(self, nodeid: str) -> str:
             folder = next((each for each in TOGETHER if nodeid.startswith(each)), None)
             return folder or str(super()._split_scope(nodeid))
@@ -274,15 +279,32 @@ def runners(backend: str, request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(autouse=True)
 def _store_in_the_tests_transaction(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let the store work in the transaction of a test that is rolled back (`tests/support/inline_store.py`)."""
-    if not _is_rolled_back(request):
+    """Let the store work in the transaction of a test that is rolled back (`tests/support/inline_store.py`).
+
+    Of one that commits, what was to be folded is folded before its tables are emptied.
+    """
+    if not _uses_database(request.node):
         yield
+        return
+    if not _is_rolled_back(request):
+        yield from _folded_before_the_end(request)
         return
     from tests.support.inline_store import inline_store  # noqa: PLC0415 - only once Django is set up
 
     request.getfixturevalue("db")
     with inline_store():
         yield
+
+
+def _folded_before_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
+    from a2a_tasks.store import folding, hop  # noqa: PLC0415 - only once Django is set up
+
+    request.getfixturevalue("transactional_db")
+    begun: list[Future[None]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folding, "behind", lambda *work: begun.append(hop.behind(*work)))
+        yield
+    wait(begun, timeout=10)
 
 
 def _is_rolled_back(test: pytest.FixtureRequest | pytest.Function) -> bool:
