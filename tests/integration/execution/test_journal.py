@@ -464,7 +464,10 @@ class TestAfterCrash:
     async def test_a_poison_task_says_how_often_and_how_its_processes_died(
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What it says cannot be recorded, whoever tries: two attempts, and it is over."""
+        """What it says cannot be recorded, whoever tries: two attempts, and it is over.
+
+        Another one is made if the second wrote more of the log than the first.
+        """
         settings.A2A_MAX_ATTEMPTS = 2
         poison = LookupError("what it says breaks the writer")
 
@@ -479,10 +482,12 @@ class TestAfterCrash:
                 await until(lambda: client_failed(client, task.id))
                 said = await message_of(client, task.id)
         run = await hop(Run.objects.get)
-        assert "interrupted 2 times" in said
+        times = run.attempt
+        assert times in {2, 3}
+        assert f"interrupted {times} times" in said
         assert "breaks the writer" not in said
-        assert run.error.startswith("The process running the agent died 2 times")
-        assert run.error.count("breaks the writer") == 2
+        assert run.error.startswith(f"The process running the agent died {times} times")
+        assert run.error.count("breaks the writer") == times
         assert "Attempt 1 on " in run.error
         assert "Attempt 2 on " in run.error
 

@@ -14,6 +14,7 @@ from a2a_push.store import past, taking
 from a2a_push.store.records import LARGE
 from a2a_tasks.models import Artifact
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import folding
 from a2a_tasks.store.erasure import erase
 from a2a_tasks.store.principal import Principal
 from a2a_tasks.store.purge import Limits, purge
@@ -101,7 +102,10 @@ class TestATaskBeyondTheLimit:
         assert OMITTED.encode() not in one.told.body
 
     @pytest.mark.parametrize("closed", [True, False], ids=["closed", "growing"])
-    def test_is_not_read_for_its_webhooks(self, closed: bool) -> None:
+    def test_is_not_read_for_its_webhooks(
+        self, closed: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(folding, "FEW_PIECES", 0)
         pen = task(40 * MIB, pieces=20, closed=closed)
         webhooks(16)
         pen.state(TaskState.INPUT_REQUIRED)
