@@ -435,7 +435,8 @@ class TestTwoProcesses:
         Run.objects.update(worker=F("token"))  # a process for each: they died alone
         results = at_once(lambda: runs.rescue(max_attempts=1), lambda: runs.rescue(max_attempts=1))
         assert all(isinstance(result, int) for result in results), results
-        assert sum(result for result in results if isinstance(result, int)) == 10
+        left = runs.rescue(max_attempts=1)  # what each left to the other, until its next look
+        assert sum(result for result in results if isinstance(result, int)) + left == 10
         assert Task.objects.filter(state=TaskState.FAILED, last_event=2).count() == 10
 
 
