@@ -39,10 +39,12 @@ class TooMuch(Exception):
 class _Artifact:
     """Where an artifact of the task stands."""
 
-    __slots__ = ("bodies", "open", "position")
+    __slots__ = ("bodies", "inherited", "open", "position")
 
-    def __init__(self, position: int, *, open_: bool) -> None:
+    def __init__(self, position: int, *, open_: bool, inherited: bool = False) -> None:
         self.position, self.open = position, open_
+        #: Did it grow when this run was claimed? It may have been whole, and be folded meanwhile.
+        self.inherited = inherited and open_
         #: The bodies of its chunks, if all of them are in the batch being gathered.
         self.bodies: list[str] | None = None
 
@@ -54,7 +56,7 @@ class Recorder:
         self._run = assignment
         self.state, self.is_task = assignment.state, assignment.is_task
         self._artifacts = {
-            artifact_id: _Artifact(position, open_=growing)
+            artifact_id: _Artifact(position, open_=growing, inherited=True)
             for artifact_id, position, growing in assignment.artifacts
         }
         self._most, self._most_bytes = int(conf.MAX_ARTIFACTS), int(conf.MAX_ARTIFACT_BYTES)
@@ -112,9 +114,9 @@ class Recorder:
         self.state = reached
         at = log.now()
         self._batch.status = (state, at, message)
-        self._batch.events.append(
-            NewEvent(EventKind.STATUS, log.status_body(state, at, message), state)
-        )
+        body = log.status_body(state, at, message)
+        self._gathered += len(body)
+        self._batch.events.append(NewEvent(EventKind.STATUS, body, state))
 
     def _message(self, parts: tuple[Part, ...], metadata: Mapping[str, Any] | None) -> str:
         check_parts(parts)
@@ -199,6 +201,10 @@ class Recorder:
 
     def _reopen(self, artifact: _Artifact) -> None:
         """A closed artifact grows after all: what was folded is no longer the whole."""
+        if artifact.inherited:
+            artifact.inherited = False
+            self._batch.reopened.append(artifact.position)
+            return
         if artifact.open:
             return
         self._batch.closed = [one for one in self._batch.closed if one != artifact.position]
@@ -229,6 +235,7 @@ class Recorder:
             self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
             return
         body = self._message(reply.parts, reply.metadata)
+        self._gathered += len(body)
         self._batch.events.append(NewEvent(EventKind.MESSAGE, body))
         # Also the closing word: if the host could not wait for it, the client was told of a task.
         self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
@@ -270,8 +277,8 @@ class Recorder:
 
     def _raise_failure(self) -> None:
         if self._flusher is not None and self._flusher.done():
-            flusher, self._flusher = self._flusher, None
-            flusher.result()
+            self._flusher.result()  # after a failure nothing more is written: the log would have a hole
+            self._flusher = None
 
     @property
     def _ready(self) -> bool:

@@ -17,6 +17,7 @@ from django.db.models.functions import Concat, Now
 from a2a_tasks import wakeups
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Artifact, Event, Message, Run, RunStatus, Task
+from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
 from a2a_tasks.protocol.values import Role
 from a2a_tasks.store.folding import fold_behind
@@ -99,10 +100,7 @@ def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
             return [fault]
         return one_by_one(append_many, batches)
     failpoint("worker.ended" if any(batch.end for batch in batches) else "worker.appended")
-    told = [
-        _announced(batch, done or _written_before(batch))
-        for batch, done in zip(batches, written, strict=True)
-    ]
+    told = [_told(batch, done) for batch, done in zip(batches, written, strict=True)]
     failpoint("worker.announced")
     return told
 
@@ -123,23 +121,28 @@ def _announced(batch: Batch, done: Written | None) -> int | Exception:
     return last
 
 
+def _told(batch: Batch, done: Written | None) -> int | Exception:
+    """Tell what became of one batch, now that the others are written, too."""
+    try:
+        return _announced(batch, done or _written_before(batch))
+    except AWAY:
+        return Overloaded.away(undone=False)
+
+
 def _written_before(batch: Batch) -> Written | None:
     """What became of this very batch, if it was written when it came before."""
     if not batch.again or batch.after is None:
         return None
+    mine = Run.objects.filter(pk=batch.run, token=batch.token, task__batches=batch.after + 1)
     if batch.end:
-        mine = Run.objects.filter(pk=batch.run, status=batch.end.status, task_id=batch.task)
-    else:
-        held = {"task__run_token": batch.token, "task__batches": batch.after + 1}
-        mine = Run.objects.filter(pk=batch.run, token=batch.token, **held)
-    if not mine.exists():
+        mine = Run.objects.filter(pk=batch.run, status=batch.end.status)
+    newest = Event.objects.filter(task_id=batch.task, run=batch.run).order_by("-number").first()
+    if newest is None or not batch.events or not mine.exists():
         return None
-    events = Event.objects.filter(
-        task_id=batch.task, **({"run": batch.run} if batch.events else {})
-    )
-    last = events.order_by("-number").values_list("number", flat=True)[0]
+    if (newest.body or batch.events[-1].body) != batch.events[-1].body:
+        return None  # another attempt's
     waiting = Run.objects.filter(task_id=batch.task, status=RunStatus.QUEUED)
-    return last, waiting.values_list("queue", flat=True).first() if batch.end else None
+    return newest.number, waiting.values_list("queue", flat=True).first() if batch.end else None
 
 
 def _columns(batches: Sequence[Batch]) -> dict[str, list[Any]]:

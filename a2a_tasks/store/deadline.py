@@ -45,7 +45,7 @@ SPEED = 4 * 1024 * 1024
 #: Seconds after a failure to connect in which nobody else tries, at least.
 CLOSED_SECONDS = 0.2
 #: Seconds after which a session that was given up is no longer counted.
-FORGOTTEN_SECONDS = 60.0
+FORGOTTEN_SECONDS = 600.0
 
 
 def longest() -> float:
@@ -139,10 +139,12 @@ class _Door:
 
     def give_up(self, session: Any) -> None:
         """Close a session. A copy of its socket tells when the server has ended it, too."""
-        with contextlib.suppress(OSError), self._lock:
-            copy = socket.socket(fileno=os.dup(session.socket))
-            self._given_up.append((copy, time.monotonic() + FORGOTTEN_SECONDS))
-        session.finish()
+        try:
+            with contextlib.suppress(OSError, psycopg.Error), self._lock:
+                copy = socket.socket(fileno=os.dup(session.socket))
+                self._given_up.append((copy, time.monotonic() + FORGOTTEN_SECONDS))
+        finally:
+            session.finish()
 
     def _lasting(self, now: float) -> int:
         """How many sessions that were given up the server has not ended."""
@@ -169,9 +171,11 @@ def await_no_longer_than_asked() -> None:
         _door.open()
     held = connection.connection
     if vars(held).get("seconds") != conf.DATABASE_SECONDS:
-        held.seconds, held.wait = conf.DATABASE_SECONDS, functools.partial(_wait, held)
+        held.wait = functools.partial(_wait, held)
         if not connection.in_atomic_block:
-            _limit(held)
+            with connection.wrap_database_errors:
+                _limit(held)
+        held.seconds = conf.DATABASE_SECONDS
 
 
 def _limit(held: Any) -> None:
@@ -200,7 +204,8 @@ def limit_transaction() -> None:
     limits = vars(held).get("limits")
     idle = held.pgconn.transaction_status == TransactionStatus.IDLE
     if limits and idle and connection.in_atomic_block:
-        held.execute(limits)
+        with connection.wrap_database_errors:
+            held.execute(limits)
 
 
 def _limited(execute: Any, *statement: Any) -> Any:

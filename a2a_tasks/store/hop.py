@@ -64,7 +64,7 @@ LOST = {"40001", "40P01"}
 #: They are: lost (above), ended before its end (57014, 25P03), read-only, no room, a row not free, too early to connect.
 CERTAIN = LOST | CUT_OFF | {"25006", "53000", "53100", "53200", "53300", "55P03", "57P03"}
 #: How often, and for how many seconds at least, one that takes too long is tried before that is its own fault.
-SLOW_TRIES, SLOW_SECONDS = 5, 60.0
+SLOW_TRIES, SLOW_SECONDS = 5, 300.0
 #: How often a transaction that lost is tried in all.
 TRIES = 4
 #: Seconds between two attempts of those who until_answered.
@@ -171,6 +171,8 @@ async def outcome(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     try:
         return await _in_time(job)
     except Overloaded as away:
+        if job.done() and not job.cancelled() and job.exception() is None:
+            return job.result()  # it ended while it was given up
         if away.undone or job.done():
             raise
         return await asyncio.wrap_future(job)

@@ -337,12 +337,19 @@ def _cut_all(task: Task, most: int) -> int:
     return cut_lines(task.pk, most) or (_logged(task) and _cut(task, most))
 
 
-@transaction.atomic
 def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[Removed, list[int]]:
+    """Remove log lines and events of these tasks; what is nowhere but in a log is folded before."""
+    growing = Artifact.objects.filter(task=OuterRef("pk"), body="")
+    for task in _going(keys[:room], limit).filter(Exists(growing)):
+        fold(task.pk, task.last_event)
+    return _cut_logs(keys, limit, room)
+
+
+@transaction.atomic
+def _cut_logs(keys: list[int], limit: datetime.datetime, room: int) -> tuple[Removed, list[int]]:
     """Remove log lines and events of these tasks, and nothing else of them."""
     lines = events = 0
     for task in _held(keys[:room], limit):
-        fold(task.pk, task.last_event)
         if Artifact.objects.filter(task=task, body="").exists():
             continue  # it is nowhere but in the log
         lines += cut_lines(task.pk, room - lines - events)  # first: by its events the task is found

@@ -216,7 +216,11 @@ class Batch:
     @property
     def size(self) -> int:
         """Roughly how many bytes it has."""
-        return sum(len(e.body) for e in self.events) + sum(len(row.body) for row in self.artifacts)
+        messages = [e for e in self.events if e.kind is EventKind.MESSAGE]  # they are written twice
+        texts = [event.body for event in [*self.events, *messages]]
+        texts += [row.body for row in self.artifacts]
+        texts += [self.memory or "", self.status[2] if self.status else ""]
+        return sum(map(len, texts))
 
     @property
     def ends_task(self) -> bool:

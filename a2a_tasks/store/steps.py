@@ -140,6 +140,8 @@ def clock() -> float:
 
 #: `await keeping((run, name, result))`, `await loading((task, number))`, `await telling(None)`: the same, together with
 #: whatever else is being kept, read or asked.
-keeping: Group[Kept, bool] = Group(lambda results: list(keep_many(results)), run=outcome)
+keeping: Group[Kept, bool] = Group(
+    lambda results: list(keep_many(results)), run=outcome, size=lambda kept: len(kept[2])
+)
 loading: Group[tuple[int, int], dict[str, str]] = Group(lambda turns: list(kept_many(turns)))
 telling: Group[None, float] = Group(lambda asked: [clock()] * len(asked))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.models import Artifact, Task
 from a2a_tasks.protocol.lifecycle import EventKind, IllegalTransition, Recorded
 from a2a_tasks.protocol.values import Part, TaskState
-from a2a_tasks.store import cancel
+from a2a_tasks.store import cancel, folding, runs
 from a2a_tasks.store import hop as hops
 from a2a_tasks.store.append import appending
 from a2a_tasks.store.hop import hop
@@ -25,7 +26,7 @@ from a2a_tasks.store.records import Assignment, Fenced, RunEnd
 from a2a_tasks.store.tasks import find
 from tests.integration.execution.outage import locked
 from tests.support.execution.waiting import until
-from tests.support.store.world import ALICE, everything, found, held, replayed
+from tests.support.store.world import ALICE, claim, everything, expire, found, held, replayed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 S = TaskState
@@ -327,6 +328,26 @@ class TestArtifacts:
         await recorded([piece("1", last=True), None, piece("2"), None], run, end=False)
         await hop(cancel.cancel, ALICE, "task-1")
         assert await hop(replayed, accepted, run.task) == (await hop(found)).view
+
+    async def test_that_is_folded_after_the_next_attempt_was_claimed_grows_all_the_same(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        late: list[Any] = []
+        monkeypatch.setattr(folding, "behind", lambda *work: late.append(work))
+        run = await taken()
+        await recorded([piece("1"), None, piece("2", last=True), None], run, end=False)
+        await hop(expire, run.run)
+        await hop(runs.rescue, max_attempts=9)
+        (again,) = await hop(claim)
+        assert again.artifacts == (("a", 0, True),), "as it is not folded, it seems to grow"
+        for fold, *about in late:
+            await hop(fold, *about)
+        assert await hop(Artifact.objects.exclude(body="").exists)
+        await recorded([piece("3")], again)
+        artifacts = (await hop(found)).view.artifacts
+        assert isinstance(artifacts, list)
+        (artifact,) = artifacts
+        assert [part["text"] for part in json.loads(bytes(artifact))["parts"]] == ["1", "2", "3"]
 
     async def last_chunks(self, *words: Any) -> list[bool]:
         run = await taken()

@@ -332,3 +332,46 @@ class TestTwoWriters:
         assert contents(ALICE.owner) == before
         with transaction.atomic():
             assert Task.objects.get().last_event == 1
+
+
+@pytest.mark.django_db
+class TestARepetition:
+    """Nobody knows what became of a batch, so it comes again."""
+
+    def test_is_written_once_and_gets_the_number_it_missed(self) -> None:
+        pen = Pen(held())
+        event, row = status(TaskState.WORKING)
+        batch = pen.batch(event, status=row, after=0)
+        assert append(batch) == 2
+        reply(new(text="and?", context_id=""))  # a message of the client moves the log on
+        batch.again = True
+        assert append(batch) == 2
+        assert Event.objects.filter(run=pen.run.run).count() == 1
+
+    def test_of_the_end_is_known_too(self) -> None:
+        pen = Pen(held())
+        event, row = status(TaskState.COMPLETED)
+        batch = pen.batch(event, status=row, end=RunEnd(), after=0)
+        assert append(batch) == 2
+        batch.again = True
+        assert append(batch) == 2
+        assert Task.objects.get().last_event == 2
+
+    def test_of_an_end_that_another_attempt_wrote_is_fenced(self) -> None:
+        pen = Pen(held())
+        event, row = status(TaskState.COMPLETED, "mine")
+        batch = pen.batch(event, status=row, end=RunEnd(), after=0, again=True)
+        pen.end(text="another's")
+        with pytest.raises(Fenced):
+            append(batch)
+
+    def test_that_was_never_written_is_written(self) -> None:
+        pen = Pen(held())
+        event, row = status(TaskState.WORKING)
+        assert append(pen.batch(event, status=row, after=0, again=True)) == 2
+
+    def test_of_one_that_is_not_the_next_is_fenced(self) -> None:
+        pen = Pen(held())
+        event, row = status(TaskState.WORKING)
+        with pytest.raises(Fenced):
+            append(pen.batch(event, status=row, after=3))
