@@ -1,4 +1,4 @@
-"""What is made from the host's master secrets: for every audience keys of its own, and those of tokens. Pure.
+"""Keys derived from the host's master secrets: one set for each audience, one for tokens. Pure.
 
 Keys are for an audience: no tenant, and no webhook with a name of its own, verifies with the keys of another one, though
 their receivers share an origin (docs/decisions/0093, 0169).

@@ -43,7 +43,7 @@ class _Artifact:
 
     def __init__(self, position: int, *, open_: bool, inherited: bool = False) -> None:
         self.position, self.open = position, open_
-        #: Did it grow when this run was claimed? It may have been whole, and be folded meanwhile.
+        #: Was its row not folded when this run was claimed? It may be folded at any moment, so it is opened anew.
         self.inherited = inherited and open_
         #: The bodies of its chunks, if all of them are in the batch being gathered.
         self.bodies: list[str] | None = None
@@ -298,7 +298,7 @@ class Recorder:
 
     @staticmethod
     async def _append(batch: Batch) -> None:
-        """Raise Overloaded with the batch marked: if it was written after all, its repetition is not."""
+        """Write the batch. On Overloaded mark it as a repetition for the next try, and raise."""
         try:
             await appending(batch)
         except Overloaded:

@@ -2,7 +2,7 @@
 
 The statement's one gate is the task row: it must still carry the run's token. A task that ended, was cancelled or
 rescued carries it no longer, so nothing is written for it and its run is told so (law 4). The row also counts the batches
-of the run, so that one which comes again, because nobody knew what had become of it, is written once.
+that the run has written. A batch that is repeated after an unknown outcome is recognised by this number and written once.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _announced(batch: Batch, done: Written | None) -> int | Exception:
 
 
 def _told(batch: Batch, done: Written | None) -> int | Exception:
-    """Tell what became of one batch, now that the others are written, too."""
+    """Announce one batch of a group. A failure here is this batch's alone: the others are written."""
     try:
         return _announced(batch, done or _written_before(batch))
     except AWAY:
@@ -130,7 +130,7 @@ def _told(batch: Batch, done: Written | None) -> int | Exception:
 
 
 def _written_before(batch: Batch) -> Written | None:
-    """What became of this very batch, if it was written when it came before."""
+    """Return what the first try of a repeated batch wrote, or None if it wrote nothing."""
     if not batch.again or batch.after is None:
         return None
     mine = Run.objects.filter(pk=batch.run, token=batch.token, task__batches=batch.after + 1)

@@ -1,9 +1,9 @@
 """Connections that wait for the server no longer than A2A_DATABASE_SECONDS: to be made, for an answer, for a frozen process.
 
-The server ends a statement that takes longer. If there is no answer after that, the connection is closed, and nobody
-knows what became of its transaction. Nothing is ever cancelled from here: PostgreSQL says of a COMMIT that waits for a
-standby, when it is cancelled, that it is done. See docs/decisions/0080 and 0174. Everything here is about the connection
-of the calling thread.
+The server ends a statement that takes longer (`statement_timeout`). If the server does not answer a second after that,
+the connection is closed, and the outcome of its transaction is unknown. The client never cancels a statement: if a COMMIT
+that waits for a synchronous standby is cancelled, PostgreSQL answers with success. See docs/decisions/0080 and 0174.
+All functions work on the connection of the calling thread.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def longest() -> float:
 
 
 def is_cut_off(fault: BaseException) -> bool:
-    """Tell whether the server has ended what took too long: it is there, and nothing was written."""
+    """Tell whether the server ended the statement or transaction because it took too long. Then nothing was written."""
     return getattr(fault.__cause__, "sqlstate", None) in CUT_OFF
 
 
 @contextlib.contextmanager
 def allowing(size: int) -> Iterator[None]:
-    """A transaction whose statements may take longer, because so many bytes are sent to the server."""
+    """Open a transaction whose statements get more time, by the number of bytes that are sent."""
     more = size / SPEED
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -112,13 +112,13 @@ def _readable(descriptor: int) -> bool:
 class _Door:
     """Connecting. After a failure nobody tries for as long as it took: a server that is away is not asked by everybody.
 
-    Nor does anybody while the server is still busy with too many sessions that were given up, as with a COMMIT that waits
-    for a standby: each may last as long as the standby is away.
+    Nobody connects either while A2A_STORE_THREADS sessions that were given up still run on the server. A COMMIT that waits
+    for a standby runs as long as the standby is away.
     """
 
     def __init__(self) -> None:
         self._closed_until, self._why = 0.0, ""
-        #: Copies of the sockets of these sessions, and until when each counts: of a host that is gone there is no word.
+        #: A copy of the socket of each session that was given up, and until when it counts: a dead host never closes it.
         self._given_up: list[tuple[socket.socket, float]] = []
         self._lock = threading.Lock()
 
@@ -138,7 +138,7 @@ class _Door:
             raise
 
     def give_up(self, session: Any) -> None:
-        """Close a session. A copy of its socket tells when the server has ended it, too."""
+        """Close a session here. A copy of its socket becomes readable when the server ends it."""
         try:
             with contextlib.suppress(OSError, psycopg.Error), self._lock:
                 copy = socket.socket(fileno=os.dup(session.socket))
@@ -147,7 +147,7 @@ class _Door:
             session.finish()
 
     def _lasting(self, now: float) -> int:
-        """How many sessions that were given up the server has not ended."""
+        """Count the sessions that were given up and still run on the server."""
         with self._lock:
             lasting = [
                 (copy, end)

@@ -1,7 +1,8 @@
-"""Artifacts that grew piece by piece: put together when they are read, and once they are whole kept so.
+"""Assembling artifacts that were streamed in pieces.
 
-The row of an artifact has an empty body as long as its pieces are in the log alone. It is folded after the transaction
-that closed it, never inside: what grows with data keeps no row locked. See docs/decisions/0175.
+While the body of an artifact's row is empty, its pieces are in the event log, and each reader assembles them. Folding
+writes the assembled artifact into the row. It happens after the transaction that closed the artifact, so that reading and
+assembling the pieces locks no row; only the update locks the task's row. See docs/decisions/0175.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from a2a_tasks.store.sql import LARGE, Bytes
 
 __all__ = ["fold", "fold_behind", "growing"]
 
-#: Large artifacts of few pieces stay in pieces: to put these together for a reader costs no more than to read the whole.
+#: An artifact of more bytes in at most so many pieces is not folded. Assembling it costs about as much as reading it.
 MOST_BYTES, FEW_PIECES = 4 * 1024 * 1024, 1000
 
 
 def fold_behind(task: int, through: int, positions: Collection[int] | None = None) -> None:
-    """Fold artifacts of a task that were whole at event `through`, in the store's threads: those at these positions, or all."""
+    """Fold artifacts in the store's threads after the current transaction has committed; see `fold`."""
 
     def begin() -> None:
         behind(fold, task, through, positions)
@@ -34,7 +35,10 @@ def fold_behind(task: int, through: int, positions: Collection[int] | None = Non
 
 
 def fold(task: int, through: int, positions: Collection[int] | None = None) -> None:
-    """Fold artifacts of a task that were whole at event `through`, if they have not grown since."""
+    """Fold artifacts of a task that were closed by event `through`, unless they got more pieces later.
+
+    `positions` names the artifacts; None means all of the task. Raises django.db's errors.
+    """
     artifacts = Artifact.objects.filter(task_id=task, body="")
     if positions is not None:
         artifacts = artifacts.filter(position__in=positions)
@@ -56,9 +60,8 @@ def _keep(artifact: Artifact, whole: str, through: int) -> None:
     large = len(whole) > LARGE and connection.vendor == "postgresql"
     with allowing(len(whole)) if large else transaction.atomic():
         tasks = Task.objects.filter(pk=artifact.task_id)
-        if (
-            connection.vendor == "postgresql"
-        ):  # whoever appends waits for it, or has and is seen by the next statement
+        # An append that holds the lock is waited for, and the next statement sees its pieces.
+        if connection.vendor == "postgresql":
             tasks = tasks.select_for_update(of=("self",))
         if not tasks.values_list("pk").first():
             return
@@ -80,10 +83,10 @@ def _pieces(task: int, first: int, through: int | None) -> QuerySet[Event]:
 def growing(
     task: int, first_events: dict[str, int], *, through: int | None = None
 ) -> dict[str, bytes]:
-    """Artifacts that are not folded yet, as JSON by id: assembled from the events since each began.
+    """Assemble artifacts that are not folded yet, from the events since each began. Returns JSON by artifact id.
 
-    `through` is the last event to look at, so that a task read together with its number stays at that number.
-    One whose log is being removed has no pieces.
+    `through` is the last event to read, so that a task read together with its event number stays at that number.
+    An artifact whose events are already removed by a purge has no parts.
     """
     pieces = _pieces(task, min(first_events.values()), through)
     found = assemble(pieces.values_list("body", flat=True))

@@ -3,8 +3,8 @@
 Never the thread-sensitive executor (one thread for a whole process) and never a hop a query; see
 docs/decisions/0001. SQLite has one writer, so it gets one thread, and nobody waits on a busy lock.
 
-A database that is away costs nobody more than A2A_DATABASE_SECONDS: see docs/decisions/0080. Whoever repeats what may have
-been written knows it again (docs/decisions/0174).
+A database that is away costs nobody more than A2A_DATABASE_SECONDS: see docs/decisions/0080. Which failures leave the
+outcome unknown, and how a repeated write is recognised: docs/decisions/0174.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ T = TypeVar("T")
 AWAY = (OperationalError, InterfaceError, InternalError)
 #: SQLSTATEs of transactions that lost against another one and were rolled back: a deadlock, a serialisation failure.
 LOST = {"40001", "40P01"}
-#: SQLSTATEs after which it is certain that nothing was written. No others are: a pool of connections tells of a server's
-#: connection that broke as it tells of one that was never made (08xxx), and who is shut down may have committed (57P0x).
-#: They are: lost (above), ended before its end (57014, 25P03), read-only, no room, a row not free, too early to connect.
+#: SQLSTATEs after which it is certain that nothing was written: lost (above), took too long (57014, 25P03), read-only,
+#: out of resources, row locked, server starting. Class 08 is not certain: PgBouncer reports it also for a connection that
+#: broke after the COMMIT. Nor is 57P01: a session that was shut down may have committed.
 CERTAIN = LOST | CUT_OFF | {"25006", "53000", "53100", "53200", "53300", "55P03", "57P03"}
-#: How often, and for how many seconds at least, one that takes too long is tried before that is its own fault.
+#: A transaction that takes too long is tried at least so often, and for so many seconds, before TooSlow is raised.
 SLOW_TRIES, SLOW_SECONDS = 5, 300.0
 #: How often a transaction that lost is tried in all.
 TRIES = 4
@@ -78,7 +78,7 @@ _outage = Outage(logger, "the database is away")
 
 
 class TooSlow(Exception):
-    """A transaction that the database ends again and again because it takes too long; nothing was written."""
+    """The database ended the transaction again and again because it took too long. Nothing was written."""
 
 
 def _threads(name: str = STORE) -> int:
@@ -179,10 +179,11 @@ async def outcome(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 async def until_answered(ask: Callable[[], Awaitable[T]], *, repeatable: bool = False) -> T:
-    """Ask until the database answers, as long as it is certain each time that it has written nothing.
+    """Ask until the database answers.
 
-    `repeatable`: it reads, or knows again what it wrote, so that nothing has to be certain. Raises what `ask` raises,
-    Overloaded only if it is not certain, and TooSlow. Whoever may lose interest cancels.
+    After a failure that may have written something it asks again only if `ask` is `repeatable`: it only reads, or its
+    repetition is recognised. Otherwise that failure, an Overloaded, is raised. Raises TooSlow, and what `ask` raises.
+    Whoever may lose interest cancels.
     """
     slow, since = 0, time.monotonic()
     while True:

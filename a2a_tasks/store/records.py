@@ -202,7 +202,7 @@ class Batch:
     artifacts: list[ArtifactRow] = field(default_factory=list)
     #: How many batches this acquisition of the run has written before; None = it is not counted.
     after: int | None = None
-    #: Has it been tried before, and nobody knows what became of that?
+    #: Is it a repetition of a try whose outcome is unknown?
     again: bool = False
     #: Positions of artifacts that are whole with this batch, and are to be folded.
     closed: list[int] = field(default_factory=list)
