@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Func, IntegerField, Min, Sum
+from django.db.models import Aggregate, Func, IntegerField, Min, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
-from a2a_tasks.models import Artifact, Event, Message
+from a2a_tasks.models import Artifact, Event, Message, Task
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.sql import fetch
@@ -130,12 +130,21 @@ class _Bytes(Func):
 
 
 def stored_bytes(task: int) -> int:
-    """How many bytes of artifacts and history a task has; an artifact that still grows counts as all pieces since it began."""
-    whole, growing = Artifact.objects.filter(task=task), Artifact.objects.filter(task=task, body="")
-    begun = growing.aggregate(at=Min("first_event"))["at"]
-    pieces = Event.objects.filter(task=task, kind=EventKind.ARTIFACT, number__gte=begun or 0)
-    rows = [whole, Message.objects.filter(task=task), *([pieces] if begun is not None else [])]
-    return sum(each.aggregate(n=Coalesce(Sum(_Bytes("body")), 0))["n"] for each in rows)
+    """How many bytes of artifacts and history a task has; an artifact that still grows counts as all pieces since it began.
+
+    One statement: an artifact that is folded between two would count as its pieces and as itself.
+    """
+    artifacts, events = Artifact.objects.filter(task=task), Event.objects.filter(task=task)
+    begun = _of_all(artifacts.filter(body=""), Min("first_event"))
+    pieces = events.filter(kind=EventKind.ARTIFACT, number__gte=Subquery(begun))
+    texts = (artifacts, Message.objects.filter(task=task), pieces)
+    sums = [Coalesce(Subquery(_of_all(rows, Sum(_Bytes("body")))), 0) for rows in texts]
+    found = Task.objects.filter(pk=task).values_list(sums[0] + sums[1] + sums[2], flat=True)
+    return found.first() or 0
+
+
+def _of_all(rows: QuerySet[Any], value: Aggregate) -> QuerySet[Any, Any]:
+    return rows.order_by().values("task").annotate(value=value).values("value")
 
 
 def state_at(task: int, number: int) -> tuple[TaskState, datetime.datetime] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.log_pages import (
@@ -16,7 +18,7 @@ from a2a_tasks.store.log_pages import (
 )
 from tests.support.store.world import Pen, held
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 PLENTY = 1_000_000
 
 
@@ -75,7 +77,9 @@ class TestATask:
         pen.add("a", "y" * 1000)
         if closed:
             pen.close("a", "z")
-        assert 2500 < stored_bytes(pen.run.task) < 3500
+        with CaptureQueriesContext(connection) as queries:
+            assert 2500 < stored_bytes(pen.run.task) < 3500
+        assert len(queries) == 1, "what is folded between two statements would count twice"
 
     def test_is_told_as_it_stood_at_an_event(self) -> None:
         task = written()
