@@ -143,7 +143,7 @@ def stored_bytes(task: int) -> int:
     return found.first() or 0
 
 
-def _of_all(rows: QuerySet[Any], value: Aggregate) -> QuerySet[Any, Any]:
+def _of_all(rows: QuerySet[Any], value: Aggregate) -> Any:
     return rows.order_by().values("task").annotate(value=value).values("value")
 
 
