@@ -18,7 +18,7 @@ from tests.campaigns.outages import pgbouncer
 from tests.support import chromium
 from tests.support.leftovers import Leftovers
 from tests.support.processes import Child, celery_worker
-from tests.support.thorough import examples
+from tests.support.thorough import THOROUGH, examples
 
 #: The session's worker, once a test asked for one.
 WORKER = pytest.StashKey[Child]()
@@ -59,13 +59,15 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of the other backend, and without a browser those that need one. Whole hosts come first.
+    """Leave out the tests of the other backend, and those that need what is not there. Whole hosts come first.
 
     A file of tests of whole hosts may take a minute, for which one process would be left alone at the end.
     """
     others = [item for item in items if _only_on(item) not in {None, backends.backend()}]
     if chromium.path() is None:
         others += [item for item in items if item.get_closest_marker("chromium")]
+    if not THOROUGH:
+        others += [item for item in items if item.get_closest_marker("thorough")]
     if pgbouncer.path() is None:
         others += [item for item in items if item.get_closest_marker("pgbouncer")]
     config.hook.pytest_deselected(items=others)

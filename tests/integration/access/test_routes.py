@@ -20,6 +20,7 @@ from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.mounts import MOUNTS
 from tests.support.bindings.client import Client
 from tests.support.rows import rows
+from tests.support.thorough import thorough
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import Settings
@@ -145,7 +146,7 @@ def test_every_way_in_beside_django_is_named_here() -> None:
     assert not any(map(Application.serves, ["/", "/admin/", "/api/", "/metrics", "/agentsx"]))
 
 
-@pytest.mark.parametrize("verb", ["GET", "POST", "PUT", "DELETE"])
+@pytest.mark.parametrize("verb", ["GET", "POST", thorough("PUT"), thorough("DELETE")])
 @rows("pattern", DJANGO)
 async def test_a_stranger_sees_no_page_but_the_public_ones(
     client: Client, settings: Settings, pattern: str, verb: str
