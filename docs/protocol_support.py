@@ -230,6 +230,10 @@ MANNERS: tuple[Row, ...] = (
     ("states it has no word for", _lost_states),
     ("a required extension has to be announced", either("enforces_extensions", "yes", "no")),
     ("an error in a stream has a line `event: error`", either("error_event", "yes", "no")),
+    (
+        "what refuses a JSON-RPC stream is",
+        either("streams_refusals", "the stream's only event", "a JSON answer"),
+    ),
 )
 
 

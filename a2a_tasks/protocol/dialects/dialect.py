@@ -98,6 +98,8 @@ class Manners:
     enforces_extensions: bool = False
     #: An error in a stream is announced by an `event: error` line.
     error_event: bool = False
+    #: Over JSON-RPC, what refuses a stream is the stream's only event (A2A 0.3 §3.3.1, §7.9).
+    streams_refusals: bool = False
     #: States it has no word for, and the one it says instead.
     degraded: Mapping[TaskState, TaskState] = field(default_factory=dict)
 

@@ -63,6 +63,7 @@ class V00(TreeDialect):
         direct_message=False,
         pauses=INTERRUPTED,
         lenient_subscribe=True,
+        streams_refusals=True,
         index=True,
         degraded={S.REJECTED: S.FAILED, S.AUTH_REQUIRED: S.INPUT_REQUIRED},
     )
