@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -76,10 +75,6 @@ class V03Rest(PushResources, Kinds):
         return parts(
             fields, self.read_part, "content" if fields.value("parts") is None else "parts"
         )
-
-    def read_message(self, fields: Fields, message_id: str | None = None) -> Message:
-        """A message; its proto does not require an id."""
-        return super().read_message(fields, message_id or str(uuid.uuid4()))
 
     def message_of(self, fields: Fields) -> Fields | None:
         return message_or_request(fields)
