@@ -85,8 +85,10 @@ class Runner:
         self._judging_from = time.monotonic() + runs.unseen()
         #: When lost runs were last looked for, by the wall clock, which goes on in a suspended machine.
         self._looked_at = time.time()
-        #: Until when a run is left alone that could not be given up, or whose row somebody had locked.
+        #: Until when a run is left alone that could not be given up.
         self._resting: dict[int, float] = {}
+        #: Lost runs whose rows somebody had locked, and until when they are left alone: their processes could not beat.
+        self._locked: dict[int, float] = {}
         #: May runs be waiting in the table for a slot? Then what is accepted here waits behind them.
         self._behind = False
         #: Set once the table was looked at: this process can work.
@@ -257,7 +259,7 @@ class Runner:
     @property
     def spared(self) -> list[int]:
         """The runs that this process does not rescue: its own, and those that are left alone for a while. Any thread."""
-        return [*list(self._carried), *list(self._resting)]
+        return [*list(self._carried), *list(self._resting), *list(self._locked)]
 
     def _be_patient(self, fault: Overloaded | None = None) -> None:
         if fault is not None:
@@ -285,9 +287,13 @@ class Runner:
             return
         most, now = int(conf.MAX_ATTEMPTS), time.monotonic()
         self._resting = {run: until for run, until in self._resting.items() if until > now}
-        found = await hop(runs.queue_again, max_attempts=most, without=self.spared)
+        self._locked = {run: until for run, until in self._locked.items() if until > now}
+        others = [*self._carried, *self._resting]
+        found = await hop(
+            runs.queue_again, max_attempts=most, without=others, watched=list(self._locked)
+        )
         beat = float(conf.BEAT_SECONDS) + float(conf.POLL_SECONDS)
-        self._resting |= dict.fromkeys(found.locked, time.monotonic() + beat)
+        self._locked |= dict.fromkeys(found.locked, time.monotonic() + beat)
         for run in found.spent:
             try:
                 await hop(runs.give_up, run, max_attempts=most)

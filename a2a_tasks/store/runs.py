@@ -485,34 +485,45 @@ def rescue(*, max_attempts: int, without: Collection[int] = ()) -> int:
     return found.queued + sum(give_up(run, max_attempts=max_attempts) for run in found.spent)
 
 
-def queue_again(*, max_attempts: int, without: Collection[int] = ()) -> Rescued:
-    """Queue the runs whose lease has ended. `without`: keys of runs to be left alone."""
+def queue_again(
+    *, max_attempts: int, without: Collection[int] = (), watched: Collection[int] = ()
+) -> Rescued:
+    """Queue the runs whose lease has ended.
+
+    `without`: keys of runs to be left alone; of those that are `watched` it is only told whether they are locked.
+    """
     lost = Run.objects.filter(status=RunStatus.RUNNING, lease_until__lt=Now()).order_by("pk")
-    keys = list(lost.exclude(pk__in=without).values_list("pk", flat=True)[:BATCH])
+    others = lost.exclude(pk__in={*without, *watched}).values_list("pk", flat=True)[:BATCH]
+    keys = {*others, *lost.filter(pk__in=watched).values_list("pk", flat=True)}
     if not keys:
         return Rescued()
     failpoint("rescue.found")
-    queued, spent = _queue_again(lost.filter(pk__in=keys), max_attempts)
+    queued, spent, free = _queue_again(lost.filter(pk__in=keys), max_attempts, watched)
     for queue in {run.queue for run in queued}:
         wakeups.announce(wakeups.Due(queue))
-    return Rescued(len(queued), spent, set(keys) - {run.pk for run in queued} - set(spent))
+    return Rescued(len(queued), spent, keys - free)
 
 
 @transaction.atomic
-def _queue_again(lost: QuerySet[Run], max_attempts: int) -> tuple[list[Run], list[int]]:
+def _queue_again(
+    lost: QuerySet[Run], max_attempts: int, watched: Collection[int]
+) -> tuple[list[Run], list[int], set[int]]:
+    """Return the runs that were queued, the keys of those without an attempt left, and of all that were not locked."""
     # Whoever writes for a run waits for its task's row. One that has it now is alive, or frozen and will soon be cut off
     # by the database; the other runs must not wait for that.
     if connection.vendor == "postgresql":
         lost = lost.select_for_update(of=("self", "task"), skip_locked=True)
     unread = ("request", "task__status_message", "task__metadata", "task__memory")
-    found = list(lost.select_related("task").defer(*unread))
+    free = list(lost.select_related("task").defer(*unread))
+    found = [run for run in free if run.pk not in watched]
     carried, stepped = _carried({run.worker for run in found}), _stepped(found)
     for run in found:
         _die(run, _late(run), _beside(run, carried), stepped=run.pk in stepped)
     again = [run for run in found if run.deaths < max_attempts]
     Task.objects.filter(pk__in=[run.task_id for run in again]).update(run_token="")
     _save_as_queued(again)
-    return again, [run.pk for run in found if run.deaths >= max_attempts]
+    spent = [run.pk for run in found if run.deaths >= max_attempts]
+    return again, spent, {run.pk for run in free}
 
 
 def give_up(key: int, *, max_attempts: int) -> bool:

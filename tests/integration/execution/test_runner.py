@@ -707,7 +707,9 @@ class TestLeases:
         holder = asyncio.create_task(asyncio.to_thread(hold, result.run))
         await asyncio.to_thread(locked.wait, 10)
         async with runner() as made:
-            await until(lambda: result.run in made._resting)
+            await until(lambda: result.run in made._locked)
+            first = made._locked[result.run]
+            await until(lambda: made._locked[result.run] > first)  # from its release on
             let_go.set()
             await holder
             token = (await hop(Run.objects.get)).token
