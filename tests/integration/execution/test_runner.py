@@ -628,6 +628,33 @@ class TestLeases:
         assert (begun, row.attempt, row.deaths, row.shared_deaths) == ([1, 1], 1, 0, 0)
 
     @pytest.mark.backend("stack")
+    async def test_what_must_not_be_begun_again_goes_on_through_an_outage(
+        self, settings: Any
+    ) -> None:
+        """Stopped, its task could only fail."""
+        settings.A2A_LEASE_SECONDS = 0.6
+        settings.A2A_DATABASE_SECONDS = 0.1
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            begun.set()
+            await go.wait()
+            return "x"
+
+        with playing(run, after_crash="fail") as agent:
+            result = await due(agent.slug)
+            async with runner() as made:
+                await asyncio.wait_for(begun.wait(), 10)
+                carried = made._carried[result.run]
+                async with locked("a2a_tasks_run"):
+                    since = time.monotonic()
+                    await until(lambda: carried.is_unknown and time.monotonic() > since + 2)
+                go.set()
+                await until(lambda: status_is("completed", "failed"))
+                assert await status() == "completed"
+        assert (await hop(Run.objects.get)).attempt == 1
+
+    @pytest.mark.backend("stack")
     async def test_a_run_whose_row_somebody_holds_goes_on_and_so_do_the_others(
         self, settings: Any
     ) -> None:
