@@ -128,9 +128,12 @@ class Leases:
                 del self.owed[token]
 
     def _watch(self) -> None:
-        """Stop what the database has said nothing of for so long that others may have it."""
+        """Stop what the database has said nothing of for so long that others may have it.
+
+        What must not be begun again goes on: stopped, it could only fail, and nobody else carries it.
+        """
         for carried in list(self._carried.values()):
-            if carried.is_unknown and not carried.ending:
+            if carried.is_unknown and not carried.ending and not carried.acted:
                 self.give_back(carried.assignment.token, carried)
                 self._lost(carried)
         if not self._stopped.is_set():

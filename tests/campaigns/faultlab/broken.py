@@ -152,8 +152,8 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "rescue-without-a-second-look",
         "store/runs.py",
-        "_queue_again(lost.filter(pk__in=keys), max_attempts)",
-        "_queue_again(Run.objects.filter(status='running', pk__in=keys), max_attempts)",
+        "_queue_again(lost.filter(pk__in=keys), max_attempts, watched)",
+        "_queue_again(Run.objects.filter(status='running', pk__in=keys), max_attempts, watched)",
         ("I7",),
         "frozen-rescuer",
     ),

@@ -454,6 +454,12 @@ class TestRunsOfAgentsHostedElsewhere:
         (taken,) = claim(agents=["another"])
         assert taken.run == result.run
 
+    def test_they_are_not_taken_by_a_process_that_cannot_know_yet(self) -> None:
+        overdue()
+        about: dict[str, Any] = {"worker": "there:2", "limit": 10, "lease_seconds": 30.0}
+        assert runs.claim(["agents"], ["another"], **about, orphans=False) == []
+        assert len(runs.claim(["agents"], ["another"], **about)) == 1
+
     @pytest.mark.parametrize("about", [{}, {"draining": True}], ids=["there", "draining"])
     def test_they_are_left_to_a_living_process_that_has_the_agent(
         self, about: dict[str, Any]
