@@ -24,7 +24,6 @@ from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.requests import ListTasksRequest, Request
 from a2a_tasks.protocol.rest import Match, Route
 from a2a_tasks.protocol.values import (
-    Message,
     Part,
     PushConfig,
     PushConfigPage,
