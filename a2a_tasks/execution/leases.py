@@ -124,6 +124,8 @@ class Leases:
         if owed:
             tried = [token for token, carried in owed if carried is not None and carried.acted]
             in_thread(runs.hand_back, [token for token, _ in owed], tried=tried)
+            carriers = [carried.assignment for _, carried in owed if carried and not carried.acted]
+            in_thread(runs.take_back_deaths, {one.run: one.attempt for one in carriers})
             for token, _ in owed:
                 del self.owed[token]
 

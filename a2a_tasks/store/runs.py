@@ -45,6 +45,7 @@ __all__ = [
     "queue_again",
     "rescue",
     "surrender",
+    "take_back_deaths",
     "unfinished",
     "unseen",
     "waiting",
@@ -463,6 +464,17 @@ def _hand_back_one(task: int, token: str, *, tried: bool) -> None:
     run.status, run.token, run.lease_until = RunStatus.QUEUED, "", None
     run.due_at = Now()
     run.save(update_fields=[*WAITING, "attempt", "error"])
+
+
+def take_back_deaths(attempts: Mapping[int, int]) -> None:
+    """Uncount the deaths of attempts, by run, whose process lives after all: the database did not hear it.
+
+    Each attempt is named at most once, after its process has given it back. What was given up stays so.
+    """
+    for run, attempt in attempts.items():
+        counted = Run.objects.filter(pk=run, attempt__gte=attempt, deaths__gt=0, ended_at=None)
+        said = Concat("error", Value(f"Attempt {attempt} had not died: its process was cut off.\n"))
+        counted.update(deaths=F("deaths") - 1, error=said)
 
 
 class Rescued(NamedTuple):

@@ -628,6 +628,39 @@ class TestLeases:
         assert (begun, row.attempt, row.deaths, row.shared_deaths) == ([1, 1], 1, 0, 0)
 
     @pytest.mark.backend("stack")
+    async def test_who_was_cut_off_takes_back_the_death_that_others_counted(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.A2A_LEASE_SECONDS = 0.6
+        settings.A2A_DATABASE_SECONDS = 0.1
+        begun: list[int] = []
+        give_back = runs.hand_back
+
+        def after_others(tokens: Any, *, tried: Any) -> None:
+            expire(result.run)
+            assert runs.rescue(max_attempts=3) == 1
+            give_back(tokens, tried=tried)
+
+        async def run(turn: Turn) -> str:
+            begun.append(turn.attempt)
+            if len(begun) == 1:
+                await asyncio.Event().wait()
+            return "x"
+
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            monkeypatch.setattr(runs, "hand_back", after_others)
+            async with runner() as made:
+                await until(lambda: begun)
+                async with locked("a2a_tasks_run"):
+                    await until(lambda: result.run not in made._carried)
+                await until(lambda: status_is("completed"))
+                await until(lambda: not made._leases.owed)
+                monkeypatch.setattr(runs, "hand_back", give_back)
+        row = await hop(Run.objects.get)
+        assert (begun, row.attempt, row.deaths) == ([1, 2], 2, 0)
+
+    @pytest.mark.backend("stack")
     async def test_what_must_not_be_begun_again_goes_on_through_an_outage(
         self, settings: Any
     ) -> None:
