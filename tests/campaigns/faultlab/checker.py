@@ -93,7 +93,7 @@ def tasks_come_to_an_end(e: Evidence) -> Findings:
         wanted = e.limits.wants.get(str(shape), ENDED | WAITING)
         if task.id in e.asked_to_cancel:
             wanted |= {"TASK_STATE_CANCELED"}
-        if _given_up(e, task):
+        if task.agent in e.limits.at_most_once and _may_have_been_cut_short(e, task):
             wanted |= {"TASK_STATE_FAILED"}
         if task.state not in wanted:
             witness = (accepted, task, *e.log(task)[-1:]) if accepted else (task,)
@@ -104,10 +104,15 @@ def tasks_come_to_an_end(e: Evidence) -> Findings:
 ALONE = re.compile(r"^Attempt \d+ on \S+ died: ", re.MULTILINE)
 
 
-def _given_up(e: Evidence, task: TaskRow) -> bool:
-    """Did it die alone as often as may be?"""
-    most = e.limits.max_attempts
-    return most is not None and any(len(ALONE.findall(run.error)) >= most for run in e.runs(task))
+def _may_have_been_cut_short(e: Evidence, task: TaskRow) -> bool:
+    """Did a process of its attempts end or freeze, or was the database away for as long as an agent is let be?"""
+    died = (r for r in e.seen("process") if r.get("event") == "died")
+    hurt = {record.get("pid") for record in [*e.seen("fault"), *died]}
+    away = (
+        e.mended(f.t, math.inf) - f.t for f in e.seen("fault") if f.get("process") == "postgres"
+    )
+    cut_off = any(seconds > 2 * e.limits.lease for seconds in away)
+    return cut_off or any(began["pid"] in hurt for began in e.did(task, "began"))
 
 
 def nobody_else_cancels(e: Evidence) -> Findings:

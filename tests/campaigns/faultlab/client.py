@@ -36,6 +36,7 @@ SHAPES = {
     "forever": ("lab-forever", "1"),
     "careful": ("lab-careful", "8"),
     "blocking": ("lab-blocking", "30"),
+    "poison": ("lab-poison", "10"),
 }
 
 Tell = Callable[..., None]

@@ -46,8 +46,9 @@ WANTS: Mapping[str, frozenset[str]] = {
         ("short", "stream", "medium", "long", "thread", "steps", "delegate", "blocking"), _DONE
     ),
     "ask": _DONE | {"TASK_STATE_INPUT_REQUIRED"},
-    "careful": _DONE | {"TASK_STATE_FAILED"},
+    "careful": _DONE,
     "forever": frozenset(),
+    "poison": frozenset({"TASK_STATE_FAILED"}),
 }
 
 

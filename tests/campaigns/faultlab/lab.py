@@ -60,8 +60,6 @@ class Plan:
     environ: Mapping[str, str] = field(default_factory=dict)
     #: Where the host's code is: another directory for a broken build.
     source: Path = ROOT
-    #: May each key be tried so often?
-    attempts: int = 6
     server: str = "daphne"
 
     @property
@@ -75,7 +73,7 @@ class Plan:
         return Limits(
             recovery=10.0 if self.lease >= 6 else self.lease + 4,
             lease=self.lease,
-            max_attempts=self.attempts,
+            max_attempts=int(self.environ.get("A2A_MAX_ATTEMPTS", "3")),
         )
 
 
@@ -174,7 +172,6 @@ class Lab:
             "A2A_DEFAULT_AGENT": "lab-short",
             "A2A_ANONYMOUS": "1",
             "SECURE_COOKIES": "0",  # its operator comes without TLS
-            "A2A_MAX_ATTEMPTS": str(self.plan.attempts),
             "A2A_FAILPOINTS": str(self.failpoints),
             "FAULTLAB_LEDGER": str(self.ledger_path),
             "FAULTLAB_WEBS": " ".join(self.urls.values()),

@@ -49,7 +49,6 @@ class Scenario:
 
     drive: Drive
     workers: int = 3
-    attempts: int = 6
     environ: Mapping[str, str] = field(default_factory=dict)
     steady: bool = False
 
@@ -58,7 +57,6 @@ class Scenario:
         return Stage(
             source=source,
             workers=self.workers,
-            attempts=self.attempts,
             environ={**QUICK, **self.environ},
             steady=self.steady,
         )
@@ -277,19 +275,13 @@ async def kill_among_many(lab: Lab, client: Client, rng: random.Random) -> None:
     await within(10, *(client.cancel("lab-forever", task) for task in tasks))
 
 
-@scenario(attempts=2)
+@scenario()
 async def poison(lab: Lab, client: Client, rng: random.Random) -> None:
-    """Whoever takes the task dies; in the end it is given up."""
-    task = await begin(client, "forever")
-    for _ in range(4):
-        with suppress(TimeoutError):
-            async with asyncio.timeout(8):
-                victim = await busy(lab, rng)
-                lab.hurt(victim, "kill")
-                await asyncio.sleep(lab.plan.lease)
-        if settled(await client.get("lab-forever", task)):
-            return
-    await within(10, client.cancel("lab-forever", task))
+    """Whoever takes one task dies: it fails alone, and visibly; those beside it are done."""
+    begin_both = (begin(client, shape) for shape in ("poison", *["medium"] * 8))
+    bad, *good = await asyncio.gather(*begin_both)
+    await within(60, see_through(client, "poison", bad))
+    await within(30, *(see_through(client, "medium", task) for task in good))
 
 
 @scenario()

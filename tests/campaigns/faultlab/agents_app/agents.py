@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -225,3 +226,17 @@ class Blocking(LabAgent):
             while time.monotonic() < end:
                 pass
             yield turn.complete(f"a{turn.attempt}:1")
+
+
+class Poison(LabAgent):
+    """Kills its process, so many tenths of a second after it begins."""
+
+    slug = "lab-poison"
+    name = "Poison"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Kill it."""
+        with witnessed(turn, self.slug):
+            yield turn.working(f"a{turn.attempt}:0")
+            await asyncio.sleep(count(turn) / 10)
+            os.kill(os.getpid(), signal.SIGKILL)
