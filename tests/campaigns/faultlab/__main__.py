@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from tests.campaigns.faultlab import (
     report,
     rolling,
     streams,
+    volume,
     zombies,
 )
 from tests.campaigns.faultlab.campaign import Job, campaign, summary
@@ -39,7 +41,9 @@ def parser() -> argparse.ArgumentParser:
     known.add_argument("--first-seed", type=int, default=1)
     known.add_argument("--labs", type=int, default=6, help="hosts that are hurt at the same time")
     known.add_argument("--quick", action="store_true", help="leases of 1.5 s instead of 6")
-    known.add_argument("--only", default="", help="only what has this in its name")
+    known.add_argument(
+        "--only", default="", help="only what has this in its name; for infrastructure, a pattern"
+    )
     known.add_argument("--action", default="", help="only this signal")
     return known
 
@@ -81,12 +85,18 @@ def stream_cuts(options: Options) -> list[Episode]:
 def infrastructure_faults(options: Options) -> list[Episode]:
     """Each fault of the servers, the network and the machine, each seed."""
     jobs = [
-        Job(infrastructure.run, (fault.number, seed))
+        Job(infrastructure.run, (fault.number, seed), plan(options, proxied=True, **fault.lab))
+        for fault in sorted(infrastructure.FAULTS, key=lambda fault: sorted(fault.lab))
         for seed in seeds(options)
-        for fault in infrastructure.FAULTS
-        if options.only in str(fault)
+        if re.search(options.only, str(fault))
     ]
-    return campaign("infrastructure", jobs, labs=options.labs, plan=plan(options, proxied=True))
+    return campaign("infrastructure", jobs, labs=options.labs, plan=plan(options))
+
+
+def many_tasks(options: Options) -> list[Episode]:
+    """Thousands of short tasks an episode, and faults all the time."""
+    jobs = [Job(volume.run, (seed,)) for seed in seeds(options)]
+    return campaign("volume", jobs, labs=options.labs, plan=plan(options))
 
 
 def rolling_restarts(options: Options) -> list[Episode]:
@@ -125,6 +135,7 @@ PROMISED = {
     "infrastructure": 5,
     "streams": 20,
     "rolling": 10,
+    "volume": 15,
     "broken": 1,
 }
 PARTS: dict[str, Callable[[Options], list[Episode]]] = {
@@ -135,6 +146,7 @@ PARTS: dict[str, Callable[[Options], list[Episode]]] = {
     "report": write_report,
     "rolling": rolling_restarts,
     "streams": stream_cuts,
+    "volume": many_tasks,
     "zombies": zombie_runs,
 }
 

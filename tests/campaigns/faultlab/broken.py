@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from a2a_tasks.management.supervisor import end_with_parent
 from tests import ROOT
@@ -536,7 +537,9 @@ def _tell(result: Result) -> None:
 def _keep(results: Sequence[Result], *, labs: int, seconds: float) -> None:
     """What is kept of a build stays until it is played again."""
     path = ROOT / "var" / "faults" / "broken.json"
-    kept = json.loads(path.read_text()) if path.exists() else {"seconds": 0, "builds": []}
+    kept: dict[str, Any] = {"seconds": 0, "builds": []}
+    if path.exists():
+        kept = json.loads(path.read_text())
     anew = {(result.build, result.scenario) for result in results}
     builds = [one for one in kept["builds"] if (one["build"], one["scenario"]) not in anew]
     builds += [

@@ -32,6 +32,8 @@ class Job:
 
     run: Callable[..., Episode]
     arguments: tuple[Any, ...]
+    #: Its lab, if that is not the campaign's.
+    plan: Plan | None = None
 
     def __str__(self) -> str:
         return " ".join(map(str, self.arguments))
@@ -81,8 +83,9 @@ def _work(
     job = todo.get()
     while job is not None:
         try:
-            with kind(plan) as lab:
-                while job is not None:
+            wanted = job.plan or plan
+            with kind(wanted) as lab:
+                while job is not None and wanted == (job.plan or plan):
                     episode = job.run(lab, *job.arguments)
                     if episode.violations:
                         lab.keep(KEPT / part / f"{job}-{time.time():.0f}".replace(" ", "-"))

@@ -368,9 +368,11 @@ def a_death_is_an_attempt(e: Evidence) -> Findings:
 
 
 def _stopped(e: Evidence, lost: _Interruption) -> bool:
-    """Had the attempt stopped before the fault? Then it may have been handed back, and is not counted."""
+    """Had the attempt stopped before the fault, or as its process woke? Then it may have been handed back: no death."""
+    frozen = lost.fault.get("action") == "stop"
+    last = e.woken(lost.fault) + e.limits.cancel if frozen else lost.fault.t
     return any(
-        r["attempt"] == lost.began["attempt"] and lost.began.t <= r.t <= lost.fault.t
+        r["attempt"] == lost.began["attempt"] and lost.began.t <= r.t <= last
         for r in e.did(lost.task, "stopped")
     )
 

@@ -24,6 +24,7 @@ PARTS = {
     "infrastructure": "PostgreSQL, Redis, the network or the machine misbehave",
     "streams": "clients tear their streams and resume them on any process",
     "rolling": "all processes replaced one by one, under load",
+    "volume": "thousands of short tasks, and one fault after the other",
     "broken": "builds broken on purpose, which the checker has to catch",
 }
 INTRODUCTION = """\
@@ -238,5 +239,6 @@ DETAILS = {
     "streams": _cuts,
     "infrastructure": _figures,
     "rolling": _rolling,
+    "volume": _figures,
     "broken": _builds,
 }
