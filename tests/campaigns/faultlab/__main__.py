@@ -7,8 +7,11 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from tests.campaigns.farm import lab as farm
+from tests.campaigns.farm import parts as webhooks
 from tests.campaigns.faultlab import (
     broken,
     infrastructure,
@@ -93,6 +96,20 @@ def infrastructure_faults(options: Options) -> list[Episode]:
     return campaign("infrastructure", jobs, labs=options.labs, plan=plan(options))
 
 
+def webhook_outages(options: Options) -> list[Episode]:
+    """Senders of large webhooks are killed and frozen while PostgreSQL or Redis restarts."""
+    jobs = [
+        Job(webhooks.outage, (action, server, seed))
+        for seed in seeds(options)
+        for action in webhooks.DONE
+        for server in ("postgres", "redis")
+        if options.action in action and options.only in server
+    ]
+    wanted = farm.plan(scale=0.0002, limit=3.0, quick=False, pushers=2)
+    wanted = replace(wanted, environ={**wanted.environ, "A2A_WEBHOOK_MAX_BYTES": "12000000"})
+    return campaign("webhooks", jobs, labs=options.labs, plan=wanted, kind=farm.FarmLab)
+
+
 def many_tasks(options: Options) -> list[Episode]:
     """Thousands of short tasks an episode, and faults all the time."""
     jobs = [Job(volume.run, (seed,)) for seed in seeds(options)]
@@ -135,6 +152,7 @@ PROMISED = {
     "infrastructure": 5,
     "streams": 20,
     "rolling": 10,
+    "webhooks": 5,
     "volume": 15,
     "broken": 1,
 }
@@ -147,6 +165,7 @@ PARTS: dict[str, Callable[[Options], list[Episode]]] = {
     "rolling": rolling_restarts,
     "streams": stream_cuts,
     "volume": many_tasks,
+    "webhooks": webhook_outages,
     "zombies": zombie_runs,
 }
 

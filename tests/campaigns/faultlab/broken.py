@@ -85,6 +85,7 @@ BY_HOST = """select id from a2a_tasks_run where status = 'running' and split_par
 ASKING = "            alive = self._extend(held, beats=beats)\n"
 BELIEVING = "            self._extend(held, beats=beats)\n            alive = set(held)\n"
 KEPT = "kept = (self._run, name, result)"
+OUTAGES = "tests/campaigns/outages"
 
 BROKEN: tuple[Broken, ...] = (
     # --- the fence
@@ -420,6 +421,108 @@ BROKEN: tuple[Broken, ...] = (
         "async with asyncio.timeout(86400):",
         ("I1", "I19"),
         "streams-without-hints",
+    ),
+    # --- size, neighbours and outages: what the lab once missed
+    Broken(
+        "artifact-folded-in-the-transaction-that-ends",
+        "a2a_tasks/store/append.py",
+        """    simple = not any(batch.reopened for batch in batches)
+    if connection.vendor == "postgresql" and simple:
+        return _write_postgres(batches)
+    return _write_in_steps(batches)
+""",
+        """    with transaction.atomic():
+        written = _write_in_steps(batches)
+        for batch in batches:
+            if batch.end:
+                from a2a_tasks.store.folding import fold
+                fold(batch.task, 2**31 - 1)
+        return written
+""",
+        (),
+        f"{OUTAGES}/test_size.py::test_one_of_very_many_pieces_ends_and_can_be_read",
+    ),
+    Broken(
+        "batches-without-a-bound-in-bytes",
+        "a2a_tasks/store/group.py",
+        "        return max(1, sum(size <= MOST_BYTES for size in sizes))\n",
+        "        return sum(1 for _ in sizes)\n",
+        (),
+        f"{OUTAGES}/test_size.py::test_a_dozen_results_of_40_mb_are_all_written_and_nobody_waits_for_them",
+    ),
+    Broken(
+        "deaths-counted-against-neighbours",
+        "a2a_tasks/store/quarantine.py",
+        "    else:  # a run that died alone stays in quarantine, however far it got\n        run.deaths += 1\n",
+        "    run.deaths += 1\n",
+        (),
+        f"{OUTAGES}/test_neighbours.py::test_a_task_that_kills_its_process_fails_alone",
+    ),
+    Broken(
+        "commit-cancelled",
+        "a2a_tasks/store/deadline.py",
+        "        _door.give_up(held.pgconn)  #",
+        "        held.cancel()\n        _door.give_up(held.pgconn)  #",
+        (),
+        f"{OUTAGES}/test_standby.py::test_without_its_standby_nothing_is_acknowledged",
+    ),
+    Broken(
+        "no-grace-after-an-outage",
+        "a2a_tasks/execution/runner.py",
+        "        self._patient_until = time.monotonic() + float(conf.LEASE_SECONDS)\n",
+        "        self._patient_until = 0.0\n",
+        (),
+        f"{OUTAGES}/test_outages.py::test_three_restarts_of_ten_seconds_fail_no_task_whose_worker_lives",
+    ),
+    Broken(
+        "repetition-not-recognised",
+        "a2a_tasks/store/append.py",
+        " and t.batches = coalesce(b.after, t.batches)\n",
+        "\n",
+        (),
+        f"{OUTAGES}/test_pgbouncer.py::test_an_answer_that_is_lost_between_pool_and_server_writes_nothing_twice",
+    ),
+    Broken(
+        "heartbeat-that-waits-for-a-locked-row",
+        "a2a_tasks/store/runs.py",
+        "order by id\n  for update skip locked\n)\nupdate a2a_tasks_run r set lease_until",
+        "order by id\n  for update\n)\nupdate a2a_tasks_run r set lease_until",
+        ("I7",),
+        "one-row-locked",
+    ),
+    Broken(
+        "orphans-of-a-busy-worker",
+        "a2a_tasks/store/runs.py",
+        """      and not exists (select from a2a_tasks_worker w where w.seen_at > clock_timestamp() - make_interval(secs => %(unseen)s)
+        and w.queues ? r.queue and w.agents ? t.agent)
+""",
+        "",
+        ("I1",),
+        "two-app-sets",
+    ),
+    Broken(
+        "webhooks-of-any-size",
+        "a2a_push/store/following.py",
+        "config.task, int(conf.WEBHOOK_MAX_BYTES)\n    key",
+        "config.task, 2**40\n    key",
+        (),
+        f"{OUTAGES}/test_large_webhooks.py::test_small_webhooks_arrive_while_large_ones_of_another_client_are_pending",
+    ),
+    Broken(
+        "feeds-bounded-by-number-alone",
+        "a2a_tasks/streaming/hub.py",
+        "(len(self._tail) > self._most or self._bytes > room)",
+        "len(self._tail) > self._most",
+        (),
+        "tests/campaigns/server/test_unread_streams.py::test_an_unread_stream_of_200_mb_costs_a_few",
+    ),
+    Broken(
+        "one-query-for-each-claimed-run",
+        "a2a_tasks/store/runs.py",
+        "    return [_assignment((*row[:-1], _artifacts(row[-1] or ()))) for row in rows]\n",
+        "    return [_assignment((*row[:-1], open_artifacts(row[3]))) for row in rows]\n",
+        (),
+        f"{OUTAGES}/test_outages.py::test_with_the_database_60_ms_away_one_death_costs_100_runs_one_attempt",
     ),
 )
 

@@ -146,7 +146,7 @@ select task_id as task, position, artifact_id, body from a2a_tasks_artifact orde
 """
 KEYS = """
 select substr(name, 5) as key, task_id as task, number, run from a2a_tasks_idempotency
-where name like 'key/%' order by id
+where name like 'key/%%' order by id
 """
 
 R = TypeVar("R", bound=_Row)

@@ -25,7 +25,7 @@ from tests.campaigns.faultlab.client import SHAPES, Client
 from tests.campaigns.faultlab.lab import Lab
 from tests.campaigns.faultlab.postgres import server_user
 from tests.campaigns.faultlab.private import eventually
-from tests.campaigns.faultlab.processes import Process, worker
+from tests.campaigns.faultlab.processes import Process
 from tests.campaigns.faultlab.promises import Seen
 from tests.campaigns.faultlab.proxy import Behaviour, Proxy
 from tests.campaigns.faultlab.redis_server import RedisServer
@@ -135,8 +135,8 @@ def only_read(scene: Scene) -> None:
 
 
 def lock_tasks(scene: Scene) -> None:
-    locked = scene.lab.postgres.lock_table("a2a_tasks_task", scene.lab.database)
-    scene.undo.enter_context(locked)
+    lock = "lock table a2a_tasks_task in access exclusive mode"
+    scene.undo.enter_context(scene.lab.postgres.locked(lock, scene.lab.database))
 
 
 async def terminate_again_and_again(scene: Scene) -> None:
@@ -276,28 +276,12 @@ async def lists_of_large_tasks(scene: Scene) -> None:
     await asyncio.gather(lists(), lists())
 
 
-def worker_aside(scene: Scene, name: str, **environ: str) -> Process:
-    """One worker more, with an environment of its own."""
-    lab = scene.lab
-    made = worker(
-        name,
-        environ={**lab.environ, **environ},
-        directory=lab.plan.source,
-        logs=lab.logs,
-        tell=lab.tell,
-    )
-    scene.closing.callback(made.stop)
-    made.start()
-    made.wait_ready()
-    return made
-
-
 def a_worker_aside(scene: Scene) -> None:
     """One worker more, whose way to the database can be cut."""
     lab = scene.lab
     scene.proxy = scene.closing.enter_context(Proxy(lab.postgres.port))
     url = lab.postgres.url(lab.database, port=scene.proxy.port)
-    scene.aside = worker_aside(scene, "aside", DATABASE_URL=url)
+    scene.aside = scene.closing.enter_context(lab.another_worker("aside", DATABASE_URL=url))
 
 
 def cut_it_off(scene: Scene) -> None:
@@ -387,14 +371,14 @@ def workers_with_clocks(scene: Scene) -> None:
     for name in ("ahead", "behind"):
         clock = scene.lab.directory / name
         clock.write_text("+0")
-        worker_aside(
-            scene,
+        made = scene.lab.another_worker(
             name,
             LD_PRELOAD=str(FAKETIME[0]),
             FAKETIME_TIMESTAMP_FILE=str(clock),
             FAKETIME_NO_CACHE="1",
             DONT_FAKE_MONOTONIC="1",
         )
+        scene.closing.enter_context(made)
 
 
 def step_clocks(scene: Scene) -> None:

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -223,6 +223,23 @@ class Lab:
     def _stop_processes(self) -> None:
         for process in self.processes:
             process.stop_at_once()
+
+    @contextmanager
+    def another_worker(self, name: str, **environ: str) -> Iterator[Process]:
+        """One worker more for as long as the block lasts, with an environment of its own."""
+        made = worker(
+            name,
+            environ={**self.environ, **environ},
+            directory=self.plan.source,
+            logs=self.logs,
+            tell=self.tell,
+        )
+        made.start()
+        try:
+            made.wait_ready()
+            yield made
+        finally:
+            made.stop()
 
     def process_of(self, pid: int) -> str:
         """The name of the process with that id."""

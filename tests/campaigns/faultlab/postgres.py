@@ -229,9 +229,8 @@ class Postgres(PrivateServer):
         return [first, *map(int, children.read_text().split())] if first else []
 
     @contextmanager
-    def lock_table(self, table: str, database: str) -> Iterator[None]:
-        """Hold the table exclusively, against readers too, for as long as the block lasts."""
-        lock = sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(table))
+    def locked(self, lock: LiteralString, database: str, *values: Any) -> Iterator[None]:
+        """Hold what the statement locks for as long as the block lasts."""
         with self._connect(database) as connection, connection.transaction():
-            connection.execute(lock)
+            connection.execute(lock, values or None)
             yield

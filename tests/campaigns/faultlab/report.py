@@ -24,6 +24,7 @@ PARTS = {
     "infrastructure": "PostgreSQL, Redis, the network or the machine misbehave",
     "streams": "clients tear their streams and resume them on any process",
     "rolling": "all processes replaced one by one, under load",
+    "webhooks": "senders of webhooks of 1 to 10 MB killed and frozen while PostgreSQL or Redis restarts",
     "volume": "thousands of short tasks, and one fault after the other",
     "broken": "builds broken on purpose, which the checker has to catch",
 }
@@ -239,6 +240,7 @@ DETAILS = {
     "streams": _cuts,
     "infrastructure": _figures,
     "rolling": _rolling,
+    "webhooks": _figures,
     "volume": _figures,
     "broken": _builds,
 }

@@ -367,6 +367,35 @@ async def held(lab: Lab) -> None:
         await asyncio.sleep(0.02)
 
 
+@scenario(workers=1, environ=LONG)
+async def one_row_locked(lab: Lab, client: Client, rng: random.Random) -> list[Violation]:
+    """Somebody holds the row of one run for longer than a lease: the others keep theirs."""
+    tasks = [await begin(client, "forever") for _ in range(6)]
+    await asyncio.gather(*(working(client, "forever", task) for task in tasks))
+    lock = (
+        "select from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id"
+        " where t.public_id = %s for update of r"
+    )
+    with lab.postgres.locked(lock, lab.database, tasks[0]):
+        await asyncio.sleep(2.5 * lab.plan.lease)
+    await within(10, *(client.cancel("lab-forever", task) for task in tasks))
+    began = [record for record in lab.ledger() if record.what == "began"]
+    again = [r for r in began if r["attempt"] > 1 and r["task"] != tasks[0]]
+    return [Violation("I7", "others were begun again", again)] if again else []
+
+
+@scenario(workers=1, environ={**LONG, "A2A_RUN_SLOTS": "2", "A2A_ORPHAN_SECONDS": "2"})
+async def two_app_sets(lab: Lab, client: Client, rng: random.Random) -> None:
+    """A worker with other agents takes from the same queue, where runs wait for one that is busy."""
+    slow = [await begin(client, "forever") for _ in range(2)]
+    await asyncio.gather(*(working(client, "forever", task) for task in slow))
+    waiting = [await begin(client, "short") for _ in range(3)]
+    with lab.another_worker("other", A2A_APPS="tests.support.execution.neighbours"):
+        await asyncio.sleep(5)
+        await within(10, *(client.cancel("lab-forever", task) for task in slow))
+        await within(10, *(see_through(client, "short", task) for task in waiting))
+
+
 # --- the database, and hints ---------------------------------------------------------------------------
 
 
