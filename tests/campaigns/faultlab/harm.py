@@ -11,6 +11,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -363,29 +364,33 @@ def starve_workers(scene: Scene) -> None:
 
 # --- clocks and frozen machines --------------------------------------------------------------------
 
-FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+CLOCK = Path(__file__).parent / "clock.c"
+HOUR = 3600
 
 
 def workers_with_clocks(scene: Scene) -> None:
-    """Two workers more, whose clocks are files (libfaketime)."""
+    """Two workers more, whose clocks can be set. That takes a C compiler."""
+    library = scene.lab.directory / "clock.so"
+    command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(CLOCK), "-ldl"]
+    subprocess.run(command, check=True)
     for name in ("ahead", "behind"):
-        clock = scene.lab.directory / name
-        clock.write_text("+0")
-        made = scene.lab.another_worker(
-            name,
-            LD_PRELOAD=str(FAKETIME[0]),
-            FAKETIME_TIMESTAMP_FILE=str(clock),
-            FAKETIME_NO_CACHE="1",
-            DONT_FAKE_MONOTONIC="1",
-        )
-        scene.closing.enter_context(made)
+        set_clock(scene, name, 0)
+        environ = {"LD_PRELOAD": str(library), "CLOCK": str(scene.lab.directory / name)}
+        scene.closing.enter_context(scene.lab.another_worker(name, **environ))
+
+
+def set_clock(scene: Scene, name: str, wrong: int) -> None:
+    path = scene.lab.directory / name
+    path.touch()
+    with path.open("r+b", buffering=0) as clock:
+        clock.write(wrong.to_bytes(8, sys.byteorder, signed=True))
 
 
 def step_clocks(scene: Scene) -> None:
-    """One goes an hour ahead, the other an hour behind, and the workers with a right clock end."""
-    for name, hour in (("ahead", "+1h"), ("behind", "-1h")):
-        (scene.lab.directory / name).write_text(hour)
-        scene.undo.callback((scene.lab.directory / name).write_text, "+0")
+    """One goes an hour ahead, the other an hour behind, and the workers with a right clock are killed."""
+    for name, wrong in (("ahead", HOUR), ("behind", -HOUR)):
+        set_clock(scene, name, wrong)
+        scene.undo.callback(set_clock, scene, name, 0)
     for process in scene.lab.workers:
         scene.lab.hurt(process, "kill")
 
