@@ -34,7 +34,8 @@ INTRODUCTION = """\
 What the fault lab (`tests/campaigns/faultlab`, described in [reliability](reliability.md)) measured in its last campaign. The page is written by
 `python -m tests.campaigns.faultlab report` from the results of the parts; `make faults` runs them all. Every episode has real processes (two web
 processes, three workers, beat), a PostgreSQL and a Redis of its own, clients that do not give up, and an offline checker; it passes if not one
-invariant is violated. Episodes run on several hosts at once on one machine, so times include waiting for a processor.
+invariant is violated. Hosts run at default settings, the limit of attempts included, but for the lease that is told. A task that fails is a violation,
+unless its agent is at fault or must not act twice. Episodes run on several hosts at once on one machine, so times include waiting for a processor.
 """
 
 Part = Mapping[str, Any]
@@ -75,7 +76,9 @@ def _summary(parts: Sequence[Part]) -> str:
         for part in parts
     ]
     total = f"**{sum(r[2] for r in rows)} episodes, {sum(r[3] for r in rows)} tasks, {sum(r[4] for r in rows)} violations.**\n"
-    return "\n".join(["## All parts\n", table(heads, rows), total])
+    left = [name for name in PARTS if not _kept(name)]
+    unseen = f"Not run in this campaign: {', '.join(left)}.\n" if left else ""
+    return "\n".join(["## All parts\n", table(heads, rows), total, unseen])
 
 
 def _violated(part: Part) -> list[Any]:
