@@ -59,9 +59,9 @@ def campaign(
     for _ in jobs:
         episodes.append(_next(done, workers))
         _show(part, episodes, len(jobs), begun)
+        _keep(part, episodes, plan, labs, time.monotonic() - begun)
     for process in workers:
         process.join()
-    _keep(part, episodes, plan, labs, time.monotonic() - begun)
     return episodes
 
 
