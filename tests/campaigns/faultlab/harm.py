@@ -272,7 +272,7 @@ async def lists_of_large_tasks(scene: Scene) -> None:
     async def lists() -> None:
         async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
             while not scene.over.is_set():
-                await http.get(url, headers={"A2A-Version": "1.0"})
+                (await http.get(url, headers={"A2A-Version": "1.0"})).raise_for_status()
 
     await asyncio.gather(lists(), lists())
 
