@@ -45,7 +45,9 @@ def parser() -> argparse.ArgumentParser:
     known.add_argument("--labs", type=int, default=6, help="hosts that are hurt at the same time")
     known.add_argument("--quick", action="store_true", help="leases of 1.5 s instead of 6")
     known.add_argument(
-        "--only", default="", help="only what has this in its name; for infrastructure, a pattern"
+        "--only",
+        default="",
+        help="only what has this in its name; for infrastructure and broken, a pattern",
     )
     known.add_argument("--action", default="", help="only this signal")
     return known
