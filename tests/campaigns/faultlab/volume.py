@@ -69,14 +69,13 @@ async def _hurt_again_and_again(lab: Lab, rng: random.Random, faults: Counter[st
 
 
 async def _kill(lab: Lab, rng: random.Random, kind: str) -> None:
-    victim = rng.choice(getattr(lab, kind))
-    await asyncio.to_thread(victim.wait_ready)
-    lab.hurt(victim, "kill")
+    await asyncio.to_thread(lab.all_ready)  # somebody else has to be there
+    lab.hurt(rng.choice(getattr(lab, kind)), "kill")
 
 
 async def _freeze(lab: Lab, rng: random.Random) -> None:
+    await asyncio.to_thread(lab.all_ready)
     victim = rng.choice(lab.workers)
-    await asyncio.to_thread(victim.wait_ready)
     lab.hurt(victim, "stop")
     await asyncio.sleep(lab.plan.lease * (1.6 + rng.random()))
     lab.hurt(victim, "cont")
