@@ -14,11 +14,13 @@ from django.db import connection, transaction
 
 from a2a_tasks.models import Context, Task
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import hop as hops
 from a2a_tasks.store.accept import accept_many, accepting
 from a2a_tasks.store.append import append_many, appending
 from a2a_tasks.store.group import Group
-from a2a_tasks.store.hop import hop, until_answered
+from a2a_tasks.store.hop import Refused, hop, until_answered
 from a2a_tasks.store.records import Accepted, ArtifactRow, Fenced
+from tests.support.store.poison import POISON, poisonous
 from tests.support.store.world import BOB, Pen, chunk, held, new, status
 
 
@@ -106,6 +108,37 @@ class TestManyAtOnce:
             1,
             2,
         ]
+
+
+@pytest.mark.django_db(transaction=True)
+class TestOneThatIsAlwaysRefused:
+    """The database has a reason that is on no list, so nobody knows at first whether anything was written."""
+
+    async def test_is_given_up_in_the_end_and_those_beside_it_are_written(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(hops, "REFUSED_SECONDS", 0.0)
+        pens = [Pen(await hop(held, name)) for name in ("before", "bad", "after")]
+        texts = ["x", POISON, "x"]
+        batches = [
+            pen.batch(chunk("a", text), artifacts=[ArtifactRow(0, "a", 0)], after=0)
+            for pen, text in zip(pens, texts, strict=True)
+        ]
+        async with poisonous():
+            asked = [
+                asyncio.ensure_future(
+                    until_answered(functools.partial(appending, batch), repeatable=True)
+                )
+                for batch in batches
+            ]
+            async with asyncio.timeout(20):
+                assert await asked[0] == await asked[2] == 2
+                while not asked[1].done():
+                    await hop(Task.objects.count)
+        with pytest.raises(Refused):
+            await asked[1]
+        numbers = Task.objects.order_by("pk").values_list("last_event", flat=True)
+        assert await hop(list, numbers) == [2, 1, 2]
 
 
 @asynccontextmanager
