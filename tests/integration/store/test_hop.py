@@ -7,8 +7,10 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import Any
 
+import psycopg
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, connection, transaction
@@ -150,10 +152,44 @@ class TestHop:
             pass  # nobody gets the loop
         assert await asked == "done"
 
+    async def test_what_ends_at_the_moment_it_is_given_up_is_told_to_who_must_know(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Told that its outcome is unknown, it would be done again."""
+
+        async def too_late(job: Future[Any]) -> None:
+            await asyncio.wrap_future(job)
+            raise Overloaded.away(undone=False)
+
+        monkeypatch.setattr(hops, "_in_time", too_late)
+        assert await outcome(lambda: "done") == "done"
+
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.backend("stack")
 class TestAnOutage:
+    def test_a_session_without_a_socket_is_closed_all_the_same(self) -> None:
+        """Whatever state it is in when it is given up, it does not stay open."""
+
+        class Session:
+            finished = False
+
+            @property
+            def socket(self) -> int:
+                raise self.fault
+
+            def finish(self) -> None:
+                self.finished = True
+
+            fault: Exception = psycopg.OperationalError("the connection is lost")
+
+        known, unknown = Session(), Session()
+        unknown.fault = RuntimeError("no state that is known")
+        deadline._Door().give_up(known)
+        with pytest.raises(RuntimeError):
+            deadline._Door().give_up(unknown)
+        assert known.finished and unknown.finished
+
     async def test_a_statement_that_takes_too_long_is_ended_by_the_server(self) -> None:
         with override_settings(A2A_DATABASE_SECONDS=0.2), pytest.raises(Overloaded) as caught:
             await hop(execute, "select pg_sleep(60)")
