@@ -173,8 +173,8 @@ class TestBatching:
         assert pen.full
         await pen.written()
         direct = Recorder(await taken(task="task-2", is_task=False))
-        direct.say(Reply((Part(text="x" * 1000),)))
-        assert direct.full
+        direct.say(Reply((Part(text="x" * 500),)))
+        assert direct.full, "it is a message, and the closing word of a task"
         for one in (pen, direct):
             one.finish(RunEnd())
             await one.written()
