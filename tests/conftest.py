@@ -319,7 +319,8 @@ def _folded_before_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "behind", lambda *work: begun.append(hop.behind(*work)))
         yield
-    wait(begun, timeout=10)
+        while not all(job.done() for job in begun):  # one job begins the next
+            wait(begun, timeout=10)
 
 
 def _is_rolled_back(test: pytest.FixtureRequest | pytest.Function) -> bool:

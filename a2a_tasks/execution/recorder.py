@@ -302,7 +302,7 @@ class Recorder:
         try:
             await appending(batch)
         except Overloaded:
-            batch.again = True
+            batch.come_again()
             raise
 
     @property

@@ -38,7 +38,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL, IllegalTransition
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import runs, workers
-from a2a_tasks.store.hop import TooSlow, hop, outcome
+from a2a_tasks.store.hop import Refused, hop, outcome
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import Assignment, Fenced, Hold, RunEnd
 
@@ -350,7 +350,7 @@ class Runner:
                 await self._record(carried, words, recorder, replies=agent.replies_directly)
             carried.workplace.check()
             recorder.remember(turn.memory)
-        except (Fenced, Overloaded, TooSlow):
+        except (Fenced, Overloaded, Refused):
             raise
         except BaseException as fault:
             task = asyncio.current_task()
@@ -375,7 +375,7 @@ class Runner:
         """The attempt ended by a fault of its own, which counts. What was `said` before stays."""
         logger.warning("run %s of %s: %s", run.run, run.scope.agent, how)
         with contextlib.suppress(
-            Fenced, Overloaded, TooSlow
+            Fenced, Overloaded, Refused
         ):  # then it is rescued, or was cancelled
             if said is not None:
                 await said.written()

@@ -32,6 +32,7 @@ Codes: A2A 1.0.1 §5.4 (JSON-RPC, HTTP, gRPC).
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Sequence
 from typing import ClassVar
@@ -144,6 +145,14 @@ class InsufficientScope(Forbidden):
         return cls(f"The caller lacks the scope: {named}", scope=named)
 
 
+class Blame(enum.Enum):
+    """Whose fault it may be that the database did not do something."""
+
+    NOBODY = enum.auto()  #: an outage: it concerns everybody, whatever they ask
+    OTHERS = enum.auto()  #: somebody else holds what it needs
+    ITSELF = enum.auto()  #: it took too long, or failed for a reason of its own
+
+
 class Overloaded(RequestError):
     """Try again later; `metadata["retry_after"]` is in seconds."""
 
@@ -151,14 +160,13 @@ class Overloaded(RequestError):
     title = "The host cannot take this request now"
     #: Is it certain that nothing was written? (Never told: a client repeats its request under the same key.)
     undone = False
-    #: Was it ended because it took too long?
-    slow = False
+    blame = Blame.NOBODY
 
     @classmethod
-    def away(cls, *, undone: bool, slow: bool = False) -> Overloaded:
-        """The database is away: come again in a second."""
+    def away(cls, *, undone: bool, blame: Blame = Blame.NOBODY) -> Overloaded:
+        """The database is away, or did not do it: come again in a second."""
         fault = cls(retry_after="1")
-        fault.undone, fault.slow = undone, slow
+        fault.undone, fault.blame = undone, blame
         return fault
 
 

@@ -106,7 +106,7 @@ def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
 
 
 #: `await appending(batch)`: append, together with whatever else is being appended.
-appending = Group(append_many, run=outcome, size=lambda batch: batch.size)
+appending = Group(append_many, run=outcome, size=lambda batch: batch.size, again=Batch.come_again)
 
 
 def _announced(batch: Batch, done: Written | None) -> int | Exception:

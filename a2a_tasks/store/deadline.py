@@ -27,6 +27,7 @@ from a2a_tasks.conf import conf
 
 __all__ = [
     "CUT_OFF",
+    "LOCKED",
     "allowing",
     "await_no_longer_than_asked",
     "drop_dead_connection",
@@ -38,8 +39,13 @@ __all__ = [
 logger = logging.getLogger(__name__)
 #: Seconds after the server has ended a statement until its connection is given up.
 SILENCE_SECONDS = 1.0
-#: SQLSTATEs of what the server has ended because it took too long: a statement, a transaction in which nothing was done.
-CUT_OFF = {"57014", "25P03"}
+#: SQLSTATE of a statement that the server has ended because it waited too long for what somebody else has locked.
+LOCKED = "55P03"
+#: SQLSTATEs of what the server has ended because it took too long: a statement, a transaction in which nothing was done, a
+#: wait for a lock.
+CUT_OFF = {"57014", "25P03", LOCKED}
+#: How much of a statement's time may go into the wait for one lock. It is less than all, to tell both apart.
+SHARE_OF_LOCKS = 0.9
 #: Bytes a second that a large statement is expected to get through, at least.
 SPEED = 4 * 1024 * 1024
 #: Seconds after a failure to connect in which nobody else tries, at least.
@@ -187,6 +193,7 @@ def _limit(held: Any) -> None:
     frozen = int(float(conf.LEASE_SECONDS) * 1000 / 3)
     limits = {
         "statement_timeout": _milliseconds(),
+        "lock_timeout": int(_milliseconds() * SHARE_OF_LOCKS),
         "idle_in_transaction_session_timeout": frozen,
     }
     commands = [f"{name} = {value}" for name, value in limits.items()]
@@ -209,9 +216,10 @@ def limit_transaction() -> None:
 
 
 def _limited(execute: Any, *statement: Any) -> Any:
-    """Django calls this around each of its statements."""
-    limit_transaction()
-    return execute(*statement)
+    """Django calls this around each of its statements. One without a transaction gets one, which has the limits."""
+    with contextlib.nullcontext() if connection.in_atomic_block else transaction.atomic():
+        limit_transaction()
+        return execute(*statement)
 
 
 def _milliseconds(more: float = 0.0) -> int:

@@ -7,10 +7,14 @@ assembling the pieces locks no row; only the update locks the task's row. See do
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+import time
+from array import array
+from collections.abc import Collection, Iterator
 
 from django.db import connection, transaction
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import QuerySet
+from django.db.models.functions import Left
 
 from a2a_tasks.models import Artifact, Event, Task
 from a2a_tasks.protocol.jsontext import write
@@ -23,53 +27,120 @@ __all__ = ["fold", "fold_behind", "growing"]
 
 #: An artifact of more bytes in at most so many pieces is not folded. Assembling it costs about as much as reading it.
 MOST_BYTES, FEW_PIECES = 4 * 1024 * 1024, 1000
+#: Pieces that one statement reads at most.
+SLICE = 500
+#: Seconds after which a job gives its thread to others, and goes on in a new job.
+SECONDS = 0.1
+#: How the body of each piece begins, with the id of its artifact as JSON.
+OPENING = '{"artifact":{"artifactId":'
+_ID = re.compile(re.escape(OPENING) + r'("(?:[^"\\]|\\.)*+")')
 
 
 def fold_behind(task: int, through: int, positions: Collection[int] | None = None) -> None:
     """Fold artifacts in the store's threads after the current transaction has committed; see `fold`."""
 
     def begin() -> None:
-        behind(fold, task, through, positions)
+        behind(_fold_for_a_moment, fold(task, through, positions))
 
     transaction.on_commit(begin)
 
 
-def fold(task: int, through: int, positions: Collection[int] | None = None) -> None:
-    """Fold artifacts of a task that were closed by event `through`, unless they got more pieces later.
+def _fold_for_a_moment(steps: Iterator[None]) -> None:
+    end = time.monotonic() + SECONDS
+    for _ in steps:
+        if time.monotonic() > end:
+            behind(_fold_for_a_moment, steps)
+            return
+
+
+def fold(task: int, through: int, positions: Collection[int] | None = None) -> Iterator[None]:
+    """Fold artifacts of a task that were closed by event `through`, unless they got more pieces later. A small step a turn.
 
     `positions` names the artifacts; None means all of the task. Raises django.db's errors.
     """
-    artifacts = Artifact.objects.filter(task_id=task, body="")
+    artifacts = Artifact.objects.filter(task_id=task, body="").order_by("position")
     if positions is not None:
         artifacts = artifacts.filter(position__in=positions)
-    for artifact in artifacts.order_by("position"):
-        _fold(artifact, through)
+    if open_ := [_Open(artifact) for artifact in artifacts]:
+        yield from _Folding(task, through, open_).steps()
 
 
-def _fold(artifact: Artifact, through: int) -> None:
-    pieces = _pieces(artifact.task_id, artifact.first_event, through)
-    count, size = pieces.aggregate(count=Count("*"), size=Sum(Bytes("body"))).values()
-    if not count or (size > MOST_BYTES and count <= FEW_PIECES):
-        return
-    found = assemble(pieces.values_list("body", flat=True))
-    if artifact.artifact_id in found:
-        _keep(artifact, found[artifact.artifact_id].decode(), through)
+class _Open:
+    """An artifact in pieces: the numbers of its pieces, and their bytes together."""
+
+    __slots__ = ("artifact", "key", "numbers", "size")
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.artifact, self.numbers, self.size = artifact, array("i"), 0
+        #: Its id as JSON.
+        self.key = write(artifact.artifact_id).decode()
+
+    @property
+    def worth_folding(self) -> bool:
+        return self.size <= MOST_BYTES or len(self.numbers) > FEW_PIECES
 
 
-def _keep(artifact: Artifact, whole: str, through: int) -> None:
-    large = len(whole) > LARGE and connection.vendor == "postgresql"
-    with allowing(len(whole)) if large else transaction.atomic():
-        tasks = Task.objects.filter(pk=artifact.task_id)
-        # An append that holds the lock is waited for, and the next statement sees its pieces.
-        if connection.vendor == "postgresql":
-            tasks = tasks.select_for_update(of=("self",))
-        if not tasks.values_list("pk").first():
-            return
-        opening = f'{{"artifact":{{"artifactId":{write(artifact.artifact_id).decode()}'
-        later = Event.objects.filter(task_id=artifact.task_id, kind=EventKind.ARTIFACT)
-        if not later.filter(number__gt=through, body__startswith=opening).exists():
-            same = Artifact.objects.filter(pk=artifact.pk, first_event=artifact.first_event)
-            same.filter(body="").update(body=whole)
+class _Folding:
+    """Folds artifacts of one task: reads once of which artifact each piece is, then each artifact's own pieces."""
+
+    def __init__(self, task: int, through: int, artifacts: list[_Open]) -> None:
+        self._task, self._through = task, through
+        self._open = {one.key: one for one in artifacts}
+        #: The last event that was looked at.
+        self._seen = min(one.artifact.first_event for one in artifacts) - 1
+        self._beginning = len(OPENING) + max(map(len, self._open))
+
+    def steps(self) -> Iterator[None]:
+        """Fold them, a statement or a few each step."""
+        while self._look():
+            yield
+        for one in list(self._open.values()):
+            bodies: list[str] = []
+            if one.numbers and one.worth_folding:
+                for begin in range(0, len(one.numbers), SLICE):
+                    bodies += self._read(one.numbers[begin : begin + SLICE])
+                    yield
+                if whole := assemble(bodies).get(one.artifact.artifact_id):
+                    self._keep(one, whole.decode())
+                yield
+
+    def _look(self) -> bool:
+        """Look at the next pieces of the task: of which artifact are they? False if there are no more of them."""
+        pieces = _pieces(self._task, self._seen + 1, None)
+        beginnings = pieces.values_list("number", Bytes("body"), Left("body", self._beginning))
+        found = list(beginnings[:SLICE])
+        for number, size, beginning in found:
+            self._seen = number
+            opening = _ID.match(beginning)
+            one = self._open.get(opening[1]) if opening else None
+            if one is None or number < one.artifact.first_event:
+                continue
+            if number > self._through:
+                del self._open[one.key]  # it grows again
+                continue
+            one.numbers.append(number)
+            one.size += size
+        return len(found) == SLICE
+
+    def _read(self, numbers: array[int]) -> list[str]:
+        pieces = Event.objects.filter(task_id=self._task, number__in=numbers.tolist())
+        return list(pieces.order_by("number").values_list("body", flat=True))
+
+    def _keep(self, one: _Open, whole: str) -> None:
+        """Write the whole into the artifact's row, unless the artifact has grown since."""
+        large = len(whole) > LARGE and connection.vendor == "postgresql"
+        with allowing(len(whole)) if large else transaction.atomic():
+            tasks = Task.objects.filter(pk=self._task)
+            # An append that holds the lock is waited for, and the next statement sees its pieces.
+            if connection.vendor == "postgresql":
+                tasks = tasks.select_for_update(of=("self",))
+            if not tasks.values_list("pk").first():
+                return
+            while self._look():
+                pass
+            if one.key in self._open:
+                same = Artifact.objects.filter(pk=one.artifact.pk, body="")
+                same.filter(first_event=one.artifact.first_event).update(body=whole)
 
 
 def _pieces(task: int, first: int, through: int | None) -> QuerySet[Event]:

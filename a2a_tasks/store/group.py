@@ -13,10 +13,10 @@ import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.errors import Blame, Overloaded
 from a2a_tasks.store.hop import hop, in_thread
 
-__all__ = ["Group", "one_by_one"]
+__all__ = ["Group", "needs_no_mark", "one_by_one"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,6 +25,8 @@ Run = Callable[..., Awaitable[Any]]
 Work = Callable[[list[T]], list[R | Exception]]
 #: How many bytes an item has.
 Size = Callable[[T], int]
+#: Marks an item as a repetition.
+Again = Callable[[T], object]
 #: Most items of one flush, and most bytes of all but one.
 MOST, MOST_BYTES = 64, 1024 * 1024
 #: Flushes under way at a time, and those of large items.
@@ -34,8 +36,11 @@ LANES, LARGE_LANES = 2, 1
 class _Queue(Generic[T, R]):
     """What waits in one event loop."""
 
-    def __init__(self, work: Work[T, R], run: Run, size: Size[T], lanes: int) -> None:
-        self._work, self._run, self._size, self._free = work, run, size, lanes
+    def __init__(
+        self, work: Work[T, R], run: Run, size: Size[T], again: Again[T] | None, lanes: int
+    ) -> None:
+        self._work, self._run, self._size, self._again = work, run, size, again
+        self._free = lanes
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
         self._flushes: set[asyncio.Task[None]] = set()
 
@@ -64,12 +69,20 @@ class _Queue(Generic[T, R]):
         sizes = itertools.accumulate(self._size(item) for item, _ in self._waiting[:MOST])
         return max(1, sum(size <= MOST_BYTES for size in sizes))
 
+    def _may_be_of_one(self, fault: Exception) -> bool:
+        """May it be the fault of one item, and may each be tried alone? Not what would be written twice."""
+        if not isinstance(fault, Overloaded) or fault.blame is Blame.NOBODY:
+            return False
+        return fault.undone or self._again is not None
+
     async def _together(self, taken: list[tuple[T, asyncio.Future[R]]]) -> None:
         try:
             results = await self._run(self._work, [item for item, _ in taken])
         except Exception as fault:  # noqa: BLE001 - it belongs to everybody who waits
-            if len(taken) > 1 and isinstance(fault, Overloaded) and fault.slow:
-                for one in taken:  # one of them may be to blame
+            if len(taken) > 1 and self._may_be_of_one(fault):
+                for one in taken:
+                    if self._again:
+                        self._again(one[0])
                     await self._together([one])
                 return
             results = [fault] * len(taken)
@@ -87,10 +100,20 @@ class Group(Generic[T, R]):
 
     `work` gets a list of items and returns for each its result or its exception; what it raises, all get. It is run
     by `hop`, or by `outcome`. By their `size` in bytes, large items go one by one, and keep no small ones waiting.
+
+    Of several that fail, each is tried alone, if one of them may be at fault, and if it is certain that nothing was written
+    or `again` is given. `again` marks an item as a repetition, which `work` recognises.
     """
 
-    def __init__(self, work: Work[T, R], *, run: Run = hop, size: Size[T] = lambda _: 0) -> None:
-        self._work, self._run, self._size = work, run, size
+    def __init__(
+        self,
+        work: Work[T, R],
+        *,
+        run: Run = hop,
+        size: Size[T] = lambda _: 0,
+        again: Again[T] | None = None,
+    ) -> None:
+        self._work, self._run, self._size, self._again = work, run, size, again
         self._queues: weakref.WeakKeyDictionary[
             asyncio.AbstractEventLoop, tuple[_Queue[T, R], _Queue[T, R]]
         ] = weakref.WeakKeyDictionary()
@@ -98,10 +121,14 @@ class Group(Generic[T, R]):
     async def __call__(self, item: T) -> R:
         loop = asyncio.get_running_loop()
         if loop not in self._queues:
-            ways = (self._work, self._run, self._size)
+            ways = (self._work, self._run, self._size, self._again)
             self._queues[loop] = _Queue(*ways, LANES), _Queue(*ways, LARGE_LANES)
         small, large = self._queues[loop]
         return await (large if self._size(item) > MOST_BYTES else small).put(item)
+
+
+def needs_no_mark(item: object) -> None:
+    """Mark nothing: to do it twice is the same as to do it once."""
 
 
 def one_by_one(

@@ -30,18 +30,18 @@ from django.db import (
 
 from a2a_tasks.conf import conf
 from a2a_tasks.outages import Outage
-from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.errors import Blame, Overloaded
 from a2a_tasks.store.deadline import (
     CUT_OFF,
+    LOCKED,
     await_no_longer_than_asked,
     drop_dead_connection,
-    is_cut_off,
     longest,
 )
 
 __all__ = [
     "AWAY",
-    "TooSlow",
+    "Refused",
     "behind",
     "close",
     "hang_up",
@@ -59,12 +59,14 @@ T = TypeVar("T")
 AWAY = (OperationalError, InterfaceError, InternalError)
 #: SQLSTATEs of transactions that lost against another one and were rolled back: a deadlock, a serialisation failure.
 LOST = {"40001", "40P01"}
-#: SQLSTATEs after which it is certain that nothing was written: lost (above), took too long (57014, 25P03), read-only,
-#: out of resources, row locked, server starting. Class 08 is not certain: PgBouncer reports it also for a connection that
-#: broke after the COMMIT. Nor is 57P01: a session that was shut down may have committed.
-CERTAIN = LOST | CUT_OFF | {"25006", "53000", "53100", "53200", "53300", "55P03", "57P03"}
-#: A transaction that takes too long is tried at least so often, and for so many seconds, before TooSlow is raised.
-SLOW_TRIES, SLOW_SECONDS = 5, 300.0
+#: SQLSTATEs after which it is certain that nothing was written: lost (above), took too long, read-only, out of resources,
+#: server starting. Class 08 is not certain: PgBouncer reports it also for a connection that broke after the COMMIT. Nor is
+#: 57P01: a session that was shut down may have committed.
+CERTAIN = LOST | CUT_OFF | {"25006", "53000", "53100", "53200", "53300", "57P03"}
+#: How the SQLSTATEs of an outage begin: no connection, read-only, out of resources, shut down or starting.
+OUTAGE = ("08", "25006", "53", "57P0")
+#: A transaction fails at least so often, and for so many seconds, while others succeed, before Refused is raised.
+REFUSALS, REFUSED_SECONDS = 5, 300.0
 #: How often a transaction that lost is tried in all.
 TRIES = 4
 #: Seconds between two attempts of those who until_answered.
@@ -75,10 +77,20 @@ STORE, LISTS = "store", "lists"
 _lock = threading.Lock()
 _pools: dict[str, ThreadPoolExecutor] = {}
 _outage = Outage(logger, "the database is away")
+_refusal = Outage(logger, "the database refused a transaction")
 
 
-class TooSlow(Exception):
-    """The database ended the transaction again and again because it took too long. Nothing was written."""
+class Refused(Exception):
+    """The database refused the transaction again and again, while it did others."""
+
+
+class _Successes:
+    """How many transactions of this process have ended well."""
+
+    count = 0
+
+
+_successes = _Successes()
 
 
 def _threads(name: str = STORE) -> int:
@@ -110,9 +122,20 @@ def _tried(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return work(*args, **kwargs)
 
 
+def _blame(fault: BaseException) -> Blame:
+    state = _sqlstate(fault)
+    if state is None:  # a lost connection has none, nor has SQLite
+        generic = getattr(fault.__cause__, "sqlite_errorname", "") == "SQLITE_ERROR"
+        return Blame.ITSELF if generic else Blame.NOBODY
+    if state.startswith(OUTAGE):
+        return Blame.NOBODY
+    return Blame.OTHERS if state in {LOCKED, *LOST} else Blame.ITSELF
+
+
 def _away(fault: BaseException, *, undone: bool) -> Overloaded:
-    _outage.count(fault)
-    return Overloaded.away(undone=undone, slow=is_cut_off(fault))
+    blame = _blame(fault)
+    (_refusal if blame is Blame.ITSELF else _outage).count(fault)
+    return Overloaded.away(undone=undone, blame=blame)
 
 
 def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -126,10 +149,12 @@ def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     try:
         await_no_longer_than_asked()
         connected = True
-        return _tried(work, *args, **kwargs)
+        done = _tried(work, *args, **kwargs)
     except AWAY as fault:
         connection.close()
         raise _away(fault, undone=not connected or _sqlstate(fault) in CERTAIN) from fault
+    _successes.count += 1
+    return done
 
 
 def _begin(work: Callable[[], T], threads: str = STORE) -> Future[T]:
@@ -182,19 +207,27 @@ async def until_answered(ask: Callable[[], Awaitable[T]], *, repeatable: bool = 
     """Ask until the database answers.
 
     After a failure that may have written something it asks again only if `ask` is `repeatable`: it only reads, or its
-    repetition is recognised. Otherwise that failure, an Overloaded, is raised. Raises TooSlow, and what `ask` raises.
+    repetition is recognised. Otherwise that failure, an Overloaded, is raised. Raises Refused, and what `ask` raises.
     Whoever may lose interest cancels.
+
+    A failure counts as a refusal if it may be its own fault, and the database has done other work of this process since the
+    one before: what stops everybody is nobody's fault.
     """
-    slow, since = 0, time.monotonic()
+    refusals, since, successes = 0, time.monotonic(), _successes.count
     while True:
         try:
             return await ask()
         except Overloaded as away:
             if not away.undone and not repeatable:
                 raise
-            slow, since = (slow + 1, since) if away.slow else (0, time.monotonic())
-            if slow >= SLOW_TRIES and time.monotonic() - since >= SLOW_SECONDS:
-                raise TooSlow(f"the database ended it {slow} times: {away.__cause__}") from away
+            if away.blame is Blame.NOBODY:
+                refusals, since = 0, time.monotonic()
+            elif away.blame is Blame.ITSELF and _successes.count > successes:
+                refusals, successes = refusals + 1, _successes.count
+            if refusals >= REFUSALS and time.monotonic() - since >= REFUSED_SECONDS:
+                raise Refused(
+                    f"the database refused it {refusals} times: {away.__cause__}"
+                ) from away
         await asyncio.sleep(AGAIN_SECONDS)
 
 

@@ -341,7 +341,8 @@ def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[R
     """Remove log lines and events of these tasks; what is nowhere but in a log is folded before."""
     growing = Artifact.objects.filter(task=OuterRef("pk"), body="")
     for task in _going(keys[:room], limit).filter(Exists(growing)):
-        fold(task.pk, task.last_event)
+        for _ in fold(task.pk, task.last_event):
+            pass
     return _cut_logs(keys, limit, room)
 
 

@@ -213,6 +213,10 @@ class Batch:
     memory: str | None = None
     end: RunEnd | None = None
 
+    def come_again(self) -> None:
+        """Mark it as a repetition."""
+        self.again = True
+
     @property
     def size(self) -> int:
         """Roughly how many bytes it has."""

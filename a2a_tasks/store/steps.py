@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.models import Step, Task
-from a2a_tasks.store.group import Group
+from a2a_tasks.store.group import Group, needs_no_mark
 from a2a_tasks.store.hop import AWAY, outcome
 from a2a_tasks.store.records import Assignment, Fenced
 from a2a_tasks.store.sql import fetch
@@ -141,7 +141,12 @@ def clock() -> float:
 #: `await keeping((run, name, result))`, `await loading((task, number))`, `await telling(None)`: the same, together with
 #: whatever else is being kept, read or asked.
 keeping: Group[Kept, bool] = Group(
-    lambda results: list(keep_many(results)), run=outcome, size=lambda kept: len(kept[2])
+    lambda results: list(keep_many(results)),
+    run=outcome,
+    size=lambda kept: len(kept[2]),
+    again=needs_no_mark,
 )
-loading: Group[tuple[int, int], dict[str, str]] = Group(lambda turns: list(kept_many(turns)))
+loading: Group[tuple[int, int], dict[str, str]] = Group(
+    lambda turns: list(kept_many(turns)), again=needs_no_mark
+)
 telling: Group[None, float] = Group(lambda asked: [clock()] * len(asked))

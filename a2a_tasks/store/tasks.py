@@ -23,7 +23,7 @@ from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState, UnsetType
 from a2a_tasks.store import tally
 from a2a_tasks.store.folding import growing
-from a2a_tasks.store.group import Group
+from a2a_tasks.store.group import Group, needs_no_mark
 from a2a_tasks.store.reach import on, reached
 from a2a_tasks.store.records import status_of
 from a2a_tasks.store.sql import Bytes, fetch
@@ -114,7 +114,7 @@ def _finding(keys: list[Key]) -> list[Found | Exception | None]:
 
 
 #: `await finding((scope, id))`: find, together with whatever else is being looked up.
-finding = Group(_finding)
+finding = Group(_finding, again=needs_no_mark)
 
 
 def key_of(scope: Scope, public_id: str, *, lock: bool = False) -> int | None:

@@ -21,7 +21,7 @@ from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import cancel, folding, runs
 from a2a_tasks.store import hop as hops
 from a2a_tasks.store.append import appending
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.hop import Refused, hop
 from a2a_tasks.store.records import Assignment, Fenced, RunEnd
 from a2a_tasks.store.tasks import find
 from tests.integration.execution.outage import locked
@@ -161,6 +161,48 @@ class TestBatching:
             assert not pen.full
         pen.finish(RunEnd())
         await pen.written()
+
+    async def test_an_agent_whose_statuses_and_messages_are_long_waits_too(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(recording, "MOST_BYTES", 1000)
+        pen = Recorder(await taken())
+        pen.say(word(S.WORKING, "x" * 500))
+        assert not pen.full
+        pen.say(word(S.WORKING, "x" * 500))
+        assert pen.full
+        await pen.written()
+        direct = Recorder(await taken(task="task-2", is_task=False))
+        direct.say(Reply((Part(text="x" * 500),)))
+        assert direct.full, "it is a message, and the closing word of a task"
+        for one in (pen, direct):
+            one.finish(RunEnd())
+            await one.written()
+
+    async def test_after_a_refusal_nothing_more_is_written_whoever_goes_on_speaking(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The log would have a hole."""
+        refusals, real = [Refused("too long")], appending
+
+        async def refusing(batch: Any) -> int:
+            if refusals:
+                raise refusals.pop()
+            return await real(batch)
+
+        monkeypatch.setattr(recording, "appending", refusing)
+        run = await taken()
+        pen = Recorder(run)
+        pen.say(word(S.WORKING))
+        with pytest.raises(Refused):
+            await pen.written()
+        for text in ("1", "2"):
+            with pytest.raises(Refused):
+                pen.say(piece(text))
+        pen.finish(RunEnd())
+        with pytest.raises(Refused):
+            await pen.written()
+        assert len(await hop(everything, run.task)) == 1
 
     async def test_a_fence_is_told_to_whoever_speaks_or_waits(self) -> None:
         run = await taken()

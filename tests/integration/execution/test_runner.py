@@ -22,6 +22,7 @@ from a2a_tasks.execution.runner import Runner
 from a2a_tasks.models import Artifact, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import cancel, log, runs
+from a2a_tasks.store import hop as hops
 from a2a_tasks.store.hop import hop
 from a2a_tasks.store.tasks import find
 from tests.integration.execution.outage import locked
@@ -40,6 +41,7 @@ from tests.support.execution.host import (
     take_away,
 )
 from tests.support.execution.waiting import until
+from tests.support.store.poison import POISON, poisonous
 from tests.support.store.world import everything, expire
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -486,6 +488,24 @@ class TestFailing:
                 await until(lambda: status_is("failed", task="spent"))
                 assert await status("bad") == "submitted"
         assert tried.count("bad") == 1, "it rests before it is tried again"
+
+    async def test_a_run_whose_word_the_database_always_refuses_fails_and_no_other_waits(
+        self, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
+        settings.A2A_MAX_ATTEMPTS = 1
+        monkeypatch.setattr(hops, "REFUSED_SECONDS", 0.0)
+
+        async def run(turn: Turn) -> AsyncIterator[str]:
+            yield turn.text
+
+        with playing(run) as agent:
+            async with poisonous(), runner():
+                await due(agent.slug, "bad", text=POISON)
+                await due(agent.slug, "good")
+                await until(lambda: status_is("completed", task="good"))
+                await until(lambda: status_is("failed", task="bad"))
+        row = await hop(Run.objects.get, task__public_id="bad")
+        assert "Refused: the database refused it" in row.error
 
 
 class TestStopping:

@@ -56,6 +56,16 @@ class TestAppend:
         assert [event.number for event in everything(pen.run.task)] == [1, 2, 3, 4, 5]
         assert Task.objects.get().last_event == 5
 
+    def test_the_size_of_a_batch_counts_all_that_is_written(self) -> None:
+        """A statement gets time by it, and large ones go alone."""
+        pen, text = Pen(held()), "x" * 1000
+        event, row = status(TaskState.WORKING, text)
+        assert pen.batch(event).size > 1000
+        assert pen.batch(event, status=row).size > 2000
+        assert pen.batch(memory=text).size == 1000
+        assert pen.batch(NewEvent(EventKind.MESSAGE, text)).size == 2000, "it is also a message"
+        assert pen.batch(artifacts=[ArtifactRow(0, "a", 0, text)]).size == 1000
+
     def test_the_last_status_is_the_tasks(self) -> None:
         pen = Pen(held())
         pen.state(TaskState.WORKING, "at it")
@@ -308,6 +318,29 @@ class TestTogether:
         assert (number, spoilt) == (2, raised[id(bad)])
         assert isinstance(away, Overloaded)
         assert [len(everything(pen.run.task)) for pen in pens] == [2, 1, 1]
+
+    def test_a_database_away_while_one_is_looked_up_leaves_the_others_their_numbers(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """They are written. Told that nothing is known of them, each would come again."""
+        pens = [Pen(held(f"task-{n}")) for n in (1, 2, 3)]
+        batches = [pen.batch(chunk("a", "1"), after=0) for pen in pens]
+        append(batches[1])
+        batches[1].again = True
+
+        def written_before(_: Batch) -> Any:
+            raise OperationalError("away")
+
+        real = appending._written_before
+        monkeypatch.setattr(
+            appending,
+            "_written_before",
+            lambda batch: written_before(batch) if batch is batches[1] else real(batch),
+        )
+        first, unknown, third = append_many(batches)
+        assert (first, third) == (2, 2)
+        assert isinstance(unknown, Overloaded)
+        assert not unknown.undone
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import connection, transaction
+from django.db import InternalError, connection, transaction
 
 from a2a_tasks.models import Context, Task
+from a2a_tasks.protocol.errors import Blame, Overloaded
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import append
+from a2a_tasks.store import hop as hops
 from a2a_tasks.store.accept import accept_many, accepting
 from a2a_tasks.store.append import append_many, appending
 from a2a_tasks.store.group import Group
-from a2a_tasks.store.hop import hop, until_answered
-from a2a_tasks.store.records import Accepted, ArtifactRow, Fenced
+from a2a_tasks.store.hop import Refused, hop, until_answered
+from a2a_tasks.store.records import Accepted, ArtifactRow, Batch, Fenced
+from tests.support.store.poison import POISON, poisonous
 from tests.support.store.world import BOB, Pen, chunk, held, new, status
 
 
@@ -106,6 +111,71 @@ class TestManyAtOnce:
             1,
             2,
         ]
+
+
+@pytest.mark.django_db(transaction=True)
+class TestOneThatIsAlwaysRefused:
+    """The database has a reason that is on no list, so nobody knows at first whether anything was written."""
+
+    async def test_is_given_up_in_the_end_and_those_beside_it_are_written(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(hops, "REFUSED_SECONDS", 0.0)
+        pens = [Pen(await hop(held, name)) for name in ("before", "bad", "after")]
+        texts = ["x", POISON, "x"]
+        batches = [
+            pen.batch(chunk("a", text), artifacts=[ArtifactRow(0, "a", 0)], after=0)
+            for pen, text in zip(pens, texts, strict=True)
+        ]
+        async with poisonous():
+            asked = [
+                asyncio.ensure_future(
+                    until_answered(functools.partial(appending, batch), repeatable=True)
+                )
+                for batch in batches
+            ]
+            async with asyncio.timeout(20):
+                assert await asked[0] == await asked[2] == 2
+                while not asked[1].done():
+                    await hop(Task.objects.count)
+        with pytest.raises(Refused):
+            await asked[1]
+        numbers = Task.objects.order_by("pk").values_list("last_event", flat=True)
+        assert await hop(list, numbers) == [2, 1, 2]
+
+    async def test_what_was_written_all_the_same_is_not_written_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = append._write
+
+        def write(batches: Sequence[Batch]) -> Any:
+            done = real(batches)
+            if len(batches) > 1:
+                raise InternalError("unknown") from psycopg.errors.InternalError_("unknown")
+            return done
+
+        monkeypatch.setattr(append, "_write", write)
+        pens = [Pen(await hop(held, f"task-{n}")) for n in range(3)]
+        batches = [pen.batch(chunk("a", "x"), after=0) for pen in pens]
+        asked = [
+            until_answered(functools.partial(appending, batch), repeatable=True)
+            for batch in batches
+        ]
+        assert await asyncio.gather(*asked) == [2, 2, 2]
+        numbers = Task.objects.order_by("pk").values_list("last_event", flat=True)
+        assert await hop(list, numbers) == [2, 2, 2]
+
+    async def test_is_not_tried_alone_where_a_repetition_is_not_recognised(self) -> None:
+        tried: list[int] = []
+
+        def work(items: list[str]) -> list[str | Exception]:
+            tried.append(len(items))
+            raise Overloaded.away(undone=False, blame=Blame.ITSELF)
+
+        group: Group[str, str] = Group(work)
+        told = await asyncio.gather(*map(group, "abc"), return_exceptions=True)
+        assert [type(one) for one in told] == [Overloaded] * 3
+        assert tried == [3]
 
 
 @asynccontextmanager

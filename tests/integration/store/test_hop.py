@@ -6,8 +6,11 @@ import asyncio
 import logging
 import threading
 import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import Any
 
+import psycopg
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, connection, transaction
@@ -17,10 +20,11 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from a2a_tasks.models import Context
 from a2a_tasks.outages import Outage
-from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.errors import Blame, Overloaded
 from a2a_tasks.store import deadline
 from a2a_tasks.store import hop as hops
-from a2a_tasks.store.hop import hop, hop_for_list, outcome
+from a2a_tasks.store.hop import Refused, hop, hop_for_list, outcome, until_answered
+from tests.integration.execution.outage import locked
 from tests.support.execution.waiting import until
 
 
@@ -148,16 +152,80 @@ class TestHop:
             pass  # nobody gets the loop
         assert await asked == "done"
 
+    async def test_what_ends_at_the_moment_it_is_given_up_is_told_to_who_must_know(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Told that its outcome is unknown, it would be done again."""
+
+        async def too_late(job: Future[Any]) -> None:
+            await asyncio.wrap_future(job)
+            raise Overloaded.away(undone=False)
+
+        monkeypatch.setattr(hops, "_in_time", too_late)
+        assert await outcome(lambda: "done") == "done"
+
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.backend("stack")
 class TestAnOutage:
+    def test_a_session_without_a_socket_is_closed_all_the_same(self) -> None:
+        """Whatever state it is in when it is given up, it does not stay open."""
+
+        class Session:
+            finished = False
+
+            @property
+            def socket(self) -> int:
+                raise self.fault
+
+            def finish(self) -> None:
+                self.finished = True
+
+            fault: Exception = psycopg.OperationalError("the connection is lost")
+
+        known, unknown = Session(), Session()
+        unknown.fault = RuntimeError("no state that is known")
+        deadline._Door().give_up(known)
+        with pytest.raises(RuntimeError):
+            deadline._Door().give_up(unknown)
+        assert known.finished and unknown.finished
+
     async def test_a_statement_that_takes_too_long_is_ended_by_the_server(self) -> None:
         with override_settings(A2A_DATABASE_SECONDS=0.2), pytest.raises(Overloaded) as caught:
             await hop(execute, "select pg_sleep(60)")
         assert caught.value.undone
-        assert caught.value.slow
+        assert caught.value.blame is Blame.ITSELF
         assert await hop(count, "query = 'select pg_sleep(60)' and state = 'active'") == 0
+
+    async def test_a_wait_for_a_lock_is_the_fault_of_others(self) -> None:
+        with override_settings(A2A_DATABASE_SECONDS=0.5):
+            async with locked("a2a_tasks_context"):
+                with pytest.raises(Overloaded) as caught:
+                    await hop(Context.objects.count)
+        assert caught.value.undone
+        assert caught.value.blame is Blame.OTHERS
+
+    @pytest.mark.parametrize(
+        ("state", "blame", "undone"),
+        [
+            ("XX000", Blame.ITSELF, False),
+            ("54000", Blame.ITSELF, False),
+            ("58030", Blame.ITSELF, False),
+            ("57014", Blame.ITSELF, True),
+            ("40P01", Blame.OTHERS, True),
+            ("08P01", Blame.NOBODY, False),
+            ("57P01", Blame.NOBODY, False),
+            ("57P03", Blame.NOBODY, True),
+            ("53100", Blame.NOBODY, True),
+            ("25006", Blame.NOBODY, True),
+        ],
+    )
+    async def test_what_the_database_says_tells_whose_fault_it_may_be(
+        self, state: str, blame: Blame, *, undone: bool
+    ) -> None:
+        with pytest.raises(Overloaded) as caught:
+            await hop(execute, f"do $$ begin raise 'no' using errcode = '{state}'; end $$")
+        assert (caught.value.blame, caught.value.undone) == (blame, undone)
 
     async def test_a_server_that_does_not_answer_loses_its_connection(
         self, monkeypatch: pytest.MonkeyPatch
@@ -248,6 +316,72 @@ class TestAnOutage:
         told = [record for record in caplog.records if "the database is away" in record.message]
         assert len(told) == 1
         assert "\n" not in told[0].message
+
+
+class Refusing:
+    """What fails with these, one after the other, and then succeeds; `beside` is done before each failure."""
+
+    def __init__(self, *faults: Overloaded, beside: Callable[[], Awaitable[object]]) -> None:
+        self.faults, self.beside, self.asked = list(faults), beside, 0
+
+    async def __call__(self) -> str:
+        self.asked += 1
+        if not self.faults:
+            return "done"
+        await self.beside()
+        raise self.faults.pop(0)
+
+
+async def nothing() -> None:
+    """The database does nothing else."""
+
+
+async def other_work() -> None:
+    """The database does something else for this process."""
+    await hop(lambda: None)
+
+
+OUTAGE = Overloaded.away(undone=True)
+WAITED = Overloaded.away(undone=True, blame=Blame.OTHERS)
+OWN = Overloaded.away(undone=True, blame=Blame.ITSELF)
+UNKNOWN = Overloaded.away(undone=False, blame=Blame.ITSELF)
+
+
+@pytest.mark.django_db(transaction=True)
+class TestWhoWaitsForAnAnswer:
+    @pytest.fixture(autouse=True)
+    def _at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(hops, "AGAIN_SECONDS", 0.0)
+        monkeypatch.setattr(hops, "REFUSED_SECONDS", 0.0)
+
+    @pytest.mark.parametrize("fault", [OWN, UNKNOWN], ids=["too slow", "unknown"])
+    async def test_is_refused_after_some_failures_that_may_be_its_own(
+        self, fault: Overloaded
+    ) -> None:
+        ask = Refusing(*[fault] * 100, beside=other_work)
+        with pytest.raises(Refused):
+            await until_answered(ask, repeatable=True)
+        assert ask.asked == hops.REFUSALS
+
+    async def test_is_not_refused_before_its_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(hops, "REFUSED_SECONDS", 300.0)
+        assert await until_answered(Refusing(*[OWN] * 100, beside=other_work)) == "done"
+
+    async def test_is_not_refused_while_the_database_does_nothing_else_either(self) -> None:
+        assert await until_answered(Refusing(*[OWN] * 100, beside=nothing)) == "done"
+
+    async def test_is_not_refused_for_what_others_have_locked(self) -> None:
+        assert await until_answered(Refusing(*[WAITED] * 100, beside=other_work)) == "done"
+
+    async def test_waits_for_the_end_of_an_outage(self) -> None:
+        faults = [*[OWN] * 4, OUTAGE] * 20
+        assert await until_answered(Refusing(*faults, beside=other_work)) == "done"
+
+    async def test_that_may_not_repeat_itself_is_told_of_an_unknown_outcome(self) -> None:
+        ask = Refusing(UNKNOWN, beside=nothing)
+        with pytest.raises(Overloaded):
+            await until_answered(ask)
+        assert ask.asked == 1
 
 
 def execute(statement: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -30,7 +30,7 @@ from a2a_tasks.models import (
     Tally,
     Task,
 )
-from a2a_tasks.protocol.lifecycle import EventKind
+from a2a_tasks.protocol.lifecycle import EventKind, assemble
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import folding, log, purge, run_lines, tally
 from a2a_tasks.store.cancel import cancel
@@ -244,6 +244,22 @@ class TestWhatStays:
 
 
 class TestTheLog:
+    def test_is_folded_before_the_transaction_that_cuts_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Putting pieces together may take long; nobody waits for the task's row meanwhile."""
+        ended()
+        Artifact.objects.update(body="")
+        inside: list[bool] = []
+
+        def assembling(bodies: Iterable[str]) -> dict[str, bytes]:
+            inside.append(connection.in_atomic_block)
+            return assemble(bodies)
+
+        monkeypatch.setattr(folding, "assemble", assembling)
+        assert all_of(LOGS).rows > 0
+        assert inside == [False]
+
     def test_goes_after_artifacts_that_were_not_folded_are(self) -> None:
         key = ended()
         before = found()
