@@ -223,7 +223,6 @@ MANNERS: tuple[Row, ...] = (
         "a subscription to an ended task",
         _subscribed(either("lenient_subscribe", "shows how it ended", "is refused")),
     ),
-    ("cancelling an ended task", either("lenient_cancel", "returns it", "is refused")),
     ("status events say `final`", either("final", "yes", "no")),
     ("an artifact is known by", either("index", "`index`", "`artifactId`")),
     ("a cancelled task is", _canceled),

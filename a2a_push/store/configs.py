@@ -5,7 +5,9 @@ Secrets go in and do not come out, except by `with_secrets`, which is for sendin
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -54,6 +56,8 @@ REGISTERED = ("dialect", "url", "receiver_id", "schemes", "secret")
 TAKEN_AWAY = "the webhook was taken away"
 #: Seconds after which a caller with too many webhooks may come again.
 LATER = "60"
+#: Stands for a value that nobody is shown.
+MASK = "***"
 #: Rows resealed in one go.
 SLICE = 500
 
@@ -81,7 +85,7 @@ def create(scope: Scope, config: values.PushConfig) -> values.PushConfig:
     Raises TaskNotFound, InvalidParams if the task has as many as it may have, RateLimited if its owner has.
     """
     put(_held(scope, config.task_id), config, scope.principal)
-    return values.replace(config, token="", credentials="", headers={})
+    return values.replace(config, token="", credentials="", headers=_masked(config.headers))
 
 
 def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
@@ -175,7 +179,7 @@ def get(scope: Scope, task_id: str, config_id: str = "") -> values.PushConfig:
         row = mine.first()
     if row is None:
         raise ConfigNotFound("The task has no such push notification config", taskId=task_id)
-    return shown(row, task_id)
+    return _told(row, task_id)
 
 
 def page(scope: Scope, request: ListPushConfigsRequest) -> PushConfigPage:
@@ -185,7 +189,7 @@ def page(scope: Scope, request: ListPushConfigsRequest) -> PushConfigPage:
     here = rows[: request.page_size]
     more = len(rows) > len(here)
     return PushConfigPage(
-        configs=[shown(row, request.task_id) for row in here],
+        configs=[_told(row, request.task_id) for row in here],
         next_page_token=_signer(scope, request).sign_object(here[-1].pk) if more else "",
     )
 
@@ -302,6 +306,20 @@ def shown(row: PushConfig, task_id: str) -> values.PushConfig:
         schemes=_schemes(row.schemes),
         dialect=row.dialect,
     )
+
+
+def _told(row: PushConfig, task_id: str) -> values.PushConfig:
+    """What its client is told: of a seed-0 webhook the names of its headers, too."""
+    config = shown(row, task_id)
+    headers: Mapping[str, str] = {}
+    if row.dialect == "s0" and row.secret:
+        with contextlib.suppress(sealing.Unreadable):
+            headers = opened(config, row.secret).headers
+    return values.replace(config, headers=_masked(headers))
+
+
+def _masked(headers: Mapping[str, str]) -> dict[str, str]:
+    return dict.fromkeys(headers, MASK)
 
 
 def opened(config: values.PushConfig, sealed: str) -> values.PushConfig:

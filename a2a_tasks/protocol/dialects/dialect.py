@@ -86,8 +86,6 @@ class Manners:
     direct_message: bool = True
     #: States at which the stream of a send ends although the task goes on.
     pauses: frozenset[TaskState] = frozenset({TaskState.INPUT_REQUIRED})
-    #: Cancelling an ended task returns it.
-    lenient_cancel: bool = False
     #: Following an ended task shows it.
     lenient_subscribe: bool = False
     #: Status events say whether they are the last of their stream.

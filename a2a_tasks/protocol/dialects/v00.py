@@ -143,7 +143,6 @@ class V00(TreeDialect):
         return CancelTaskRequest(
             id=identity(fields),
             metadata=fields.struct("metadata"),
-            lenient=self.manners.lenient_cancel,
             history_length=self.manners.history,
         )
 

@@ -705,9 +705,7 @@ def simple_cases(form: Form, *, task: str, config: PushConfig, length: int | Non
         Case(
             "CancelTask",
             {"id": task},
-            CancelTaskRequest(
-                id=task, lenient=form.code == "s0", history_length=0 if form.oldest else None
-            ),
+            CancelTaskRequest(id=task, history_length=0 if form.oldest else None),
             ("metadata",),
         ),
     ]
