@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -56,8 +55,8 @@ REGISTERED = ("dialect", "url", "receiver_id", "schemes", "secret")
 TAKEN_AWAY = "the webhook was taken away"
 #: Seconds after which a caller with too many webhooks may come again.
 LATER = "60"
-#: Stands for a value that nobody is shown.
-MASK = "***"
+#: The dialect whose clients name headers, and are told the names: seed-0.
+NAMED_HEADERS = "s0"
 #: Rows resealed in one go.
 SLICE = 500
 
@@ -85,7 +84,7 @@ def create(scope: Scope, config: values.PushConfig) -> values.PushConfig:
     Raises TaskNotFound, InvalidParams if the task has as many as it may have, RateLimited if its owner has.
     """
     put(_held(scope, config.task_id), config, scope.principal)
-    return values.replace(config, token="", credentials="", headers=_masked(config.headers))
+    return values.replace(config, token="", credentials="", headers=_names(config))
 
 
 def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
@@ -311,15 +310,15 @@ def shown(row: PushConfig, task_id: str) -> values.PushConfig:
 def _told(row: PushConfig, task_id: str) -> values.PushConfig:
     """What its client is told: of a seed-0 webhook the names of its headers, too."""
     config = shown(row, task_id)
-    headers: Mapping[str, str] = {}
-    if row.dialect == "s0" and row.secret:
+    if row.dialect == NAMED_HEADERS and row.secret:
         with contextlib.suppress(sealing.Unreadable):
-            headers = opened(config, row.secret).headers
-    return values.replace(config, headers=_masked(headers))
+            return values.replace(config, headers=_names(opened(config, row.secret)))
+    return config
 
 
-def _masked(headers: Mapping[str, str]) -> dict[str, str]:
-    return dict.fromkeys(headers, MASK)
+def _names(config: values.PushConfig) -> dict[str, str]:
+    """The names of the headers, without their values."""
+    return dict.fromkeys(config.headers if config.dialect == NAMED_HEADERS else (), "")
 
 
 def opened(config: values.PushConfig, sealed: str) -> values.PushConfig:

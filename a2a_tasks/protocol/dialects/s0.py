@@ -15,6 +15,9 @@ from a2a_tasks.protocol.values import PushConfig, Raw, TaskState
 
 __all__ = ["S0"]
 
+#: Stands for a value that nobody is shown.
+MASK = "***"
+
 
 class S0(V00):
     """The dialect; what it shares with April 2025 is there."""
@@ -50,7 +53,7 @@ class S0(V00):
         return CreatePushConfigRequest(config=config)
 
     def push_config(self, config: PushConfig) -> Tree:
-        return {"url": config.url, "headers": dict(config.headers)}
+        return {"url": config.url, "headers": dict.fromkeys(config.headers, MASK)}
 
     def task_metadata(self, metadata: Raw | None) -> Any:
         """A task has none here."""

@@ -521,7 +521,7 @@ def spelled_event(form: Form, task: Task, event: Tree, *, position: int, final: 
 def spelled_push(form: Form, config: PushConfig) -> Tree:
     """A push config as it is told: never its secrets (§4.7, P17)."""
     if form.code == "s0":
-        return {"url": config.url}  # its headers are secrets
+        return {"url": config.url, "headers": dict.fromkeys(config.headers, "***")}
     schemes: Tree = {"authentication": {"schemes": list(config.schemes)}} if config.schemes else {}
     if form.oldest:
         return {"id": config.task_id, "pushNotificationConfig": {"url": config.url, **schemes}}
