@@ -17,6 +17,8 @@ from tests.campaigns.faultlab.campaign import KEPT
 __all__ = ["PAGE", "write"]
 
 PAGE = ROOT / "docs" / "reliability-report.md"
+#: What there is to say of this campaign, by whoever ran it.
+NOTES = KEPT / "notes.md"
 #: In the order of the page, with what a part does.
 PARTS = {
     "points": "a process killed, asked to end or frozen at a named point of the code",
@@ -52,7 +54,9 @@ Rows = Iterable[Sequence[object]]
 def write() -> Path:
     """Write the page anew; parts that were never run are left out. Returns its path."""
     parts = [json.loads((KEPT / f"{name}.json").read_text()) for name in PARTS if _kept(name)]
-    sections = [INTRODUCTION, _machine(), _summary(parts), *(_section(part) for part in parts)]
+    notes = [NOTES.read_text()] if NOTES.exists() else []
+    details = [_section(part) for part in parts]
+    sections = [INTRODUCTION, _machine(), _summary(parts), *notes, *details]
     PAGE.write_text("\n".join(sections), encoding="utf-8")
     return PAGE
 
