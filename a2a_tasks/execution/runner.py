@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 
 from a2a_tasks import process, wakeups
@@ -89,6 +90,8 @@ class Runner:
         self._resting: dict[int, float] = {}
         #: Lost runs whose rows somebody had locked, and until when they are left alone: their processes could not beat.
         self._locked: dict[int, float] = {}
+        #: Marks of claims whose answers were lost: they may have been committed.
+        self._unanswered: list[str] = []
         #: May runs be waiting in the table for a slot? Then what is accepted here waits behind them.
         self._behind = False
         #: Set once the table was looked at: this process can work.
@@ -201,6 +204,9 @@ class Runner:
 
     async def _claim(self) -> None:
         await switched.fresh()
+        while self._unanswered:
+            await hop(runs.unclaim, self.worker, self._unanswered[0])
+            del self._unanswered[0]
         self.queues = self._served()
         now = time.monotonic()
         if now >= self._suspects_at:
@@ -227,19 +233,26 @@ class Runner:
 
     async def _take(self, limit: int, quarantine: Quarantine = Quarantine.NONE) -> bool:
         """Claim up to `limit` runs and start them; may there be more? What comes too late is given back."""
-        taken = await outcome(
-            runs.claim,
-            self.queues,
-            registry.slugs(),
-            worker=self.worker,
-            limit=limit,
-            lease_seconds=float(conf.LEASE_SECONDS),
-            carrying=self.carrying,
-            full=self._slots.full(),
-            limits=switches.limits(),
-            quarantine=quarantine,
-            orphans=time.monotonic() >= self._judging_from,
-        )
+        mark = token_hex(4)
+        try:
+            taken = await outcome(
+                runs.claim,
+                self.queues,
+                registry.slugs(),
+                worker=self.worker,
+                limit=limit,
+                lease_seconds=float(conf.LEASE_SECONDS),
+                carrying=self.carrying,
+                full=self._slots.full(),
+                limits=switches.limits(),
+                quarantine=quarantine,
+                orphans=time.monotonic() >= self._judging_from,
+                mark=mark,
+            )
+        except Overloaded as fault:
+            if not fault.undone:
+                self._unanswered.append(mark)
+            raise
         if taken:
             failpoint("worker.claimed")
         for assignment in taken:

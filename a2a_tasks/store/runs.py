@@ -46,6 +46,7 @@ __all__ = [
     "rescue",
     "surrender",
     "take_back_deaths",
+    "unclaim",
     "unfinished",
     "unseen",
     "waiting",
@@ -69,7 +70,8 @@ WAITING = ("status", "token", "lease_until", "due_at")
 # One queue at a time: of several at once PostgreSQL sorts all that are due, or looks for them among all runs there ever were.
 CLAIM = """
 with due as (
-  select r.id, r.task_id, r.round, r.input_number, gen_random_uuid()::text as token, t.state = any(%(ended)s) as ended,
+  select r.id, r.task_id, r.round, r.input_number, %(mark)s || replace(gen_random_uuid()::text, '-', '') as token,
+    t.state = any(%(ended)s) as ended,
     octet_length(t.memory) + octet_length(r.request) as size
   from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
   where r.status = 'queued' and r.queue = %(queue)s and r.due_at <= clock_timestamp()
@@ -188,6 +190,7 @@ def claim(  # noqa: PLR0913 - a claim is what it asks for
     limits: Mapping[str, int] = NO_LIMITS,
     quarantine: Quarantine = Quarantine.NONE,
     orphans: bool = True,
+    mark: str = "",
 ) -> list[Assignment]:
     """Take up to `limit` due runs of these agents for this process, of a queue round by round, one of a task at a time.
 
@@ -195,6 +198,7 @@ def claim(  # noqa: PLR0913 - a claim is what it asks for
     Runs that nobody took for A2A_ORPHAN_SECONDS are taken, too, to be failed, if no process with their agent is there and
     `orphans` says so.
     Of agents with `limits` no more are taken than may be under way on the whole host; these come first.
+    `mark`, of at most 8 characters, begins the tokens, for `unclaim`.
     """
     room = min(limit, BATCH)
     wanted = _Wanted(
@@ -207,6 +211,7 @@ def claim(  # noqa: PLR0913 - a claim is what it asks for
         quarantine,
         frozenset(limits),
         orphans,
+        mark,
     )
     taken: list[Assignment] = []
     for agent in sorted(limits.keys() & set(agents)):
@@ -239,6 +244,8 @@ class _Wanted:
     withheld: Collection[str] = ()
     #: Are runs taken that nobody hosts?
     orphans: bool = True
+    #: The beginning of their tokens.
+    mark: str = ""
 
 
 @transaction.atomic
@@ -271,6 +278,7 @@ def _claim_postgres(wanted: _Wanted, limit: int) -> list[Assignment]:
         "most": BATCH_BYTES,
         "full": list(wanted.full),
         "withheld": list(wanted.withheld),
+        "mark": wanted.mark,
     }
     queues, rows = wanted.queues, list[tuple[Any, ...]]()
     statement = CLAIMS[wanted.quarantine]
@@ -345,7 +353,7 @@ def _claim_portable(wanted: _Wanted, limit: int) -> list[Assignment]:
 
 def _take(run: Run, wanted: _Wanted, *, company: int) -> Assignment | None:
     """Hold the run, and the task for it; a task that has ended meanwhile needs no run."""
-    token = new_token()
+    token = wanted.mark + new_token()
     open_ = Task.objects.filter(pk=run.task_id).exclude(state__in=TERMINAL)
     if not open_.update(run_token=token, batches=0):
         Run.objects.filter(pk=run.pk).update(status=RunStatus.DROPPED, ended_at=Now())
@@ -464,6 +472,13 @@ def _hand_back_one(task: int, token: str, *, tried: bool) -> None:
     run.status, run.token, run.lease_until = RunStatus.QUEUED, "", None
     run.due_at = Now()
     run.save(update_fields=[*WAITING, "attempt", "error"])
+
+
+def unclaim(worker: str, mark: str) -> None:
+    """Give back what this process has claimed under this mark, because the answer was lost: no agent has begun."""
+    lost = Run.objects.filter(status=RunStatus.RUNNING, worker=worker, token__startswith=mark)
+    if tokens := list(lost.values_list("token", flat=True)):
+        hand_back(tokens)
 
 
 def take_back_deaths(attempts: Mapping[int, int]) -> None:

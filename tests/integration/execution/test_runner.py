@@ -647,6 +647,26 @@ class TestLeases:
         row = await hop(Run.objects.get)
         assert (begun, row.attempt, row.deaths, row.shared_deaths) == ([1, 1], 1, 0, 0)
 
+    async def test_a_claim_whose_answer_is_lost_is_given_back_as_if_nothing_had_begun(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An agent that must not be begun again would fail otherwise, though it never began."""
+        claim, answers = runs.claim, [False, True]
+
+        def losing(*args: Any, **kwargs: Any) -> Any:
+            taken = claim(*args, **kwargs)
+            if taken and not answers.pop(0):
+                raise OperationalError("the connection is lost")
+            return taken
+
+        monkeypatch.setattr(runs, "claim", losing)
+        with playing(lambda _: "x", after_crash="fail") as agent:
+            await due(agent.slug)
+            async with runner():
+                await until(lambda: status_is("completed"))
+        row = await hop(Run.objects.get)
+        assert (answers, row.attempt, row.deaths, row.error) == ([], 1, 0, "")
+
     @pytest.mark.backend("stack")
     async def test_who_was_cut_off_takes_back_the_death_that_others_counted(
         self, settings: Any, monkeypatch: pytest.MonkeyPatch
