@@ -117,7 +117,7 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "token-is-the-name-of-the-host",
         "a2a_tasks/store/runs.py",
-        "gen_random_uuid()::text as token",
+        "%(mark)s || replace(gen_random_uuid()::text, '-', '') as token",
         "split_part(%(worker)s, ':', 1) as token",
         ("I7", "I9"),
         "kill-among-many",

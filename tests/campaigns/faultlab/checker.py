@@ -26,8 +26,6 @@ from tests.campaigns.faultlab.evidence import (
 )
 from tests.campaigns.faultlab.folding import (
     ARTIFACT,
-    INPUT,
-    MESSAGE,
     STATUS,
     SUBMITTED,
     Folded,
@@ -700,7 +698,7 @@ def _artifacts_differ(e: Evidence, task: TaskRow, folded: Folded) -> Findings:
 
 def messages_are_in_the_log(e: Evidence) -> Findings:
     for task in e.dump.tasks:
-        logged = [x.number for x in e.log(task) if x.kind in {INPUT, MESSAGE}]
+        logged = fold(e.log(task)).history
         kept = [row.number for row in e.messages(task)]
         if logged != kept:
             yield f"{task.id} logged messages {logged} and keeps {kept}", (task,)

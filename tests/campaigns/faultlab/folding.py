@@ -13,6 +13,8 @@ __all__ = ["ARTIFACT", "INPUT", "MESSAGE", "STATUS", "Folded", "fold", "prefixes
 
 INPUT, STATUS, ARTIFACT, MESSAGE = 1, 2, 3, 4
 SUBMITTED = "TASK_STATE_SUBMITTED"
+#: States in which an agent waits for its client.
+WAITING = {"TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"}
 
 
 @dataclass
@@ -24,14 +26,25 @@ class Folded:
     status: dict[str, Any] | None = None
     #: By artifact id, in the order of creation.
     artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: The numbers of the events whose messages are the history: what was answered comes in with the answer.
+    history: list[int] = field(default_factory=list)
+    #: The event with a question that nobody has answered.
+    question: int | None = None
 
     def take(self, event: EventRow) -> None:
         """Go on by one event."""
         if event.kind == STATUS:
             self.status = said(event)["status"]
             self.state = self.status["state"]
+            asks = self.state in WAITING and "message" in self.status
+            self.question = event.number if asks else None
         elif event.kind == ARTIFACT:
             self._piece(said(event))
+        else:
+            if event.kind == INPUT and self.question is not None:
+                self.history.append(self.question)
+                self.question = None
+            self.history.append(event.number)
 
     def _piece(self, update: dict[str, Any]) -> None:
         piece = update["artifact"]

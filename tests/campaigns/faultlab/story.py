@@ -65,13 +65,20 @@ class Story:
         self.client("sent", key=key, shape=shape, agent=f"lab-{shape}", process="web1")
         if task not in {row.id for row in self.tasks}:
             self._new_task(task, shape)
+        key_of_task = self._task(task).task
+        question = fold(event for event in self.events if event.task == key_of_task).question
+        if question is not None:
+            asked = json.dumps({"messageId": f"question of {key}"})
+            row = MessageRow(task=key_of_task, number=question, role="ROLE_AGENT", body=asked)
+            self.messages.append(row)
         number = self._append(task, INPUT)
-        row = self._task(task)
         body = json.dumps({"messageId": key})
-        self.messages.append(MessageRow(task=row.task, number=number, role="ROLE_USER", body=body))
+        self.messages.append(
+            MessageRow(task=key_of_task, number=number, role="ROLE_USER", body=body)
+        )
         run = RunRow(
             run=len(self.runs) + 1,
-            task=row.task,
+            task=key_of_task,
             input_number=number,
             status="ended",
             attempt=1,
@@ -79,7 +86,7 @@ class Story:
             ended_at=self._moment,
         )
         self.runs.append(run)
-        self.keys.append(KeyRow(key=key, task=row.task, number=number, run=run.run))
+        self.keys.append(KeyRow(key=key, task=key_of_task, number=number, run=run.run))
         self.client("accepted", key=key, task=task)
 
     def _new_task(self, task: str, shape: str) -> None:
