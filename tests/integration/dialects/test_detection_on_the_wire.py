@@ -166,9 +166,7 @@ CALLS: list[tuple[str, str, str, Any, str, str]] = [
     ("J7.2-V=0.1", "v01", "tasks/get", ID, "0.1", "v10"),
     ("J7.2-V=0.0", "v00", "tasks/get", ID, "0.0", "v03"),
     ("J7.4-get", "s0", "tasks/get", SESSION, "", "v10"),
-    ("J7.4-cancel", "s0", "tasks/cancel", SESSION, "", "v01"),
     *((f"J7.5-{made}", made, "tasks/get", ID, "", made) for made in ("s0", "v00", "v01")),
-    ("J7.5-cancel", "s0", "tasks/cancel", ID, "", "s0"),
     *((f"J7.6-{made}", "v03", "tasks/get", ID, "", made) for made in ("v02", "v03", "dr", "v10")),
     *((f"J8-V={v}", "v03", "tasks/list", {}, v, "v10") for v in ("", "0.3")),
     *((f"J11.1-V={v}", "v10", "SendMessage", FINAL, v, "") for v in ("", "0.3", "1.0")),
@@ -225,6 +223,16 @@ class TestACall:
         task = await made_by(there, made) if made else ""
         response = await call(there, method, filled(params, task), version)
         assert tongue(result(response), response) == code
+
+    @rows(("params", "made"), [(SESSION, "v01"), (ID, "s0"), (ID, "v01")])
+    async def test_to_cancel_what_has_ended_is_refused_in_its_dialect(
+        self, addresses: Iterator[Client], params: Any, made: str
+    ) -> None:
+        """J7.4, J7.5: seed-0 has a code of its own for that."""
+        there = next(addresses)
+        response = await call(there, "tasks/cancel", filled(params, await made_by(there, made)), "")
+        of_seed_0 = params is SESSION or made == "s0"
+        assert response.json["error"]["code"] == (-32000 if of_seed_0 else -32002)
 
     @rows("version", ["", "0.3", "0.0"])
     async def test_of_seed_0s_card_is_answered_with_it(

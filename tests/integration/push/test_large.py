@@ -107,7 +107,7 @@ class TestATaskBeyondTheLimit:
         self, closed: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(folding, "FEW_PIECES", 0)
-        pen = task(40 * MIB, pieces=20, closed=closed)
+        pen = task(16 * MIB, pieces=8, closed=closed)
         webhooks(16)
         pen.state(TaskState.INPUT_REQUIRED)
         eventually(lambda: Artifact.objects.exclude(body="").exists() is closed)
