@@ -34,7 +34,7 @@ startup.register()
 async def http(scope: Scope, receive: Receive, send: Send) -> None:
     """Send a request to who serves its path."""
     path = scope["path"]
-    if protocol.serves(path):
+    if protocol.serves(path, scope["method"]):
         await protocol(scope, receive, send)
     elif path in health.PATHS:
         await health.serve(scope, receive, send)

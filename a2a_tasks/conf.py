@@ -151,7 +151,7 @@ class HostSettings:
     STOP_SECONDS: float = 8.0
     #: Threads, each with one database connection, for the store's transactions (SQLite uses one).
     STORE_THREADS: int = 8
-    #: Seconds a worker's bell may be silent although the broker answers; then it connects anew, then ends. 0 = never.
+    #: Seconds a worker's bell may be silent although the broker answers; then it connects anew, then ends. It also ends if an agent keeps the interpreter to itself for so long. 0 = never.
     WATCHDOG_SECONDS: float = 60.0
     #: Longest a statement waits for its answer, in seconds; then it is cancelled and the client told to come again (503).
     DATABASE_SECONDS: float = 4.0

@@ -223,13 +223,16 @@ MANNERS: tuple[Row, ...] = (
         "a subscription to an ended task",
         _subscribed(either("lenient_subscribe", "shows how it ended", "is refused")),
     ),
-    ("cancelling an ended task", either("lenient_cancel", "returns it", "is refused")),
     ("status events say `final`", either("final", "yes", "no")),
     ("an artifact is known by", either("index", "`index`", "`artifactId`")),
     ("a cancelled task is", _canceled),
     ("states it has no word for", _lost_states),
     ("a required extension has to be announced", either("enforces_extensions", "yes", "no")),
     ("an error in a stream has a line `event: error`", either("error_event", "yes", "no")),
+    (
+        "what refuses a JSON-RPC stream is",
+        either("streams_refusals", "the stream's only event", "a JSON answer"),
+    ),
 )
 
 

@@ -18,7 +18,7 @@ from tests.campaigns.outages import pgbouncer
 from tests.support import chromium
 from tests.support.leftovers import Leftovers
 from tests.support.processes import Child, celery_worker
-from tests.support.thorough import examples
+from tests.support.thorough import THOROUGH, examples
 
 #: The session's worker, once a test asked for one.
 WORKER = pytest.StashKey[Child]()
@@ -32,6 +32,10 @@ COUNTED = {
     "hostile": "hostile requests",
 }
 
+
+#: Tables that Django fills after each migration. They are the same for every test, and filling them anew takes longer
+#: than most tests.
+KEPT = {"django_content_type", "auth_permission"}
 
 # No test is about how long it takes; a busy machine is slow now and then.
 hypothesis.settings.register_profile(
@@ -55,13 +59,15 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of the other backend, and without a browser those that need one. Whole hosts come first.
+    """Leave out the tests of the other backend, and those that need what is not there. Whole hosts come first.
 
     A file of tests of whole hosts may take a minute, for which one process would be left alone at the end.
     """
     others = [item for item in items if _only_on(item) not in {None, backends.backend()}]
     if chromium.path() is None:
         others += [item for item in items if item.get_closest_marker("chromium")]
+    if not THOROUGH:
+        others += [item for item in items if item.get_closest_marker("thorough")]
     if pgbouncer.path() is None:
         others += [item for item in items if item.get_closest_marker("pgbouncer")]
     config.hook.pytest_deselected(items=others)
@@ -182,21 +188,30 @@ def kept_from_the_database(django_db_blocker: DjangoDbBlocker) -> Iterator[None]
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Make the test database; before it is dropped, let the store's threads give back their connections."""
-    from django.core.management.commands import flush  # noqa: PLC0415 - only once Django is set up
-    from django.db import transaction  # noqa: PLC0415 - the same
+    from django.apps import apps  # noqa: PLC0415 - only once Django is set up
+    from django.core.management.commands import flush  # noqa: PLC0415 - the same
+    from django.db import connection, transaction  # noqa: PLC0415 - the same
 
     from a2a_tasks.store import hop  # noqa: PLC0415 - the same
     from a2a_tasks.store.audit_triggers import unlocked  # noqa: PLC0415 - the same
 
-    empty = flush.Command.handle
+    models = apps.get_models(include_auto_created=True)
+    tables = sorted({model._meta.db_table for model in models if model._meta.managed} - KEPT)
+    deletes = [f"DELETE FROM {connection.ops.quote_name(table)}" for table in tables]  # noqa: S608 - Django's own names
+    if backends.backend() == backends.STACK:
+        deletes = ["; ".join(deletes)]
 
-    def empty_also_the_audit_log(*args: Any, **kwargs: Any) -> None:
-        """After a test; for everybody else the log is append-only."""
-        with transaction.atomic(), unlocked():
-            empty(*args, **kwargs)
+    def empty(*_: Any, **__: Any) -> None:
+        """After a test that commits. Constraints are deferred, so the order of tables does not matter.
+
+        Also of the audit log, which is append-only for everybody else.
+        """
+        with transaction.atomic(), unlocked(), connection.cursor() as cursor:
+            for delete in deletes:
+                cursor.execute(delete)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flush.Command, "handle", empty_also_the_audit_log)
+        patch.setattr(flush.Command, "handle", empty)
         yield
     hop.close()
 

@@ -5,6 +5,7 @@ Secrets go in and do not come out, except by `with_secrets`, which is for sendin
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -54,6 +55,8 @@ REGISTERED = ("dialect", "url", "receiver_id", "schemes", "secret")
 TAKEN_AWAY = "the webhook was taken away"
 #: Seconds after which a caller with too many webhooks may come again.
 LATER = "60"
+#: The dialect whose clients name headers, and are told the names: seed-0.
+NAMED_HEADERS = "s0"
 #: Rows resealed in one go.
 SLICE = 500
 
@@ -81,7 +84,7 @@ def create(scope: Scope, config: values.PushConfig) -> values.PushConfig:
     Raises TaskNotFound, InvalidParams if the task has as many as it may have, RateLimited if its owner has.
     """
     put(_held(scope, config.task_id), config, scope.principal)
-    return values.replace(config, token="", credentials="", headers={})
+    return values.replace(config, token="", credentials="", headers=_names(config))
 
 
 def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
@@ -175,7 +178,7 @@ def get(scope: Scope, task_id: str, config_id: str = "") -> values.PushConfig:
         row = mine.first()
     if row is None:
         raise ConfigNotFound("The task has no such push notification config", taskId=task_id)
-    return shown(row, task_id)
+    return _told(row, task_id)
 
 
 def page(scope: Scope, request: ListPushConfigsRequest) -> PushConfigPage:
@@ -185,7 +188,7 @@ def page(scope: Scope, request: ListPushConfigsRequest) -> PushConfigPage:
     here = rows[: request.page_size]
     more = len(rows) > len(here)
     return PushConfigPage(
-        configs=[shown(row, request.task_id) for row in here],
+        configs=[_told(row, request.task_id) for row in here],
         next_page_token=_signer(scope, request).sign_object(here[-1].pk) if more else "",
     )
 
@@ -302,6 +305,20 @@ def shown(row: PushConfig, task_id: str) -> values.PushConfig:
         schemes=_schemes(row.schemes),
         dialect=row.dialect,
     )
+
+
+def _told(row: PushConfig, task_id: str) -> values.PushConfig:
+    """What its client is told: of a seed-0 webhook the names of its headers, too."""
+    config = shown(row, task_id)
+    if row.dialect == NAMED_HEADERS and row.secret:
+        with contextlib.suppress(sealing.Unreadable):
+            return values.replace(config, headers=_names(opened(config, row.secret)))
+    return config
+
+
+def _names(config: values.PushConfig) -> dict[str, str]:
+    """The names of the headers, without their values."""
+    return dict.fromkeys(config.headers if config.dialect == NAMED_HEADERS else (), "")
 
 
 def opened(config: values.PushConfig, sealed: str) -> values.PushConfig:

@@ -1,5 +1,6 @@
 """The protocol's ASGI application: from a path to an agent and a binding.
 
+/                                        JSON-RPC of the default agent, by POST
 /.well-known/agent-card.json, agent.json card of the default agent
 /agents/                                 the cards of all agents
 /agents/<slug>/                          JSON-RPC by POST; HTTP+JSON routes below
@@ -57,9 +58,10 @@ class Application:
         self._table = table
 
     @staticmethod
-    def serves(path: str) -> bool:
-        """Is this path the protocol's?"""
-        return path.startswith(("/agents/", "/.well-known/agent")) or path == "/agents"
+    def serves(path: str, method: str = "GET") -> bool:
+        """Is this the protocol's? A POST to the root is: clients that know no path send there."""
+        ours = path.startswith(("/agents/", "/.well-known/agent")) or path == "/agents"
+        return ours or (path == "/" and method == "POST")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -67,10 +69,10 @@ class Application:
             send = without_body(send)
         encoded = request.segments
         segments = [unquote(segment) for segment in encoded]
-        if segments[0] == "agents" and len(segments) == 1:
+        if segments == ["agents"]:
             await serve_catalogue(request, send)
             return
-        at_root = segments[0] != "agents"
+        at_root = segments[:1] != ["agents"]
         slug = str(conf.DEFAULT_AGENT) if at_root else segments[1]
         path = segments if at_root else segments[2:]
         mount, below = split(path)
@@ -81,7 +83,7 @@ class Application:
             await _refuse(send, told(fault))
             return
         unknown = mount is DETECTING and path[:1] == ["a2a"] and below and VERSION.match(below[0])
-        nowhere = at_root and below not in CARDS
+        nowhere = at_root and below and below not in CARDS
         if agent is None or unknown or nowhere:
             await _refuse(send, MethodNotFound("There is nothing at this path"))
             return

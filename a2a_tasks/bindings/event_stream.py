@@ -16,14 +16,13 @@ from a2a_tasks.protocol.errors import A2AError, InternalError
 from a2a_tasks.protocol.sse import FAREWELL, KEEP_ALIVE, error_frame, frame, removed
 from a2a_tasks.streaming.stream import EventStream
 
-__all__ = ["Envelope", "send_stream"]
+__all__ = ["STREAM_HEADERS", "Envelope", "send_stream"]
 
 logger = logging.getLogger(__name__)
 STREAM_HEADERS: Headers = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
-    NOSNIFF,
 ]
 
 
@@ -50,7 +49,7 @@ class EventStreamConsumer(LastingHttpConsumer):
     extra_headers: Headers
 
     async def begin(self) -> None:
-        headers = [*STREAM_HEADERS, *self.extra_headers, *_gap(self.stream)]
+        headers = [*STREAM_HEADERS, NOSNIFF, *self.extra_headers, *_gap(self.stream)]
         await self.send_headers(status=200, headers=headers)
         async with self._errors_told():
             await self._send_first()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from a2a_tasks.bindings.circumstances import Circumstances, Visit, circumstances, spoken
-from a2a_tasks.bindings.event_stream import Envelope, send_stream
+from a2a_tasks.bindings.event_stream import STREAM_HEADERS, Envelope, send_stream
 from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import ClientGone, Request, Send, respond
 from a2a_tasks.conf import conf
@@ -27,9 +27,11 @@ from a2a_tasks.protocol.errors import (
     TooLarge,
     Unauthenticated,
 )
+from a2a_tasks.protocol.sse import error_frame
 
 __all__ = ["serve_jsonrpc"]
 
+OK = 200
 #: Refusals of the transport keep their HTTP status; everything else is 200.
 _TRANSPORT = (
     *(Unauthenticated, Forbidden, MethodNotAllowed),
@@ -44,7 +46,7 @@ class _WrongContentType(ContentTypeNotSupported):
 def _status(fault: A2AError) -> int:
     if isinstance(fault, _WrongContentType):
         return 415
-    return fault.http_status if isinstance(fault, _TRANSPORT) else 200
+    return fault.http_status if isinstance(fault, _TRANSPORT) else OK
 
 
 def _check_content_type(request: Request) -> None:
@@ -58,6 +60,7 @@ class _Exchange:
     def __init__(self, visit: Visit) -> None:
         self.visit = visit
         self.id = jsonrpc.NULL
+        self.method = ""
         self.dialect: Dialect = spoken(voice(visit.mount))
 
     async def read(self) -> jsonrpc.Call:
@@ -71,7 +74,7 @@ class _Exchange:
         except jsonrpc.BadCall as bad:
             self.id = bad.id
             raise bad.cause from None
-        self.id = call.id
+        self.id, self.method = call.id, call.method
         self.dialect = spoken(voice(self.visit.mount, call.method, call.params))
         return call
 
@@ -96,6 +99,11 @@ class _Exchange:
         asked = Asked(method=call.method, params=params, version=version)
         self.dialect = await self.visit.detect(by_call, asked, caller)
         return call, circumstances(self.visit, self.dialect, caller, Binding.JSONRPC)
+
+    def streams_refusals(self) -> bool:
+        """Whether the client reads an event stream, whatever the answer is."""
+        name = self.dialect.methods.get(self.method)
+        return bool(name and BY_NAME[name].streams and self.dialect.manners.streams_refusals)
 
     async def answer(self, send: Send) -> None:
         """Do what is asked."""
@@ -134,5 +142,9 @@ async def serve_jsonrpc(visit: Visit, send: Send) -> None:
         return
     except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
         fault = told(raised)
+        status, headers = _status(fault), headers_of(fault, visit.agent)
         body = jsonrpc.error(exchange.id, exchange.dialect.error(fault))
-        await respond(send, _status(fault), body, headers_of(fault, visit.agent))
+        if status == OK and exchange.streams_refusals():
+            body = error_frame(body, named=False)
+            headers = [*headers, *STREAM_HEADERS]
+        await respond(send, status, body, headers)

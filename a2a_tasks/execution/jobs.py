@@ -44,7 +44,8 @@ def rescue_lost_runs(**_: Any) -> None:
         with contextlib.suppress(
             Overloaded
         ):  # the store has told the log; five seconds later again
-            in_thread(runs.rescue, max_attempts=int(conf.MAX_ATTEMPTS))
+            most, spared = int(conf.MAX_ATTEMPTS), worker.spared()
+            in_thread(runs.rescue, max_attempts=most, without=spared)
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]

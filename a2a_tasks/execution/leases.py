@@ -124,13 +124,18 @@ class Leases:
         if owed:
             tried = [token for token, carried in owed if carried is not None and carried.acted]
             in_thread(runs.hand_back, [token for token, _ in owed], tried=tried)
+            carriers = [carried.assignment for _, carried in owed if carried and not carried.acted]
+            in_thread(runs.take_back_deaths, {one.run: one.attempt for one in carriers})
             for token, _ in owed:
                 del self.owed[token]
 
     def _watch(self) -> None:
-        """Stop what the database has said nothing of for so long that others may have it."""
+        """Stop what the database has said nothing of for so long that others may have it.
+
+        What must not be begun again goes on: stopped, it could only fail, and nobody else carries it.
+        """
         for carried in list(self._carried.values()):
-            if carried.is_unknown and not carried.ending:
+            if carried.is_unknown and not carried.ending and not carried.acted:
                 self.give_back(carried.assignment.token, carried)
                 self._lost(carried)
         if not self._stopped.is_set():

@@ -37,7 +37,7 @@ from a2a_tasks.outages import Outage
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL, IllegalTransition
 from a2a_tasks.protocol.values import Part, TaskState
-from a2a_tasks.store import runs
+from a2a_tasks.store import runs, workers
 from a2a_tasks.store.hop import Refused, hop, outcome
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import Assignment, Fenced, Hold, RunEnd
@@ -81,10 +81,14 @@ class Runner:
         self._due = asyncio.Event()
         #: When suspects are claimed next, however often the bell rings; and until when nothing is rescued.
         self._suspects_at = self._patient_until = 0.0
+        #: From when it can be said that nobody hosts an agent: those that do have had the time to say so.
+        self._judging_from = time.monotonic() + runs.unseen()
         #: When lost runs were last looked for, by the wall clock, which goes on in a suspended machine.
         self._looked_at = time.time()
         #: Until when a run is left alone that could not be given up.
         self._resting: dict[int, float] = {}
+        #: Lost runs whose rows somebody had locked, and until when they are left alone: their processes could not beat.
+        self._locked: dict[int, float] = {}
         #: May runs be waiting in the table for a slot? Then what is accepted here waits behind them.
         self._behind = False
         #: Set once the table was looked at: this process can work.
@@ -234,6 +238,7 @@ class Runner:
             full=self._slots.full(),
             limits=switches.limits(),
             quarantine=quarantine,
+            orphans=time.monotonic() >= self._judging_from,
         )
         if taken:
             failpoint("worker.claimed")
@@ -251,10 +256,17 @@ class Runner:
         """Is nothing rescued now? For one lease after an outage those that could not beat get the time to do it."""
         return time.monotonic() < self._patient_until
 
+    @property
+    def spared(self) -> list[int]:
+        """The runs that this process does not rescue: its own, and those that are left alone for a while. Any thread."""
+        return [*list(self._carried), *list(self._resting), *list(self._locked)]
+
     def _be_patient(self, fault: Overloaded | None = None) -> None:
         if fault is not None:
             _blind.count(fault.__cause__ or fault)
-        self._patient_until = time.monotonic() + float(conf.LEASE_SECONDS)
+        now, signs = time.monotonic(), workers.patience().total_seconds()
+        self._patient_until = now + float(conf.LEASE_SECONDS)
+        self._judging_from = max(self._judging_from, now + signs)
 
     async def _rescue_for_ever(self) -> None:
         """Look for lost runs, beside the claims: neither waits for the other."""
@@ -275,8 +287,14 @@ class Runner:
             return
         most, now = int(conf.MAX_ATTEMPTS), time.monotonic()
         self._resting = {run: until for run, until in self._resting.items() if until > now}
-        _, spent = await hop(runs.queue_again, max_attempts=most, without=list(self._resting))
-        for run in spent:
+        self._locked = {run: until for run, until in self._locked.items() if until > now}
+        others = [*self._carried, *self._resting]
+        found = await hop(
+            runs.queue_again, max_attempts=most, without=others, watched=list(self._locked)
+        )
+        beat = float(conf.BEAT_SECONDS) + float(conf.POLL_SECONDS)
+        self._locked |= dict.fromkeys(found.locked, time.monotonic() + beat)
+        for run in found.spent:
             try:
                 await hop(runs.give_up, run, max_attempts=most)
             except Exception as fault:  # noqa: BLE001 - one that cannot be given up keeps no other run waiting

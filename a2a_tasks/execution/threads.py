@@ -88,7 +88,7 @@ class Threads:
         self._useful: set[threading.Thread] = set()
 
     def submit(self, work: Callable[[], Any], agent: str) -> Job:
-        """Have a thread call it, as soon as one is free."""
+        """Have a thread call it, as soon as one is free. Raises RuntimeError if the machine has no memory for a thread."""
         job = Job(self, work, agent)
         with self._lock:  # nobody finds nothing to do between the look and the job
             if self._idle:
@@ -103,8 +103,8 @@ class Threads:
             if len(self._useful) >= self._size():
                 return
             thread = threading.Thread(target=self._serve, name="agent", daemon=True)
-            self._useful.add(thread)
             thread.start()
+            self._useful.add(thread)  # it takes the lock before it asks whether it is useful
 
     def _serve(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):  # it came when the job was over

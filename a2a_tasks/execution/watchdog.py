@@ -5,11 +5,16 @@ meanwhile; the watchdog says so, has Celery connect anew, and when that does not
 carries nothing, for its supervisor to start another. A worker that hears nothing rings itself: over a new connection,
 into a queue of its own that it consumes together with its others. If that cannot be done the broker is away, and
 waiting is right. See docs/decisions/0084.
+
+It also ends a worker in which no Python code has run for that long: an agent is in a C function that keeps the
+interpreter's lock, so the worker neither beats nor claims, and does not end by itself. See docs/decisions/0176.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -178,6 +183,16 @@ def _end() -> None:
         process.leave_now(EXIT_CODE)
 
 
+def _end_when_stuck(seconds: float) -> None:
+    """Have the process end, with a trace of all threads, when this thread has not run for so many seconds.
+
+    The timer is a thread of C, which does not need the interpreter's lock. Each call begins it anew.
+    """
+    while True:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+        time.sleep(seconds / LOOKS)
+
+
 def own_queue(name: str) -> Queue:
     """The queue in which the worker of that name rings itself. Nothing else must come into it."""
     key = worker.WATCHDOG + name
@@ -195,9 +210,11 @@ def _on_setup(sender: str = "", instance: Any = None, **_: Any) -> None:
 def _on_ready(sender: Any = None, **_: Any) -> None:
     if not conf.WATCHDOG_SECONDS:
         return
+    seconds = float(conf.WATCHDOG_SECONDS)
+    threading.Thread(target=_end_when_stuck, args=(seconds,), name="pulse", daemon=True).start()
     hands = _Worker(sender)
     dog = Watchdog(
-        float(conf.WATCHDOG_SECONDS),
+        seconds,
         ring=hands.ring,
         busy=hands.busy,
         connected=hands.connected,

@@ -26,7 +26,17 @@ from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.store.workers import WorkerKind
 
-__all__ = ["WATCHDOG", "begin_drain", "beside", "carrying", "patient", "start", "stop", "wake"]
+__all__ = [
+    "WATCHDOG",
+    "begin_drain",
+    "beside",
+    "carrying",
+    "patient",
+    "spared",
+    "start",
+    "stop",
+    "wake",
+]
 
 logger = logging.getLogger(__name__)
 #: Begins the name of the queue in which a worker rings itself.
@@ -103,6 +113,11 @@ def carrying() -> int:
 def patient() -> bool:
     """Does this worker rescue nothing at this moment, because the database was away?"""
     return _runner is not None and _runner.patient
+
+
+def spared() -> list[int]:
+    """The runs that this worker does not rescue at this moment."""
+    return [] if _runner is None else _runner.spared
 
 
 def begin_drain() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,9 @@ from a2a_tasks.execution.threads import Job, Threads
 
 __all__ = ["Workplace"]
 
+logger = logging.getLogger(__name__)
+#: Seconds until a thread is begun again that the machine had no memory for.
+AGAIN_SECONDS = 1.0
 _threads = Threads()
 
 
@@ -32,7 +36,15 @@ class Workplace:
     async def in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
         """Call it in a thread. If nobody waits for it any more it goes on, until the run is stopped."""
         context = contextvars.copy_context()  # with it goes whose log it is
-        job = _threads.submit(lambda: context.run(_closing_connections, work, *args), self.agent)
+        job = None
+        while job is None:
+            try:
+                job = _threads.submit(
+                    lambda: context.run(_closing_connections, work, *args), self.agent
+                )
+            except RuntimeError as fault:  # that is no fault of the run's
+                logger.warning("a run of agent %s waits for a thread: %s", self.agent, fault)
+                await asyncio.sleep(AGAIN_SECONDS)
         self._jobs.add(job)
         job.future.add_done_callback(lambda _: self._jobs.discard(job))
         if self.stopped:

@@ -22,7 +22,6 @@ async def cancel_task(request: CancelTaskRequest, call: Call) -> Task:
         cancel.cancel,
         call.scope(request.tenant),
         request.id,
-        lenient=request.lenient,
         request=call.request_id,
     )
     return trimmed(canceled, request.history_length)

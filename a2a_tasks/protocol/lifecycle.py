@@ -177,7 +177,10 @@ def assemble(bodies: Iterable[str], known: Iterable[Raw] = ()) -> dict[str, byte
 
 
 def fold(task: Task, events: Iterable[Recorded]) -> Task:
-    """Return the task after the events: what GetTask answers, computed from what a stream sent (law 6)."""
+    """Return the task after the events: what GetTask answers, computed from what a stream sent (law 6).
+
+    What the agent asked comes into the history with its answer.
+    """
     status = task.status
     history = [] if task.history is UNSET else list(task.history)
     chunks: list[str] = []
@@ -187,6 +190,8 @@ def fold(task: Task, events: Iterable[Recorded]) -> Task:
         elif event.kind is EventKind.ARTIFACT:
             chunks.append(event.body)
         else:
+            if event.kind is EventKind.INPUT and status.state in INTERRUPTED and status.message:
+                history.append(status.message)
             history.append(Raw(event.body.encode()))
     known = [] if task.artifacts is UNSET else task.artifacts
     artifacts = [Raw(text) for text in assemble(chunks, known).values()] if chunks else known

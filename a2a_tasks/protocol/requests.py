@@ -64,8 +64,6 @@ class CancelTaskRequest:
     id: str
     tenant: str = ""
     metadata: Mapping[str, Any] | None = None
-    #: A task that has ended is returned as it is instead of refused (seed-0).
-    lenient: bool = False
     #: Of the answer; None = all of it.
     history_length: int | None = None
 

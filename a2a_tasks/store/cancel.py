@@ -23,17 +23,12 @@ from a2a_tasks.store.tasks import view
 __all__ = ["cancel", "cancel_by_key"]
 
 
-def cancel(
-    scope: Scope, public_id: str, *, lenient: bool = False, request: str = ""
-) -> values.Task:
-    """Cancel a task of this scope. Raises TaskNotFound, TaskNotCancelable.
-
-    `lenient`: one that has ended is returned as it is. `request`: its id, for the audit log.
-    """
+def cancel(scope: Scope, public_id: str, *, request: str = "") -> values.Task:
+    """Cancel a task of this scope; `request` is its id, for the audit log. Raises TaskNotFound, TaskNotCancelable."""
     if "\x00" in public_id:
         raise TaskNotFound(taskId=public_id)
     by = _By(public_id, scope.principal, request)
-    return _cancel(by, Q(public_id=public_id) & reached(scope), lenient=lenient)
+    return _cancel(by, Q(public_id=public_id) & reached(scope))
 
 
 def cancel_by_key(task: int) -> values.Task:
@@ -49,9 +44,9 @@ class _By(NamedTuple):
     request: str | None = None
 
 
-def _cancel(by: _By, which: Q, *, lenient: bool = False) -> values.Task:
+def _cancel(by: _By, which: Q) -> values.Task:
     open_before = Task.objects.filter(which).exclude(state__in=TERMINAL).exists()
-    task, recorded, runs = _write(by, which, open_before=open_before, lenient=lenient)
+    task, recorded, runs = _write(by, which, open_before=open_before)
     if recorded is None:
         return view(task)
     wakeups.announce(wakeups.Committed(task.pk, recorded.number, [recorded]))
@@ -61,17 +56,13 @@ def _cancel(by: _By, which: Q, *, lenient: bool = False) -> values.Task:
 
 
 @transaction.atomic
-def _write(
-    by: _By, which: Q, *, open_before: bool, lenient: bool
-) -> tuple[Task, Recorded | None, list[int]]:
+def _write(by: _By, which: Q, *, open_before: bool) -> tuple[Task, Recorded | None, list[int]]:
     task = log.locked(which)
     if task is None:
         raise TaskNotFound(taskId=by.name)
     state = TaskState(task.state)
     if state is TaskState.CANCELED and open_before:
         return task, None, []  # somebody cancelled it at the same moment: both did (A2A 1.0 §3.1.5)
-    if lenient and state in TERMINAL:
-        return task, None, []
     if state in TERMINAL:
         raise TaskNotCancelable(f"The task is {state.word}", taskId=task.public_id)
     active = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])

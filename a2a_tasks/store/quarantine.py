@@ -8,7 +8,9 @@ One run may still be the cause. Deaths beside others lead it, step by step, to w
    lived longer than ever before.
 3. After the third one each run begins in a process of its own.
 
-An attempt that got further than all attempts before it, by a kept step or by more events, begins both counts anew.
+An attempt that got further than all attempts before it, by a kept step or by more events, begins both counts anew. It
+does so a limited number of times: a run may get further and kill its process each time. It comes to a process of its own
+all the same, and is given up in the end.
 See docs/decisions/0164.
 """
 
@@ -18,10 +20,14 @@ import enum
 
 from a2a_tasks.models import Run
 
-__all__ = ["GROUP", "Quarantine", "count_death"]
+__all__ = ["CLEARED", "GROUP", "RENEWED", "Quarantine", "count_death"]
 
 #: Suspects that one process has at once, until each of them has lived longer than ever before.
 GROUP = 10
+#: So many attempts of a run clear it of suspicion if they get further; later ones do not.
+CLEARED = 6
+#: So many attempts of a run begin the count of its deaths anew if they get further; later ones do not.
+RENEWED = 30
 
 
 class Quarantine(enum.IntEnum):
@@ -44,10 +50,11 @@ def count_death(run: Run, last_event: int, *, beside: int, stepped: bool) -> Non
     """
     events = last_event - max(run.died_at_event, run.input_number)
     further = stepped or events > run.furthest
-    if further:
+    if further and run.attempt <= RENEWED:
         run.deaths = 0
     if beside:
-        run.shared_deaths = 1 if further else run.shared_deaths + 1
+        cleared = further and run.attempt <= CLEARED
+        run.shared_deaths = 1 if cleared else run.shared_deaths + 1
     else:  # a run that died alone stays in quarantine, however far it got
         run.deaths += 1
     run.died_at_event, run.furthest = last_event, max(run.furthest, events)

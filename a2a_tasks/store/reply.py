@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import msgspec
 from django.db import transaction
+from django.db.models import Max
 from django.db.models.functions import Now
 
 from a2a_tasks import wakeups
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import Scope
-from a2a_tasks.models import Context, Run, RunStatus, Task
+from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import ContextMismatch, TaskEnded, TaskNotFound, TaskNotWaiting
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
-from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, log
 from a2a_tasks.store.accept import create_run
 from a2a_tasks.store.reach import reached
@@ -52,9 +53,12 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     )
     if TaskState(task.state) in TERMINAL:
         return succeed(task, new), []
+    waited = TaskState(task.state) in INTERRUPTED
+    if waited and task.status_message:
+        _keep_question(task)
     recorded = [log.record(task, EventKind.INPUT, new.message, role=new.role)]
     number = recorded[0].number
-    if TaskState(task.state) in INTERRUPTED:
+    if waited:
         recorded.append(log.change_state(task, TaskState.WORKING, at=new.at))
     Context.objects.filter(pk=task.context_id).update(updated_at=Now())
     busy = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED]).exists()
@@ -73,6 +77,14 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
         assignment=_assignment(task, run, new),
     )
     return accepted, recorded
+
+
+def _keep_question(task: Task) -> None:
+    """Put what the agent asked into the history, before its answer, as `lifecycle.fold` does."""
+    said = Event.objects.filter(task=task, kind=EventKind.STATUS).aggregate(n=Max("number"))["n"]
+    Message.objects.create(
+        task=task, number=said or task.last_event, role=Role.AGENT, body=task.status_message
+    )
 
 
 def _in_context(message: str, context_id: str) -> str:

@@ -9,7 +9,7 @@ import random
 import secrets
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import OperationalError, connection, transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Value
@@ -32,6 +32,7 @@ from a2a_tasks.store.sql import fetch
 from a2a_tasks.store.tasks import open_artifacts
 
 __all__ = [
+    "Rescued",
     "claim",
     "give_up",
     "hand_back",
@@ -44,7 +45,9 @@ __all__ = [
     "queue_again",
     "rescue",
     "surrender",
+    "take_back_deaths",
     "unfinished",
+    "unseen",
     "waiting",
 ]
 
@@ -108,10 +111,13 @@ order by r.round, r.id
 """
 
 #: Suspects are claimed apart. The deaths stand in the text, so that PostgreSQL sees that its index `run_suspect` fits.
+#: Processes of their own are given in turn: whoever has just died in one waits behind the others.
 CLAIMS = {
     Quarantine.NONE: CLAIM,
     Quarantine.GROUP: CLAIM.replace("r.shared_deaths < 2", "r.shared_deaths = 2"),
-    Quarantine.PROCESS: CLAIM.replace("r.shared_deaths < 2", "r.shared_deaths >= 3"),
+    Quarantine.PROCESS: CLAIM.replace("r.shared_deaths < 2", "r.shared_deaths >= 3").replace(
+        "order by r.round, r.id limit", "order by r.due_at, r.id limit"
+    ),
 }
 #: The twin of these conditions.
 DEATHS = {
@@ -181,16 +187,26 @@ def claim(  # noqa: PLR0913 - a claim is what it asks for
     full: Collection[str] = (),
     limits: Mapping[str, int] = NO_LIMITS,
     quarantine: Quarantine = Quarantine.NONE,
+    orphans: bool = True,
 ) -> list[Assignment]:
     """Take up to `limit` due runs of these agents for this process, of a queue round by round, one of a task at a time.
 
     None of the shares that are `full`. Within a round the oldest comes first. Runs in quarantine are claimed apart.
-    Runs that nobody took for A2A_ORPHAN_SECONDS are taken, too, to be failed, if no process with their agent is there.
+    Runs that nobody took for A2A_ORPHAN_SECONDS are taken, too, to be failed, if no process with their agent is there and
+    `orphans` says so.
     Of agents with `limits` no more are taken than may be under way on the whole host; these come first.
     """
     room = min(limit, BATCH)
     wanted = _Wanted(
-        queues, agents, worker, lease_seconds, carrying, full, quarantine, frozenset(limits)
+        queues,
+        agents,
+        worker,
+        lease_seconds,
+        carrying,
+        full,
+        quarantine,
+        frozenset(limits),
+        orphans,
     )
     taken: list[Assignment] = []
     for agent in sorted(limits.keys() & set(agents)):
@@ -248,7 +264,7 @@ def _claim_postgres(wanted: _Wanted, limit: int) -> list[Assignment]:
         "ended": sorted(TERMINAL),
         "agents": list(wanted.agents),
         "orphan": float(conf.ORPHAN_SECONDS) if wanted.orphans else NEVER,
-        "unseen": _unseen(),
+        "unseen": unseen(),
         "worker": wanted.worker,
         "lease": wanted.lease_seconds,
         "carrying": wanted.carrying,
@@ -270,8 +286,8 @@ def _claim_postgres(wanted: _Wanted, limit: int) -> list[Assignment]:
     return [_assignment((*row[:-1], _artifacts(row[-1] or ()))) for row in rows]
 
 
-def _unseen() -> float:
-    """For so many seconds nobody with the agent was seen: then there is none."""
+def unseen() -> float:
+    """Return for how many seconds nobody with an agent must have been seen for the host to say that there is none."""
     return max(float(conf.ORPHAN_SECONDS), workers.patience().total_seconds())
 
 
@@ -313,14 +329,14 @@ def _claim_portable(wanted: _Wanted, limit: int) -> list[Assignment]:
         since = Now() - _lease(conf.ORPHAN_SECONDS)
         before = Run.objects.filter(task=OuterRef("task"), pk__lt=OuterRef("pk"))
         orphaned = Q(due_at__lt=since) & ~Q(Exists(before.filter(ended_at__gt=since)))
-        for queue, agents in workers.hosted(_unseen()).items():
+        for queue, agents in workers.hosted(unseen()).items():
             orphaned &= ~Q(queue=queue, task__agent__in=agents)
         ours |= orphaned
     due = (
         Run.objects.filter(status=RunStatus.QUEUED, queue__in=wanted.queues, due_at__lte=Now())
         .filter(ours, DEATHS[wanted.quarantine])
         .exclude(Q(share__in=wanted.full) | Q(task__agent__in=wanted.withheld) | behind_another())
-        .order_by("round", "pk")
+        .order_by("due_at" if wanted.quarantine is Quarantine.PROCESS else "round", "pk")
     )
     found = list(due[:limit])
     taken = [_take(run, wanted, company=wanted.carrying + len(found)) for run in found]
@@ -450,46 +466,76 @@ def _hand_back_one(task: int, token: str, *, tried: bool) -> None:
     run.save(update_fields=[*WAITING, "attempt", "error"])
 
 
-def rescue(*, max_attempts: int) -> int:
+def take_back_deaths(attempts: Mapping[int, int]) -> None:
+    """Uncount the deaths of attempts, by run, whose process lives after all: the database did not hear it.
+
+    Each attempt is named at most once, after its process has given it back. What was given up stays so.
+    """
+    for run, attempt in attempts.items():
+        counted = Run.objects.filter(pk=run, attempt__gte=attempt, deaths__gt=0, ended_at=None)
+        said = Concat("error", Value(f"Attempt {attempt} had not died: its process was cut off.\n"))
+        counted.update(deaths=F("deaths") - 1, error=said)
+
+
+class Rescued(NamedTuple):
+    """What a look at lost runs has done."""
+
+    queued: int = 0
+    #: Keys of runs that have no attempt left.
+    spent: Sequence[int] = ()
+    #: Keys of runs that somebody had locked, so that their processes could not beat either.
+    locked: Collection[int] = ()
+
+
+def rescue(*, max_attempts: int, without: Collection[int] = ()) -> int:
     """Take runs whose lease has ended from their dead processes; returns how many.
 
     They are queued again, or after `max_attempts` deaths that count their tasks fail, visibly.
-    """
-    queued, spent = queue_again(max_attempts=max_attempts)
-    return queued + sum(give_up(run, max_attempts=max_attempts) for run in spent)
-
-
-def queue_again(*, max_attempts: int, without: Collection[int] = ()) -> tuple[int, list[int]]:
-    """Queue the runs whose lease has ended. Returns how many, and the keys of those that have no attempt left.
-
     `without`: keys of runs to be left alone.
     """
+    found = queue_again(max_attempts=max_attempts, without=without)
+    return found.queued + sum(give_up(run, max_attempts=max_attempts) for run in found.spent)
+
+
+def queue_again(
+    *, max_attempts: int, without: Collection[int] = (), watched: Collection[int] = ()
+) -> Rescued:
+    """Queue the runs whose lease has ended.
+
+    `without`: keys of runs to be left alone; of those that are `watched` it is only told whether they are locked.
+    """
     lost = Run.objects.filter(status=RunStatus.RUNNING, lease_until__lt=Now()).order_by("pk")
-    keys = list(lost.exclude(pk__in=without).values_list("pk", flat=True)[:BATCH])
+    others = lost.exclude(pk__in={*without, *watched}).values_list("pk", flat=True)[:BATCH]
+    keys = {*others, *lost.filter(pk__in=watched).values_list("pk", flat=True)}
     if not keys:
-        return 0, []
+        return Rescued()
     failpoint("rescue.found")
-    queued, spent = _queue_again(lost.filter(pk__in=keys), max_attempts)
+    queued, spent, free = _queue_again(lost.filter(pk__in=keys), max_attempts, watched)
     for queue in {run.queue for run in queued}:
         wakeups.announce(wakeups.Due(queue))
-    return len(queued), spent
+    return Rescued(len(queued), spent, keys - free)
 
 
 @transaction.atomic
-def _queue_again(lost: QuerySet[Run], max_attempts: int) -> tuple[list[Run], list[int]]:
+def _queue_again(
+    lost: QuerySet[Run], max_attempts: int, watched: Collection[int]
+) -> tuple[list[Run], list[int], set[int]]:
+    """Return the runs that were queued, the keys of those without an attempt left, and of all that were not locked."""
     # Whoever writes for a run waits for its task's row. One that has it now is alive, or frozen and will soon be cut off
     # by the database; the other runs must not wait for that.
     if connection.vendor == "postgresql":
         lost = lost.select_for_update(of=("self", "task"), skip_locked=True)
     unread = ("request", "task__status_message", "task__metadata", "task__memory")
-    found = list(lost.select_related("task").defer(*unread))
+    free = list(lost.select_related("task").defer(*unread))
+    found = [run for run in free if run.pk not in watched]
     carried, stepped = _carried({run.worker for run in found}), _stepped(found)
     for run in found:
         _die(run, _late(run), _beside(run, carried), stepped=run.pk in stepped)
     again = [run for run in found if run.deaths < max_attempts]
     Task.objects.filter(pk__in=[run.task_id for run in again]).update(run_token="")
     _save_as_queued(again)
-    return again, [run.pk for run in found if run.deaths >= max_attempts]
+    spent = [run.pk for run in found if run.deaths >= max_attempts]
+    return again, spent, {run.pk for run in free}
 
 
 def give_up(key: int, *, max_attempts: int) -> bool:

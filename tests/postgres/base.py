@@ -1,21 +1,9 @@
-"""The backend: Django's own but for `sql_flush`."""
+"""The backend: Django's own, but it drops a database that is in use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from django.db.backends.postgresql import base
 from django.db.backends.postgresql.creation import DatabaseCreation
-from django.db.backends.postgresql.operations import DatabaseOperations
-
-
-class Operations(DatabaseOperations):
-    """Empties tables row by row; constraints are deferred, so the order does not matter."""
-
-    def sql_flush(self, style: Any, tables: Sequence[str], **options: Any) -> list[str]:
-        """DELETE for each table. Sequences go on, as they do in production."""
-        return [f"DELETE FROM {self.quote_name(table)};" for table in tables]  # noqa: S608 - Django's own table names
 
 
 class Creation(DatabaseCreation):
@@ -31,4 +19,3 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """What `ENGINE: tests.postgres` names."""
 
     creation_class = Creation
-    ops_class = Operations

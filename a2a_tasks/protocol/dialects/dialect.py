@@ -86,8 +86,6 @@ class Manners:
     direct_message: bool = True
     #: States at which the stream of a send ends although the task goes on.
     pauses: frozenset[TaskState] = frozenset({TaskState.INPUT_REQUIRED})
-    #: Cancelling an ended task returns it.
-    lenient_cancel: bool = False
     #: Following an ended task shows it.
     lenient_subscribe: bool = False
     #: Status events say whether they are the last of their stream.
@@ -98,6 +96,8 @@ class Manners:
     enforces_extensions: bool = False
     #: An error in a stream is announced by an `event: error` line.
     error_event: bool = False
+    #: Over JSON-RPC, what refuses a stream is the stream's only event (A2A 0.3 §3.3.1, §7.9).
+    streams_refusals: bool = False
     #: States it has no word for, and the one it says instead.
     degraded: Mapping[TaskState, TaskState] = field(default_factory=dict)
 

@@ -45,7 +45,7 @@ S = TaskState
 class Kinds(TreeDialect):
     """Base of them; see `Dialect` and `TreeDialect` for what each method does."""
 
-    manners = Manners(lenient_subscribe=True)
+    manners = Manners(lenient_subscribe=True, streams_refusals=True)
     methods = {
         "message/send": "SendMessage",
         "message/stream": "SendStreamingMessage",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from a2a_tasks.protocol import errors
@@ -16,12 +15,14 @@ from a2a_tasks.protocol.values import PushConfig, Raw, TaskState
 
 __all__ = ["S0"]
 
+#: Stands for a value that nobody is shown.
+MASK = "***"
+
 
 class S0(V00):
     """The dialect; what it shares with April 2025 is there."""
 
     code, version, title = "s0", "", "seed-0"
-    manners = replace(V00.manners, lenient_cancel=True)
     methods = {
         "agent/getCard": "GetAgentCard",
         **{method: name for method, name in V00.methods.items() if method != "tasks/resubscribe"},
@@ -31,7 +32,8 @@ class S0(V00):
         **V00.faces,
         errors.ContextMismatch: (-32002, "Session not found"),
         errors.PushNotificationNotSupported: (-32003, "Push notification not supported"),
-        errors.TaskNotCancelable: (errors.InvalidParams.code, errors.InvalidParams.title),
+        # It has no code of its own; this one is of the range that JSON-RPC leaves to servers.
+        errors.TaskNotCancelable: (-32000, errors.TaskNotCancelable.title),
     }
 
     def read_subscribe(self, fields: Fields) -> SubscribeToTaskRequest:
@@ -51,7 +53,7 @@ class S0(V00):
         return CreatePushConfigRequest(config=config)
 
     def push_config(self, config: PushConfig) -> Tree:
-        return {"url": config.url}
+        return {"url": config.url, "headers": dict.fromkeys(config.headers, MASK)}
 
     def task_metadata(self, metadata: Raw | None) -> Any:
         """A task has none here."""

@@ -63,6 +63,7 @@ class V00(TreeDialect):
         direct_message=False,
         pauses=INTERRUPTED,
         lenient_subscribe=True,
+        streams_refusals=True,
         index=True,
         degraded={S.REJECTED: S.FAILED, S.AUTH_REQUIRED: S.INPUT_REQUIRED},
     )
@@ -142,7 +143,6 @@ class V00(TreeDialect):
         return CancelTaskRequest(
             id=identity(fields),
             metadata=fields.struct("metadata"),
-            lenient=self.manners.lenient_cancel,
             history_length=self.manners.history,
         )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from a2a_tasks.protocol import errors
 from a2a_tasks.protocol.dialects import cards
+from a2a_tasks.protocol.dialects.dialect import Refusal
 from a2a_tasks.protocol.dialects.kinds import Kinds
 from a2a_tasks.protocol.dialects.listing import words_listing
 from a2a_tasks.protocol.dialects.reading import (
@@ -22,10 +22,10 @@ from a2a_tasks.protocol.dialects.reading import (
 from a2a_tasks.protocol.dialects.resources import COMMON_ROUTES, PushResources
 from a2a_tasks.protocol.dialects.trees import Tree, wrapped
 from a2a_tasks.protocol.fields import Fields
+from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import ListTasksRequest, Request
 from a2a_tasks.protocol.rest import Match, Route
 from a2a_tasks.protocol.values import (
-    Message,
     Part,
     PushConfig,
     PushConfigPage,
@@ -41,6 +41,24 @@ ROUTES: tuple[Route, ...] = (
     Route(("GET",), "v1/card", "GetExtendedAgentCard"),
     Route(("GET",), "v1/agent/authenticatedExtendedCard", "GetExtendedAgentCard"),
 )
+
+#: By the code of an error, the `type` by which the official client tells errors of 0.3 apart (a2a-sdk 1.x, compat mode).
+TYPES = {
+    -32001: "TaskNotFoundError",
+    -32002: "TaskNotCancelableError",
+    -32003: "PushNotificationNotSupportedError",
+    -32004: "UnsupportedOperationError",
+    -32005: "ContentTypeNotSupportedError",
+    -32006: "InvalidAgentResponseError",
+    -32007: "ExtendedAgentCardNotConfiguredError",
+    -32008: "ExtensionSupportRequiredError",
+    -32009: "VersionNotSupportedError",
+    -32600: "InvalidRequestError",
+    -32601: "MethodNotFoundError",
+    -32602: "InvalidParamsError",
+    -32603: "InternalError",
+    -32700: "JSONParseError",
+}
 
 
 def _twice(encoded: str) -> str:
@@ -76,10 +94,6 @@ class V03Rest(PushResources, Kinds):
         return parts(
             fields, self.read_part, "content" if fields.value("parts") is None else "parts"
         )
-
-    def read_message(self, fields: Fields, message_id: str | None = None) -> Message:
-        """A message; its proto does not require an id."""
-        return super().read_message(fields, message_id or str(uuid.uuid4()))
 
     def message_of(self, fields: Fields) -> Fields | None:
         return message_or_request(fields)
@@ -129,6 +143,12 @@ class V03Rest(PushResources, Kinds):
     def push_configs(self, page: PushConfigPage) -> Any:
         tree = super().push_configs(page)
         return tree if page.next_page_token else {"configs": tree["configs"]}
+
+    def refusal(self, fault: errors.A2AError) -> Refusal:
+        tree = dict(self.error(fault))
+        if kind := TYPES.get(tree["code"]):
+            tree["type"] = kind
+        return Refusal(self.http_status(fault), write(tree))
 
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
         return cards.v03(card, url)

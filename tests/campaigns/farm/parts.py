@@ -26,8 +26,18 @@ from tests.campaigns.farm.ways import WAYS, Ends
 from tests.campaigns.faultlab.checker import Violation
 from tests.campaigns.faultlab.history import Record
 from tests.campaigns.faultlab.lab import Episode
+from tests.campaigns.faultlab.scenarios import away
 
-__all__ = ["ACTIONS", "POINTS", "behaviours", "beside_large", "drain", "kill", "neighbours"]
+__all__ = [
+    "ACTIONS",
+    "POINTS",
+    "behaviours",
+    "beside_large",
+    "drain",
+    "kill",
+    "neighbours",
+    "outage",
+]
 
 #: Seconds that the five days of the schedule, and what is under way then, may take on top of what is scaled.
 GRACE = 60.0
@@ -35,6 +45,8 @@ GRACE = 60.0
 PATIENCE = 5 * 86_400
 POINTS = tuple(name for name in NAMES if name.startswith("webhook."))
 ACTIONS = ("kill", "term", "stop")
+#: What the actions do to a process.
+DONE = {"kill": "killed", "stop": "frozen"}
 #: What a task of volume is told of.
 WORDS = 25
 #: Points that are passed once for many notifications: the last passing that may take the fault.
@@ -340,5 +352,41 @@ async def _killing(lab: FarmLab, point: str, action: str, rng: random.Random) ->
             await fault.wake(2 * lab.terms.limit + SLEEP)
         lost = [] if struck else [Violation("lab", f"{point} was never passed", [])]
         return {"violations": lost, "point": point, "action": action}
+    finally:
+        await clients.close()
+
+
+# --- outages ----------------------------------------------------------------------------------
+
+
+def outage(lab: FarmLab, action: str, server: str, seed: int) -> Episode:
+    """Webhooks of 1 to 10 MB beside small ones; senders are hurt while a server is away."""
+    lab.all_ready()
+    name = f"senders {DONE[action]} while {server} restarts"
+    drive = partial(_outage, lab, action, server)
+    return lab.episode(name, seed, drive, settling=settling(lab))
+
+
+async def _outage(lab: FarmLab, action: str, server: str, rng: random.Random) -> dict[str, Any]:
+    clients = Clients(lab, rng)
+    sizes = [f"{rng.randint(2, 18)} 0" for _ in range(8)]
+    loads = [
+        clients.task(url, Ends.DELIVERED, agent="farm-large", text=text, old=n % 2 == 0)
+        for n, (text, url) in enumerate(zip(sizes, good_receivers(lab, 8), strict=True))
+    ]
+    loads += [clients.task(url, Ends.DELIVERED) for url in good_receivers(lab, 8)]
+    going_on = asyncio.gather(*loads)
+    try:
+        for victim in rng.sample(lab.pushers, len(lab.pushers)):
+            await asyncio.sleep(0.5 + rng.random())
+            lab.hurt(victim, action)
+            async with away(lab, server):
+                await asyncio.sleep(2 * rng.random())
+            if action == "stop":
+                await asyncio.sleep(2 * lab.terms.limit + SLEEP)
+                lab.hurt(victim, "cont")
+            await asyncio.to_thread(victim.wait_ready)
+        await going_on
+        return {}
     finally:
         await clients.close()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from tests.campaigns.farm import lab as farm
+from tests.campaigns.farm import parts as webhooks
 from tests.campaigns.faultlab import (
     broken,
     infrastructure,
@@ -15,6 +19,7 @@ from tests.campaigns.faultlab import (
     report,
     rolling,
     streams,
+    volume,
     zombies,
 )
 from tests.campaigns.faultlab.campaign import Job, campaign, summary
@@ -39,7 +44,11 @@ def parser() -> argparse.ArgumentParser:
     known.add_argument("--first-seed", type=int, default=1)
     known.add_argument("--labs", type=int, default=6, help="hosts that are hurt at the same time")
     known.add_argument("--quick", action="store_true", help="leases of 1.5 s instead of 6")
-    known.add_argument("--only", default="", help="only what has this in its name")
+    known.add_argument(
+        "--only",
+        default="",
+        help="only what has this in its name; for infrastructure and broken, a pattern",
+    )
     known.add_argument("--action", default="", help="only this signal")
     return known
 
@@ -81,12 +90,32 @@ def stream_cuts(options: Options) -> list[Episode]:
 def infrastructure_faults(options: Options) -> list[Episode]:
     """Each fault of the servers, the network and the machine, each seed."""
     jobs = [
-        Job(infrastructure.run, (fault.number, seed))
+        Job(infrastructure.run, (fault.number, seed), plan(options, proxied=True, **fault.lab))
+        for fault in sorted(infrastructure.FAULTS, key=lambda fault: sorted(fault.lab))
         for seed in seeds(options)
-        for fault in infrastructure.FAULTS
-        if options.only in str(fault)
+        if re.search(options.only, str(fault))
     ]
-    return campaign("infrastructure", jobs, labs=options.labs, plan=plan(options, proxied=True))
+    return campaign("infrastructure", jobs, labs=options.labs, plan=plan(options))
+
+
+def webhook_outages(options: Options) -> list[Episode]:
+    """Senders of large webhooks are killed and frozen while PostgreSQL or Redis restarts."""
+    jobs = [
+        Job(webhooks.outage, (action, server, seed))
+        for seed in seeds(options)
+        for action in webhooks.DONE
+        for server in ("postgres", "redis")
+        if options.action in action and options.only in server
+    ]
+    wanted = farm.plan(scale=0.0002, limit=3.0, quick=False, pushers=2)
+    wanted = replace(wanted, environ={**wanted.environ, "A2A_WEBHOOK_MAX_BYTES": "12000000"})
+    return campaign("webhooks", jobs, labs=options.labs, plan=wanted, kind=farm.FarmLab)
+
+
+def many_tasks(options: Options) -> list[Episode]:
+    """Thousands of short tasks an episode, and faults all the time."""
+    jobs = [Job(volume.run, (seed,)) for seed in seeds(options)]
+    return campaign("volume", jobs, labs=options.labs, plan=plan(options))
 
 
 def rolling_restarts(options: Options) -> list[Episode]:
@@ -125,6 +154,8 @@ PROMISED = {
     "infrastructure": 5,
     "streams": 20,
     "rolling": 10,
+    "webhooks": 5,
+    "volume": 15,
     "broken": 1,
 }
 PARTS: dict[str, Callable[[Options], list[Episode]]] = {
@@ -135,6 +166,8 @@ PARTS: dict[str, Callable[[Options], list[Episode]]] = {
     "report": write_report,
     "rolling": rolling_restarts,
     "streams": stream_cuts,
+    "volume": many_tasks,
+    "webhooks": webhook_outages,
     "zombies": zombie_runs,
 }
 

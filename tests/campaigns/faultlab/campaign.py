@@ -9,7 +9,7 @@ import statistics
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
@@ -32,6 +32,8 @@ class Job:
 
     run: Callable[..., Episode]
     arguments: tuple[Any, ...]
+    #: Its lab, if that is not the campaign's.
+    plan: Plan | None = None
 
     def __str__(self) -> str:
         return " ".join(map(str, self.arguments))
@@ -41,7 +43,7 @@ def campaign(
     part: str, jobs: Sequence[Job], *, labs: int, plan: Plan, kind: type[Lab] = Lab
 ) -> list[Episode]:
     """Carry out all jobs on so many labs; every failed one is told and kept. Returns the episodes."""
-    begun = time.monotonic()
+    begun, earlier = time.monotonic(), _earlier(part)
     spawn = multiprocessing.get_context("spawn")
     todo: Queue[Job | None] = spawn.Queue()  # fed by a thread: it holds more than a pipe does
     done: Queue[Episode] = spawn.Queue()
@@ -57,9 +59,9 @@ def campaign(
     for _ in jobs:
         episodes.append(_next(done, workers))
         _show(part, episodes, len(jobs), begun)
+        _keep(part, episodes, plan, labs, time.monotonic() - begun, earlier)
     for process in workers:
         process.join()
-    _keep(part, episodes, plan, labs, time.monotonic() - begun)
     return episodes
 
 
@@ -81,8 +83,9 @@ def _work(
     job = todo.get()
     while job is not None:
         try:
-            with kind(plan) as lab:
-                while job is not None:
+            wanted = job.plan or plan
+            with kind(wanted) as lab:
+                while job is not None and wanted == (job.plan or plan):
                     episode = job.run(lab, *job.arguments)
                     if episode.violations:
                         lab.keep(KEPT / part / f"{job}-{time.time():.0f}".replace(" ", "-"))
@@ -123,18 +126,35 @@ def _show(part: str, episodes: Sequence[Episode], of: int, begun: float) -> None
     print(f"\r\033[K{line}", end=end, file=sys.stderr, flush=True)
 
 
-def _keep(part: str, episodes: Sequence[Episode], plan: Plan, labs: int, seconds: float) -> None:
-    KEPT.mkdir(parents=True, exist_ok=True)
+def _keep(
+    part: str,
+    episodes: Sequence[Episode],
+    plan: Plan,
+    labs: int,
+    seconds: float,
+    earlier: Mapping[str, Any],
+) -> None:
+    """What is kept of an episode stays until it is played again."""
+    played = {(episode.name, episode.seed) for episode in episodes}
+    others = [e for e in earlier["episodes"] if (e["name"], e["seed"]) not in played]
     told = {
         "part": part,
         "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "command": " ".join([f"python -m {_program()}", *sys.argv[1:]]),
         "labs": labs,
         "lease": plan.lease,
-        "seconds": round(seconds),
-        "episodes": [asdict(episode) for episode in episodes],
+        "seconds": earlier["seconds"] + round(seconds),
+        "episodes": [*others, *(asdict(episode) for episode in episodes)],
     }
+    KEPT.mkdir(parents=True, exist_ok=True)
     (KEPT / f"{part}.json").write_text(json.dumps(told, default=str))
+
+
+def _earlier(part: str) -> dict[str, Any]:
+    """What was kept of a part before."""
+    path = KEPT / f"{part}.json"
+    found: dict[str, Any] = {"seconds": 0, "episodes": []}
+    return json.loads(path.read_text()) if path.exists() else found
 
 
 def _program() -> str:

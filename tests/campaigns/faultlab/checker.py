@@ -93,7 +93,7 @@ def tasks_come_to_an_end(e: Evidence) -> Findings:
         wanted = e.limits.wants.get(str(shape), ENDED | WAITING)
         if task.id in e.asked_to_cancel:
             wanted |= {"TASK_STATE_CANCELED"}
-        if _given_up(e, task):
+        if task.agent in e.limits.at_most_once and _may_have_been_cut_short(e, task):
             wanted |= {"TASK_STATE_FAILED"}
         if task.state not in wanted:
             witness = (accepted, task, *e.log(task)[-1:]) if accepted else (task,)
@@ -104,10 +104,15 @@ def tasks_come_to_an_end(e: Evidence) -> Findings:
 ALONE = re.compile(r"^Attempt \d+ on \S+ died: ", re.MULTILINE)
 
 
-def _given_up(e: Evidence, task: TaskRow) -> bool:
-    """Did it die alone as often as may be?"""
-    most = e.limits.max_attempts
-    return most is not None and any(len(ALONE.findall(run.error)) >= most for run in e.runs(task))
+def _may_have_been_cut_short(e: Evidence, task: TaskRow) -> bool:
+    """Did a process of its attempts end or freeze, or was the database away for as long as an agent is let be?"""
+    died = (r for r in e.seen("process") if r.get("event") == "died")
+    hurt = {record.get("pid") for record in [*e.seen("fault"), *died]}
+    away = (
+        e.mended(f.t, math.inf) - f.t for f in e.seen("fault") if f.get("process") == "postgres"
+    )
+    cut_off = any(seconds > 2 * e.limits.lease for seconds in away)
+    return cut_off or any(began["pid"] in hurt for began in e.did(task, "began"))
 
 
 def nobody_else_cancels(e: Evidence) -> Findings:
@@ -363,9 +368,11 @@ def a_death_is_an_attempt(e: Evidence) -> Findings:
 
 
 def _stopped(e: Evidence, lost: _Interruption) -> bool:
-    """Had the attempt stopped before the fault? Then it may have been handed back, and is not counted."""
+    """Had the attempt stopped before the fault, or as its process woke? Then it may have been handed back: no death."""
+    frozen = lost.fault.get("action") == "stop"
+    last = e.woken(lost.fault) + e.limits.cancel if frozen else lost.fault.t
     return any(
-        r["attempt"] == lost.began["attempt"] and lost.began.t <= r.t <= lost.fault.t
+        r["attempt"] == lost.began["attempt"] and lost.began.t <= r.t <= last
         for r in e.did(lost.task, "stopped")
     )
 
@@ -680,7 +687,8 @@ def _artifacts_differ(e: Evidence, task: TaskRow, folded: Folded) -> Findings:
     rows = {row.artifact_id: row for row in e.artifacts(task)}
     for name in folded.artifacts.keys() | rows.keys():
         row, logged = rows.get(name), folded.artifacts.get(name)
-        if row is None or json.loads(row.body or "null") != logged:
+        # While a row has no body, readers assemble the artifact from the log.
+        if row is None or (row.body and json.loads(row.body) != logged):
             yield (
                 f"artifact {name} of {task.id} is not what its log says",
                 (

@@ -35,7 +35,12 @@ SHAPES = {
     "delegate": ("lab-delegate", "1"),
     "forever": ("lab-forever", "1"),
     "careful": ("lab-careful", "8"),
-    "blocking": ("lab-blocking", "30"),
+    "blocking": ("lab-blocking", "100"),
+    "marathon": ("lab-stream", "350"),
+    "poison": ("lab-poison", "10"),
+    "locking": ("lab-locking", "10"),
+    "hungry": ("lab-hungry", "800"),
+    "large": ("lab-large", "8"),
 }
 
 Tell = Callable[..., None]

@@ -7,7 +7,7 @@ epoch, on the clock that all processes of a lab share.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import msgspec
 import psycopg
@@ -146,28 +146,30 @@ select task_id as task, position, artifact_id, body from a2a_tasks_artifact orde
 """
 KEYS = """
 select substr(name, 5) as key, task_id as task, number, run from a2a_tasks_idempotency
-where name like 'key/%' order by id
+where name like 'key/%%' order by id
 """
 
 R = TypeVar("R", bound=_Row)
 
 
-def dump(database_url: str) -> Dump:
-    """Everything in the database, as it was at one moment. Raises psycopg.Error."""
+def dump(database_url: str, after: int = 0) -> Dump:
+    """Everything in the database of the tasks after that key, as it was at one moment. Raises psycopg.Error."""
     with psycopg.connect(database_url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         return Dump(
-            tasks=_rows(connection, TaskRow, TASKS),
-            events=_rows(connection, EventRow, EVENTS),
-            runs=_rows(connection, RunRow, RUNS),
-            steps=_rows(connection, StepRow, STEPS),
-            messages=_rows(connection, MessageRow, MESSAGES),
-            artifacts=_rows(connection, ArtifactRow, ARTIFACTS),
-            keys=_rows(connection, KeyRow, KEYS),
+            tasks=_rows(connection, TaskRow, TASKS, after),
+            events=_rows(connection, EventRow, EVENTS, after),
+            runs=_rows(connection, RunRow, RUNS, after),
+            steps=_rows(connection, StepRow, STEPS, after),
+            messages=_rows(connection, MessageRow, MESSAGES, after),
+            artifacts=_rows(connection, ArtifactRow, ARTIFACTS, after),
+            keys=_rows(connection, KeyRow, KEYS, after),
         )
 
 
-def _rows(connection: psycopg.Connection[Any], kind: type[R], sql: str) -> tuple[R, ...]:
+def _rows(
+    connection: psycopg.Connection[Any], kind: type[R], sql: LiteralString, after: int
+) -> tuple[R, ...]:
     with connection.cursor(row_factory=class_row(kind)) as cursor:
-        return tuple(cursor.execute(sql))
+        return tuple(cursor.execute(f"select * from ({sql}) all_ where task > %s", [after]))

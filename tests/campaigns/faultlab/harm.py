@@ -8,23 +8,29 @@ from __future__ import annotations
 import asyncio
 import random
 import resource
+import signal
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import psycopg
 
-from tests.campaigns.faultlab.client import Client
+from tests.campaigns.faultlab.client import SHAPES, Client
 from tests.campaigns.faultlab.lab import Lab
+from tests.campaigns.faultlab.postgres import server_user
 from tests.campaigns.faultlab.private import eventually
-from tests.campaigns.faultlab.processes import Process, worker
+from tests.campaigns.faultlab.processes import Process
 from tests.campaigns.faultlab.promises import Seen
 from tests.campaigns.faultlab.proxy import Behaviour, Proxy
 from tests.campaigns.faultlab.redis_server import RedisServer
+from tests.campaigns.outages.standby import Standby
 
 __all__ = ["Act", "Scene", "mend"]
 
@@ -44,9 +50,11 @@ class Scene:
     #: A worker with a proxy of its own before the database.
     aside: Process | None = None
     proxy: Proxy | None = None
+    standby: Standby | None = None
 
 
 Act = Callable[[Scene], object]
+Load = Callable[[Scene], Awaitable[None]]
 
 
 def mend(scene: Scene) -> None:
@@ -128,8 +136,8 @@ def only_read(scene: Scene) -> None:
 
 
 def lock_tasks(scene: Scene) -> None:
-    locked = scene.lab.postgres.lock_table("a2a_tasks_task", scene.lab.database)
-    scene.undo.enter_context(locked)
+    lock = "lock table a2a_tasks_task in access exclusive mode"
+    scene.undo.enter_context(scene.lab.postgres.locked(lock, scene.lab.database))
 
 
 async def terminate_again_and_again(scene: Scene) -> None:
@@ -195,13 +203,78 @@ async def many_streams(scene: Scene) -> None:
     await asyncio.gather(*for_each)
 
 
-async def spinning_agents(scene: Scene) -> None:
-    """Agents that hold the loop and the GIL of their workers, for longer than a lease."""
-    sends = (
-        scene.client.send("lab-blocking", "100", shape="blocking", how="poll") for _ in range(2)
+def beside(shape: str, number: int, how: str = "poll") -> Load:
+    """So many tasks of a shape, all at once, seen through to their end."""
+
+    async def load(scene: Scene) -> None:
+        agent, text = SHAPES[shape]
+
+        async def one() -> None:
+            task = await scene.client.send(agent, text, shape=shape, how=how)
+            await until_over(scene, task)
+
+        await asyncio.gather(*(one() for _ in range(number)))
+
+    return load
+
+
+async def until_over(scene: Scene, task: str) -> None:
+    """Wait for a task's end by the database: what it made may be too much to ask for again and again."""
+    ended = (
+        "select 1 from a2a_tasks_task where public_id = %s and state in"
+        " ('TASK_STATE_COMPLETED', 'TASK_STATE_FAILED', 'TASK_STATE_CANCELED')"
     )
-    for task in await asyncio.gather(*sends):
-        await scene.client.until_settled("lab-blocking", task)
+    while True:
+        with suppress(psycopg.OperationalError):
+            found = await asyncio.to_thread(
+                scene.lab.postgres.execute, ended, scene.lab.database, task
+            )
+            if found:
+                return
+        await asyncio.sleep(0.5)
+
+
+def together(*loads: Load) -> Load:
+    """All of them at once."""
+
+    async def load(scene: Scene) -> None:
+        await asyncio.gather(*(one(scene) for one in loads))
+
+    return load
+
+
+async def unread_streams(scene: Scene) -> None:
+    """Ten clients subscribe to tasks that are large, and read nothing."""
+    address = urlsplit(scene.lab.urls["web1"])
+    for task in await large_tasks(scene):
+        for _ in range(5):
+            unread = socket.create_connection((str(address.hostname), address.port or 0), timeout=2)
+            scene.closing.enter_context(unread)
+            line = f"GET /agents/lab-large/tasks/{task}:subscribe HTTP/1.1\r\nHost: lab\r\n"
+            unread.sendall(f"{line}A2A-Version: 1.0\r\nLast-Event-ID: 0\r\n\r\n".encode())
+
+
+async def large_tasks(scene: Scene) -> list[str]:
+    """Two tasks with 32 MB each, once they have ended."""
+    agent, text = SHAPES["large"]
+    send = (scene.client.send(agent, text, shape="large", how="poll") for _ in range(2))
+    tasks = await asyncio.gather(*send)
+    for task in tasks:
+        await until_over(scene, task)
+    return list(tasks)
+
+
+async def lists_of_large_tasks(scene: Scene) -> None:
+    """Two clients list large tasks with all they made, again and again."""
+    await large_tasks(scene)
+    url = f"{scene.lab.urls['web1']}/agents/lab-large/tasks?includeArtifacts=true&pageSize=100"
+
+    async def lists() -> None:
+        async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+            while not scene.over.is_set():
+                (await http.get(url, headers={"A2A-Version": "1.0"})).raise_for_status()
+
+    await asyncio.gather(lists(), lists())
 
 
 def a_worker_aside(scene: Scene) -> None:
@@ -209,16 +282,7 @@ def a_worker_aside(scene: Scene) -> None:
     lab = scene.lab
     scene.proxy = scene.closing.enter_context(Proxy(lab.postgres.port))
     url = lab.postgres.url(lab.database, port=scene.proxy.port)
-    scene.aside = worker(
-        "aside",
-        environ={**lab.environ, "DATABASE_URL": url},
-        directory=lab.plan.source,
-        logs=lab.logs,
-        tell=lab.tell,
-    )
-    scene.closing.callback(scene.aside.stop)
-    scene.aside.start()
-    scene.aside.wait_ready()
+    scene.aside = scene.closing.enter_context(lab.another_worker("aside", DATABASE_URL=url))
 
 
 def cut_it_off(scene: Scene) -> None:
@@ -245,3 +309,126 @@ def take_descriptors(scene: Scene) -> None:
     for _ in range(40):
         opened = socket.create_connection((str(address.hostname), address.port or 0), timeout=2)
         scene.undo.enter_context(opened)
+
+
+# --- outages in sequence, and servers that lack something ------------------------------------------
+
+
+async def restart_ten_times(scene: Scene) -> None:
+    for _ in range(10):
+        await asyncio.to_thread(scene.lab.postgres.restart, "fast")
+        await asyncio.sleep(2.5)
+
+
+def restart_pgbouncer(scene: Scene) -> None:
+    scene.lab.pool.signal(signal.SIGTERM)
+    scene.lab.pool.wait()
+    scene.lab.pool.start()
+
+
+async def fill_the_disk(scene: Scene) -> None:
+    """Take what room there is, and what becomes free."""
+    filler = scene.lab.postgres.directory / "filler"
+    scene.undo.callback(scene.lab.postgres.start)  # it may have ended
+    scene.undo.callback(filler.unlink)
+    while not scene.over.is_set():
+        with suppress(OSError), filler.open("ab", buffering=0) as more:
+            while more.write(bytes(65536)):
+                pass
+        await asyncio.sleep(0.05)
+
+
+def limit_memory(pids: Sequence[int], more: int | None, user: int | None = None) -> None:
+    """These processes, of that user, may have so many bytes more than now; None = as many as they like."""
+    for pid in pids:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+        most = "unlimited" if more is None else pages * resource.getpagesize() + more
+        command = ["prlimit", "--pid", str(pid), f"--as={most}:"]
+        subprocess.run(command, user=user, check=more is not None, stderr=subprocess.DEVNULL)
+
+
+def starve_postgres(scene: Scene) -> None:
+    """The server and its sessions get no more memory: PostgreSQL answers 53200."""
+    postgres = scene.lab.postgres
+    scene.undo.callback(postgres.start)  # it may have ended
+    scene.undo.callback(lambda: limit_memory(postgres.processes(), None, server_user()))
+    limit_memory(postgres.processes(), 64 * 1024, server_user())
+
+
+def starve_workers(scene: Scene) -> None:
+    """Workers may have 200 MB more, which is less than what some of their agents take."""
+    pids = [process.pid for process in scene.lab.workers]
+    scene.undo.callback(limit_memory, pids, None)
+    limit_memory(pids, 200 * 1024 * 1024)
+
+
+# --- clocks and frozen machines --------------------------------------------------------------------
+
+CLOCK = Path(__file__).parent / "clock.c"
+HOUR = 3600
+
+
+def workers_with_clocks(scene: Scene) -> None:
+    """Two workers more, whose clocks can be set. That takes a C compiler."""
+    library = scene.lab.directory / "clock.so"
+    command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(CLOCK), "-ldl"]
+    subprocess.run(command, check=True)
+    for name in ("ahead", "behind"):
+        set_clock(scene, name, 0)
+        environ = {"LD_PRELOAD": str(library), "CLOCK": str(scene.lab.directory / name)}
+        scene.closing.enter_context(scene.lab.another_worker(name, **environ))
+
+
+def set_clock(scene: Scene, name: str, wrong: int) -> None:
+    path = scene.lab.directory / name
+    path.touch()
+    with path.open("r+b", buffering=0) as clock:
+        clock.write(wrong.to_bytes(8, sys.byteorder, signed=True))
+
+
+def step_clocks(scene: Scene) -> None:
+    """One goes an hour ahead, the other an hour behind, and the workers with a right clock are killed."""
+    for name, wrong in (("ahead", HOUR), ("behind", -HOUR)):
+        set_clock(scene, name, wrong)
+        scene.undo.callback(set_clock, scene, name, 0)
+    for process in scene.lab.workers:
+        scene.lab.hurt(process, "kill")
+
+
+def freeze(*kinds: str) -> Act:
+    """Freeze processes of these kinds, all of them or the first, until the fault is mended."""
+
+    def inject(scene: Scene) -> None:
+        for kind in kinds:
+            name, _, first = kind.partition(":")
+            for process in getattr(scene.lab, name)[: 1 if first else None]:
+                scene.lab.hurt(process, "stop")
+                scene.undo.callback(scene.lab.hurt, process, "cont")
+
+    return inject
+
+
+# --- a standby -------------------------------------------------------------------------------------
+
+
+def follow_primary(scene: Scene) -> None:
+    """The database gets a standby, and every commit waits for it."""
+    primary = scene.lab.postgres
+    scene.standby = Standby(primary)
+    scene.standby.start()
+    primary.execute("alter system set synchronous_standby_names = '*'")
+    primary.execute("select pg_reload_conf()")
+    waits = "select 1 from pg_stat_replication where sync_state = 'sync'"
+    eventually(lambda: primary.execute(waits), 30, "nobody follows")
+
+
+def promote(scene: Scene) -> None:
+    """The database is killed; its standby takes its place."""
+    lab, primary = scene.lab, scene.lab.postgres
+    assert scene.standby
+    primary.kill()
+    scene.standby.promote()
+    lab.postgres = scene.standby
+    lab.postgres_proxy.retarget(lab.postgres.port)
+    lab.postgres_proxy.reset()
+    primary.close()

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from tests.campaigns.faultlab import harm
 from tests.campaigns.faultlab.checker import Violation
 from tests.campaigns.faultlab.client import Client
-from tests.campaigns.faultlab.lab import Episode, Lab
+from tests.campaigns.faultlab.lab import SETTLING, Episode, Lab
 from tests.campaigns.faultlab.promises import (
     ANSWER,
     POSTGRES,
@@ -27,9 +27,12 @@ from tests.campaigns.faultlab.promises import (
     Probe,
     Seen,
     agents_stop,
+    an_outage_is_no_death,
     answers_within,
     hints_are_back,
     keeps_accepting,
+    memory_is_bounded,
+    neighbours_keep_pace,
     nobody_is_interrupted,
     recovers,
     refuses_cleanly,
@@ -58,7 +61,7 @@ class Fault:
     inject: harm.Act = lambda scene: None
     mend: harm.Act = harm.mend
     #: What goes on while it lasts.
-    meanwhile: Callable[[harm.Scene], Coroutine[Any, Any, None]] | None = None
+    meanwhile: harm.Load | None = None
     #: Before the load begins.
     prepare: harm.Act | None = None
     #: How long it lasts, in seconds; 0 = until the load has ended.
@@ -68,7 +71,11 @@ class Fault:
     of: str = "redis"
     shapes: Sequence[str] = SHAPES
     #: More load, beside the shapes.
-    load: Callable[[harm.Scene], Awaitable[Any]] | None = None
+    load: harm.Load | None = None
+    #: Seconds it may take until all has ended.
+    settling: float = SETTLING
+    #: What its lab has, beside proxies.
+    lab: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.number} {self.name}"
@@ -208,7 +215,7 @@ FAULTS = (
     Fault(
         number=24,
         name="agents hold the GIL for 10 s",
-        load=harm.spinning_agents,
+        load=harm.beside("blocking", 2),
         of="agent",
         seconds=10,
         criteria=(keeps_accepting, answers_within(ANSWER), recovers),
@@ -287,6 +294,142 @@ FAULTS = (
         of="beat",
         criteria=(keeps_accepting, nobody_is_interrupted, recovers),
     ),
+    Fault(
+        number=38,
+        name="PostgreSQL restarted ten times within one task's life",
+        meanwhile=harm.restart_ten_times,
+        of="postgres",
+        shapes=("marathon", "marathon", "stream", "steps", "thread"),
+        criteria=(refuses_cleanly, recovers, an_outage_is_no_death),
+        settling=90,
+    ),
+    Fault(
+        number=39,
+        name="no room on the database's disk",
+        meanwhile=harm.fill_the_disk,
+        seconds=10,
+        of="postgres",
+        criteria=(refuses_cleanly, recovers, hints_are_back),
+        lab={"disk": 300},
+    ),
+    Fault(
+        number=40,
+        name="no memory for the database",
+        inject=harm.starve_postgres,
+        seconds=10,
+        of="postgres",
+        criteria=(refuses_cleanly, recovers, hints_are_back),
+    ),
+    Fault(
+        number=41,
+        name="no memory for workers",
+        inject=harm.starve_workers,
+        load=harm.beside("hungry", 3),
+        seconds=10,
+        of="workers",
+        criteria=(keeps_accepting, recovers),
+    ),
+    Fault(
+        number=42,
+        name="clocks of workers an hour ahead and behind",
+        prepare=harm.workers_with_clocks,
+        inject=harm.step_clocks,
+        seconds=15,
+        of="workers",
+        criteria=(keeps_accepting, answers_within(ANSWER), recovers),
+    ),
+    Fault(
+        number=43,
+        name="agents keep the interpreter for 10 s",
+        load=harm.beside("locking", 2),
+        of="agent",
+        seconds=10,
+        criteria=(keeps_accepting, recovers),
+        settling=180,
+    ),
+    Fault(
+        number=44,
+        name="the whole host suspended for two leases",
+        inject=harm.freeze("processes"),
+        seconds=13,
+        of="host",
+        criteria=(recovers,),
+    ),
+    Fault(
+        number=45,
+        name="a worker and a web process suspended for two leases",
+        inject=harm.freeze("workers:first", "webs:first"),
+        seconds=13,
+        of="host",
+        criteria=(refuses_cleanly, recovers),
+    ),
+    Fault(
+        number=46,
+        name="PgBouncer restarted",
+        inject=harm.restart_pgbouncer,
+        of="postgres",
+        criteria=POSTGRES,
+        lab={"pooled": True},
+    ),
+    Fault(
+        number=47,
+        name="PostgreSQL restarted behind PgBouncer",
+        inject=lambda scene: scene.lab.postgres.restart("fast"),
+        of="postgres",
+        criteria=POSTGRES,
+        lab={"pooled": True},
+    ),
+    Fault(
+        number=48,
+        name="answers to COMMIT lost behind PgBouncer",
+        inject=harm.on_postgres(Behaviour(cut_at=b"COMMIT\0")),
+        seconds=3,
+        of="postgres",
+        criteria=POSTGRES,
+        lab={"pooled": True},
+    ),
+    Fault(
+        number=49,
+        name="synchronous standby promoted",
+        prepare=harm.follow_primary,
+        inject=harm.promote,
+        of="postgres",
+        criteria=POSTGRES,
+    ),
+    Fault(
+        number=50,
+        name="a task that kills its process beside a hundred",
+        load=harm.together(harm.beside("poison", 1), harm.beside("long", 100)),
+        seconds=10,
+        of="agent",
+        shapes=(),
+        criteria=(keeps_accepting, recovers),
+        settling=240,
+    ),
+    Fault(
+        number=51,
+        name="large results and streams nobody reads beside small ones",
+        meanwhile=harm.together(harm.beside("large", 4), harm.unread_streams),
+        seconds=10,
+        of="neighbour",
+        criteria=(keeps_accepting, answers_within(ANSWER), neighbours_keep_pace, memory_is_bounded),
+    ),
+    Fault(
+        number=52,
+        name="lists of large tasks beside small ones",
+        meanwhile=harm.lists_of_large_tasks,
+        seconds=10,
+        of="neighbour",
+        criteria=(keeps_accepting, answers_within(ANSWER), neighbours_keep_pace, memory_is_bounded),
+    ),
+    Fault(
+        number=53,
+        name="slow tasks and their streams beside fast ones",
+        meanwhile=harm.beside("long", 60, how="stream"),
+        seconds=10,
+        of="neighbour",
+        criteria=(keeps_accepting, answers_within(ANSWER), neighbours_keep_pace),
+    ),
 )
 
 
@@ -297,7 +440,7 @@ def run(lab: Lab, number: int, seed: int) -> Episode:
     """One run of the fault of that number, in a lab with proxies."""
     (fault,) = (fault for fault in FAULTS if fault.number == number)
     lab.all_ready()
-    return lab.episode(str(fault), seed, partial(_drive, lab, fault))
+    return lab.episode(str(fault), seed, partial(_drive, lab, fault), settling=fault.settling)
 
 
 async def _drive(lab: Lab, fault: Fault, rng: random.Random) -> dict[str, Any]:
@@ -333,7 +476,7 @@ async def _hurt(scene: harm.Scene, fault: Fault, load: asyncio.Future[Any]) -> N
     await asyncio.to_thread(fault.inject, scene)
     ends = asyncio.create_task(_lasting(fault, load))
     if fault.meanwhile:
-        going_on = asyncio.create_task(fault.meanwhile(scene))
+        going_on = asyncio.ensure_future(fault.meanwhile(scene))
         await ends
         scene.over.set()
         await going_on

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,12 +23,14 @@ from a2a_tasks.failpoints import Armed
 from tests import ROOT
 from tests.campaigns.faultlab.checker import Limits, Violation, check, recoveries
 from tests.campaigns.faultlab.client import Client
-from tests.campaigns.faultlab.dump import Dump, dump
+from tests.campaigns.faultlab.dump import dump
 from tests.campaigns.faultlab.history import History, Record, read
 from tests.campaigns.faultlab.postgres import Postgres
 from tests.campaigns.faultlab.processes import Process, beat, pusher, web, worker
 from tests.campaigns.faultlab.proxy import Proxy
 from tests.campaigns.faultlab.redis_server import RedisServer
+from tests.campaigns.outages.pgbouncer import PgBouncer
+from tests.campaigns.outages.standby import PRIMARY
 from tests.support.ports import free_ports
 
 __all__ = ["DEFAULT", "QUICK", "Episode", "Lab", "Plan"]
@@ -54,14 +56,16 @@ class Plan:
     workers: int = 3
     pushers: int = 0
     beat: bool = True
-    #: Put a proxy between the host and each of its servers?
+    #: Put a proxy between the host and each of its servers? The database may then have standbys, too.
     proxied: bool = False
+    #: Between the host and that proxy, a PgBouncer in transaction mode?
+    pooled: bool = False
+    #: Megabytes of the disk on which the database is; 0 = it is the machine's.
+    disk: int = 0
     #: Settings of the host's processes, beside the servers'.
     environ: Mapping[str, str] = field(default_factory=dict)
     #: Where the host's code is: another directory for a broken build.
     source: Path = ROOT
-    #: May each key be tried so often?
-    attempts: int = 6
     server: str = "daphne"
 
     @property
@@ -75,7 +79,7 @@ class Plan:
         return Limits(
             recovery=10.0 if self.lease >= 6 else self.lease + 4,
             lease=self.lease,
-            max_attempts=self.attempts,
+            max_attempts=int(self.environ.get("A2A_MAX_ATTEMPTS", "3")),
         )
 
 
@@ -136,8 +140,8 @@ class Lab:
         self.logs.mkdir()
         self.failpoints.mkdir()
         self.ledger_path.touch()
-        self.postgres = Postgres()
-        self._stack.callback(self.postgres.close)
+        self.postgres = Postgres(PRIMARY if self.plan.proxied else None, disk=self.plan.disk)
+        self._stack.callback(lambda: self.postgres.close())  # whichever it is then
         self.postgres.start()
         self.redis = RedisServer()
         self._stack.callback(self.redis.close)
@@ -147,6 +151,8 @@ class Lab:
         if self.plan.proxied:
             self.postgres_proxy = self._stack.enter_context(Proxy(self.postgres.port))
             self.redis_proxy = self._stack.enter_context(Proxy(self.redis.port))
+        if self.plan.pooled:
+            self.pool = self._stack.enter_context(PgBouncer(self.postgres_proxy.port))
         self._migrate()
         ports = free_ports(self.plan.webs)
         self.urls = {f"web{n}": f"http://127.0.0.1:{port}" for n, port in enumerate(ports, 1)}
@@ -160,6 +166,8 @@ class Lab:
         proxied = self.plan.proxied
         redis = self.redis.url(0, port=self.redis_proxy.port if proxied else None)
         port = self.postgres_proxy.port if proxied else None
+        if self.plan.pooled:
+            port, kept["A2A_PREPARE"] = self.pool.port, "0"
         return {
             **kept,
             "DATABASE_URL": self.postgres.url(self.database, port=port),
@@ -174,9 +182,9 @@ class Lab:
             "A2A_DEFAULT_AGENT": "lab-short",
             "A2A_ANONYMOUS": "1",
             "SECURE_COOKIES": "0",  # its operator comes without TLS
-            "A2A_MAX_ATTEMPTS": str(self.plan.attempts),
             "A2A_FAILPOINTS": str(self.failpoints),
             "FAULTLAB_LEDGER": str(self.ledger_path),
+            "FAULTLAB_EPOCH": str(time.time() - time.monotonic()),
             "FAULTLAB_WEBS": " ".join(self.urls.values()),
             **self.plan.environ,
         }
@@ -215,6 +223,23 @@ class Lab:
     def _stop_processes(self) -> None:
         for process in self.processes:
             process.stop_at_once()
+
+    @contextmanager
+    def another_worker(self, name: str, **environ: str) -> Iterator[Process]:
+        """One worker more for as long as the block lasts, with an environment of its own."""
+        made = worker(
+            name,
+            environ={**self.environ, **environ},
+            directory=self.plan.source,
+            logs=self.logs,
+            tell=self.tell,
+        )
+        made.start()
+        try:
+            made.wait_ready()
+            yield made
+        finally:
+            made.stop()
 
     def process_of(self, pid: int) -> str:
         """The name of the process with that id."""
@@ -317,7 +342,7 @@ class Lab:
 
     def _verdict(self) -> tuple[list[Violation], list[float], int]:
         history, ledger = self.history(), self.ledger()
-        rows = since(dump(self.postgres.url(self.database)), self._first_task)
+        rows = dump(self.postgres.url(self.database), self._first_task)
         found = check(history, ledger, rows, self.plan.limits)
         return found, recoveries(history, ledger), len(rows.tasks)
 
@@ -408,14 +433,6 @@ class Fault:
             pid=self.pid,
             action="cont",
         )
-
-
-def since(rows: Dump, first: int) -> Dump:
-    """What belongs to tasks made after the one with that key."""
-    tables = {table.name: getattr(rows, table.name) for table in fields(rows)}
-    return Dump(
-        **{name: tuple(r for r in rows_ if r.task > first) for name, rows_ in tables.items()}
-    )
 
 
 def _ours(key: str) -> bool:

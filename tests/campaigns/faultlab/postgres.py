@@ -11,7 +11,7 @@ import pwd
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
@@ -23,7 +23,7 @@ from psycopg import sql
 
 from tests.campaigns.faultlab.private import NotReady, PrivateServer, eventually
 
-__all__ = ["Postgres"]
+__all__ = ["Postgres", "binaries", "server_user"]
 
 #: How to stop: what each signal means to the postmaster.
 STOPS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
@@ -63,7 +63,7 @@ def _candidates() -> Iterator[Path]:
 
 
 @cache
-def _user() -> int | None:
+def server_user() -> int | None:
     """Who the server runs as: PostgreSQL refuses root."""
     if os.geteuid() != 0:
         return None
@@ -76,9 +76,15 @@ def _user() -> int | None:
 class Postgres(PrivateServer):
     """A cluster on a port of 127.0.0.1 and a socket in its directory; everybody is trusted, nothing is synced."""
 
-    def __init__(self, settings: dict[str, str] | None = None) -> None:
-        """Make the cluster, with these settings of postgresql.conf added to the lab's."""
+    def __init__(self, settings: Mapping[str, str] | None = None, *, disk: int = 0) -> None:
+        """Make the cluster, with these settings of postgresql.conf added to the lab's.
+
+        `disk`: it has a disk of its own, of so many megabytes. That takes root.
+        """
         super().__init__("postgres")
+        if disk:
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={disk}m", "tmpfs", str(self.directory)]
+            subprocess.run(mount, check=True)
         self.data = self.directory / "data"
         self._settings = {**SETTINGS, **(settings or {})}
         try:
@@ -88,7 +94,7 @@ class Postgres(PrivateServer):
             raise
 
     def _initialise(self) -> None:
-        if (user := _user()) is not None:
+        if (user := server_user()) is not None:
             os.chown(self.directory, user, -1)
         command = ["-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
         made = subprocess.run(
@@ -116,7 +122,7 @@ class Postgres(PrivateServer):
         settings = {**self._settings, "unix_socket_directories": str(self.directory)}
         options = [f"--{name}={value}" for name, value in settings.items()]
         command = [str(binaries() / "postgres"), "-D", str(self.data), "-p", str(self.port)]
-        self.spawn([*command, *options], _user())
+        self.spawn([*command, *options], server_user())
         try:
             self.await_answer(self.answers)
         except NotReady:
@@ -152,6 +158,9 @@ class Postgres(PrivateServer):
         """End it and remove all it had. Safe to call again."""
         with suppress(NotReady):
             self.stop("immediate")
+        if self.directory.is_mount():
+            unmount = ["umount", "-l", str(self.directory)]
+            subprocess.run(unmount, check=True)
         super().close()
 
     # Databases
@@ -213,10 +222,15 @@ class Postgres(PrivateServer):
             row = connection.execute("SHOW default_transaction_read_only").fetchone()
         return str(row[0]) if row else ""
 
+    def processes(self) -> list[int]:
+        """The ids of the server's processes, the first of them the one that starts the others."""
+        first = self.process.pid if self.process and self.pid else 0
+        children = Path(f"/proc/{first}/task/{first}/children")
+        return [first, *map(int, children.read_text().split())] if first else []
+
     @contextmanager
-    def lock_table(self, table: str, database: str) -> Iterator[None]:
-        """Hold the table exclusively, against readers too, for as long as the block lasts."""
-        lock = sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(table))
+    def locked(self, lock: LiteralString, database: str, *values: Any) -> Iterator[None]:
+        """Hold what the statement locks for as long as the block lasts."""
         with self._connect(database) as connection, connection.transaction():
-            connection.execute(lock)
+            connection.execute(lock, values or None)
             yield

@@ -23,6 +23,7 @@ __all__ = ["NotReady", "PrivateServer", "eventually"]
 CARETAKER = """
 cat >/dev/null
 pid=$(cat "$1/server.pid" 2>/dev/null) && kill -QUIT "$pid" 2>/dev/null && sleep 1 && kill -KILL "$pid" 2>/dev/null
+umount -l "$1" 2>/dev/null
 rm -rf "$1"
 """
 

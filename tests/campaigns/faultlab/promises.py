@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.campaigns.faultlab.lab import Lab
@@ -20,6 +21,8 @@ __all__ = ["ANSWER", "POSTGRES", "RECOVERY", "REDIS", "Criterion", "Probe", "See
 RECOVERY = 5.0
 #: Longest wait for an answer: A2A_DATABASE_SECONDS, what a cancellation gets on top, and as much as a busy lab takes.
 ANSWER = 4.0 + 2.0 + 4.0
+#: A neighbour's time is compared with so many seconds at least: less is the machine's noise.
+LEAST = 0.5
 #: Seconds before the fault within which what it met was begun.
 EARLIER = 4.0
 
@@ -67,10 +70,22 @@ class Seen:
             "select extract(epoch from started_at - created_at)::float8 from a2a_tasks_run"
             " where attempt = 1 and created_at between to_timestamp(%s) and to_timestamp(%s)",
             self.lab.database,
-            since,
+            max(since, until - 60),
             until,
         )
         return sorted(seconds for (seconds,) in found if seconds is not None)
+
+    def took(self, since: float, until: float) -> list[float]:
+        """Seconds from accepting to the end, of the probes and their like accepted in that span."""
+        found = self.lab.postgres.execute(
+            "select extract(epoch from r.ended_at - r.created_at)::float8 from a2a_tasks_run r"
+            " join a2a_tasks_task t on t.id = r.task_id where t.agent = 'lab-short'"
+            " and r.created_at between to_timestamp(%s) and to_timestamp(%s)",
+            self.lab.database,
+            max(since, until - 60),
+            until,
+        )
+        return [seconds for (seconds,) in found if seconds is not None]
 
     def attempts(self) -> list[int]:
         """The attempts of all runs since the fault began."""
@@ -156,18 +171,53 @@ def recovers(seen: Seen) -> list[str]:
 
 
 def hints_are_back(seen: Seen) -> list[str]:
-    """After that, runs start when they are rung for, not when they are polled for (every second)."""
-    starts = seen.starts(seen.mended + RECOVERY, time.time())
+    """After that, runs start when they are rung for, as before, not when they are polled for (every second)."""
+    before, starts = seen.starts(0, seen.injected), seen.starts(seen.mended + RECOVERY, time.time())
     if not starts:
         return ["nothing started afterwards"]
-    middle = statistics.median(starts)
-    return [f"half of the runs still started after {middle:.2f} s"] if middle > 0.3 else []
+    usual, middle = statistics.median(before or [0.0]), statistics.median(starts)
+    slow = middle > max(0.3, 2 * usual)
+    return (
+        [f"half of the runs still started after {middle:.2f} s, {usual:.2f} s before"]
+        if slow
+        else []
+    )
 
 
 def nobody_is_interrupted(seen: Seen) -> list[str]:
     """No run is begun a second time."""
     again = sum(attempt > 1 for attempt in seen.attempts())
     return [f"{again} runs were begun again"] if again else []
+
+
+def an_outage_is_no_death(seen: Seen) -> list[str]:
+    """No death is counted against a run, and none is begun again, whose process lives."""
+    found = seen.lab.postgres.execute(
+        "select max(attempt), max(deaths), max(shared_deaths) from a2a_tasks_run where created_at > to_timestamp(%s)",
+        seen.lab.database,
+        seen.injected - EARLIER,
+    )
+    return [] if found[0] <= (1, 0, 0) else [f"attempts, deaths, deaths beside others: {found[0]}"]
+
+
+def neighbours_keep_pace(seen: Seen) -> list[str]:
+    """A short task takes at most twice as long as before, or as LEAST seconds."""
+    before, during = seen.took(0, seen.injected), seen.took(seen.injected, seen.mended)
+    if not before or not during:
+        return ["nobody was beside it"]
+    usual, now = statistics.median(before), statistics.median(during)
+    slow = now > 2 * max(usual, LEAST)
+    return [f"half of the short tasks took {now:.2f} s, {usual:.2f} s before"] if slow else []
+
+
+def memory_is_bounded(seen: Seen) -> list[str]:
+    """No process of the host has had more than a gigabyte."""
+    found = []
+    for process in seen.lab.processes:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        most = next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
+        found += [f"{process.name} has had {most} MB"] if most > 1024 else []
+    return found
 
 
 def agents_stop(seen: Seen) -> list[str]:

@@ -49,23 +49,23 @@ class Scenario:
 
     drive: Drive
     workers: int = 3
-    attempts: int = 6
     environ: Mapping[str, str] = field(default_factory=dict)
     steady: bool = False
+    #: Seconds it may take to settle; its story, twice as many.
+    settling: float = 20.0
 
     def plan(self, source: Path) -> Plan:
         """The lab of this scenario, with the host's code from that directory."""
         return Stage(
             source=source,
             workers=self.workers,
-            attempts=self.attempts,
             environ={**QUICK, **self.environ},
             steady=self.steady,
         )
 
     def play(self, lab: Lab, name: str, seed: int) -> Episode:
         """One episode."""
-        return lab.episode(name, seed, lambda rng: self._driven(lab, rng), settling=SETTLING)
+        return lab.episode(name, seed, lambda rng: self._driven(lab, rng), settling=self.settling)
 
     async def _driven(self, lab: Lab, rng: random.Random) -> dict[str, Any]:
         client = lab.client(rng)
@@ -76,8 +76,7 @@ class Scenario:
             await client.close()
 
 
-#: Seconds to settle, and for one answer.
-SETTLING = 20.0
+#: Seconds for one answer.
 PATIENCE = 10.0
 SCENARIOS: dict[str, Scenario] = {}
 
@@ -277,19 +276,13 @@ async def kill_among_many(lab: Lab, client: Client, rng: random.Random) -> None:
     await within(10, *(client.cancel("lab-forever", task) for task in tasks))
 
 
-@scenario(attempts=2)
+@scenario(settling=60.0)
 async def poison(lab: Lab, client: Client, rng: random.Random) -> None:
-    """Whoever takes the task dies; in the end it is given up."""
-    task = await begin(client, "forever")
-    for _ in range(4):
-        with suppress(TimeoutError):
-            async with asyncio.timeout(8):
-                victim = await busy(lab, rng)
-                lab.hurt(victim, "kill")
-                await asyncio.sleep(lab.plan.lease)
-        if settled(await client.get("lab-forever", task)):
-            return
-    await within(10, client.cancel("lab-forever", task))
+    """Whoever takes one task dies: it fails alone, and visibly; those beside it are done."""
+    begin_both = (begin(client, shape) for shape in ("poison", *["medium"] * 8))
+    bad, *good = await asyncio.gather(*begin_both)
+    await within(80, see_through(client, "poison", bad))
+    await within(30, *(see_through(client, "medium", task) for task in good))
 
 
 @scenario()
@@ -375,6 +368,35 @@ async def held(lab: Lab) -> None:
         await asyncio.sleep(0.02)
 
 
+@scenario(workers=1, environ=LONG)
+async def one_row_locked(lab: Lab, client: Client, rng: random.Random) -> list[Violation]:
+    """Somebody holds the row of one run for longer than a lease: the others keep theirs."""
+    tasks = [await begin(client, "forever") for _ in range(6)]
+    await asyncio.gather(*(working(client, "forever", task) for task in tasks))
+    lock = (
+        "select from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id"
+        " where t.public_id = %s for update of r"
+    )
+    with lab.postgres.locked(lock, lab.database, tasks[0]):
+        await asyncio.sleep(2.5 * lab.plan.lease)
+    await within(10, *(client.cancel("lab-forever", task) for task in tasks))
+    began = [record for record in lab.ledger() if record.what == "began"]
+    again = [r for r in began if r["attempt"] > 1 and r["task"] != tasks[0]]
+    return [Violation("I7", "others were begun again", again)] if again else []
+
+
+@scenario(workers=1, environ={**LONG, "A2A_RUN_SLOTS": "2", "A2A_ORPHAN_SECONDS": "2"})
+async def two_app_sets(lab: Lab, client: Client, rng: random.Random) -> None:
+    """A worker with other agents takes from the same queue, where runs wait for one that is busy."""
+    slow = [await begin(client, "forever") for _ in range(2)]
+    await asyncio.gather(*(working(client, "forever", task) for task in slow))
+    waiting = [await begin(client, "short") for _ in range(3)]
+    with lab.another_worker("other", A2A_APPS="tests.support.execution.neighbours"):
+        await asyncio.sleep(5)
+        await within(10, *(client.cancel("lab-forever", task) for task in slow))
+        await within(10, *(see_through(client, "short", task) for task in waiting))
+
+
 # --- the database, and hints ---------------------------------------------------------------------------
 
 
@@ -387,10 +409,9 @@ async def step_unkept(lab: Lab, client: Client, rng: random.Random) -> None:
 
 @scenario(workers=0, environ={"A2A_RUNS": "local"})
 async def commit_undone(lab: Lab, client: Client, rng: random.Random) -> None:
-    """Agents run in the web processes, and the database fails right after an event was announced."""
-    fault = lab.arm("worker.announced", "raise", nth=4)
-    streams = [client.carry("stream", how="stream") for _ in range(3)]
-    await within(30, *streams, fault.struck(10))
+    """Agents run in the web processes, and one is frozen right after an event was announced."""
+    streams = [client.carry("medium", how="stream") for _ in range(3)]
+    await within(40, *streams, freeze_at(lab, "worker.announced", nth=4))
 
 
 @scenario()

@@ -111,6 +111,27 @@ def a_row_that_is_no_json(story: Story) -> None:
 # --- I1: nothing that was accepted is lost ------------------------------------------------------------
 
 
+def fail_a_careful_task(story: Story, pid: int) -> None:
+    """A careful task begins in that process, and fails."""
+    story.now = 40
+    story.send("k5", "careful", "careful")
+    story.agent("began", "careful", 1, run=None, pid=pid, agent="lab-careful")
+    story.status("careful", "WORKING")
+    story.status("careful", "FAILED")
+
+
+@breaks("I1", "careful (careful) was left TASK_STATE_FAILED")
+def a_task_failed_whose_process_was_well(story: Story) -> None:
+    fail_a_careful_task(story, pid=14)
+
+
+def test_a_task_may_fail_that_must_not_act_twice_and_whose_process_died(well: Story) -> None:
+    story = well.copy()
+    fail_a_careful_task(story, pid=13)
+    story.client("process", name="worker2", pid=13, event="died", code=-9)
+    assert not story.violations()
+
+
 @breaks("I1", "does not exist")
 def an_accepted_task_is_gone(story: Story) -> None:
     story.drop(story.task("forever"))
@@ -661,8 +682,14 @@ def an_artifact_lacks_a_piece(story: Story) -> None:
 
 
 @breaks("fold", "artifact page of steps")
-def an_artifact_was_never_closed(story: Story) -> None:
+def an_artifact_lacks_its_pieces(story: Story) -> None:
+    story.change(story.artifacts[0], body='{"artifactId":"page","parts":[]}')
+
+
+def test_an_artifact_may_be_in_the_log_alone(well: Story) -> None:
+    story = well.copy()
     story.change(story.artifacts[0], body="")
+    assert not story.violations()
 
 
 @breaks("fold", "artifact page of steps")

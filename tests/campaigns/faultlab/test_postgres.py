@@ -95,7 +95,10 @@ def test_a_database_that_only_reads_refuses_writes_of_open_sessions(postgres: Po
 def test_a_locked_table_keeps_even_readers_waiting(postgres: Postgres) -> None:
     with connect(postgres) as session:
         session.execute("SET lock_timeout = 100")
-        with postgres.lock_table("notes", "lab"), pytest.raises(psycopg.errors.LockNotAvailable):
+        with (
+            postgres.locked("lock table notes", "lab"),
+            pytest.raises(psycopg.errors.LockNotAvailable),
+        ):
             session.execute("SELECT * FROM notes")
         session.execute("SELECT * FROM notes")
 

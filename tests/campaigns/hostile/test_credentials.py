@@ -90,6 +90,7 @@ def proxied(chance: random.Random, good: str) -> str:
     return chance.choice((bent, cut, pem, noise(chance), "::", ":A:", "%00"))
 
 
+@pytest.mark.django_db(transaction=True)  # passwords are looked up in threads of their own
 @pytest.mark.parametrize(
     ("header", "made"),
     [

@@ -110,7 +110,7 @@ def wires() -> list[AnyWire]:
 
 
 #: One of each family, for the backend that takes longer.
-REPRESENTATIVE = {"v01", "v03-http", "v10", "v10-http", "v03-grpc", "v10-grpc"}
+REPRESENTATIVE = {"v01", "v03-http", "v10", "v10-grpc"}
 
 
 def _said(wire: AnyWire, named: Named, text: str, more: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from tests.campaigns.faultlab.postgres import Postgres, _user, binaries
+from tests.campaigns.faultlab.postgres import Postgres, binaries, server_user
 from tests.campaigns.faultlab.private import NotReady, eventually
 
 __all__ = ["PRIMARY", "Standby"]
@@ -22,7 +22,7 @@ class Standby(Postgres):
         super().__init__(PRIMARY)
 
     def _initialise(self) -> None:
-        if (user := _user()) is not None:
+        if (user := server_user()) is not None:
             os.chown(self.directory, user, -1)
         command = [
             "-h",

@@ -26,12 +26,16 @@ QUEUE = "neighbours"
 
 
 @pytest.fixture
-def worker(tmp_path: Path) -> Iterator[processes.Process]:
+def worker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[processes.Process]:
     """The only worker of the queue, at default settings, started again whenever it dies."""
     made = processes.worker(
         "alone",
         QUEUE,
-        environ={**backend.children(), "A2A_APPS": "tests.support.execution.neighbours"},
+        environ={
+            **backend.children(),
+            "A2A_APPS": "tests.support.execution.neighbours",
+            **getattr(request, "param", {}),
+        },
         directory=Path.cwd(),
         logs=tmp_path,
     )
@@ -58,3 +62,18 @@ def test_a_task_that_kills_its_process_fails_alone(worker: processes.Process) ->
     assert states("good") == {TaskState.COMPLETED}
     assert states("poison") == {TaskState.FAILED}
     assert Run.objects.get(task__agent="poison").error.count("signal 9") == 3
+
+
+@pytest.mark.parametrize("worker", [{"A2A_WATCHDOG_SECONDS": "6"}], indirect=True)
+def test_a_task_that_keeps_the_interpreter_to_itself_stops_nobody_for_good(
+    worker: processes.Process,
+) -> None:
+    """The worker can do nothing about it, not even end; in a process of its own it harms nobody."""
+    send("hog", "hog", "1")
+    for n in range(10):
+        send("good", f"good-{n}", "3")
+    eventually(lambda: states("good") == {TaskState.COMPLETED}, 200)
+    assert worker.starts > 1
+    traces = "".join(log.read_text() for log in worker.logs.glob("alone.*.log"))
+    assert "Timeout (0:00:06)!" in traces
+    assert "neighbours/agents.py" in traces, "the log says who it was"

@@ -163,6 +163,7 @@ class TestARoute:
         mode = GenerationMode.NEGATIVE if spoiled else GenerationMode.POSITIVE
         self.answers_as_described(operation, mode, key)
 
+    @pytest.mark.thorough  # `test_who_may` has strangers at each route once
     def test_answers_nobody_and_nobody_changes_anything(self, operation: Any, world: World) -> None:
         before = list(Task.objects.values_list("state")), ApiKey.objects.count()
         found = self.answers_as_described(operation, GenerationMode.POSITIVE, examples=2)

@@ -30,6 +30,7 @@ from tests.support.api.rights import (
 from tests.support.api.world import Answer, World, asked, key_of, operates, person, populated, wait
 from tests.support.ended_tasks import make_ended
 from tests.support.rows import rolled_back, rows
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.django_db
 
@@ -231,7 +232,7 @@ class TestARoute:
         if route.name != "create_key":
             assert state_of_the_world() == before
 
-    @pytest.mark.parametrize("tenant", ["acme", "acme/berlin"])
+    @pytest.mark.parametrize("tenant", [thorough("acme"), "acme/berlin"])
     @every_route
     def test_is_for_an_operator_of_the_tenant(self, their_world: World, route: Route) -> None:
         answer = route.asked(
@@ -289,7 +290,8 @@ class TestWhoeverOperatesAnAgent:
         assert state_of_the_world() == before
 
     @pytest.mark.parametrize(
-        ("tenant", "has"), [("acme", True), ("acme/berlin", True), ("ACME", False), ("", False)]
+        ("tenant", "has"),
+        [thorough("acme", True), ("acme/berlin", True), ("ACME", False), thorough("", False)],
     )
     @every_route
     def test_has_them_in_its_own_tenant(self, their_world: World, route: Route, has: bool) -> None:

@@ -81,6 +81,29 @@ class TestAWrongVerb:
         assert (response.status, response.header("allow")) == (405, "GET, HEAD")
 
 
+class TestTheRoot:
+    """Clients that know a host and no path send there."""
+
+    async def test_answers_for_the_default_agent(self, client: Client, settings: Any) -> None:
+        settings.A2A_DEFAULT_AGENT = "tables"
+        here, there = await client.post("/", LIST), await client.post("/agents/tables/", LIST)
+        assert (here.status, here.headers, here.body) == (there.status, there.headers, there.body)
+
+    @rows("body", [b"", b"{", b"a=b"])
+    async def test_tells_errors_in_json(self, client: Client, body: bytes) -> None:
+        answer = await client.ask("POST", "/", body, {"content-type": "application/json"})
+        assert (answer.status, answer.header("content-type")) == (200, "application/json")
+        assert "error" in answer.json
+
+    async def test_has_nothing_without_a_default_agent(self, client: Client, settings: Any) -> None:
+        settings.A2A_DEFAULT_AGENT = ""
+        answer = await client.post("/", LIST)
+        assert (answer.status, answer.header("content-type")) == (404, "application/json")
+
+    async def test_is_a_page_for_who_looks(self, client: Client) -> None:
+        assert (await client.get("/")).header("content-type") == "text/html; charset=utf-8"
+
+
 class TestAContentType:
     @rows(
         "said",

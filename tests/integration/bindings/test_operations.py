@@ -327,7 +327,12 @@ class TestGetTask:
 
     @rows(
         ("length", "kept"),
-        [(None, ["one", "two"]), (1, ["two"]), (2, ["one", "two"]), (2**31 - 1, ["one", "two"])],
+        [
+            (None, ["one", "What?", "two"]),
+            (1, ["two"]),
+            (2, ["What?", "two"]),
+            (2**31 - 1, ["one", "What?", "two"]),
+        ],
     )
     async def test_shows_the_newest_messages_oldest_first(
         self, peer: Peer, puppet: Puppet, length: int | None, kept: list[str]

@@ -10,9 +10,10 @@ import pytest
 
 from a2a_tasks.agents import Agent, Skill, Turn, registry
 from tests.support.bindings.client import Client, Response
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.django_db
-ROUNDS = 10
+ROUNDS = examples(10, quick=4)
 CLIENTS = 8
 TASK_ENDED = -32004
 

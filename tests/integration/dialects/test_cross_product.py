@@ -253,7 +253,9 @@ class TestOfEveryPair:
                 assert words == ["input-required", "working", "completed"]
         read = await pair.creator.get(asked.task, history=ALL)
         assert read == await pair.reader.get(asked.task, history=ALL)
-        assert (read.status.word, read.history) == ("completed", asks("Paint it", "Blue"))
+        before, after = asks("Paint it", "Blue")
+        asked_then = Said("agent", (Piece("text", "Which colour?"),))
+        assert (read.status.word, read.history) == ("completed", (before, asked_then, after))
         assert [made.id for made in read.made] == ["sketch", "painting"]
         for watch in filter(None, (asked, followed, answered)):
             self._check_places(watch)

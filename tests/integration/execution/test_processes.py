@@ -28,6 +28,7 @@ from tests.support.execution.host import Client, due, hosting, message_of, runne
 from tests.support.execution.waiting import until
 from tests.support.rows import rows
 from tests.support.store.world import everything
+from tests.support.thorough import thorough
 
 #: What happens in processes is the same on both databases, and to start them takes its time.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("sqlite")]
@@ -371,7 +372,7 @@ class TestStopping:
         await until((tmp_path / "ended").exists)
         assert answered(await script.send("plain")) == str(pid)
 
-    @pytest.mark.parametrize("kind", ["busy", "async_busy"])
+    @pytest.mark.parametrize("kind", ["busy", thorough("async_busy")])
     async def test_who_does_not_listen_is_interrupted_and_cleans_up(
         self, script: Client, tmp_path: Path, kind: str
     ) -> None:
@@ -381,7 +382,7 @@ class TestStopping:
         assert int(answered(await script.send("plain"))) != pid, "who knows what is left in it"
         await until(lambda: not alive(pid))
 
-    @pytest.mark.parametrize("kind", ["deaf", "locked", "with_a_child"])
+    @pytest.mark.parametrize("kind", [thorough("deaf"), "locked", "with_a_child"])
     async def test_who_cannot_be_interrupted_is_killed_with_all_it_has_started(
         self, script: Client, tmp_path: Path, kind: str
     ) -> None:

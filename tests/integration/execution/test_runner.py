@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, transaction
 from django.db.models import F
+from django.utils import timezone
 
 from a2a_tasks.agents import AgentError, Part, Turn, data
 from a2a_tasks.caller import Scope
@@ -115,7 +116,7 @@ class TestRunning:
                 task = await client.send("one")
                 await client.send("two", task_id=task.id)
                 task = await client.send("three", task_id=task.id)
-        assert b"one two three" in bytes(task.status.message or b"")
+        assert b"one more? two more? three" in bytes(task.status.message or b"")
 
     async def test_an_agent_that_cleans_up_after_its_last_word_is_done(self) -> None:
         async def run(turn: Turn) -> AsyncIterator[Any]:
@@ -365,10 +366,43 @@ class TestFailing:
                 assert (await Client(agent).send()).status.state.word == "completed"
 
     async def test_an_agent_that_is_gone_fails_what_was_asked_of_it(self, settings: Any) -> None:
-        settings.A2A_ORPHAN_SECONDS = 0.0
+        settings.A2A_ORPHAN_SECONDS = settings.A2A_PRESENCE_SECONDS = 0.0
         await due("no-such-agent")
         async with runner():
             await until(lambda: status_is("failed"))
+
+    async def test_that_nobody_has_an_agent_is_said_when_those_who_have_it_could_say_so(
+        self, settings: Any
+    ) -> None:
+        """After a stop of the whole host the first process to start is alone for a while."""
+        settings.A2A_ORPHAN_SECONDS = 3600.0
+        await due("no-such-agent")
+        long_ago = timezone.now() - datetime.timedelta(hours=2)
+        await hop(lambda: Run.objects.update(due_at=long_ago))
+        async with runner() as made:
+            await asyncio.wait_for(made.looked.wait(), 10)
+            assert (await hop(Run.objects.get)).attempt == 0
+            made._judging_from = 0.0
+            await until(lambda: status_is("failed"))
+
+    async def test_an_outage_gives_them_that_time_again(self, settings: Any) -> None:
+        settings.A2A_ORPHAN_SECONDS = settings.A2A_PRESENCE_SECONDS = 0.0
+        async with runner() as made:
+            await asyncio.wait_for(made.looked.wait(), 10)
+            settings.A2A_PRESENCE_SECONDS = 3600.0
+            made._be_patient(Overloaded())
+            settings.A2A_PRESENCE_SECONDS = 0.0
+            looked: list[bool] = []
+            real = runs.claim
+
+            def claim(*args: Any, orphans: bool, **more: Any) -> Any:
+                looked.append(orphans)
+                return real(*args, orphans=orphans, **more)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(runs, "claim", claim)
+                await until(lambda: looked)
+        assert not any(looked)
 
     async def test_one_agents_failure_is_not_anothers(self) -> None:
         async def run(turn: Turn) -> AsyncIterator[Any]:
@@ -614,6 +648,66 @@ class TestLeases:
         assert (begun, row.attempt, row.deaths, row.shared_deaths) == ([1, 1], 1, 0, 0)
 
     @pytest.mark.backend("stack")
+    async def test_who_was_cut_off_takes_back_the_death_that_others_counted(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.A2A_LEASE_SECONDS = 0.6
+        settings.A2A_DATABASE_SECONDS = 0.1
+        begun: list[int] = []
+        give_back = runs.hand_back
+
+        def after_others(tokens: Any, *, tried: Any) -> None:
+            expire(result.run)
+            assert runs.rescue(max_attempts=3) == 1
+            give_back(tokens, tried=tried)
+
+        async def run(turn: Turn) -> str:
+            begun.append(turn.attempt)
+            if len(begun) == 1:
+                await asyncio.Event().wait()
+            return "x"
+
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            monkeypatch.setattr(runs, "hand_back", after_others)
+            async with runner() as made:
+                await until(lambda: begun)
+                async with locked("a2a_tasks_run"):
+                    await until(lambda: result.run not in made._carried)
+                await until(lambda: status_is("completed"))
+                await until(lambda: not made._leases.owed)
+                monkeypatch.setattr(runs, "hand_back", give_back)
+        row = await hop(Run.objects.get)
+        assert (begun, row.attempt, row.deaths) == ([1, 2], 2, 0)
+
+    @pytest.mark.backend("stack")
+    async def test_what_must_not_be_begun_again_goes_on_through_an_outage(
+        self, settings: Any
+    ) -> None:
+        """Stopped, its task could only fail."""
+        settings.A2A_LEASE_SECONDS = 0.6
+        settings.A2A_DATABASE_SECONDS = 0.1
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            begun.set()
+            await go.wait()
+            return "x"
+
+        with playing(run, after_crash="fail") as agent:
+            result = await due(agent.slug)
+            async with runner() as made:
+                await asyncio.wait_for(begun.wait(), 10)
+                carried = made._carried[result.run]
+                async with locked("a2a_tasks_run"):
+                    since = time.monotonic()
+                    await until(lambda: carried.is_unknown and time.monotonic() > since + 2)
+                go.set()
+                await until(lambda: status_is("completed", "failed"))
+                assert await status() == "completed"
+        assert (await hop(Run.objects.get)).attempt == 1
+
+    @pytest.mark.backend("stack")
     async def test_a_run_whose_row_somebody_holds_goes_on_and_so_do_the_others(
         self, settings: Any
     ) -> None:
@@ -646,6 +740,62 @@ class TestLeases:
                 for task in ("task-1", "task-2"):
                     await until(partial(status_is, "completed", task=task))
         assert set(await hop(lambda: list(Run.objects.values_list("attempt", flat=True)))) == {1}
+
+    async def test_a_process_does_not_take_its_own_runs_for_lost(
+        self, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
+        """Their rows were locked, or the database was away, for longer than a lease."""
+        settings.A2A_BEAT_SECONDS = settings.A2A_LEASE_SECONDS = 600.0
+        go, looks, real = asyncio.Event(), list[Any](), runs.queue_again
+
+        def queue_again(**asked: Any) -> Any:
+            looks.append(real(**asked))
+            return looks[-1]
+
+        async def run(turn: Turn) -> str:
+            await go.wait()
+            return "x"
+
+        monkeypatch.setattr(runs, "queue_again", queue_again)
+        with playing(run) as agent:
+            result = await due(agent.slug)
+            async with runner() as made:
+                await until(lambda: made.carrying == 1)
+                await hop(expire, result.run)
+                seen = len(looks)
+                await until(lambda: len(looks) > seen + 2)
+                go.set()
+                await until(lambda: status_is("completed"))
+        assert (await hop(Run.objects.get)).attempt == 1
+
+    @pytest.mark.backend("stack")
+    async def test_a_run_whose_row_was_locked_is_left_alone_until_its_process_could_beat(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_BEAT_SECONDS = 60.0
+        locked, let_go = threading.Event(), threading.Event()
+
+        def hold(key: int) -> None:
+            with transaction.atomic():
+                Run.objects.select_for_update().get(pk=key)
+                locked.set()
+                let_go.wait(30)
+            connection.close()
+
+        result = await due("no-such-agent", held=True)
+        await hop(expire, result.run)
+        holder = asyncio.create_task(asyncio.to_thread(hold, result.run))
+        await asyncio.to_thread(locked.wait, 10)
+        async with runner() as made:
+            await until(lambda: result.run in made._locked)
+            first = made._locked[result.run]
+            await until(lambda: made._locked[result.run] > first)  # from its release on
+            let_go.set()
+            await holder
+            token = (await hop(Run.objects.get)).token
+            assert await hop(runs.heartbeat, [token]) == {token}
+        row = await hop(Run.objects.get)
+        assert (row.attempt, row.shared_deaths, row.deaths) == (1, 0, 0)
 
     async def test_for_a_lease_after_an_outage_nothing_is_rescued(self, settings: Any) -> None:
         settings.A2A_LEASE_SECONDS = 2.0

@@ -127,7 +127,7 @@ class TestSendMessage:
         assert task.status.state.word == word
         task = await alice.send("hello", task_id=task.id)
         assert task.status.state.word == "completed"
-        assert len(task.history or ()) == 2
+        assert len(task.history or ()) == 3  # the question is there, too
 
     async def test_it_answers_with_what_there_is_after_the_longest_block(
         self, alice: Client, settings: Any
@@ -156,7 +156,7 @@ class TestSendMessage:
         task = await alice.send("ask")
         task = await alice.send("hello", task_id=task.id, history_length=length)
         shown = list(task.history or [])
-        assert len(shown) == (2 if length is None else min(length, 2))
+        assert len(shown) == (3 if length is None else min(length, 3))
         if shown:
             assert b'"hello"' in bytes(shown[-1])
 

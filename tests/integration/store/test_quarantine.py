@@ -13,7 +13,7 @@ from a2a_tasks.agents import registry
 from a2a_tasks.models import Run, RunStatus
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import runs, steps
-from a2a_tasks.store.quarantine import Quarantine
+from a2a_tasks.store.quarantine import CLEARED, RENEWED, Quarantine
 from a2a_tasks.store.records import Assignment
 from tests.support.store.world import Pen, accepted, claim, expire, found
 
@@ -136,6 +136,31 @@ class TestProgress:
         assert rows() == [(0, 1), (0, 2)]
         assert [taken.run for taken in claim()] == [first.run]
 
+    def test_who_keeps_a_step_each_time_comes_to_a_process_of_its_own_all_the_same(self) -> None:
+        """It kills every process that it shares, however far it gets: it must not go on for ever."""
+        first, second = two()
+        for n in range(CLEARED + 2):
+            steps.keep(first, f"step-{n}", "1")
+            die([first, second])
+            taken = {one.run: one for stage in Quarantine for one in claim_suspects(stage)}
+            first, second = taken[first.run], taken[second.run]
+        assert first.quarantine is Quarantine.PROCESS
+
+    def test_who_keeps_a_step_each_time_and_dies_alone_each_time_is_given_up_in_the_end(
+        self,
+    ) -> None:
+        accepted()
+        Run.objects.update(attempt=RENEWED - 2)
+        for n in range(3):
+            (taken,) = claim()
+            steps.keep(taken, f"step-{n}", "1")
+            die([taken])
+        assert found("task-1").state is TaskState.SUBMITTED
+        (taken,) = claim()
+        steps.keep(taken, "the last", "1")
+        die([taken])
+        assert found("task-1").state is TaskState.FAILED
+
 
 class TestQuarantine:
     def test_after_one_death_beside_others_all_begin_at_once(self) -> None:
@@ -157,6 +182,18 @@ class TestQuarantine:
         assert (claim(), claim_suspects(Quarantine.GROUP)) == ([], [])
         taken = claim_suspects(Quarantine.PROCESS)
         assert [one.quarantine for one in taken] == [Quarantine.PROCESS] * 2
+
+    def test_whoever_has_just_died_in_one_waits_behind_the_others(self) -> None:
+        """Or runs that die at once would have all the processes there are."""
+        two()
+        for taken in Run.objects.all():
+            expire(taken.pk)
+        runs.rescue(max_attempts=3)
+        Run.objects.update(shared_deaths=3)
+        (first,) = claim_suspects(Quarantine.PROCESS, limit=1)
+        runs.surrender(first, "it died", max_attempts=3)
+        (second,) = claim_suspects(Quarantine.PROCESS, limit=1)
+        assert second.run != first.run
 
     def test_a_claim_tells_how_long_its_longest_attempt_can_have_lived(self) -> None:
         """It began two minutes before its lease of 30 s ended, and was alive a lease before that."""

@@ -293,6 +293,25 @@ class TestRescue:
         with django_assert_max_num_queries(10):
             assert runs.rescue(max_attempts=3) == 20
 
+    def test_a_death_is_taken_back_if_the_process_lives(self) -> None:
+        run = held().run
+        for attempt in (1, 2, 3, 4):
+            expire(run)
+            runs.rescue(max_attempts=3)
+            assert Run.objects.get().deaths == 1
+            runs.take_back_deaths({run: attempt})
+            assert Run.objects.get().deaths == 0
+            assert claim()[0].attempt == attempt + 1
+        assert "Attempt 4 had not died: its process was cut off." in Run.objects.get().error
+
+    def test_what_was_given_up_in_between_stays_so(self) -> None:
+        run = held().run
+        expire(run)
+        runs.rescue(max_attempts=1)
+        runs.take_back_deaths({run: 1})
+        assert Run.objects.get().deaths == 1
+        assert Task.objects.get().state == TaskState.FAILED
+
     def test_a_zombie_with_the_old_token_is_fenced(self) -> None:
         zombie = Pen(held())
         expire(zombie.run.run)
@@ -453,6 +472,12 @@ class TestRunsOfAgentsHostedElsewhere:
         result = accepted()
         (taken,) = claim(agents=["another"])
         assert taken.run == result.run
+
+    def test_they_are_not_taken_by_a_process_that_cannot_know_yet(self) -> None:
+        overdue()
+        about: dict[str, Any] = {"worker": "there:2", "limit": 10, "lease_seconds": 30.0}
+        assert runs.claim(["agents"], ["another"], **about, orphans=False) == []
+        assert len(runs.claim(["agents"], ["another"], **about)) == 1
 
     @pytest.mark.parametrize("about", [{}, {"draining": True}], ids=["there", "draining"])
     def test_they_are_left_to_a_living_process_that_has_the_agent(

@@ -184,6 +184,15 @@ class Stream:
         """A header of the answer."""
         return Response(self.status, self.exchange.headers, b"").header(name)
 
+    async def refusal(self) -> Response | None:
+        """The whole answer, if it is no stream that goes on: an error, perhaps as the only event."""
+        if self.header("content-length") is None:
+            return None
+        pieces = []
+        while (piece := await self.exchange.piece()) is not None:
+            pieces.append(piece.removeprefix(b"data: "))
+        return Response(self.status, self.exchange.headers, b"".join(pieces))
+
     async def block(self) -> Event | None:
         """The next event or comment; None at the end."""
         while "\n\n" not in self._text:

@@ -137,14 +137,10 @@ class Peer(ABC):
         """Ask for a stream; its events are those of the binding (see `item`)."""
         method, path, body, given = self.request(operation, params)
         async with self.client.stream(method, path, body, {**given, **(headers or {})}) as stream:
-            if stream.header("content-type") != "text/event-stream":
-                pieces = []
-                while (piece := await stream.exchange.piece()) is not None:
-                    pieces.append(piece)
-                headers_sent = stream.exchange.headers
-                self.unwrapped(Response(stream.status, headers_sent, b"".join(pieces)))
+            if (refusal := await stream.refusal()) is not None:
+                self.unwrapped(refusal)
                 raise AssertionError("neither a stream nor an error")
-            assert stream.status == 200
+            assert (stream.status, stream.header("content-type")) == (200, "text/event-stream")
             yield stream
 
     async def next(self, stream: Stream) -> Any:

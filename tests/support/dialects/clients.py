@@ -841,12 +841,9 @@ class Wire:
         if seen:
             headers["last-event-id"] = seen
         async with self.client.stream(method, path, body, headers) as stream:
-            if stream.header("content-type") != "text/event-stream":
-                pieces = []
-                while (piece := await stream.exchange.piece()) is not None:
-                    pieces.append(piece)
-                raise Refused(Response(stream.status, stream.exchange.headers, b"".join(pieces)))
-            assert stream.status == 200
+            if (refusal := await stream.refusal()) is not None:
+                raise Refused(refusal)
+            assert (stream.status, stream.header("content-type")) == (200, "text/event-stream")
             yield stream
 
 

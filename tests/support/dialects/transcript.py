@@ -11,7 +11,8 @@ A file is a list of conversations, each a list of steps:
           {"jsonrpc": "2.0", "id": 1, ...}
       - agent: [{works: Thinking}, {artifact: out, parts: hello, last: true}, end]
       - host: 200 application/json                   status and content type of the answer; `to: observer`
-        says: |                                      the body: JSON that must be equal, to the last member and type
+        says: |                                      the body: JSON that must be equal, to the last member and type; of a
+                                                     stream that is refused, its only event
           {"jsonrpc": "2.0", "id": 1, "result": {"id": "trip", ...}}
       - host: 200 text/event-stream
       - stream:                                      the next items of the client's stream, perhaps its end
@@ -266,7 +267,7 @@ class _Play:
         await call.exchange.begin()
         response = Response(call.exchange.status, call.exchange.headers, b"")
         expected, given = self.status(step), (response.status, response.header("content-type"))
-        if expected == given == (200, "text/event-stream"):
+        if expected == given == (200, "text/event-stream") and "says" not in step:
             call.stream = Stream(call.exchange)
             return []
         return await self.compare(call, step)
@@ -288,7 +289,7 @@ class _Play:
             return [f"expected {step['host']}, was given {given}: {response.body.decode()}"]
         if "says" not in step:
             return [f"expected no body: {response.body!r}"] if response.body else []
-        answer, bound = document(response.body), dict(self.bound)
+        answer, bound = document(response.body.removeprefix(b"data: ")), dict(self.bound)
         problems = match(document(step["says"]), answer, bound)
         if not problems:
             self.bound = bound

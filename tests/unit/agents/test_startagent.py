@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 
 from tests import ROOT
 from tests.backend import children
+from tests.support.thorough import thorough
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +55,7 @@ class TestWhatIsWritten:
         ("words", "path"),
         [
             (["weather_report"], "weather_report"),
-            (["weather_report", "weather/report"], "weather.report"),
+            thorough(["weather_report", "weather/report"], "weather.report"),
         ],
     )
     def test_is_found_checked_and_passes_its_own_tests(

@@ -521,7 +521,7 @@ def spelled_event(form: Form, task: Task, event: Tree, *, position: int, final: 
 def spelled_push(form: Form, config: PushConfig) -> Tree:
     """A push config as it is told: never its secrets (§4.7, P17)."""
     if form.code == "s0":
-        return {"url": config.url}  # its headers are secrets
+        return {"url": config.url, "headers": dict.fromkeys(config.headers, "***")}
     schemes: Tree = {"authentication": {"schemes": list(config.schemes)}} if config.schemes else {}
     if form.oldest:
         return {"id": config.task_id, "pushNotificationConfig": {"url": config.url, **schemes}}
@@ -705,9 +705,7 @@ def simple_cases(form: Form, *, task: str, config: PushConfig, length: int | Non
         Case(
             "CancelTask",
             {"id": task},
-            CancelTaskRequest(
-                id=task, lenient=form.code == "s0", history_length=0 if form.oldest else None
-            ),
+            CancelTaskRequest(id=task, history_length=0 if form.oldest else None),
             ("metadata",),
         ),
     ]

@@ -549,7 +549,7 @@ def required(form: Form) -> list[tuple[str, ...]]:
     ways = [("message",), ("message", "role"), ("message", form.content)]
     if form.oldest:
         ways.append(("id",))
-    elif form.content == "parts":
+    else:
         ways.append(("message", "messageId"))
     return ways
 
@@ -570,13 +570,6 @@ class TestWhatIsRequired:
             with pytest.raises(InvalidParams) as refused:
                 form.dialect.decode("SendMessage", params)
             assert any(path.startswith(".".join(way)) for path, _ in refused.value.violations)
-
-    @rows("form", [f for f in FORMS if f.content == "content"], ids=str)
-    def test_is_not_the_id_of_a_message_of_0_3_over_http(self, form: Form) -> None:
-        """§4.3: its proto has no required members."""
-        params = plain(says.spelled_send(form, Asking(SIMPLE)))
-        del params["message"]["messageId"]
-        assert sent(form, params).message.message_id
 
 
 names_in_snake_case = st.sets(st.sampled_from(says.CAMEL))

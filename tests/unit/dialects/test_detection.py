@@ -897,7 +897,11 @@ class TestARefusedVersion:
         """§6.5 rather than §6.8: nobody else asks there."""
         refusal = DIALECTS[voice_of_route(DETECTING, path)].rest.refusal(unsupported("0.5"))
         assert refusal.status == 400
-        assert json.loads(refusal.body) == {"code": -32009, "message": "Version not supported"}
+        assert json.loads(refusal.body) == {
+            "code": -32009,
+            "message": "Version not supported",
+            "type": "VersionNotSupportedError",
+        }
 
     @rows("path", [pytest.param(p, id=f"6.8-{p}") for p in UNPREFIXED])
     def test_elsewhere_is_told_as_1_0_has_it(self, path: str) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from a2a_tasks.execution import workplace
 from a2a_tasks.execution.threads import Threads
+from a2a_tasks.execution.workplace import Workplace
 from tests.support.execution.waiting import eventually
 
 #: Longest a test waits for a thread, in seconds.
@@ -181,3 +183,36 @@ def test_who_swallows_the_exception_is_forced_again(go: threading.Event) -> None
     assert shrugged.wait(PATIENCE)
     job.force()
     assert isinstance(job.future.exception(PATIENCE), asyncio.CancelledError)
+
+
+@pytest.fixture
+def no_memory(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """The first thread of this test cannot be begun; the list holds it."""
+    refused: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def begin(thread: threading.Thread) -> None:
+        if thread.name == "agent" and not refused:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", begin)
+    return refused
+
+
+def test_a_thread_that_cannot_be_begun_takes_no_place(no_memory: list[threading.Thread]) -> None:
+    threads = Threads(lambda: 1)
+    with pytest.raises(RuntimeError, match="can't start"):
+        threads.submit(lambda: 1, "agent")
+    assert no_memory
+    assert threads.submit(lambda: 2, "agent").future.result(10) == 2
+
+
+async def test_a_run_waits_until_there_is_memory_for_a_thread(
+    no_memory: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workplace, "_threads", Threads())
+    monkeypatch.setattr(workplace, "AGAIN_SECONDS", 0.01)
+    assert await Workplace("agent").in_thread(lambda: 1) == 1
+    assert no_memory

@@ -6,7 +6,9 @@ What they are asked is a number of pieces: `20`. A piece takes PIECE seconds.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
+import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -16,7 +18,7 @@ import anyio
 import httpx
 
 from a2a_tasks.agents import Agent, Skill, Turn
-from tests.campaigns.faultlab.agents_app.ledger import note
+from tests.campaigns.faultlab.agents_app.ledger import note, now
 
 #: httpx has it imported at its first request. A loop and threads that compile at the same time fail in CPython 3.11
 #: ("AST constructor recursion depth mismatch", gh-106905): seen once in 900 episodes.
@@ -24,6 +26,7 @@ anyio.Event  # noqa: B018 - looked up is imported
 
 #: Seconds between the words of an agent.
 PIECE = float(os.environ.get("FAULTLAB_PIECE", "0.1"))
+MIB = 1024 * 1024
 
 
 class LabAgent(Agent, abstract=True):
@@ -49,7 +52,7 @@ def witnessed(turn: Turn, agent: str) -> Iterator[None]:
 
 def took(turn: Turn, step: str, begun: float) -> None:
     """Have the ledger tell of a step's body."""
-    told = {"step": step, "begun": begun, "ended": time.time(), "pid": os.getpid()}
+    told = {"step": step, "begun": begun, "ended": now(), "pid": os.getpid()}
     note("effect", turn.task_id, turn.attempt, **told)
 
 
@@ -121,7 +124,7 @@ class Steps(LabAgent):
     @staticmethod
     async def act(turn: Turn, step: str) -> str:
         """Do something in the world, at once, and take a while to hear of it."""
-        took(turn, step, time.time())
+        took(turn, step, now())
         await asyncio.sleep(PIECE)
         return step
 
@@ -158,7 +161,7 @@ class Delegate(LabAgent):
     @staticmethod
     async def ask(turn: Turn) -> str:
         """Send, under the same key however often, until there is an answer."""
-        begun = time.time()
+        begun = now()
         said = {"messageId": turn.task_id, "role": "ROLE_USER", "parts": [{"text": "1"}]}
         headers = {"A2A-Version": "1.0", "Idempotency-Key": f"delegate-{turn.task_id}"}
         async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
@@ -204,7 +207,7 @@ class Careful(LabAgent):
         """Act."""
         with witnessed(turn, self.slug):
             yield turn.working(f"a{turn.attempt}:0")
-            took(turn, "act", time.time())
+            took(turn, "act", now())
             for i in range(1, count(turn)):
                 await asyncio.sleep(PIECE)
                 yield turn.working(f"a{turn.attempt}:{i}")
@@ -225,3 +228,64 @@ class Blocking(LabAgent):
             while time.monotonic() < end:
                 pass
             yield turn.complete(f"a{turn.attempt}:1")
+
+
+class Poison(LabAgent):
+    """Kills its process, so many tenths of a second after it begins."""
+
+    slug = "lab-poison"
+    name = "Poison"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Kill it."""
+        with witnessed(turn, self.slug):
+            yield turn.working(f"a{turn.attempt}:0")
+            await asyncio.sleep(count(turn) / 10)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Locking(LabAgent):
+    """Keeps the interpreter for so many seconds, in a function in C that does not let go of it."""
+
+    slug = "lab-locking"
+    name = "Locking"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Keep it."""
+        with witnessed(turn, self.slug):
+            yield turn.working(f"a{turn.attempt}:0")
+            await asyncio.sleep(PIECE)
+            ctypes.PyDLL(None).sleep(count(turn))
+            yield turn.complete(f"a{turn.attempt}:1")
+
+
+class Hungry(LabAgent):
+    """Takes so many megabytes of memory, a few at a time, and keeps them for a second."""
+
+    slug = "lab-hungry"
+    name = "Hungry"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Take them."""
+        with witnessed(turn, self.slug):
+            yield turn.working(f"a{turn.attempt}:0")
+            taken = []
+            for _ in range(count(turn) // 4):
+                taken.append(bytearray(4 * MIB))
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(1)
+            yield turn.complete(f"a{turn.attempt}:{len(taken)}")
+
+
+class Large(LabAgent):
+    """One artifact in so many pieces of 4 MB."""
+
+    slug = "lab-large"
+    name = "Large"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Say them."""
+        with witnessed(turn, self.slug):
+            page, last = turn.stream("ticks"), count(turn) - 1
+            for i in range(last + 1):
+                yield page.write(f"a{turn.attempt}:{i};".ljust(4 * MIB, "."), last=i == last)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import AsyncIterator
 from typing import Any
@@ -39,6 +40,19 @@ class Poison(Good):
         await asyncio.sleep(float(turn.text))
         os.kill(os.getpid(), signal.SIGKILL)
         yield "survived"
+
+
+class Hog(Good):
+    """Keeps the interpreter's lock for ever, so many seconds after it begins."""
+
+    slug = "hog"
+    name = "Hog"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Keep it: no match is found before the sun has burnt out."""
+        yield turn.working()
+        await asyncio.sleep(float(turn.text))
+        yield str(re.match(r"(a+)+$", "a" * 99 + "b"))
 
 
 class Writer(Good):

@@ -1,0 +1,102 @@
+"""Volume: as many short tasks as the host takes, and one fault after the other meanwhile. Every task is checked."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from tests.campaigns.faultlab.client import SHAPES, Client
+from tests.campaigns.faultlab.lab import Episode, Lab
+from tests.campaigns.faultlab.scenarios import away
+
+__all__ = ["run"]
+
+#: Tasks of one episode, and clients that send them, one after the other.
+TASKS, CLIENTS = 4000, 32
+#: What is sent, and how; most are accepted and looked at in the tables.
+STORIES = (
+    *[("short", "poll")] * 26,
+    *[("short", "block")] * 3,
+    ("steps", "poll"),
+    ("stream", "stream"),
+)
+#: Seconds between two faults.
+PAUSE = 3.0
+#: Seconds it may take until all has ended.
+SETTLING = 240.0
+
+
+def run(lab: Lab, seed: int) -> Episode:
+    """So many tasks, and the faults that fit beside them."""
+    lab.all_ready()
+    return lab.episode("volume", seed, partial(_drive, lab), settling=SETTLING)
+
+
+async def _drive(lab: Lab, rng: random.Random) -> dict[str, Any]:
+    client, left = lab.client(rng), iter(range(TASKS))
+    begun, faults = time.monotonic(), Counter[str]()
+    hurting = asyncio.ensure_future(_hurt_again_and_again(lab, rng, faults))
+    try:
+        customers = (_customer(client, left, random.Random(rng.random())) for _ in range(CLIENTS))
+        await asyncio.gather(*customers)
+        seconds = time.monotonic() - begun
+    finally:
+        hurting.cancel()
+        await asyncio.wait([hurting])
+        await client.close()
+    return {"tasks a minute": round(60 * TASKS / seconds), "faults": faults.total(), **faults}
+
+
+async def _customer(client: Client, left: Any, rng: random.Random) -> None:
+    for _ in left:
+        shape, how = rng.choice(STORIES)
+        agent, text = SHAPES[shape]
+        await client.send(agent, text, shape=shape, how=how)
+
+
+async def _hurt_again_and_again(lab: Lab, rng: random.Random, faults: Counter[str]) -> None:
+    """A fault that was begun is mended, also when all is over."""
+    while True:
+        await asyncio.sleep(PAUSE * (0.5 + rng.random()))
+        name = rng.choice(sorted(HURTS))
+        faults[name] += 1
+        await asyncio.shield(asyncio.ensure_future(HURTS[name](lab, rng)))
+
+
+async def _kill(lab: Lab, rng: random.Random, kind: str) -> None:
+    await asyncio.to_thread(lab.all_ready)  # somebody else has to be there
+    lab.hurt(rng.choice(getattr(lab, kind)), "kill")
+
+
+async def _freeze(lab: Lab, rng: random.Random) -> None:
+    await asyncio.to_thread(lab.all_ready)
+    victim = rng.choice(lab.workers)
+    lab.hurt(victim, "stop")
+    await asyncio.sleep(lab.plan.lease * (1.6 + rng.random()))
+    lab.hurt(victim, "cont")
+
+
+async def _away(lab: Lab, rng: random.Random, name: str) -> None:
+    async with away(lab, name):
+        await asyncio.sleep(rng.random())
+
+
+async def _end_sessions(lab: Lab, _: random.Random) -> None:
+    lab.tell(what="fault", name="sessions", process="postgres", pid=None, action="end")
+    await asyncio.to_thread(lab.postgres.terminate_backends, lab.database)
+    lab.tell(what="mended", name="sessions")
+
+
+HURTS: dict[str, Callable[[Lab, random.Random], Awaitable[None]]] = {
+    "workers killed": partial(_kill, kind="workers"),
+    "web processes killed": partial(_kill, kind="webs"),
+    "workers frozen": _freeze,
+    "PostgreSQL away": partial(_away, name="postgres"),
+    "Redis away": partial(_away, name="redis"),
+    "sessions ended": _end_sessions,
+}
