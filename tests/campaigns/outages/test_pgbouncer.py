@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -20,12 +21,15 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
+#: Sessions of the pool.
+SESSIONS = 8
+
 
 @pytest.fixture
 def pooled(tmp_path: Path) -> Iterator[tuple[Host, PgBouncer]]:
     """A host whose way to the database is worker, PgBouncer, proxy, PostgreSQL."""
     made = Host(tmp_path, environ={"A2A_PREPARE": "0"})
-    pool = PgBouncer(made.way.port)
+    pool = PgBouncer(made.way.port, size=SESSIONS)
     try:
         with made.way, pool:
             made.environ["DATABASE_URL"] = made.postgres.url("outage", port=pool.port)
@@ -40,17 +44,20 @@ def written(host: Host) -> int:
     return int(host.rows("select count(*) from a2a_tasks_event")[0][0])
 
 
-@pytest.mark.parametrize("round_", range(2))
+@pytest.mark.parametrize("answer", [b"COMMIT\0", b"SELECT 1\0"], ids=["commit", "statement"])
 def test_an_answer_that_is_lost_between_pool_and_server_writes_nothing_twice(
-    pooled: tuple[Host, PgBouncer], round_: int
+    pooled: tuple[Host, PgBouncer], answer: bytes
 ) -> None:
+    """Of the transaction, or of a statement in it: then nothing was written, and the pool says the same of both."""
     host, _ = pooled
     host.send("speaker", "40 6 0.1", "task")
     for n in (8, 20):
         eventually(lambda n=n: written(host) >= n, 60)  # type: ignore[misc]
-        before = written(host)
-        host.way.behave(Behaviour(cut_at=b"COMMIT\0"))  # the pool tells its client
-        eventually(lambda before=before: written(host) > before, 20)  # type: ignore[misc]
+        before, calls = written(host), host.way.accepted
+        host.way.behave(Behaviour(cut_at=answer))  # the pool tells its client
+        if answer.startswith(b"COMMIT"):
+            eventually(lambda before=before: written(host) > before, 20)  # type: ignore[misc]
+        eventually(lambda calls=calls: host.way.accepted > calls + 10, 20)  # type: ignore[misc]
         host.way.behave(Behaviour())
     eventually(lambda: host.states() <= ENDED, 120)
     assert host.states() == {"TASK_STATE_COMPLETED"}
@@ -64,12 +71,17 @@ def test_sessions_of_the_pool_have_no_limits_of_ours(pooled: tuple[Host, PgBounc
     host, pool = pooled
     host.begin("3", tasks=50)
     eventually(lambda: host.states() == {"TASK_STATE_COMPLETED"}, 60)
-    with psycopg.connect(
-        host.postgres.url("outage", port=pool.port), prepare_threshold=None
-    ) as agent:
-        for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
-            (limit,) = agent.execute(f"show {name}").fetchone() or ("?",)
-            assert limit == "0", name
+    with ExitStack() as all_at_once:  # each in a transaction, so that each has a session of its own
+        for _ in range(SESSIONS):
+            url = host.postgres.url("outage", port=pool.port)
+            agent = all_at_once.enter_context(psycopg.connect(url, prepare_threshold=None))
+            for name in (
+                "statement_timeout",
+                "lock_timeout",
+                "idle_in_transaction_session_timeout",
+            ):
+                (limit,) = agent.execute(f"show {name}").fetchone() or ("?",)
+                assert limit == "0", name
 
 
 def test_a_transaction_that_freezes_is_ended_all_the_same(pooled: tuple[Host, PgBouncer]) -> None:

@@ -10,11 +10,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from a2a_tasks.models import Artifact
-from a2a_tasks.protocol.lifecycle import assemble
-from a2a_tasks.store import folding
+from a2a_tasks.protocol.lifecycle import TERMINAL, assemble
+from a2a_tasks.store import cancel, folding, runs
 from a2a_tasks.store.append import append
 from a2a_tasks.store.records import ArtifactRow
-from tests.support.store.world import Pen, chunk, found, held
+from tests.support.store.world import ALICE, Pen, chunk, expire, found, held
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -60,6 +60,22 @@ def in_pieces() -> list[str]:
     """The artifacts that are not folded."""
     rows = Artifact.objects.filter(body="").order_by("position")
     return list(rows.values_list("artifact_id", flat=True))
+
+
+@pytest.mark.usefixtures("jobs")
+@pytest.mark.parametrize("way", ["ended", "cancelled", "given up"])
+def test_nothing_is_put_together_before_a_task_has_ended(way: str) -> None:
+    """However large it is, its end takes no longer."""
+    pen = written(["a", "b"])
+    if way == "ended":
+        pen.end(closed=[0, 1])
+    elif way == "cancelled":
+        cancel.cancel(ALICE, "task-1")
+    else:
+        expire(pen.run.run)
+        assert runs.give_up(pen.run.run, max_attempts=1)
+    assert found().state in TERMINAL
+    assert in_pieces() == ["a", "b"]
 
 
 def test_a_small_artifact_beside_a_large_one_is_folded_alone(
