@@ -13,6 +13,7 @@ from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Status, emission
 from a2a_tasks.agents.turn import Later
 from a2a_tasks.caller import ANONYMOUS
 from a2a_tasks.execution.drive import drive
+from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.values import UNSET, Role, Task, TaskState
 
 __all__ = ["Conversation", "heard", "make_turn", "shown_text"]
@@ -71,6 +72,12 @@ class Conversation:
         turn = make_turn(*content, earlier=list(self.messages), memory=self.memory, **self.about)
         self.messages.append(turn.message)
         self.said = await heard(self.agent, turn)
+        if self.state in INTERRUPTED:  # what was asked comes into the history with the answer
+            asked = self.said[-1]
+            assert isinstance(asked, Status)
+            self.messages.append(
+                Message(message_id=f"q{next(_ids)}", role=Role.AGENT, parts=asked.parts)
+            )
         return self.said
 
     @property
