@@ -21,6 +21,7 @@ listen_port = {port}
 auth_type = trust
 auth_file = {directory}/users
 pool_mode = transaction
+server_login_retry = 1
 default_pool_size = {size}
 ignore_startup_parameters = extra_float_digits
 """
