@@ -213,8 +213,9 @@ class Bare(Demo):
 
     slug = "bare"
     name = "Bare"
-    description = "The demo agent without streaming."
+    description = "The demo agent without streaming and webhooks."
     streaming = False
+    push_notifications = False
 
 
 class Strict(Demo):

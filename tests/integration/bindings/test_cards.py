@@ -254,6 +254,7 @@ class TestACard:
         assert not any(other.get("required") for other in hosts)
         bare = (await client.get(f"/agents/bare{CARD}")).json
         assert bare["capabilities"]["streaming"] is False
+        assert bare["capabilities"].get("pushNotifications", False) is False
 
     async def test_declares_what_the_host_adds_to_the_protocol(
         self, client: Client, settings: Settings

@@ -600,6 +600,12 @@ class TestAnAgentWithoutStreaming:
             fault = await refused(bare, operation, params)
             assert fault.reason == "UNSUPPORTED_OPERATION"
 
+    async def test_refuses_webhooks(self, bare: Peer) -> None:
+        task = await bare.send("ask What?")
+        params = {"taskId": task["id"], "url": "https://hooks.example.com/a2a"}
+        fault = await refused(bare, "CreateTaskPushNotificationConfig", params)
+        assert fault.reason == "PUSH_NOTIFICATION_NOT_SUPPORTED"
+
     async def test_answers_the_rest(self, bare: Peer) -> None:
         assert state_of(await bare.send("echo hi")) == "completed"
 
