@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from a2a_tasks.protocol.errors import A2AError, InvalidRequest
-from a2a_tasks.protocol.jsontext import Flawed, read, write
+from a2a_tasks.protocol.jsontext import NO_ID, Flawed, read, write
 
 __all__ = ["Call", "error", "read_call", "result", "result_opening"]
 
@@ -68,7 +68,9 @@ def read_call(body: bytes, *, max_depth: int = 64) -> Call:
     try:
         document = read(body, max_depth=max_depth)
     except Flawed as flaw:
-        raise BadCall(_id_of(flaw.document), flaw) from None
+        said = flaw.document.get("id") if isinstance(flaw.document, Mapping) else None
+        wrong = InvalidRequest(_why_not({})) if said is NO_ID else flaw
+        raise BadCall(_id_of(flaw.document), wrong) from None
     except A2AError as fault:
         raise BadCall(NULL, fault) from None
     if not _is_envelope(document):

@@ -18,7 +18,10 @@ import msgspec
 
 from a2a_tasks.protocol.errors import InvalidParams, ParseError
 
-__all__ = ["Flawed", "read", "write"]
+__all__ = ["NO_ID", "Flawed", "read", "write"]
+
+#: Stands for the id of a refused document that is itself what is wrong, or of a kind that no id has.
+NO_ID = False
 
 #: Also one that never ends, and without going back, so that no body costs more than its length.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -75,7 +78,7 @@ _strict = json.JSONDecoder(
     object_pairs_hook=_unique, parse_int=_integer, parse_float=_float, parse_constant=_constant
 )
 _lenient = json.JSONDecoder(
-    parse_constant=_constant, parse_int=lambda digits: int(digits) if _fits(digits) else None
+    parse_constant=_constant, parse_int=lambda digits: int(digits) if _fits(digits) else math.nan
 )
 _encoder = msgspec.json.Encoder()
 
@@ -96,7 +99,7 @@ def _readable(text: str) -> Any:
 
 
 def _only_id(document: Any) -> Any:
-    """The id is all that is asked of a refused document, and it must itself be sendable."""
+    """The id is all that is asked of a refused document. One that cannot be sent back stands there as NO_ID."""
     found = document.get("id") if isinstance(document, dict) else None
     match found:
         case str():
@@ -105,7 +108,9 @@ def _only_id(document: Any) -> Any:
             sendable = math.isfinite(found)
         case _:
             sendable = isinstance(found, int) and not isinstance(found, bool)
-    return {"id": found} if sendable else {}
+    if found is None:
+        return {}
+    return {"id": found if sendable else NO_ID}
 
 
 def _has_lone_surrogate(text: str, document: Any) -> bool:

@@ -32,7 +32,7 @@ DOCUMENTS: dict[str, tuple[bytes, int, str]] = {
     "half a surrogate pair": (b'{"a":"\\ud800"}', -32602, "INVALID_PARAMS"),
     "half a surrogate pair and a name twice": (
         b'{"id":"\\ud800","a":1,"a":1}',
-        -32602,
+        -32600,  # over JSON-RPC it is the id that is wrong
         "INVALID_PARAMS",
     ),
     "100000 levels": (b'{"a":' + b"[" * 100_000, -32602, "INVALID_PARAMS"),

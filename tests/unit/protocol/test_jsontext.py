@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_tasks.protocol.errors import InvalidParams, ParseError
-from a2a_tasks.protocol.jsontext import Flawed, read, write
+from a2a_tasks.protocol.jsontext import NO_ID, Flawed, read, write
 
 
 def depth(document: Any) -> int:
@@ -207,7 +207,7 @@ class TestARefusedDocument:
     def test_tells_no_id_that_cannot_be_sent_back(self, id_: bytes) -> None:
         for flaw in (b'"a":1,"a":2', b'"a":"\\ud800"'):
             document = self.flaw_of(b'{"id":' + id_ + b"," + flaw + b"}")
-            assert document.get("id") is None
+            assert document["id"] is NO_ID
 
 
 class TestWritten:
