@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
 from a2a_tasks.admin.json_tree import Allowance
@@ -165,15 +165,19 @@ class _Page:
         return make(read(holder, where, reading), reading)
 
     def _questions(self) -> Mapping[Place, list[Said]]:
-        """What the agent asked for just before a message of the client's, by that message."""
+        """What the agent asked for just before a message of the client's, by that message.
+
+        Only of tasks whose history has no questions; they are older than decision 177.
+        """
         asked = Q()
         for row in self.rows:
             if row["role"] == Role.USER and row["number"] > 1:
                 asked |= Q(task_id=row["task_id"], number=row["number"] - 1)
         if not asked:
             return {}
+        kept = Message.objects.filter(task=OuterRef("task"), number=OuterRef("number"))
         rows = (
-            Event.objects.filter(asked, kind=EventKind.STATUS)
+            Event.objects.filter(~Exists(kept), asked, kind=EventKind.STATUS)
             .annotate(head=beginning("body"), length=size("body"))
             .values("task_id", "number", "created_at", "head", "length")
         )

@@ -83,7 +83,11 @@ def _keep_question(task: Task) -> None:
     """Put what the agent asked into the history, before its answer, as `lifecycle.fold` does."""
     said = Event.objects.filter(task=task, kind=EventKind.STATUS).aggregate(n=Max("number"))["n"]
     Message.objects.create(
-        task=task, number=said or task.last_event, role=Role.AGENT, body=task.status_message
+        task=task,
+        number=said or task.last_event,
+        role=Role.AGENT,
+        body=task.status_message,
+        created_at=task.status_at,
     )
 
 

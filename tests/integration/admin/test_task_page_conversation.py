@@ -69,6 +69,15 @@ class TestTheConversation:
         for task in (first, second):
             assert f'href="/admin/a2a_tasks/task/{task.pk}/change/"' in body
 
+    def test_has_a_question_once_that_is_in_the_history(self, admin_client: Client) -> None:
+        task = make_task("task-a", text="client-asks")
+        add_status(task, TaskState.INPUT_REQUIRED, "agent-asks-back")
+        body = json.dumps(said("agent-asks-back", Role.AGENT))
+        Message.objects.create(task=task, number=task.last_event, role=Role.AGENT, body=body)
+        say(task, "client-answers")
+        page = admin_client.get(url(task)).text
+        assert in_order(page, "client-asks", "agent-asks-back", "client-answers")
+
     def test_is_linked_to_from_the_context_and_the_task(self, admin_client: Client) -> None:
         task = make_task()
         for page in (
