@@ -38,7 +38,7 @@ test-fast: .venv/.test ## The part of it that needs no servers, on SQLite; TESTS
 test-stack: .venv/.test ## The part on PostgreSQL, Redis and Celery; servers are found or started
 	@echo "== tests on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),$(ON_STACK)) $(ARGS)
 test-all: export TEST_THOROUGH = 1
-test-all: test test-campaigns ## Everything: the suite with all examples of Hypothesis, then the campaigns
+test-all: test test-campaigns ## Everything: the suite with all examples and cases, then the campaigns
 test-campaigns: .venv/.test ## The tests of campaigns: faults, receivers, hostile requests, access, clients, browser, servers
 	@echo "== campaigns on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
 	@echo "== campaigns on SQLite" && TEST_BACKEND=sqlite $(PYTEST) -m "backend" $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)

@@ -167,7 +167,8 @@ class _Page:
     def _questions(self) -> Mapping[Place, list[Said]]:
         """What the agent asked for just before a message of the client's, by that message.
 
-        Only of tasks whose history has no questions; they are older than decision 177.
+        Questions that are in the history are left out: they are messages of the page already. Tasks that were answered
+        before the history held questions have them in their events alone (docs/decisions/0177).
         """
         asked = Q()
         for row in self.rows:

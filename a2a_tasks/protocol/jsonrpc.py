@@ -12,6 +12,9 @@ from a2a_tasks.protocol.jsontext import NO_ID, Flawed, read, write
 __all__ = ["Call", "error", "read_call", "result", "result_opening"]
 
 NULL = b"null"
+NEEDED = (
+    'A request needs "jsonrpc": "2.0", a string "method" and an "id" that is a string or number'
+)
 #: Characters of an id: it comes again with every event of a stream.
 LONGEST_ID = 1024
 
@@ -58,9 +61,7 @@ def _why_not(document: Any) -> str:
         return "Batches are not supported"
     if not isinstance(document, Mapping):
         return "A request must be a JSON object"
-    return (
-        'A request needs "jsonrpc": "2.0", a string "method" and an "id" that is a string or number'
-    )
+    return NEEDED
 
 
 def read_call(body: bytes, *, max_depth: int = 64) -> Call:
@@ -69,7 +70,7 @@ def read_call(body: bytes, *, max_depth: int = 64) -> Call:
         document = read(body, max_depth=max_depth)
     except Flawed as flaw:
         said = flaw.document.get("id") if isinstance(flaw.document, Mapping) else None
-        wrong = InvalidRequest(_why_not({})) if said is NO_ID else flaw
+        wrong = InvalidRequest(NEEDED) if said is NO_ID else flaw
         raise BadCall(_id_of(flaw.document), wrong) from None
     except A2AError as fault:
         raise BadCall(NULL, fault) from None

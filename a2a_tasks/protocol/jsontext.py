@@ -21,7 +21,7 @@ from a2a_tasks.protocol.errors import InvalidParams, ParseError
 __all__ = ["NO_ID", "Flawed", "read", "write"]
 
 #: Stands for the id of a refused document that is itself what is wrong, or of a kind that no id has.
-NO_ID = False
+NO_ID: object = object()
 
 #: Also one that never ends, and without going back, so that no body costs more than its length.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)

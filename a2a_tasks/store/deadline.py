@@ -118,8 +118,8 @@ def _readable(descriptor: int) -> bool:
 class _Door:
     """Connecting. After a failure nobody tries for as long as it took: a server that is away is not asked by everybody.
 
-    Nobody connects either while A2A_STORE_THREADS sessions that were given up still run on the server. A COMMIT that waits
-    for a standby runs as long as the standby is away.
+    A session that was given up may still run on the server: a COMMIT that waits for a standby runs until the standby is
+    back. While there are A2A_STORE_THREADS such sessions, no new connection is opened.
     """
 
     def __init__(self) -> None:

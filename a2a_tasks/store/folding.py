@@ -54,9 +54,10 @@ def _fold_for_a_moment(steps: Iterator[None]) -> None:
 
 
 def fold(task: int, through: int, positions: Collection[int] | None = None) -> Iterator[None]:
-    """Fold artifacts of a task that were closed by event `through`, unless they got more pieces later. A small step a turn.
+    """Fold artifacts of a task that were closed by event `through`, unless they got more pieces later.
 
-    `positions` names the artifacts; None means all of the task. Raises django.db's errors.
+    `positions` names the artifacts; None means all of the task. The iterator does the work: a few statements for each
+    step. Raises django.db's errors.
     """
     artifacts = Artifact.objects.filter(task_id=task, body="").order_by("position")
     if positions is not None:

@@ -56,6 +56,14 @@ def local(settings: Any) -> None:
     settings.A2A_LEASE_SECONDS = 2.0
 
 
+async def hanging_once(begun: list[int], turn: Turn) -> str:
+    """An agent that hangs in its first attempt; it notes its attempts."""
+    begun.append(turn.attempt)
+    if len(begun) == 1:
+        await asyncio.Event().wait()
+    return "x"
+
+
 class TestRunning:
     async def test_a_run_that_was_accepted_here_is_carried_at_once(self) -> None:
         async def run(turn: Turn) -> AsyncIterator[str]:
@@ -631,13 +639,7 @@ class TestLeases:
         settings.A2A_DATABASE_SECONDS = 0.1
         begun: list[int] = []
 
-        async def run(turn: Turn) -> str:
-            begun.append(turn.attempt)
-            if len(begun) == 1:
-                await asyncio.Event().wait()
-            return "x"
-
-        with playing(run) as agent:
+        with playing(partial(hanging_once, begun)) as agent:
             result = await due(agent.slug)
             async with runner() as made:
                 await until(lambda: begun)
@@ -681,13 +683,7 @@ class TestLeases:
             assert runs.rescue(max_attempts=3) == 1
             give_back(tokens, tried=tried)
 
-        async def run(turn: Turn) -> str:
-            begun.append(turn.attempt)
-            if len(begun) == 1:
-                await asyncio.Event().wait()
-            return "x"
-
-        with playing(run) as agent:
+        with playing(partial(hanging_once, begun)) as agent:
             result = await due(agent.slug)
             monkeypatch.setattr(runs, "hand_back", after_others)
             async with runner() as made:
