@@ -23,7 +23,7 @@ from a2a_tasks.protocol.values import Role
 from a2a_tasks.store.folding import fold_behind
 from a2a_tasks.store.group import Group, one_by_one
 from a2a_tasks.store.hop import AWAY, outcome
-from a2a_tasks.store.records import Batch, Fenced
+from a2a_tasks.store.records import Batch, Fenced, RunEnd
 from a2a_tasks.store.sql import fetch
 
 __all__ = ["append", "append_many", "appending"]
@@ -71,13 +71,8 @@ with batch as (
   update a2a_tasks_run r set status = 'dropped', ended_at = clock_timestamp()
   from held h where r.task_id = h.id and h.ends_task and r.status = 'queued'
 )
-select h.n, h.last_event, case when h.ended is null or h.ends_task then null else (
-  select min(queue) from a2a_tasks_run w where w.task_id = h.id and w.status = 'queued') end
-from held h
+select h.n, h.last_event from held h
 """
-
-#: The number of the last event, and the queue of a run that waited for this one to end.
-Written = tuple[int, str | None]
 
 
 def append(batch: Batch) -> int:
@@ -109,28 +104,37 @@ def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
 appending = Group(append_many, run=outcome, size=lambda batch: batch.size, again=Batch.come_again)
 
 
-def _announced(batch: Batch, done: Written | None) -> int | Exception:
-    if done is None:
+def _announced(batch: Batch, last: int | None) -> int | Exception:
+    if last is None:
         return Fenced()
-    last, waiting = done
     wakeups.announce(wakeups.Committed(batch.task, last, batch.recorded(last)))
     if batch.closed:
         fold_behind(batch.task, last, batch.closed)
-    if waiting is not None:  # a message came while this run was at work: its turn has come
-        wakeups.announce(wakeups.Due(waiting))
+    if batch.end and not batch.ends_task:
+        _call_next(batch.task)
     return last
 
 
-def _told(batch: Batch, done: Written | None) -> int | Exception:
+def _call_next(task: int) -> None:
+    """Announce a run that waited for this one to end: a message came meanwhile.
+
+    Asked after the commit. The statement that ends a run waits for a message that is being written, and does not see it.
+    """
+    waiting = Run.objects.filter(task=task, status=RunStatus.QUEUED).order_by("pk")
+    for queue in waiting.values_list("queue", flat=True)[:1]:
+        wakeups.announce(wakeups.Due(queue))
+
+
+def _told(batch: Batch, last: int | None) -> int | Exception:
     """Announce one batch of a group. A failure here is this batch's alone: the others are written."""
     try:
-        return _announced(batch, done or _written_before(batch))
+        return _announced(batch, last or _written_before(batch))
     except AWAY:
         return Overloaded.away(undone=False)
 
 
-def _written_before(batch: Batch) -> Written | None:
-    """Return what the first try of a repeated batch wrote, or None if it wrote nothing."""
+def _written_before(batch: Batch) -> int | None:
+    """Return the number that the first try of a repeated batch wrote, or None if it wrote nothing."""
     if not batch.again or batch.after is None:
         return None
     mine = Run.objects.filter(pk=batch.run, token=batch.token, task__batches=batch.after + 1)
@@ -141,8 +145,7 @@ def _written_before(batch: Batch) -> Written | None:
         return None
     if (newest.body or batch.events[-1].body) != batch.events[-1].body:
         return None  # another attempt's
-    waiting = Run.objects.filter(task_id=batch.task, status=RunStatus.QUEUED)
-    return newest.number, waiting.values_list("queue", flat=True).first() if batch.end else None
+    return newest.number
 
 
 def _columns(batches: Sequence[Batch]) -> dict[str, list[Any]]:
@@ -177,15 +180,14 @@ def _columns(batches: Sequence[Batch]) -> dict[str, list[Any]]:
     }
 
 
-def _write_postgres(batches: Sequence[Batch]) -> list[Written | None]:
+def _write_postgres(batches: Sequence[Batch]) -> list[int | None]:
     point = "worker.ending" if any(batch.end for batch in batches) else "worker.appending"
     size = sum(batch.size for batch in batches)
-    rows = fetch(APPEND, _columns(batches), point=point, size=size)
-    written = {n: (last, waiting) for n, last, waiting in rows}
+    written = dict(fetch(APPEND, _columns(batches), point=point, size=size))
     return [written.get(n) for n in range(len(batches))]
 
 
-def _write(batches: Sequence[Batch]) -> list[Written | None]:
+def _write(batches: Sequence[Batch]) -> list[int | None]:
     simple = not any(batch.reopened for batch in batches)
     if connection.vendor == "postgresql" and simple:
         return _write_postgres(batches)
@@ -193,7 +195,7 @@ def _write(batches: Sequence[Batch]) -> list[Written | None]:
 
 
 @transaction.atomic
-def _write_in_steps(batches: Sequence[Batch]) -> list[Written | None]:
+def _write_in_steps(batches: Sequence[Batch]) -> list[int | None]:
     """With artifacts that grow again, or on SQLite: the same, as one transaction of several statements."""
     if connection.vendor == "postgresql":
         written = _write_postgres(batches)
@@ -221,7 +223,7 @@ def _changes(batch: Batch) -> dict[str, Any]:
     return changes
 
 
-def _write_portable(batch: Batch) -> Written | None:
+def _write_portable(batch: Batch) -> int | None:
     held = Task.objects.filter(pk=batch.task, run_token=batch.token).exclude(run_token="")
     if batch.after is not None:
         held = held.filter(batches=batch.after)
@@ -245,23 +247,22 @@ def _write_portable(batch: Batch) -> Written | None:
                 "body": row.body,
             },
         )
-    return last, _end_portable(batch) if batch.end else None
+    if batch.end:
+        _end_portable(batch, batch.end)
+    return last
 
 
-def _end_portable(batch: Batch) -> str | None:
-    """End the run; returns the queue of one that waited for it."""
-    assert batch.end is not None  # noqa: S101 - the caller looked
+def _end_portable(batch: Batch, end: RunEnd) -> None:
     Run.objects.filter(pk=batch.run).update(
-        status=batch.end.status,
-        error=Concat(F("error"), Value(batch.end.error)),  # how earlier attempts died stays
+        status=end.status,
+        error=Concat(F("error"), Value(end.error)),  # how earlier attempts died stays
         token="",
         lease_until=None,
         ended_at=Now(),
     )
-    queued = Run.objects.filter(task_id=batch.task, status=RunStatus.QUEUED)
     if batch.ends_task:
+        queued = Run.objects.filter(task_id=batch.task, status=RunStatus.QUEUED)
         queued.update(status=RunStatus.DROPPED, ended_at=Now())
-    return queued.values_list("queue", flat=True).first()
 
 
 def _event_row(task: int, event: Recorded) -> Event:

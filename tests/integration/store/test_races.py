@@ -7,12 +7,14 @@ OperationalError.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import pytest
 from django.db import transaction
 
+from a2a_tasks import wakeups
 from a2a_tasks.caller import Scope
 from a2a_tasks.models import Context, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import TaskEnded, TaskNotCancelable
@@ -24,6 +26,7 @@ from a2a_tasks.store.accept import accept, accept_many
 from a2a_tasks.store.append import append_many
 from a2a_tasks.store.records import Accepted, Fenced, RunEnd
 from a2a_tasks.store.reply import reply
+from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
 from tests.support.store.world import (
     ALICE,
     BOB,
@@ -172,6 +175,20 @@ class TestRaces:
             claim()  # a message that came at the very end is dropped by whoever looks next
             assert not Run.objects.filter(status=RunStatus.QUEUED).exists()
             consistent(f"task-{n}")
+
+    def test_a_reply_that_comes_while_its_question_is_written_is_told_of(self) -> None:
+        """The end of the run waits for the row of the task; the statement does not see what came meanwhile."""
+        pen, hints = Pen(held()), list[wakeups.Hint]()
+        asks = partial(pen.state, TaskState.INPUT_REQUIRED, end=RunEnd())
+        with ThreadPoolExecutor(1) as pool, wakeups.listen(hints.append):
+            with transaction.atomic():
+                reply(new(text="Ada", context_id="", queue="slow"))
+                asking = pool.submit(at_once, asks)
+                eventually(somebody_waits_for_a_row, 10)
+                hints.clear()
+            assert asking.result() == [3]
+        assert wakeups.Due("slow") in hints
+        assert len(claim(queues=["slow"])) == 1, "and it can be claimed"
 
     def test_two_replies_to_a_question(self) -> None:
         for n in range(ROUNDS):

@@ -21,7 +21,7 @@ from a2a_tasks.store import runs, workers
 from a2a_tasks.store.records import Assignment, Fenced, RunEnd
 from a2a_tasks.store.reply import reply
 from a2a_tasks.store.tasks import find
-from tests.support.execution.waiting import eventually
+from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
 from tests.support.store.world import (
     ALICE,
     BOB,
@@ -202,14 +202,7 @@ def locked(run: int) -> Iterator[threading.Event]:
 
 def let_go_when_awaited(let_go: threading.Event) -> None:
     """Let the row go once a session waits for it."""
-    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-
-    def awaited() -> bool:
-        with connection.cursor() as cursor:
-            cursor.execute(waiting)
-            return bool(cursor.fetchone()[0])
-
-    eventually(awaited, 10)
+    eventually(somebody_waits_for_a_row, 10)
     let_go.set()
     connection.close()
 

@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["eventually", "until"]
+from django.db import connection
+
+__all__ = ["eventually", "somebody_waits_for_a_row", "until"]
 
 T = TypeVar("T")
 PAUSE = 0.01
@@ -37,3 +39,12 @@ def eventually(condition: Callable[[], T], seconds: float = 20) -> T:
             raise AssertionError(f"{condition!r} did not come true in {seconds} s; last: {found!r}")
         pause.wait(PAUSE)
     return found
+
+
+def somebody_waits_for_a_row() -> bool:
+    """Does a session of this database wait for a lock? (PostgreSQL)"""
+    waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_stat_clear_snapshot()")  # a transaction would see the first one
+        cursor.execute(waiting)
+        return cursor.fetchone() is not None
