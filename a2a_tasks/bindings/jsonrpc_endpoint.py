@@ -61,7 +61,14 @@ class _Exchange:
         self.visit = visit
         self.id = jsonrpc.NULL
         self.method = ""
-        self.dialect: Dialect = spoken(voice(visit.mount))
+        self.params: object = None
+        #: None while it is not settled.
+        self.dialect: Dialect | None = None
+
+    @property
+    def voice(self) -> Dialect:
+        """The dialect of an answer to what goes wrong, whenever it does."""
+        return self.dialect or spoken(voice(self.visit.mount, self.method, self.params))
 
     async def read(self) -> jsonrpc.Call:
         """The call, whose id and method shape every answer from here on.
@@ -74,8 +81,7 @@ class _Exchange:
         except jsonrpc.BadCall as bad:
             self.id = bad.id
             raise bad.cause from None
-        self.id, self.method = call.id, call.method
-        self.dialect = spoken(voice(self.visit.mount, call.method, call.params))
+        self.id, self.method, self.params = call.id, call.method, call.params
         return call
 
     async def refuse(self, fault: A2AError) -> NoReturn:
@@ -97,13 +103,13 @@ class _Exchange:
         call = await self.read()
         params = call.params if isinstance(call.params, Mapping) else {}
         asked = Asked(method=call.method, params=params, version=version)
-        self.dialect = await self.visit.detect(by_call, asked, caller)
-        return call, circumstances(self.visit, self.dialect, caller, Binding.JSONRPC)
+        dialect = self.dialect = await self.visit.detect(by_call, asked, caller)
+        return call, circumstances(self.visit, dialect, caller, Binding.JSONRPC)
 
     def streams_refusals(self) -> bool:
         """Whether the client reads an event stream, whatever the answer is."""
-        name = self.dialect.methods.get(self.method)
-        return bool(name and BY_NAME[name].streams and self.dialect.manners.streams_refusals)
+        name = self.voice.methods.get(self.method)
+        return bool(name and BY_NAME[name].streams and self.voice.manners.streams_refusals)
 
     async def answer(self, send: Send) -> None:
         """Do what is asked."""
@@ -143,7 +149,7 @@ async def serve_jsonrpc(visit: Visit, send: Send) -> None:
     except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
         fault = told(raised)
         status, headers = _status(fault), headers_of(fault, visit.agent)
-        body = jsonrpc.error(exchange.id, exchange.dialect.error(fault))
+        body = jsonrpc.error(exchange.id, exchange.voice.error(fault))
         if status == OK and exchange.streams_refusals():
             body = error_frame(body, named=False)
             headers = [*headers, *STREAM_HEADERS]

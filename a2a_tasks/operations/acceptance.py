@@ -85,18 +85,19 @@ async def _accept(
     request: SendMessageRequest, call: Call, key: Key | None, *beside: Companion
 ) -> Accepted:
     await unfinished.admit(call.caller.share)
-    if _hold(call) is None:
+    hold = _hold(call)
+    if hold is None:
         await backlog.admit(switches.queue_of(call.agent))
     asked = request.message
     if request.named:
-        return await _accept_named(request, call, key, *beside)
+        return await _accept_named(request, call, hold, key, *beside)
     if not asked.task_id:
         _check_open(call)
     if asked.task_id and "\x00" in asked.task_id:
         raise TaskNotFound(taskId=asked.task_id)
     task_id = asked.task_id or str(uuid.uuid4())
     context_id = asked.context_id or ("" if asked.task_id else str(uuid.uuid4()))
-    new = _new(request, call, task_id, context_id, key, *beside)
+    new = _new(request, call, hold, task_id, context_id, key, *beside)
     if asked.task_id:
         return await hop(reply, new)
     return await accepting(new)
@@ -125,24 +126,30 @@ def _check_open(call: Call) -> None:
 
 
 async def _accept_named(
-    request: SendMessageRequest, call: Call, key: Key | None, *beside: Companion
+    request: SendMessageRequest,
+    call: Call,
+    hold: Hold | None,
+    key: Key | None,
+    *beside: Companion,
 ) -> Accepted:
     """A message for the task of a name the client chose: continued if there is one, begun if not."""
     context_id = request.message.context_id
     for _ in range(RACES):
         with contextlib.suppress(TaskNotFound):
-            new = _new(request, call, request.named, context_id or "", key, *beside)
+            new = _new(request, call, hold, request.named, context_id or "", key, *beside)
             return await hop(reply, new)
         with contextlib.suppress(TaskExists):  # somebody else began it at this moment
             _check_open(call)
             begun_in = context_id or str(uuid.uuid4())
-            return await accepting(_new(request, call, request.named, begun_in, key, *beside))
+            new = _new(request, call, hold, request.named, begun_in, key, *beside)
+            return await accepting(new)
     raise Overloaded
 
 
 def _new(
     request: SendMessageRequest,
     call: Call,
+    hold: Hold | None,
     task_id: str,
     context_id: str,
     key: Key | None,
@@ -171,6 +178,6 @@ def _new(
         reopens=request.reopens,
         companions=(*beside, remembering(key)) if key else beside,
         lock=key.name if key else "",
-        hold=_hold(call),
+        hold=hold,
         answers=call.answers,
     )

@@ -72,7 +72,7 @@ class Row:
 
 
 def _member(of: object, name: str) -> Any:
-    if not isinstance(of, Mapping):
+    if not isinstance(of, dict):
         return None
     found = of.get(camel(name))
     return of.get(name) if found is None else found
@@ -80,7 +80,7 @@ def _member(of: object, name: str) -> Any:
 
 def _parts(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     found = _member(_message(params), "parts")
-    return [part for part in found if isinstance(part, Mapping)] if isinstance(found, list) else []
+    return [part for part in found if isinstance(part, dict)] if isinstance(found, list) else []
 
 
 def _message(params: Mapping[str, Any]) -> Any:
@@ -101,7 +101,7 @@ def _authentications(params: Mapping[str, Any]) -> list[Any]:
 def _final_part(part: Mapping[str, Any]) -> bool:
     if any(_member(part, name) is not None for name in ("raw", "url", "filename", "media_type")):
         return True
-    return part.get("data") is not None and not isinstance(part["data"], Mapping)
+    return part.get("data") is not None and not isinstance(part["data"], dict)
 
 
 def is_final(params: Mapping[str, Any]) -> bool:
@@ -128,7 +128,7 @@ def is_draft(params: Mapping[str, Any], *, final: bool) -> bool:
     return (
         _member(_message(params), "role") in ("user", "agent")
         or (isinstance(status, str) and bool(status) and not status.startswith("TASK_STATE_"))
-        or any(isinstance(part.get("file"), Mapping) for part in _parts(params))
+        or any(isinstance(part.get("file"), dict) for part in _parts(params))
         or (not final and any(map(_wrapped_data, _parts(params))))
         or _member(configuration, "push_notification_config") is not None
         or _member(configuration, "blocking") is not None
@@ -144,9 +144,9 @@ def _wrapped_data(part: Mapping[str, Any]) -> bool:
     inner = part.get("data")
     return (
         set(part) <= {"data", "metadata"}
-        and isinstance(inner, Mapping)
+        and isinstance(inner, dict)
         and set(inner) == {"data"}
-        and isinstance(inner["data"], Mapping)
+        and isinstance(inner["data"], dict)
     )
 
 
@@ -289,7 +289,7 @@ def voice(mount: Mount, method: str = "", params: object = None) -> str:
         return mount.dialect
     if "/" in method:
         return "v03"
-    said = params if isinstance(params, Mapping) else {}
+    said = params if isinstance(params, dict) else {}
     final = is_final(said)
     return "dr" if not final and is_draft(said, final=final) else "v10"
 
@@ -349,7 +349,7 @@ def _speaks_03(params: Mapping[str, Any]) -> bool:
 
 
 def _snake(of: object) -> bool:
-    return isinstance(of, Mapping) and any("_" in key for key in of)
+    return isinstance(of, dict) and any("_" in key for key in of)
 
 
 def _by_media(asked: Asked) -> str:

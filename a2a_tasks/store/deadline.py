@@ -46,6 +46,9 @@ LOCKED = "55P03"
 CUT_OFF = {"57014", "25P03", LOCKED}
 #: How much of a statement's time may go into the wait for one lock. It is less than all, to tell both apart.
 SHARE_OF_LOCKS = 0.9
+#: How a session that prepares its statements has them planned. The plan of a prepared statement lasts. On a young database,
+#: whose tables are small and have no statistics, it would read whole tables, and go on to do so when they have grown.
+PLANNING = ("enable_seqscan = off", "jit = off")
 #: Bytes a second that a large statement is expected to get through, at least.
 SPEED = 4 * 1024 * 1024
 #: Seconds after a failure to connect in which nobody else tries, at least.
@@ -198,7 +201,8 @@ def _limit(held: Any) -> None:
     }
     commands = [f"{name} = {value}" for name, value in limits.items()]
     if conf.PREPARE:
-        held.execute("; ".join(f"set {command}" for command in commands))
+        held.execute("; ".join(f"set {command}" for command in (*commands, *PLANNING)))
+        held.prepare_threshold = 0
         return
     held.limits = "; ".join(f"set local {command}" for command in commands)
     if _limited not in connection.execute_wrappers:

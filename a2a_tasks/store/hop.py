@@ -67,6 +67,8 @@ CERTAIN = LOST | CUT_OFF | {"25006", "53000", "53100", "53200", "53300", "57P03"
 OUTAGE = ("08", "25006", "53", "57P0")
 #: A transaction fails at least so often, and for so many seconds, while others succeed, before Refused is raised.
 REFUSALS, REFUSED_SECONDS = 5, 300.0
+#: SQLSTATE of a prepared statement whose columns a migration has changed.
+STALE = "0A000"
 #: How often a transaction that lost is tried in all.
 TRIES = 4
 #: Seconds between two attempts of those who until_answered.
@@ -112,13 +114,16 @@ def _sqlstate(fault: BaseException) -> str | None:
 
 
 def _tried(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do the work; again if its transaction lost against another one."""
+    """Do the work; again if its transaction lost against another one, or its plan is older than the tables."""
     for _ in range(TRIES - 1):
         try:
             return work(*args, **kwargs)
         except DatabaseError as fault:
-            if _sqlstate(fault) not in LOST or connection.in_atomic_block:
+            if _sqlstate(fault) not in {STALE, *LOST} or connection.in_atomic_block:
                 raise
+            if _sqlstate(fault) == STALE:
+                connection.close()
+                await_no_longer_than_asked()
     return work(*args, **kwargs)
 
 

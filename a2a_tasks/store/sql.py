@@ -1,7 +1,7 @@
-"""The hot statements' way to PostgreSQL: Django's connection, but prepared and bound by the server.
+"""The hot statements' way to PostgreSQL: Django's connection, but bound by the server, and prepared in the store's sessions.
 
 Django's own cursor binds on the client, so that PostgreSQL parses and plans these long statements every time; see
-docs/decisions/0002. Behind a pool of transactions set A2A_PREPARE=0: each statement then has a transaction with limits of
+docs/decisions/0002 and 0179. Behind a pool of transactions set A2A_PREPARE=0: each statement then has a transaction with limits of
 its own (docs/decisions/0174).
 """
 
@@ -46,7 +46,7 @@ def fetch(
     connection.ensure_connection()
     limit_transaction()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(sql, values, prepare=bool(conf.PREPARE))
+        cursor.execute(sql, values)
         return cursor.fetchall()
 
 

@@ -374,9 +374,9 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "accepted-before-it-is-durable",
         "a2a_tasks/store/sql.py",
-        "        cursor.execute(sql, values, prepare=bool(conf.PREPARE))\n",
+        "        cursor.execute(sql, values)\n",
         '        cursor.execute("set synchronous_commit to off")\n'
-        "        cursor.execute(sql, values, prepare=bool(conf.PREPARE))\n",
+        "        cursor.execute(sql, values)\n",
         ("I1",),
         "database-crash",
     ),

@@ -17,6 +17,7 @@ from a2a_tasks.store.records import Assignment
 from tests.campaigns.faultlab.checker import check
 from tests.campaigns.faultlab.dump import Dump, dump
 from tests.campaigns.faultlab.history import Record
+from tests.support.execution.waiting import eventually
 from tests.support.store.world import ALICE, Pen, new
 
 pytestmark = [pytest.mark.backend("stack"), pytest.mark.django_db(transaction=True)]
@@ -55,6 +56,7 @@ def test_an_empty_host_has_no_rows() -> None:
 def test_every_table_is_there_with_its_moments_in_seconds() -> None:
     before = time.time()
     run = carried()
+    eventually(lambda: told().artifacts[0].body)  # artifacts are folded behind the end
     found = told()
     (task,), (row,), (step,), (key,) = found.tasks, found.runs, found.steps, found.keys
     assert (task.id, task.state, task.last_event) == ("task-1", "TASK_STATE_COMPLETED", 6)

@@ -213,7 +213,9 @@ async def test_after_all_attacks_the_host_holds_what_it_held(
     assert len(served._places) == 0
     async with connected(port) as client:
         await nothing_is_left(served, client, before)
-        assert await hop(_connections) <= held
+        async with asyncio.timeout(PATIENCE):
+            while await hop(_connections) > held:  # a session ends a moment after its connection
+                pass
 
 
 def _connections() -> int:
