@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from daphne.server import Server, twisted_loop  # type: ignore[import-untyped]  # isort: skip
 
 from daphne.http_protocol import HTTPFactory, WebRequest  # type: ignore[import-untyped]
-from daphne.ws_protocol import WebSocketFactory  # type: ignore[import-untyped]
 from twisted.internet import reactor as _reactor
 from twisted.internet.protocol import connectionDone
 from twisted.logger import (
@@ -33,7 +32,15 @@ from twisted.web.http import HTTPChannel
 
 from a2a_project import lifecycle
 from a2a_project.lifecycle import ASGIApplication, Serving
-from a2a_project.patience import TOO_LARGE, TOO_SLOW, Coming
+from a2a_project.patience import (
+    BAD,
+    HEAD_BYTES,
+    HEAD_LINES,
+    TOO_LARGE,
+    TOO_MUCH_HEAD,
+    TOO_SLOW,
+    Coming,
+)
 from a2a_tasks import lifetime
 
 if TYPE_CHECKING:
@@ -94,19 +101,26 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne is untyped
 
     came = 0
 
+    def process(self) -> Any:
+        """Nothing here speaks WebSocket: who asks for it gets the answer of HTTP (RFC 9110 §7.8)."""
+        self.requestHeaders.removeHeader(b"upgrade")
+        return super().process()
+
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
         """The head is here; `length` is None for a body in chunks."""
         super().gotLength(length)
         if (length or 0) > self.server.serving.max_body_bytes:
-            self.channel.refuse()
+            self.channel.refuse(TOO_LARGE)
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         """A piece of the body is here."""
         self.came += len(data)
+        if self.channel.coming is not None:
+            self.channel.coming.came += len(data)
         if self.came <= self.server.serving.max_body_bytes:
             super().handleContentChunk(data)
         else:
-            self.channel.refuse()
+            self.channel.refuse(TOO_LARGE)
 
 
 class Channel(HTTPChannel):
@@ -115,6 +129,8 @@ class Channel(HTTPChannel):
     A request has its time to come, however steadily its bytes drop in; Twisted begins anew with every byte.
     """
 
+    MAX_LENGTH = totalHeadersSize = HEAD_BYTES  # noqa: N815 - Twisted's names
+    maxHeaders = HEAD_LINES  # noqa: N815
     #: The request that is on its way.
     coming: Coming | None = None
     #: Was a request refused whose rest is thrown away?
@@ -133,8 +149,6 @@ class Channel(HTTPChannel):
         if self.coming is None and not self._handlingRequest and serving.request_seconds:
             self.coming = Coming(serving)
             self.setTimeout(serving.request_seconds)  # type: ignore[no-untyped-call]
-        if self.coming is not None:
-            self.coming.came += len(data)
         super().dataReceived(data)  # type: ignore[no-untyped-call]
 
     def resetTimeout(self) -> None:  # noqa: N802 - Twisted's name
@@ -163,12 +177,21 @@ class Channel(HTTPChannel):
             self._transport.write(TOO_SLOW)
         super().timeoutConnection()  # type: ignore[no-untyped-call]
 
-    def refuse(self) -> None:
-        """Answer that the body is too large. Its rest is thrown away for a while, so that the client reads the answer."""
+    def lineLengthExceeded(self, line: bytes) -> None:  # noqa: N802 - Twisted's name
+        """A line of the head is too long."""
+        self.refuse(TOO_MUCH_HEAD)
+
+    def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802 - Twisted's name
+        lines, size = self._receivedHeaderCount, self._receivedHeaderSize
+        self.refuse(TOO_MUCH_HEAD if lines > HEAD_LINES or size > HEAD_BYTES else BAD)
+
+    def refuse(self, answer: bytes) -> None:
+        """Answer once, to nobody in particular. The rest is thrown away for a while, so that the client reads the answer."""
         if self.refused:
             return
         self.refused, self.coming = True, None
-        self._transport.write(TOO_LARGE)
+        self.clearLineBuffer()  # type: ignore[no-untyped-call]
+        self._transport.write(answer)
         self._transport.loseWriteConnection()
         self.setTimeout(lifecycle.LINGER_SECONDS)  # type: ignore[no-untyped-call]
 
@@ -181,14 +204,9 @@ class Channel(HTTPChannel):
         super().connectionLost(reason)  # type: ignore[no-untyped-call]
 
     @property
-    def speaks_http(self) -> bool:
-        """False once the connection was handed to a WebSocket, which this channel hears nothing more of."""
-        return self.transport is not None and self.transport.protocol is self
-
-    @property
     def idle(self) -> bool:
         """Is no request under way?"""
-        return self.speaks_http and not self.requests
+        return not self.requests
 
     def _unread(self) -> bool:
         return self.transport is not None and lifecycle.unread(self._transport.socket)
@@ -215,7 +233,8 @@ class Factory(HTTPFactory):  # type: ignore[misc]  # daphne is untyped
     def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name
         """A channel for a connection, with requests of ours."""
         channel = super().buildProtocol(addr)
-        channel.requestFactory = Request
+        # Forms are read by who serves them: Twisted would refuse a bad one before.
+        channel.requestFactory = partial(Request, parsePOSTFormSubmission=False)
         return channel
 
     def log(self, request: Any) -> None:
@@ -237,7 +256,7 @@ class Factory(HTTPFactory):  # type: ignore[misc]  # daphne is untyped
         await self._none_left()
 
     async def _none_left(self) -> None:
-        while any(channel.speaks_http for channel in self.channels):
+        while self.channels:
             self._emptied.clear()
             await self._emptied.wait()
 
@@ -279,14 +298,6 @@ class DrainingServer(Server):  # type: ignore[misc]  # daphne is untyped
 
     def _listen(self) -> None:
         self.http_factory = Factory(self)
-        self.ws_factory = WebSocketFactory(self, server="")
-        self.ws_factory.setProtocolOptions(
-            autoPingTimeout=self.ping_timeout,
-            allowNullOrigin=True,
-            openHandshakeTimeout=self.websocket_handshake_timeout,
-            maxMessagePayloadSize=self.websocket_max_message_size,
-            maxFramePayloadSize=self.websocket_max_frame_size,
-        )
         host, port = lifecycle.address_of(self.sock)
         self.port = reactor.adoptStreamPort(self.sock.fileno(), self.sock.family, self.http_factory)
         self.sock.close()  # the reactor has its own copy; with ours open, the kernel would go on accepting

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from a2a_project import lifecycle
 from a2a_project.lifecycle import ASGIApplication, Serving
-from a2a_project.patience import TOO_SLOW, Coming
+from a2a_project.patience import BAD, HEAD_BYTES, HEAD_LINES, TOO_MUCH_HEAD, TOO_SLOW, Coming
 from a2a_tasks import lifetime
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def serve(
         loop="uvloop",
         http=cast("type[asyncio.Protocol]", partial(Protocol, serving)),
         interface="asgi3",
+        ws="none",
         lifespan="off",  # this launcher drives a2a_tasks.lifetime itself
         backlog=lifecycle.BACKLOG,
         log_config=None,  # Django's logging stays
@@ -51,8 +52,16 @@ def serve(
     lifecycle.leave()
 
 
+#: Bytes around a body's own, for one of these: as many as if each came in a piece of its own.
+FRAMING = 16
+
+
+class TooMuchHead(Exception):
+    """The head of a request, its trailers included, is larger than the host takes."""
+
+
 class Protocol(HttpToolsProtocol):
-    """One connection. A request that takes too long to come is cut off; uvicorn would wait for it for ever."""
+    """One connection. A request that takes too long to come, or whose head is too large, is cut off; uvicorn bounds neither."""
 
     def __init__(self, serving: Serving, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -60,6 +69,9 @@ class Protocol(HttpToolsProtocol):
         #: The request that is on its way; from the first moment on, one is expected.
         self.coming: Coming | None = None
         self._watch: asyncio.TimerHandle | None = None
+        #: Bytes and lines of the head, bytes of the body, and bytes that are neither: of a line that has not ended, of framing.
+        self._head = self._lines = self._body = self._other = 0
+        self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -74,16 +86,43 @@ class Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         if self.coming is None:
             self.coming = Coming(self._serving)
+        self._head = self._lines = self._body = 0
         super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._take_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._lines += 1
+        self._take_head(len(name) + len(value) + len(": \r\n"))
+        super().on_header(name, value)
+
+    def _take_head(self, size: int) -> None:
+        self._head += size
+        self._other -= size
+        if self._head > HEAD_BYTES or self._lines > HEAD_LINES:
+            raise TooMuchHead
+
+    def on_body(self, body: bytes) -> None:
+        self._body += len(body)
+        self._other -= len(body)
+        if self.coming is not None:
+            self.coming.came += len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self.coming = None
+        self._other = 0
         super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._other += len(data)
         super().data_received(data)
-        if self.coming is not None:
-            self.coming.came += len(data)
+        if self._other > HEAD_BYTES + FRAMING * self._body:
+            self._cut_off(TOO_MUCH_HEAD)
         if (self.coming is None) is not (self._watch is None):
             self._look()
 
@@ -99,13 +138,32 @@ class Protocol(HttpToolsProtocol):
         if (left := self.coming.left) > 0:
             self._watch = self.loop.call_later(left, self._look)
         elif not self.transport.is_closing():
-            self._cut_off()
+            self._cut_off(TOO_SLOW)
 
-    def _cut_off(self) -> None:
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what the parser did not take."""
+        too_much = self._head > HEAD_BYTES or self._lines > HEAD_LINES
+        self._cut_off(TOO_MUCH_HEAD if too_much else BAD)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Who asks for another protocol gets the answer of HTTP (RFC 9110 §7.8)."""
+
+    def _cut_off(self, answer: bytes) -> None:
+        """Answer, if no answer is on its way. The rest is thrown away for a while, so that the client reads it."""
+        if self._refused:
+            return
+        self._refused, self.coming = True, None
         cycle: Any = self.cycle  # None before the first request
-        if cycle is None or cycle.response_complete or not cycle.response_started:
-            self.transport.write(TOO_SLOW)
-        self.transport.close()
+        if cycle is not None and not cycle.response_complete:
+            if cycle.response_started:
+                self.transport.close()
+                return
+            cycle.disconnected = True  # to its application the client has gone
+            cycle.message_event.set()
+        self.pipeline.clear()
+        self.transport.write(answer)
+        self.transport.write_eof()
+        self.loop.call_later(lifecycle.LINGER_SECONDS, self.transport.close)
 
 
 class DrainingServer(uvicorn.Server):
