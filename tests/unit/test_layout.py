@@ -156,12 +156,32 @@ class TestMakefile:
         )
 
 
+def made_by_ci(tmp_path: Path, began: int = 0) -> list[str]:
+    """What CI makes on a machine on which everything is quick, or has taken so many seconds already."""
+    make, told = tmp_path / "make", tmp_path / "told"
+    make.write_text(f'#!/bin/sh\necho "$*" >> {told}\n')
+    make.chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SECONDS": str(began)}
+    run = [str(ROOT / ".ci" / "run")]
+    subprocess.run(run, check=True, env=environ, stdout=subprocess.DEVNULL)  # noqa: S603
+    return told.read_text().splitlines()
+
+
 class TestCI:
-    def test_runs_the_checks_and_the_suite_and_nothing_else(self) -> None:
-        script = ROOT / ".ci" / "run"
-        assert os.access(script, os.X_OK)
-        made = re.findall(r"^make .+$", script.read_text(), flags=re.MULTILINE)
-        assert made == ["make check", "make test"]
+    def test_runs_the_checks_the_suite_and_every_campaign(self, tmp_path: Path) -> None:
+        checks, suite, *campaigns = made_by_ci(tmp_path)
+        assert (checks, suite) == ("check", "test")
+        folders = {path.parent.name for path in ROOT.glob("tests/campaigns/*/test_*.py")}
+        assert {made.rpartition("/")[2] for made in campaigns} == folders
+        assert all(made.startswith("test-campaigns TESTS=tests/campaigns/") for made in campaigns)
+
+    def test_begins_no_campaign_that_may_not_end_in_time(self, tmp_path: Path) -> None:
+        short = made_by_ci(tmp_path, began=42 * 60)
+        assert "test-campaigns TESTS=tests/campaigns/policy" in short
+        assert "test-campaigns TESTS=tests/campaigns/outages" not in short
+
+    def test_leaves_them_when_time_is_up(self, tmp_path: Path) -> None:
+        assert made_by_ci(tmp_path, began=50 * 60) == ["check", "test"]
 
 
 class TestDecisions:
