@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from a2a_tasks.agents import (
@@ -18,6 +18,7 @@ from a2a_tasks.agents import (
     file,
     link,
 )
+from a2a_tasks.caller import Caller
 from examples.demo import conformance
 
 Words = AsyncIterator[Any]
@@ -164,8 +165,10 @@ def obey(turn: Turn) -> Words:
         return answer_asked(turn)
     if "secret" in turn.memory:
         return secret(turn, "")
-    verb, _, argument = turn.text.strip().partition(" ")
-    return VERBS.get(verb, anything)(turn, argument.strip())
+    verb, _, argument = turn.text.lstrip().partition(" ")
+    if verb == "echo":
+        return echo(turn, argument)
+    return VERBS.get(verb.rstrip(), anything)(turn, argument.strip())
 
 
 class Demo(Agent):
@@ -224,6 +227,7 @@ class Strict(Demo):
     slug = "strict"
     name = "Strict"
     description = "The demo agent for clients that announce its required extension."
+    has_extended_card = True
     extensions = (
         Extension(
             "urn:a2a:tck:required-extension",
@@ -231,3 +235,7 @@ class Strict(Demo):
             required=True,
         ),
     )
+
+    def extended_card(self, card: Mapping[str, Any], caller: Caller) -> Mapping[str, Any]:
+        """Greet the caller by name in the description."""
+        return {**card, "description": f"{card['description']} Welcome, {caller.principal}."}

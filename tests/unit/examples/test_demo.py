@@ -10,6 +10,7 @@ import pytest
 from a2a_tasks.agents import AgentError, Secrets, Turn, file
 from a2a_tasks.agents.content import Content
 from a2a_tasks.agents.emission import Chunk, Emission, Reply, Status
+from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import UNSET, Part, TaskState, replace
 from examples.demo import conformance
 from examples.demo.agents import Bare, Demo, Strict
@@ -38,6 +39,15 @@ class TestDemo:
         (word,) = await said("echo hello  world")
         assert isinstance(word, Chunk)
         assert (texts(word), word.append, word.last) == (["hello  world"], False, True)
+
+    async def test_echoes_white_space_as_it_came(self) -> None:
+        (word,) = await said("  echo   hello \n")
+        assert texts(word) == ["  hello \n"]
+
+    def test_has_a_fuller_card_for_callers_it_knows(self) -> None:
+        caller = Caller(principal="key:alice")
+        card = Strict().extended_card({"name": "Strict", "description": "Short."}, caller)
+        assert card == {"name": "Strict", "description": "Short. Welcome, key:alice."}
 
     @rows("count", [1, 2, 20])
     async def test_streams_one_artifact_in_numbered_chunks(self, count: int) -> None:
