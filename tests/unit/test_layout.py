@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from a2a_tasks.conf import HostSettings
-from a2a_tasks.management.commands import stack
+from a2a_tasks.management.commands import serve, stack
 from tests import ROOT
 
 OURS = ["migrate", "web", "grpc", "worker", "pusher", "beat"]
@@ -70,7 +70,7 @@ class TestCompose:
     def test_runs_the_commands_of_the_stack_without_containers(
         self, services: dict[str, Any]
     ) -> None:
-        programs = [stack.web([3], "daphne"), stack.workers(1), stack.pushers(1), [stack.beat()]]
+        programs = [serve.web([3], "daphne"), stack.workers(1), stack.pushers(1), [stack.beat()]]
         for name, (program,) in zip(["web", "worker", "pusher", "beat"], programs, strict=True):
             assert essence(services[name]["command"]) == essence(program.command)
 
@@ -83,7 +83,7 @@ class TestCompose:
         assert grace is not None
         assert drain is not None
         assert float(drain[1]) == HostSettings.__dict__["DRAIN_SECONDS"]
-        assert float(grace[1]) >= float(drain[1]) + stack.KILL_AFTER
+        assert float(grace[1]) >= float(drain[1]) + serve.KILL_AFTER
 
     @pytest.mark.parametrize("secret", SECRETS)
     def test_secrets_have_no_default(self, secret: str) -> None:

@@ -1,11 +1,13 @@
-"""`manage.py serve`: one serving process, ended in good order by SIGTERM or Ctrl-C."""
+"""`manage.py serve`: one serving process, or several on one port, ended in good order by SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
 import gc
 import os
-from contextlib import suppress
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +17,17 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.module_loading import import_string
 
+from a2a_tasks import process
 from a2a_tasks.conf import conf
+from a2a_tasks.management.supervisor import Program, Supervisor
 
 if TYPE_CHECKING:
+    import socket
     from argparse import ArgumentParser
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+#: Seconds beyond the drain that a process gets to end before it is killed.
+KILL_AFTER = 5.0
 #: By name, since this app stands below the project that holds the launchers. `A2A_SERVERS` replaces it.
 SERVERS = {
     "daphne": "a2a_project.daphne_server",
@@ -54,9 +61,9 @@ class Address:
 
 
 class Command(BaseCommand):
-    """Serves the site in one process."""
+    """Serves the site."""
 
-    help = "Serve the site in this process until SIGTERM or Ctrl-C. -v 2 logs each request."
+    help = "Serve the site until SIGTERM or Ctrl-C, in this process or in several. -v 2 logs each request."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """HOST, PORT and SERVER of the environment are the defaults."""
@@ -66,10 +73,24 @@ class Command(BaseCommand):
             type=int,
             help="accept on this inherited listening socket instead of opening HOST:PORT",
         )
+        parser.add_argument(
+            "--processes",
+            type=int,
+            default=1,
+            help="processes that accept on HOST:PORT; more than one use more cores (default 1)",
+        )
 
     def handle(self, **options: Any) -> None:
         """Serve. The process ends with code 0 when the drain is over."""
-        serve_site(options, lambda at: self.stdout.write(f"Serving on {at.url}"))
+        if options["processes"] > 1:
+            supervise(options, self.say)
+        else:
+            serve_site(options, lambda at: self.stdout.write(f"Serving on {at.url}"))
+
+    def say(self, line: str) -> None:
+        """Print a line at once."""
+        self.stdout.write(line)
+        self.stdout.flush()
 
 
 def add_serving_arguments(parser: ArgumentParser) -> None:
@@ -95,6 +116,55 @@ def asked_address(options: dict[str, Any]) -> Address:
     return Address(options["host"], int(port))
 
 
+def listening(address: Address, count: int, *, one_port: bool) -> list[socket.socket]:
+    """The sockets of `count` web processes: on consecutive ports, any free ones from 0, or the one they share.
+
+    CommandError when one cannot be had. They belong to who supervises, so that nobody is refused while
+    one process follows another.
+    """
+    number = 1 if one_port else count
+    ports = range(address.port, address.port + number) if address.port else [0] * number
+    with contextlib.ExitStack() as unless_all:
+        sockets = [unless_all.enter_context(_listen(Address(address.host, port))) for port in ports]
+        unless_all.pop_all()
+    return sockets
+
+
+def _listen(address: Address) -> socket.socket:
+    try:
+        return process.listen(address.host, address.port)
+    except OSError as error:
+        raise CommandError(refusal(error, address)) from error
+
+
+def web(descriptors: Sequence[int], server: str) -> list[Program]:
+    """A serving process for each of these listening sockets."""
+    serve = (sys.executable, "-m", "django", "serve", "--server", server)
+    return [
+        Program(f"web.{n}", (*serve, "--fd", str(descriptor)), (descriptor,))
+        for n, descriptor in enumerate(descriptors, 1)
+    ]
+
+
+def supervise(options: dict[str, Any], say: Callable[[str], None]) -> None:
+    """Serve in several processes that accept on one socket, and keep them running until a signal."""
+    address = asked_address(options)
+    sockets = listening(address, 1, one_port=True)
+    at = Address(*process.address_of(sockets[0]))
+    descriptors = [sock.fileno() for sock in sockets] * options["processes"]
+    environ = {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        "DJANGO_SETTINGS_MODULE": str(settings.SETTINGS_MODULE),
+        "TRUSTED_PROXIES": options["trusted_proxies"],
+    }
+    supervisor = Supervisor(
+        environ, str(settings.BASE_DIR), conf.DRAIN_SECONDS + KILL_AFTER, say, sockets=sockets
+    )
+    say(f"Serving on {at.url} with {options['processes']} processes")
+    asyncio.run(supervisor.run(web(descriptors, options["server"])))
+
+
 def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object]) -> None:
     """Serve ASGI_APPLICATION as the options say; CommandError when the address cannot be had.
 
@@ -115,7 +185,7 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
         on_listening=lambda host, port: on_listening(Address(host, port)),
         descriptor=options.get("fd"),
     )
-    with suppress(OSError):  # without it, whitenoise warns
+    with contextlib.suppress(OSError):  # without it, whitenoise warns
         Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
     application = get_default_application()
     gc.collect()

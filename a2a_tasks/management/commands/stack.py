@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,24 +18,21 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from a2a_tasks import process
 from a2a_tasks.conf import conf
 from a2a_tasks.management import running_stack
 from a2a_tasks.management.commands.serve import (
-    Address,
+    KILL_AFTER,
     add_serving_arguments,
     asked_address,
-    refusal,
+    listening,
+    web,
 )
 from a2a_tasks.management.commands.up import migrate
 from a2a_tasks.management.supervisor import Program, Supervisor
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Mapping, Sequence
-
-#: Seconds beyond the drain that a process gets to end before it is killed.
-KILL_AFTER = 5.0
+    from collections.abc import Mapping
 
 
 class Command(BaseCommand):
@@ -149,36 +145,6 @@ EXAMPLES = {
     "REDIS_URL": "redis://127.0.0.1:6379/0",
     "CELERY_BROKER_URL": "redis://127.0.0.1:6379/1",
 }
-
-
-def listening(address: Address, count: int, *, one_port: bool) -> list[socket.socket]:
-    """The sockets of `count` web processes: on consecutive ports, any free ones from 0, or the one they share.
-
-    CommandError when one cannot be had. They are the stack's, not the processes', so that nobody is refused while
-    one process follows another.
-    """
-    number = 1 if one_port else count
-    ports = range(address.port, address.port + number) if address.port else [0] * number
-    with contextlib.ExitStack() as unless_all:
-        sockets = [unless_all.enter_context(_listen(Address(address.host, port))) for port in ports]
-        unless_all.pop_all()
-    return sockets
-
-
-def _listen(address: Address) -> socket.socket:
-    try:
-        return process.listen(address.host, address.port)
-    except OSError as error:
-        raise CommandError(refusal(error, address)) from error
-
-
-def web(descriptors: Sequence[int], server: str) -> list[Program]:
-    """A serving process for each of these listening sockets."""
-    serve = (sys.executable, "-m", "django", "serve", "--server", server)
-    return [
-        Program(f"web.{n}", (*serve, "--fd", str(descriptor)), (descriptor,))
-        for n, descriptor in enumerate(descriptors, 1)
-    ]
 
 
 def grpc(host: str) -> list[Program]:

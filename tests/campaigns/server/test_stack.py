@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.core.management.base import CommandError
 
-from a2a_tasks.management.commands import stack
+from a2a_tasks.management.commands import serve, stack
 from a2a_tasks.management.commands.serve import Address
 from a2a_tasks.management.commands.stack import stack_environ
 from a2a_tasks.management.supervisor import Program, Supervisor
@@ -48,7 +48,7 @@ class TestTheEnvironment:
 class TestThePrograms:
     def test_several_webs_serve_on_consecutive_ports(self) -> None:
         address = Address("127.0.0.1", two_free_ports())
-        with closing_all(stack.listening(address, 2, one_port=False)) as sockets:
+        with closing_all(serve.listening(address, 2, one_port=False)) as sockets:
             assert [address_of(sock)[1] for sock in sockets] == [address.port, address.port + 1]
 
     @pytest.mark.filterwarnings("error::ResourceWarning")
@@ -56,21 +56,21 @@ class TestThePrograms:
         port = two_free_ports()
         with listen("127.0.0.1", port + 1):
             with pytest.raises(CommandError, match=f"Port {port + 1} .* is taken"):
-                stack.listening(Address("127.0.0.1", port), 2, one_port=False)
+                serve.listening(Address("127.0.0.1", port), 2, one_port=False)
             listen("127.0.0.1", port).close()
 
     def test_several_webs_share_one_port_if_asked(self) -> None:
-        with closing_all(stack.listening(Address("127.0.0.1", 0), 3, one_port=True)) as sockets:
+        with closing_all(serve.listening(Address("127.0.0.1", 0), 3, one_port=True)) as sockets:
             assert len(sockets) == 1
 
     def test_a_port_in_use_is_named_together_with_the_way_out(self) -> None:
         with listen("127.0.0.1", 0) as taken:
             address = Address(*address_of(taken))
             with pytest.raises(CommandError, match=f"Port {address.port} .* is taken .* PORT="):
-                stack.listening(address, 1, one_port=False)
+                serve.listening(address, 1, one_port=False)
 
     def test_webs_inherit_their_sockets(self) -> None:
-        programs = stack.web([7, 8, 9], "uvicorn")
+        programs = serve.web([7, 8, 9], "uvicorn")
         assert [p.name for p in programs] == ["web.1", "web.2", "web.3"]
         assert [p.command[-2:] for p in programs] == [("--fd", "7"), ("--fd", "8"), ("--fd", "9")]
         assert [p.descriptors for p in programs] == [(7,), (8,), (9,)]
