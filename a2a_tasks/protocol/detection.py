@@ -21,12 +21,15 @@ from a2a_tasks.protocol.versions import unsupported
 __all__ = [
     "CALLS",
     "ROUTES",
+    "UNMARKED",
     "Asked",
     "Row",
     "admit",
     "below_v1",
     "by_call",
     "by_route",
+    "is_draft",
+    "is_final",
     "reads_body",
     "task_named",
     "voice",
@@ -34,6 +37,8 @@ __all__ = [
 ]
 
 OLDEST = ("s0", "v00", "v01")
+#: Parameters that are the same in 1.0 and its draft: most requests have no others.
+UNMARKED = {"id", "historyLength", "history_length"}
 MEDIA_1_0 = "application/a2a+json"
 
 
@@ -152,8 +157,9 @@ def _wrapped_data(part: Mapping[str, Any]) -> bool:
 
 def _final_or_draft(asked: Asked) -> str | None:
     """1.0 or its draft: marks first, then the version, then the task."""
-    final = is_final(asked.params)
-    draft = is_draft(asked.params, final=final)
+    marked = not asked.params.keys() <= UNMARKED
+    final = marked and is_final(asked.params)
+    draft = marked and is_draft(asked.params, final=final)
     if final != draft:
         return "v10" if final else "dr"
     if asked.version == "0.3":

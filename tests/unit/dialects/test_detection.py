@@ -17,10 +17,13 @@ from a2a_tasks.protocol.detection import (
     BELOW,
     CALLS,
     ROUTES,
+    UNMARKED,
     Asked,
     below_v1,
     by_call,
     by_route,
+    is_draft,
+    is_final,
     reads_body,
     voice,
     voice_of_route,
@@ -909,3 +912,22 @@ class TestARefusedVersion:
         error = json.loads(refusal.body)["error"]
         assert (refusal.status, error["code"], error["status"]) == (400, 400, "FAILED_PRECONDITION")
         assert error["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"
+
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=20)
+    | st.just("TASK_STATE_WORKING"),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(params=st.dictionaries(st.sampled_from(sorted(UNMARKED)), _JSON))
+def test_parameters_without_marks_bear_none_whatever_their_values(params: dict[str, Any]) -> None:
+    assert not is_final(params)
+    assert not is_draft(params, final=False)
