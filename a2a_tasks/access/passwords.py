@@ -12,7 +12,7 @@ import binascii
 from concurrent.futures import ThreadPoolExecutor
 
 from django.contrib.auth import authenticate
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.db import connections
 
 from a2a_tasks.access import lockout
@@ -23,7 +23,7 @@ from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.hop import in_thread
 
-__all__ = ["verify"]
+__all__ = ["scopes_of", "verify"]
 
 #: Passwords that are tried at once, and requests that may wait for their turn.
 THREADS, MOST_WAITING = 2, 32
@@ -76,7 +76,10 @@ def _vouched(name: str, password: str, address: str) -> Vouched:
     if user is None:
         raise refused("a user's name or password is wrong, or has been too often")
     lockout.forgive(request, name)
-    scopes = frozenset(
-        filter(is_scope, Group.objects.filter(user=user).values_list("name", flat=True))
-    )
-    return Vouched(Caller(principal=f"user:{user.pk}", scopes=scopes), BASIC)
+    return Vouched(Caller(principal=f"user:{user.pk}", scopes=scopes_of(user)), BASIC)
+
+
+def scopes_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
+    """The scopes a user has: the groups whose names can be scopes."""
+    names = Group.objects.filter(user=user.pk).values_list("name", flat=True)
+    return frozenset(filter(is_scope, names))
