@@ -41,6 +41,10 @@ def _generated_key() -> str:
 
 
 SECRET_KEY = env.str("SECRET_KEY", default="") or _generated_key()
+#: Keys from before, newest first: what they have sealed or signed still opens, and nothing new is made with them.
+SECRET_KEY_FALLBACKS = [
+    key.strip() for key in env.list("SECRET_KEY_FALLBACKS", default=[]) if key.strip()
+]
 #: Nobody gave it: a host that several machines serve would have several.
 SECRET_KEY_IS_OURS = not env.str("SECRET_KEY", default="")
 DEBUG = env.bool("DEBUG", default=False)

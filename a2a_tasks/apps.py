@@ -16,8 +16,10 @@ class TasksConfig(AppConfig):
         from a2a_tasks.access import denials, sign_ins  # noqa: PLC0415 - they need the models
         from a2a_tasks.agents import registry  # noqa: PLC0415 - agents import models of their apps
         from a2a_tasks.execution import bell  # noqa: PLC0415 - needs the models
+        from a2a_tasks.store import handed, sealed_columns  # noqa: PLC0415 - needs the models
 
         registry.discover()
         bell.install()
         denials.install()
         sign_ins.install()
+        sealed_columns.register(handed.SECRETS)
