@@ -16,6 +16,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.db import connections
 
 from a2a_tasks.access import lockout
+from a2a_tasks.access.hashing import AT_ONCE
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Vouched
 from a2a_tasks.agents.security import BASIC, is_scope
@@ -25,12 +26,12 @@ from a2a_tasks.store.hop import in_thread
 
 __all__ = ["scopes_of", "verify"]
 
-#: Passwords that are tried at once, and requests that may wait for their turn.
-THREADS, MOST_WAITING = 2, 32
+#: Requests that may wait for their turn.
+MOST_WAITING = 32
 #: Characters of name and password together, and of a name that a user may have.
 LONGEST, LONGEST_NAME = 1024, 150
 
-_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="passwords")
+_threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="passwords")
 _waiting = 0
 
 
