@@ -32,6 +32,7 @@ __all__ = [
     "TenantAdmin",
     "covers",
     "may_give",
+    "may_see_traces",
     "may_view",
     "of_tenants",
     "sees",
@@ -87,6 +88,11 @@ def may_give(
         return True
     hosts = not tenant and any(scope.startswith(OPERATORS) for scope in scopes)
     return covers(tenants, tenant) and not hosts and all(scope in held for scope in scopes)
+
+
+def may_see_traces(tenants: frozenset[str] | None) -> bool:
+    """Are traces for who sees these tenants? They tell of the host's inside, so they are not for a tenant's own people."""
+    return tenants is None or tenants == frozenset({""})
 
 
 def within(rows: QuerySet[_M], user: _User, lookup: str = "tenant") -> QuerySet[_M]:
