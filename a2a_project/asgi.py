@@ -15,6 +15,7 @@ django_application = get_asgi_application()  # sets Django up; what follows need
 
 from a2a_project import health, metrics, startup  # noqa: E402
 from a2a_project.operations import TABLE  # noqa: E402
+from a2a_project.page_slots import PageSlots  # noqa: E402
 from a2a_tasks import lifetime  # noqa: E402
 from a2a_tasks.bindings.application import Application  # noqa: E402
 from a2a_tasks.bindings.http import (  # noqa: E402
@@ -28,6 +29,7 @@ from a2a_tasks.bindings.http import (  # noqa: E402
 from a2a_tasks.protocol.errors import TooLarge  # noqa: E402
 
 protocol = Application(TABLE)
+page_slots = PageSlots(django_application)
 startup.register()
 
 
@@ -53,7 +55,7 @@ async def pages(scope: Scope, receive: Receive, send: Send) -> None:
         return
     except ClientGone:
         return
-    await django_application(dict(scope), whole(body, receive), send)  # type: ignore[arg-type]
+    await page_slots(dict(scope), whole(body, receive), send)
 
 
 def whole(body: bytes, receive: Receive) -> Receive:

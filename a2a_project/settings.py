@@ -14,6 +14,7 @@ from pathlib import Path
 
 import environ
 from csp.constants import NONE, SELF
+from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from a2a_project import __version__
@@ -41,6 +42,10 @@ def _generated_key() -> str:
 
 
 SECRET_KEY = env.str("SECRET_KEY", default="") or _generated_key()
+#: Keys from before, newest first: what they have sealed or signed still opens, and nothing new is made with them.
+SECRET_KEY_FALLBACKS = [
+    key.strip() for key in env.list("SECRET_KEY_FALLBACKS", default=[]) if key.strip()
+]
 #: Nobody gave it: a host that several machines serve would have several.
 SECRET_KEY_IS_OURS = not env.str("SECRET_KEY", default="")
 DEBUG = env.bool("DEBUG", default=False)
@@ -81,6 +86,7 @@ MIDDLEWARE = [
     "a2a_project.outage_page.OutagePage",
     "a2a_project.unfit_page.UnfitPage",
     "axes.middleware.AxesMiddleware",
+    "a2a_tasks.access.sign_in_forms.SignInForms",
 ]
 ROOT_URLCONF = "a2a_project.urls"
 ASGI_APPLICATION = "a2a_project.asgi.application"
@@ -240,6 +246,8 @@ if SIGN_IN_EXTRA:
         }
     }
 
+#: Django's, of which the first is bounded: it hashes, and verifies what Django's own has hashed.
+PASSWORD_HASHERS = ["a2a_tasks.access.hashing.BoundedHasher", *global_settings.PASSWORD_HASHERS[1:]]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},

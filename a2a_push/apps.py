@@ -14,7 +14,7 @@ class PushApp(AppConfig):
         from a2a_push import checks  # noqa: F401, PLC0415 - they register
         from a2a_push.operations.inline import inline  # noqa: PLC0415 - needs the models
         from a2a_push.store import configs, past, success, telling, trouble  # noqa: PLC0415
-        from a2a_tasks.store import companions, figures, marks  # noqa: PLC0415
+        from a2a_tasks.store import companions, figures, marks, sealed_columns  # noqa: PLC0415
 
         companions.register(inline)
         companions.on_succession(configs.move)
@@ -23,3 +23,4 @@ class PushApp(AppConfig):
         companions.on_export("deliveries", telling.deliveries)
         figures.also(success.webhooks)
         marks.register(trouble.WEBHOOKS)
+        sealed_columns.register(configs.SECRETS)

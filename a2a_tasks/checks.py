@@ -7,8 +7,9 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
+from django.core.checks import CheckMessage, Error, Info, Warning, register  # noqa: A004
 from django.core.files.storage import storages
+from django.db import DatabaseError
 
 from a2a_tasks import failpoints
 from a2a_tasks.agents import registry
@@ -20,6 +21,7 @@ from a2a_tasks.conf import conf, names
 from a2a_tasks.execution.fetching import guard
 from a2a_tasks.outbound import trusting
 from a2a_tasks.signatures import ring
+from a2a_tasks.store import sealed_columns
 from a2a_tasks.store.files import STORAGE
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "check_card_keys_of_production",
     "check_files",
     "check_files_of_production",
+    "check_sealed_secrets",
     "check_secret_key_of_production",
     "check_settings",
 ]
@@ -104,6 +107,31 @@ def check_audit_keys_of_production(
             id="a2a_tasks.W040",
         )
     ]
+
+
+@register(deploy=True)
+def check_sealed_secrets(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """Secrets in the database that no key of now opens: `manage.py check --deploy`."""
+    for column in sealed_columns.columns():
+        try:
+            lost = sealed_columns.unreadable(column)
+        except DatabaseError:
+            yield Info(
+                "the database could not be asked whether its secrets open",
+                hint="Ask again where it can be reached, and has been migrated.",
+                id="a2a_tasks.I045",
+            )
+            return
+        except ValueError:  # keys that are none, which have a check of their own
+            return
+        if lost:
+            yield Warning(
+                f"{lost} {column.name} are opened by no key: they were sealed with another one",
+                hint="Name the former key in SECRET_KEY_FALLBACKS or A2A_SECRET_KEYS, then: python manage.py reseal",
+                id="a2a_tasks.W045",
+            )
 
 
 @register(deploy=True)

@@ -123,6 +123,8 @@ class HostSettings:
     MAX_STREAMS_PER_TENANT: int = 0
     #: Runs that may wait in one queue; then sends to its agents get 503 until there are fewer. 0 = any number.
     MAX_QUEUED: int = 0
+    #: Pages of the admin and requests of the management API that a web process works on at once, each in a thread with a connection to the database; 64 more wait, the next gets 503.
+    MAX_PAGES: int = 8
     #: Requests of one process that may wait for the database at once; the next gets 503 at once.
     MAX_WAITING: int = 1000
     #: Seconds a run is held without a heartbeat before anybody may take it over.

@@ -29,11 +29,12 @@ from a2a_tasks.protocol.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import ListPushConfigsRequest
 from a2a_tasks.protocol.values import PushConfigPage
-from a2a_tasks.store import audit, tasks
+from a2a_tasks.store import audit, sealed_columns, tasks
 from a2a_tasks.store.tasks import key_of
 
 __all__ = [
     "INLINE",
+    "SECRETS",
     "create",
     "delete",
     "get",
@@ -41,7 +42,6 @@ __all__ = [
     "opened",
     "page",
     "put",
-    "reseal",
     "shown",
     "with_secrets",
 ]
@@ -57,8 +57,8 @@ TAKEN_AWAY = "the webhook was taken away"
 LATER = "60"
 #: The dialect whose clients name headers, and are told the names: seed-0.
 NAMED_HEADERS = "s0"
-#: Rows resealed in one go.
-SLICE = 500
+#: Where they are sealed.
+SECRETS = sealed_columns.Column("secrets of webhooks", PushConfig, "secret")
 
 
 class _Secret(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -251,31 +251,6 @@ def with_secrets(task: int) -> list[tuple[int, values.PushConfig]]:
     return [(row.pk, opened(shown(row, row.task.public_id), row.secret)) for row in rows]
 
 
-def reseal() -> tuple[int, int]:
-    """Seal every secret with the newest key. Returns how many were, and how many no key opens."""
-    done = unreadable = last = 0
-    sealed = PushConfig.objects.exclude(secret="").order_by("pk").values_list("pk", "secret")
-    while rows := list(sealed.filter(pk__gt=last)[:SLICE]):
-        count, not_opened = _reseal(rows)
-        done, unreadable, last = done + count, unreadable + not_opened, rows[-1][0]
-    return done, unreadable
-
-
-@transaction.atomic
-def _reseal(rows: list[tuple[int, str]]) -> tuple[int, int]:
-    done = unreadable = 0
-    for key, secret in rows:
-        try:
-            fresh = sealing.resealed(secret)
-        except sealing.Unreadable:
-            unreadable += 1
-            continue
-        # One that was replaced meanwhile is sealed with the newest key already.
-        done += PushConfig.objects.filter(pk=key, secret=secret).update(secret=fresh)
-    audit.note(Action.SECRETS_RESEAL, detail={"resealed": done, "unreadable": unreadable})
-    return done, unreadable
-
-
 def _held(scope: Scope, task_id: str) -> int:
     """The key of a task that nobody changes before the transaction ends. Raises TaskNotFound."""
     # Asked twice: while the first waited for the row, its id may have gone to a successor.
@@ -321,9 +296,9 @@ def _names(config: values.PushConfig) -> dict[str, str]:
     return dict.fromkeys(config.headers if config.dialect == NAMED_HEADERS else (), "")
 
 
-def opened(config: values.PushConfig, sealed: str) -> values.PushConfig:
+def opened(config: values.PushConfig, secrets: str) -> values.PushConfig:
     """The same with its secrets, to be sent to. Raises sealing.Unreadable."""
-    secret = _secret(sealing.opened(sealed) or "{}")
+    secret = _secret(sealing.opened(secrets) or "{}")
     return values.replace(
         config,
         token=secret.token,

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 
 from a2a_tasks.conf import conf
 
-__all__ = ["address", "attempt", "failures", "forgive", "waiting"]
+__all__ = ["Attempt", "address", "attempt", "failures", "forgive", "waiting"]
 
 #: What one subscriber has of IPv6: within it addresses are free, so that they tell nobody apart.
 SUBSCRIBER = 64
@@ -46,9 +46,13 @@ def address(request: HttpRequest) -> str | None:
     return str(ipaddress.ip_network((int(found), SUBSCRIBER), strict=False).network_address)
 
 
-def attempt(client: str) -> HttpRequest:
-    """What Django's backends take for the request with which somebody at this address tries a password."""
-    request = HttpRequest()
+class Attempt(HttpRequest):
+    """What Django's backends take for the request with which somebody tries a password by HTTP Basic."""
+
+
+def attempt(client: str) -> Attempt:
+    """One from this address."""
+    request = Attempt()
     request.META = {"REMOTE_ADDR": client, "HTTP_USER_AGENT": "HTTP Basic"}
     return request
 

@@ -12,10 +12,11 @@ import binascii
 from concurrent.futures import ThreadPoolExecutor
 
 from django.contrib.auth import authenticate
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.db import connections
 
 from a2a_tasks.access import lockout
+from a2a_tasks.access.hashing import AT_ONCE
 from a2a_tasks.access.refusals import refused
 from a2a_tasks.access.vouched import Vouched
 from a2a_tasks.agents.security import BASIC, is_scope
@@ -23,14 +24,14 @@ from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.hop import in_thread
 
-__all__ = ["verify"]
+__all__ = ["scopes_of", "verify"]
 
-#: Passwords that are tried at once, and requests that may wait for their turn.
-THREADS, MOST_WAITING = 2, 32
+#: Requests that may wait for their turn.
+MOST_WAITING = 32
 #: Characters of name and password together, and of a name that a user may have.
 LONGEST, LONGEST_NAME = 1024, 150
 
-_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="passwords")
+_threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="passwords")
 _waiting = 0
 
 
@@ -76,7 +77,10 @@ def _vouched(name: str, password: str, address: str) -> Vouched:
     if user is None:
         raise refused("a user's name or password is wrong, or has been too often")
     lockout.forgive(request, name)
-    scopes = frozenset(
-        filter(is_scope, Group.objects.filter(user=user).values_list("name", flat=True))
-    )
-    return Vouched(Caller(principal=f"user:{user.pk}", scopes=scopes), BASIC)
+    return Vouched(Caller(principal=f"user:{user.pk}", scopes=scopes_of(user)), BASIC)
+
+
+def scopes_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
+    """The scopes a user has: the groups whose names can be scopes."""
+    names = Group.objects.filter(user=user.pk).values_list("name", flat=True)
+    return frozenset(filter(is_scope, names))

@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
 from a2a_tasks.access.api_keys import Issued, describe, issue, revoke, rotate
+from a2a_tasks.access.passwords import scopes_of
 from a2a_tasks.admin.confirming import Question, ask, is_confirmed
 from a2a_tasks.admin.staff import TenantAdmin, may_give, sees, tenants_of
 from a2a_tasks.agents.security import is_scope
@@ -86,11 +87,13 @@ class ApiKeyForm(_Form):
         return tenant
 
     def clean(self) -> dict[str, Any]:
-        """Refuse a key that sees more tenants than the user."""
+        """Refuse a key that may do more than the user."""
         said = super().clean() or {}
         tenant, scopes = said.get("tenant", self.instance.tenant), said.get("scopes", "").split()
-        if not may_give(tenants_of(self.user), tenant, scopes):
-            raise ValidationError("Such a key would see all tenants, and you do not.")
+        if not may_give(tenants_of(self.user), scopes_of(self.user), tenant, scopes):
+            raise ValidationError(
+                "Such a key would have scopes, or see tenants, that you have not."
+            )
         return said
 
 
@@ -157,10 +160,11 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
     @admin.action(description="Rotate selected keys", permissions=["change"])
     def rotate_selected(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse:
         """Give them new secrets, and show these."""
-        issued, tenants = [], tenants_of(request.user)
+        issued, tenants, held = [], tenants_of(request.user), scopes_of(request.user)
         for row in queryset:
-            if not may_give(tenants, row.tenant, row.scopes.split()):
-                self.message_user(request, f"{row} sees all tenants.", messages.WARNING)
+            if not may_give(tenants, held, row.tenant, row.scopes.split()):
+                said = f"{row} has scopes, or sees tenants, that you have not."
+                self.message_user(request, said, messages.WARNING)
                 continue
             try:
                 issued.append(rotate(row.prefix, OVERLAP))

@@ -16,7 +16,7 @@ from django.utils.text import Truncator
 from a2a_tasks.admin.filters import CreatedFilter, RunStatusFilter
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
 from a2a_tasks.admin.shown import Shown, beginning, duration, ending, moment, shown, size
-from a2a_tasks.admin.staff import within
+from a2a_tasks.admin.staff import may_see_traces, tenants_of, within
 from a2a_tasks.models import Run, Task
 from a2a_tasks.store import run_lines
 
@@ -86,8 +86,9 @@ class RunAdmin(ReadOnlyAdmin[Run]):
             ending("error"), size("error"), beginning("request"), size("request")
         )
         error, error_size, asked, asked_size = rows[0]
+        traced = may_see_traces(tenants_of(request.user))
         context.update(
-            trace=Shown(text=error, size=error_size) if error else None,
+            trace=Shown(text=error, size=error_size) if error and traced else None,
             request_body=shown(asked, asked_size),
             **_lines(context["original"]),
         )

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from a2a_tasks.admin.beside import MOST, Line, Span, tell
 from a2a_tasks.admin.shown import Shown, beginning, duration, ending, moment, named, shown, size
-from a2a_tasks.admin.staff import may_view
+from a2a_tasks.admin.staff import may_see_traces, may_view, tenants_of
 from a2a_tasks.models import AuditEntry, Run, RunStatus, Step, Task
 from a2a_tasks.store import audit, run_lines
 
@@ -59,11 +59,12 @@ def runs(request: HttpRequest, span: Span) -> Iterator[Line]:
         .annotate(tail=ending("error"), length=size("error"))
         .order_by("-pk")[: MOST + 1]
     )
+    traced = may_see_traces(tenants_of(request.user))
     for run in reversed(rows):
-        yield from (line for line in _turns(run) if span.has(line.at))
+        yield from (line for line in _turns(run, traced=traced) if span.has(line.at))
 
 
-def _turns(run: Run) -> Iterator[Line]:
+def _turns(run: Run, *, traced: bool) -> Iterator[Line]:
     """Everything that is known of a run, in order."""
     started = run.started_at
     if started is None or started - run.created_at > AT_ONCE:
@@ -75,7 +76,7 @@ def _turns(run: Run) -> Iterator[Line]:
             run, started, "started", f"attempt {run.attempt} on {run.worker}, which {held(run)}"
         )
     if run.ended_at is not None:
-        yield _ended(run, run.ended_at)
+        yield _ended(run, run.ended_at, traced=traced)
 
 
 def _turn(run: Run, at: datetime, word: str, says: str) -> Line:
@@ -106,7 +107,7 @@ def _deaths(run: Run) -> Iterator[Line]:
         yield _turn(run, at, "fenced", says)
 
 
-def _ended(run: Run, at: datetime) -> Line:
+def _ended(run: Run, at: datetime, *, traced: bool) -> Line:
     took = f" after {duration(at - run.started_at)}" if run.started_at else ""
     length: int = getattr(run, "length", 0)
     tail: str = getattr(run, "tail", "")
@@ -116,7 +117,7 @@ def _ended(run: Run, at: datetime) -> Line:
         word=run.status,
         says=f"attempt {run.attempt}{took}" if run.attempt else "never started",
         # How the others died is told above; of one that ended well there may be nothing else.
-        trace=Shown(text=tail, size=length) if is_more else None,
+        trace=Shown(text=tail, size=length) if is_more and traced else None,
     )
     return Line(at=at, template=RUN, content=turn, is_grave=run.status == RunStatus.FAILED)
 

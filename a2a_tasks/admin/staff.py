@@ -6,7 +6,7 @@ being a superuser does. What is not seen does not exist: not in lists, counts, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import admin
@@ -32,6 +32,7 @@ __all__ = [
     "TenantAdmin",
     "covers",
     "may_give",
+    "may_see_traces",
     "may_view",
     "of_tenants",
     "sees",
@@ -75,10 +76,23 @@ def covers(tenants: frozenset[str] | None, tenant: str) -> bool:
     return any(tenant.startswith(f"{above}/") for above in tenants if above)
 
 
-def may_give(tenants: frozenset[str] | None, tenant: str, scopes: Iterable[str]) -> bool:
-    """May who sees these tenants have a key of the tenant with the scopes? One of the host and for operators sees them all."""
+def may_give(
+    tenants: frozenset[str] | None, held: Collection[str], tenant: str, scopes: Iterable[str]
+) -> bool:
+    """May who sees these tenants and holds these scopes have a key of the tenant with the scopes?
+
+    Who sees all tenants gives any scope. Others give what they hold, since anything may have been granted to a scope; and
+    none of the management API to a key without a tenant, which would see all tenants.
+    """
+    if tenants is None:
+        return True
     hosts = not tenant and any(scope.startswith(OPERATORS) for scope in scopes)
-    return covers(tenants, tenant) and (tenants is None or not hosts)
+    return covers(tenants, tenant) and not hosts and all(scope in held for scope in scopes)
+
+
+def may_see_traces(tenants: frozenset[str] | None) -> bool:
+    """Are traces for who sees these tenants? They tell of the host's inside, so they are not for a tenant's own people."""
+    return tenants is None or tenants == frozenset({""})
 
 
 def within(rows: QuerySet[_M], user: _User, lookup: str = "tenant") -> QuerySet[_M]:

@@ -107,9 +107,15 @@ class Operator:
         if self.caller is not None and right.of_agents and right.scope not in self.scopes:
             agents = operated_in_thread(self.caller)
             if agents is None or agents:
-                return replace(self, agents=agents)
+                return replace(self, agents=agents, tenants=self._tenants_to_operate())
         self.check(right)
         return self
+
+    def _tenants_to_operate(self) -> frozenset[str] | None:
+        """Whose rows an agent is operated for. A caller without a tenant sees those of others by `admin:read` alone."""
+        if self.tenants is None and READ not in self.scopes:
+            return frozenset({""})
+        return self.tenants
 
     def check(self, right: Right) -> None:
         """Raises InsufficientScope or MissingPermission."""

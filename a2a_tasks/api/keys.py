@@ -1,7 +1,8 @@
 """API keys: listed, made, rotated, revoked. A key is in the answer that makes it, and nowhere else.
 
 Nobody passes on by a key what they have not: a caller gives the scopes that it has, within its tenant, and rotates, which
-shows the new secret, only keys of such scopes. Whoever of the staff may add keys may do all of it, as in the admin.
+shows the new secret, only keys of such scopes. So do staff, whose groups are their scopes; those who see all tenants
+give any, as in the admin.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_tasks.access import api_keys
+from a2a_tasks.access.passwords import scopes_of
 from a2a_tasks.admin.staff import covers, may_give
 from a2a_tasks.agents.security import is_scope
 from a2a_tasks.api.action import Asked, View, action
@@ -115,7 +117,7 @@ class NewKey(serializers.Serializer[Any]):
         child=serializers.CharField(max_length=128, validators=[_can_be_scope]),
         required=False,
         max_length=100,
-        help_text="A caller gives those it has.",
+        help_text="Those that the operator has; staff that sees all tenants gives any.",
     )
     expires_at = moment_field(
         "In a year if not said; null: never.", allow_null=True, validators=[_is_ahead]
@@ -152,8 +154,9 @@ class KeyList(View):
             raise wrong("body", "scopes", f"They are longer than {MOST_SCOPES} characters.")
         operator.check_scopes(*scopes)
         tenant = _tenant(operator, asked)
-        if not may_give(operator.tenants, tenant, scopes):
-            raise wrong("body", "scopes", "Such a key would see all tenants, and you do not.")
+        if not may_give(operator.tenants, _held(operator), tenant, scopes):
+            text = "Such a key would have scopes, or see tenants, that you have not."
+            raise wrong("body", "scopes", text)
         issued = api_keys.issue(
             asked["name"],
             tenant=tenant,
@@ -179,13 +182,13 @@ class KeyRotate(View):
     def post(self, request: Request, asked: Asked, *, prefix: str) -> Response:
         """Give a key a new secret, and show it, this once; the old one goes on for the overlap.
 
-        409 for a key that was revoked, has expired, or sees all tenants while you do not.
+        409 for a key that was revoked, has expired, or has scopes or sees tenants that you have not.
         """
         row, operator = _find(request, prefix), operator_of(request)
         scopes = row.scopes.split()
         operator.check_scopes(*scopes)
-        if not may_give(operator.tenants, row.tenant, scopes):
-            raise Conflict("The key sees all tenants, and you do not")
+        if not may_give(operator.tenants, _held(operator), row.tenant, scopes):
+            raise Conflict("The key has scopes, or sees tenants, that you have not")
         overlap = timedelta(hours=asked["overlap_hours"])
         try:
             issued = api_keys.rotate(row.prefix, overlap, asked.get("expires_at"))
@@ -218,6 +221,10 @@ def _find(request: Request, prefix: str) -> ApiKey:
     if row is None:
         raise NotFound
     return row
+
+
+def _held(operator: Operator) -> frozenset[str]:
+    return operator.scopes if operator.person is None else scopes_of(operator.person)
 
 
 def _tenant(operator: Operator, asked: Asked) -> str:

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_tasks.admin.shown import LIMIT, ending
+from a2a_tasks.admin.staff import may_see_traces
 from a2a_tasks.api.action import Asked, View, action
 from a2a_tasks.api.door import Right, operator_of, there_for
 from a2a_tasks.api.paging import CreatedQuery, PageQuery, page, page_of
@@ -131,7 +132,7 @@ def _light(rows: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def _trace(request: Request, run: Run) -> str | None:
-    if operator_of(request).tenant:
+    if not may_see_traces(operator_of(request).tenants):
         return None
     found: Any = Run.objects.filter(pk=run.pk).values_list(ending("error"), flat=True).first()
     return found or None

@@ -51,5 +51,6 @@ def _own() -> Iterable[str]:
     """What this process was given to keep for itself."""
     lists = (conf.SECRET_KEYS, conf.WEBHOOK_SECRETS, conf.AUDIT_KEYS)
     one_by_one = (secret.strip() for secrets in lists for secret in str(secrets).split(","))
-    known = (settings.SECRET_KEY, settings.DATABASES["default"].get("PASSWORD"), *one_by_one)
+    django = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    known = (*django, settings.DATABASES["default"].get("PASSWORD"), *one_by_one)
     return [secret for secret in known if secret and len(secret) >= SHORTEST_SECRET]

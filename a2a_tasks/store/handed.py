@@ -26,11 +26,12 @@ from a2a_tasks.models import HandedSecret, Run, Task
 from a2a_tasks.protocol.errors import TaskNotFound, TaskNotWaiting
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import audit, log
+from a2a_tasks.store import audit, log, sealed_columns
 from a2a_tasks.store.companions import Companion
 from a2a_tasks.store.records import Assignment, Fenced
 
 __all__ = [
+    "SECRETS",
     "Asking",
     "Link",
     "UselessLink",
@@ -44,6 +45,8 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+#: Where they are sealed.
+SECRETS = sealed_columns.Column("secrets that were handed over", HandedSecret, "sealed")
 #: Bytes of a link's token.
 TOKEN_BYTES = 32
 

@@ -13,6 +13,7 @@ from a2a_push.checks import check_secret_keys
 from a2a_push.models import PushConfig
 from a2a_push.store import configs
 from a2a_tasks import sealing
+from a2a_tasks.store import sealed_columns
 from tests.support.push.configs import CREDENTIALS, config, registered
 from tests.support.store.world import ALICE, accepted
 
@@ -135,12 +136,12 @@ class TestRotation:
         assert [found.id for _, found in configs.with_secrets(tasks[1])] == ["c-1", "c-2"]
 
     def test_goes_on_past_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(configs, "SLICE", 2)
+        monkeypatch.setattr(sealed_columns, "SLICE", 2)
         accepted()
         for number in range(5):
             registered(f"c-{number}")
         before = set(PushConfig.objects.values_list("secret", flat=True))
-        assert configs.reseal() == (5, 0)
+        assert sealed_columns.reseal(configs.SECRETS) == (5, 0)
         assert before.isdisjoint(PushConfig.objects.values_list("secret", flat=True))
 
     def test_leaves_what_no_key_opens_and_says_so(self, settings: Settings) -> None:

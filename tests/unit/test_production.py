@@ -54,7 +54,8 @@ def checked(block: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
 def test_there_is_nothing_to_warn_of(block: str, tmp_path: Path) -> None:
     done = checked(block, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "no issues" in done.stdout
+    # the database of the page is not there, so nobody can be asked whether its secrets open
+    assert re.findall(r"\((\w+\.[A-Z]\d+)\)", done.stderr) == ["a2a_tasks.I045"]
 
 
 #: What the page tells an operator to set, and the warning without it.

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from a2a_push.store import configs
+from a2a_tasks.store import sealed_columns
 
 __all__ = ["Command"]
 
@@ -18,7 +18,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Do it, and say how many there were."""
-        done, unreadable = configs.reseal()
+        counts = [sealed_columns.reseal(column) for column in sealed_columns.columns()]
+        done, unreadable = map(sum, zip(*counts, strict=True))
         self.stdout.write(f"{done} sealed with the newest key")
         if unreadable:
             raise CommandError(f"{unreadable} are opened by no key: was one taken away too early?")

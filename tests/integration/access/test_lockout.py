@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -17,10 +18,11 @@ from django.test import RequestFactory
 
 from a2a_project.asgi import application
 from a2a_project.lifecycle import behind_proxies
-from a2a_tasks.access import callers, lockout
+from a2a_tasks import wakeups
+from a2a_tasks.access import buckets, callers, lockout, sign_in_forms
 from a2a_tasks.access.callers import Credentials, identify
 from a2a_tasks.bindings.http import Receive, Scope, Send
-from a2a_tasks.protocol.errors import WrongCredentials
+from a2a_tasks.protocol.errors import RateLimited, WrongCredentials
 from a2a_tasks.store.hop import hop
 from tests.integration.access.test_users_and_certificates import PASSWORD, basic
 from tests.support.bindings.client import Client
@@ -113,6 +115,47 @@ class TestInTheAdmin:
     def test_nothing_that_was_guessed_is_kept(self) -> None:
         sign_in("canary-7f3a")
         assert "canary-7f3a" not in str(AccessAttempt.objects.values().get())
+
+
+class TestAnAddress:
+    @pytest.fixture(autouse=True)
+    def twice(self, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It may be wrong twice, and was not yet, also as far as Redis knows."""
+        settings.A2A_RATE_WRONG_CREDENTIALS = "1/h burst 2"
+        host = uuid.uuid4().hex
+        monkeypatch.setattr(wakeups, "prefix", lambda: host)
+        monkeypatch.setattr(buckets, "PATIENCE_SECONDS", 30.0)
+
+    def test_that_was_wrong_too_often_waits_whatever_the_name(self) -> None:
+        answers = [sign_in("guess", name=f"nobody-{n}") for n in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 200, 429]
+        assert int(answers[2]["Retry-After"]) > 0
+        assert b"Too many wrong passwords" in answers[2].content
+        assert sign_in().status_code == 429
+        assert AccessAttempt.objects.count() == 2  # what is refused is neither hashed nor kept
+        assert sign_in(address=ELSEWHERE).status_code == 302
+
+    def test_looks_at_the_form_and_leaves_again_without_being_counted(self) -> None:
+        browser = Browser(REMOTE_ADDR=HERE)
+        assert {browser.get(LOGIN).status_code for _ in range(5)} == {200}
+        assert sign_in().status_code == 302
+
+    async def test_is_counted_once_by_http_basic_and_together_with_the_form(self) -> None:
+        await wrong(name="nobody", times=1)
+        assert (await hop(sign_in, "guess")).status_code == 200
+        assert (await hop(sign_in, "guess")).status_code == 429
+        with pytest.raises(RateLimited):
+            await call()
+
+
+def test_no_more_attempts_are_kept_than_a_number_and_the_newest_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sign_in_forms, "MOST", 3)
+    for n in range(5):
+        sign_in("guess", name=f"nobody-{n}")
+    kept = AccessAttempt.objects.order_by("pk").values_list("username", flat=True)
+    assert list(kept) == ["nobody-2", "nobody-3", "nobody-4"]
 
 
 class TestByHttpBasic:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
@@ -94,18 +94,29 @@ class TestAKey:
         same = ("tenant", "digest", "prefix")
         assert [getattr(changed, name) for name in same] == [getattr(row, name) for name in same]
 
-    def test_that_sees_all_tenants_is_for_who_sees_them(self, sign_in: SignIn) -> None:
+    @pytest.mark.parametrize("scope", ["admin:read", "pay"])
+    def test_that_may_do_more_is_for_who_sees_all_tenants(
+        self, sign_in: SignIn, scope: str
+    ) -> None:
         bob = sign_in("add_apikey", "change_apikey")
-        assert not KEY.search(self.made(bob, scopes="admin:read").content.decode())
+        assert not KEY.search(self.made(bob, scopes=scope).content.decode())
         assert not ApiKey.objects.exists()
-        host, ours = issue("host", scopes=["admin:keys"]).row, issue("ours").row
+        host, ours = issue("host", scopes=[scope]).row, issue("ours").row
         shown = act(bob, "rotate_selected", host, ours).content.decode()
         assert [key[4:16] for key in KEY.findall(shown)] == [ours.prefix]
         page = reverse("admin:a2a_tasks_apikey_change", args=[ours.pk])
-        said = {"name": "x", "scopes": "admin:read", "rate": ""}
-        assert "you do not" in bob.post(page, said).content.decode()
+        said = {"name": "x", "scopes": scope, "rate": ""}
+        assert "you have not" in bob.post(page, said).content.decode()
         ours.refresh_from_db()
         assert ours.scopes == ""
+
+    def test_has_scopes_of_the_groups_of_who_makes_it(self, sign_in: SignIn) -> None:
+        bob = sign_in("add_apikey")
+        for name in ("pay", "admin:read"):
+            User.objects.get(username="bob").groups.add(Group.objects.create(name=name))
+        assert KEY.search(self.made(bob, scopes="pay").content.decode())
+        # without a tenant it would see all of them, which Bob does not
+        assert not KEY.search(self.made(bob, scopes="admin:read").content.decode())
 
     def test_is_never_deleted(self, admin_client: Client) -> None:
         row = issue("robot").row

@@ -317,6 +317,18 @@ class TestOfWhatPagesSayBeside:
         assert answer.status_code == 200
         assert task.public_id.encode() not in answer.content
 
+    @pytest.mark.parametrize(("tenant", "there"), [("acme", False), ("", True)])
+    def test_traces_are_not_for_the_staff_of_a_tenant(self, tenant: str, there: bool) -> None:
+        made = rows_of(tenant)
+        task, run = made.of[Task], made.of[Run]
+        run.error = "trace-5c1e"
+        run.save()
+        client = member(*[tenant] if tenant else [])
+        for one in (page(Task, "change", task.pk), page(Run, "change", run.pk)):
+            answer = client.get(one)
+            assert answer.status_code == 200
+            assert (b"trace-5c1e" in answer.content) is there
+
 
 class TestOfKeys:
     def test_staff_makes_them_for_its_tenants_alone(self) -> None:

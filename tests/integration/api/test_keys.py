@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
 from a2a_tasks.access import callers
 from a2a_tasks.access.api_keys import issue
+from a2a_tasks.access.grants import grant
 from a2a_tasks.models import ApiKey
-from tests.support.api.world import asked, key_of, person
+from tests.support.api.world import asked, key_of, person, populated
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +56,7 @@ class TestMaking:
         free = key_of("admin:keys")
         assert asked(free, "/keys", {"name": "x", "tenant": "acme"}).json["tenant"] == "acme"
 
-    def test_by_a_person_gives_any_scope_as_in_the_admin(self) -> None:
+    def test_by_a_person_who_sees_all_tenants_gives_any_scope(self) -> None:
         made = asked(
             person("a2a_tasks.add_apikey"), "/keys", {"name": "x", "scopes": ["b", "a", "a"]}
         )
@@ -65,13 +67,33 @@ class TestMaking:
         refused = asked(bob, "/keys", {"name": "x", "tenant": "", "scopes": ["admin:read"]})
         assert refused.json["errors"][0]["name"] == "scopes"
         assert not ApiKey.objects.exists()
-        made = asked(bob, "/keys", {"name": "x", "tenant": "", "scopes": ["pay"]})
-        assert made.status == 201
+
+    @pytest.mark.parametrize("tenant", ["", "acme"])
+    def test_by_a_person_of_a_tenant_gives_the_scopes_of_the_persons_groups_alone(
+        self, tenant: str
+    ) -> None:
+        bob = person("a2a_tasks.add_apikey", tenants=(tenant,))
+        said = {"name": "x", "tenant": tenant, "scopes": ["pay"]}
+        refused = asked(bob, "/keys", said)
+        assert (refused.status, refused.json["errors"][0]["name"]) == (400, "scopes")
+        assert not ApiKey.objects.exists()
+        User.objects.get(username="bob").groups.add(Group.objects.create(name="pay"))
+        assert asked(bob, "/keys", said).json["scopes"] == ["pay"]
+
+    def test_by_a_person_of_a_tenant_gives_no_scope_that_operates_agents(self) -> None:
+        """A scope need not look like one of operators to be one: `operate` may be granted to any."""
+        grant("*", "scope:ops", "operate")
+        populated("acme")
+        bob = person("a2a_tasks.add_apikey", tenants=("",))
+        assert asked(bob, "/keys", {"name": "x", "tenant": "", "scopes": ["ops"]}).status == 400
+        made = asked(bob, "/keys", {"name": "x", "tenant": ""}).json["key"]
+        assert asked(made, "/tasks").status == 403
 
 
 class TestRotating:
-    def test_by_a_person_shows_no_key_that_sees_more_tenants(self) -> None:
-        host, ours = issue("host", scopes=["admin:read"]).row, issue("ours").row
+    @pytest.mark.parametrize("scope", ["admin:read", "pay"])
+    def test_by_a_person_shows_no_key_that_may_do_more(self, scope: str) -> None:
+        host, ours = issue("host", scopes=[scope]).row, issue("ours").row
         bob = person("a2a_tasks.change_apikey", tenants=("",))
         assert asked(bob, f"/keys/{host.prefix}/rotate", {}).code == "conflict"
         assert asked(bob, f"/keys/{ours.prefix}/rotate", {}).status == 200

@@ -241,9 +241,17 @@ class TestRuns:
     @pytest.mark.django_db
     def test_keep_their_trace_from_operators_of_a_tenant(self) -> None:
         world = populated("acme")
-        answer = asked(key_of("admin:read", tenant="acme"), f"/runs/{world.run.pk}")
-        assert (answer.status, answer.json["error"]) == (200, None)
-        assert b"boom" not in answer.body
+        bob = person("a2a_tasks.view_run", tenants=("acme",))
+        for who in (key_of("admin:read", tenant="acme"), bob):
+            answer = asked(who, f"/runs/{world.run.pk}")
+            assert (answer.status, answer.json["error"]) == (200, None)
+            assert b"boom" not in answer.body
+
+    @pytest.mark.django_db
+    def test_show_it_to_staff_of_a_host_without_tenants(self) -> None:
+        world = populated()
+        bob = person("a2a_tasks.view_run", tenants=("",))
+        assert "boom" in asked(bob, f"/runs/{world.run.pk}").json["error"]
 
 
 class TestContexts:

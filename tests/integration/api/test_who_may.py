@@ -301,6 +301,34 @@ class TestWhoeverOperatesAnAgent:
         elif route.name in OPERATED - {"list_agents", "get_agent", "get_figures"}:
             assert bool(answer.json.get("items") or answer.json.get("found")) == has
 
+    @pytest.mark.parametrize("agent", ["demo", "*"])
+    @every_route
+    def test_has_none_of_a_tenant_without_one(
+        self, theirs: World, route: Route, agent: str
+    ) -> None:
+        key, at = operates(agent), ready(theirs, route)
+        before = state_of_the_world()
+        answer = route.asked(key, at)
+        if route.name not in OPERATED:
+            assert (answer.status, answer.code) == (403, "missing_scope")
+        elif route.is_of_one:
+            assert answer.status == 404
+        elif route.name not in {"list_agents", "get_agent", "get_figures"}:
+            assert answer.json.get("items", []) == []
+            assert answer.json.get("found", 0) == 0
+        assert b"theirs" not in answer.body
+        assert state_of_the_world() == before
+
+    @every_route
+    def test_has_those_of_all_tenants_with_the_scope_to_read(
+        self, theirs: World, route: Route
+    ) -> None:
+        answer = route.asked(operates("demo", READ), ready(theirs, route))
+        if route.name in OPERATED:
+            assert answer.status == 200, answer.body
+            assert answer.json.get("items") != []
+            assert answer.json.get("found") != 0
+
     @every_route
     def test_has_what_a_scope_gives_beside_it(self, world: World, route: Route) -> None:
         scope = RIGHTS[route.name][0]
@@ -320,6 +348,7 @@ def test_figures_are_those_of_the_agents_that_are_operated() -> None:
 
     assert told(operates("demo", tenant="acme")) == ({"demo": 2}, False)
     assert told(operates("tables", tenant="acme")) == ({"tables": 1}, False)
+    assert told(operates("demo")) == ({}, False)
     assert told(key_of(READ, tenant="acme")) == ({"demo": 2, "tables": 1}, False)
     assert told(key_of(READ)) == ({"demo": 3, "tables": 1}, True)
 

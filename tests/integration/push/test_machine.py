@@ -20,6 +20,7 @@ from a2a_push.store import configs
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams, TaskNotFound
 from a2a_tasks.protocol.values import PushConfig
+from a2a_tasks.store import sealed_columns
 from tests.support.push.configs import config, page, tells_none
 from tests.support.store.world import ALICE, BOB, accepted
 from tests.support.thorough import examples
@@ -83,7 +84,7 @@ class Webhooks(RuleBasedStateMachine):
 
     @rule()
     def an_operator_reseals(self) -> None:
-        configs.reseal()
+        sealed_columns.reseal(configs.SECRETS)
 
     @rule(task=TASKS, name=NAMES)
     def bob_asks(self, task: str, name: str) -> None:

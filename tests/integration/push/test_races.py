@@ -19,7 +19,7 @@ from a2a_push.store.receivers import receiver_of
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import companions
+from a2a_tasks.store import companions, sealed_columns
 from a2a_tasks.store.reply import reply
 from tests.support.push.configs import config, ids
 from tests.support.store.world import ALICE, Pen, accepted, at_once, found, held, new
@@ -126,7 +126,10 @@ class TestRaces:
         for n in range(ROUNDS):
             configs.create(ALICE, config(token="old"))
             fresh = config(token=f"fresh-{n}")
-            race(configs.reseal, partial(configs.create, ALICE, fresh))
+            race(
+                partial(sealed_columns.reseal, configs.SECRETS),
+                partial(configs.create, ALICE, fresh),
+            )
             ((_, kept),) = configs.with_secrets(task)
             assert kept == fresh
 
@@ -134,7 +137,10 @@ class TestRaces:
         accepted()
         for _ in range(ROUNDS):
             configs.create(ALICE, config())
-            race(configs.reseal, partial(configs.delete, ALICE, "task-1", "c-1"))
+            race(
+                partial(sealed_columns.reseal, configs.SECRETS),
+                partial(configs.delete, ALICE, "task-1", "c-1"),
+            )
             assert not PushConfig.objects.exists()
 
     @pytest.mark.backend("stack")

@@ -1,0 +1,111 @@
+"""A host of one command, for the drill of rotating its key: `make` writes what hangs on the key, `look` says what still works.
+
+It is run as a process of its own, so that the key comes from the environment, as an operator sets it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import django
+
+django.setup()
+
+from django.conf import settings  # noqa: E402 - Django is set up first
+from django.core.management import call_command  # noqa: E402
+
+from a2a_push import keys as webhook_keys  # noqa: E402
+from a2a_push.keyring import audience_of  # noqa: E402
+from a2a_push.store import configs  # noqa: E402
+from a2a_tasks import sealing  # noqa: E402
+from a2a_tasks.agents import registry  # noqa: E402
+from a2a_tasks.agents.cards import card_of  # noqa: E402
+from a2a_tasks.checks import check_sealed_secrets  # noqa: E402
+from a2a_tasks.signatures import ring  # noqa: E402
+from a2a_tasks.signatures.verifying import Unverified, verify  # noqa: E402
+from a2a_tasks.store import audit_proof, audit_seals, file_links, handed  # noqa: E402
+from tests.support.push.configs import URL, config, registered  # noqa: E402
+from tests.support.store.world import accepted, held  # noqa: E402
+
+BASE, FILE = "https://agents.example.com", "0" * 32
+RECEIVER = audience_of("", URL)
+
+
+def make() -> dict[str, Any]:
+    """One of everything that is sealed, signed or made with the key."""
+    call_command("migrate", verbosity=0)
+    task = accepted().task
+    registered()
+    run = held("task-2")
+    link = handed.ask(run, ("token",), "why")
+    assert link is not None
+    handed.keeping(link.token, {"token": "handed"})(run.task)
+    if settings.SIGN_IN_EXTRA:
+        _make_factors()
+    audit_seals.seal_all()
+    agent = registry.find("demo")
+    assert agent is not None
+    return {
+        "task": task,
+        "run": {name: getattr(run, name) for name in ("task", "task_id", "token", "input_number")},
+        "url": file_links.linking("demo", BASE, "")(FILE),
+        "card": ring.seal().on(card_of(agent, BASE), "v10", BASE),
+        "secret": str(webhook_keys.ring().secrets(RECEIVER)[0].raw.hex()),
+    }
+
+
+def look(made: dict[str, Any]) -> dict[str, Any]:
+    """What of it still works, and what the check of a deployment says."""
+    run: Any = SimpleNamespace(**made["run"])
+    published = [key.as_dict(private=False) for key in ring.published()]
+    url = urlsplit(made["url"])
+    expires, signature = (parse_qs(url.query)[name][0] for name in ("expires", "signature"))
+    secrets = webhook_keys.ring().secrets(RECEIVER)
+    found = {
+        "webhook": _holds(lambda: configs.with_secrets(made["task"])[0][1] == config()),
+        "handed": handed.read(run) == {"token": "handed"},
+        "url": file_links.is_signed("demo", FILE, expires, signature, ""),
+        "seals": _holds(lambda: list(audit_proof.verify())),
+        "card": _holds(lambda: verify(made["card"], published, now=time.time())),
+        "receiver": made["secret"] in [secret.raw.hex() for secret in secrets],
+    }
+    if settings.SIGN_IN_EXTRA:
+        found["factors"] = _holds(_factors_open)
+    return {"works": found, "said": [message.msg for message in check_sealed_secrets()]}
+
+
+def _make_factors() -> None:
+    from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes  # noqa: PLC0415 - an extra
+    from allauth.mfa.totp.internal.auth import TOTP  # noqa: PLC0415
+    from django.contrib.auth.models import User  # noqa: PLC0415
+
+    alice = User.objects.create_user("alice")
+    TOTP.activate(alice, "JBSWY3DPEHPK3PXP")
+    RecoveryCodes.activate(alice)
+
+
+def _factors_open() -> bool:
+    from allauth.mfa.models import Authenticator  # noqa: PLC0415 - an extra
+
+    totp = Authenticator.objects.get(type=Authenticator.Type.TOTP)
+    codes = Authenticator.objects.get(type=Authenticator.Type.RECOVERY_CODES)
+    told = sealing.opened(totp.data["secret"]) == "JBSWY3DPEHPK3PXP"
+    return told and bool(codes.wrap().generate_codes())
+
+
+def _holds(asked: Callable[[], object]) -> bool:
+    try:
+        return bool(asked())
+    except (sealing.Unreadable, audit_proof.Broken, Unverified):
+        return False
+
+
+if __name__ == "__main__":
+    said = make() if sys.argv[1] == "make" else look(json.load(sys.stdin))
+    sys.stdout.write(json.dumps(said))
