@@ -107,9 +107,9 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Offer the exports."""
-        forms = {"export_forms": [("csv", "CSV"), ("jsonl", "JSON")]}
-        return super().changelist_view(request, {**(extra_context or {}), **forms})
+        """Offer the exports, and to select what is on other pages."""
+        ours = {"export_forms": [("csv", "CSV"), ("jsonl", "JSON")], "at_once": f"{bulk.AT_ONCE:,}"}
+        return super().changelist_view(request, {**(extra_context or {}), **ours})
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TaskList]:
         """Return the list that pages by key."""

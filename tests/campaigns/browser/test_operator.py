@@ -228,6 +228,24 @@ class TestTheListOfTasks:
         await presentable(root, "tasks-none")
 
 
+    async def test_selects_all_that_it_is_about_beyond_the_page_shown(
+        self, root: Page, host: BrowsedHost
+    ) -> None:
+        words = f"many{uuid.uuid4().hex[:8]}"
+        for _ in range(51):
+            await say(host, "demo", f"ask {words}", returnImmediately=False)
+        await root.goto(f"{TASKS}?q={words}")
+        await expect(root.locator("#result_list tbody tr")).to_have_count(50)
+        await root.locator("#action-toggle").check()
+        await root.get_by_role("button", name="Select all tasks of this list").click()
+        await expect(root.locator("div.actions")).to_contain_text("at most 1,000 at once")
+        await presentable(root, "tasks-all-selected")
+        await act(root, "Cancel selected tasks …")
+        await expect(root.locator(".a2a-plan")).to_contain_text("51 tasks")
+        await root.get_by_role("button", name=re.compile("51$")).click()
+        await expect(root.locator(".messagelist")).to_contain_text("51")
+
+
 class TestATaskWhoseProcessWasKilled:
     async def test_tells_of_both_attempts(
         self, root: Page, host: BrowsedHost, tmp_path: Path
