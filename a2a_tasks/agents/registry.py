@@ -8,7 +8,7 @@ from django.core.checks import CheckMessage, Error
 from django.utils.module_loading import autodiscover_modules
 
 from a2a_tasks.agents import security, switches, visibility
-from a2a_tasks.agents.agent import Agent
+from a2a_tasks.agents.agent import Agent, unfit_skills
 from a2a_tasks.conf import conf
 
 __all__ = ["agents", "any_listed", "check", "disabled", "discover", "find"]
@@ -97,5 +97,7 @@ def check() -> Iterable[CheckMessage]:
         )
     for agent in _found.values():
         yield from agent.check()
+        if unfit_skills(agent.skills):
+            continue
         yield from security.check(agent)
         yield from visibility.check(agent)
