@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from channels.routing import get_default_application
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError, connections
+from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
 
 from a2a_tasks.conf import conf
@@ -69,6 +71,12 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         """Serve. The process ends with code 0 when the drain is over."""
+        with suppress(OperationalError):  # the database may come later: /readyz says so
+            if missing := lacking():
+                raise CommandError(
+                    f"The database lacks {missing} migrations of this version. Apply them: python manage.py migrate"
+                )
+        connections.close_all()
         serve_site(options, lambda at: self.stdout.write(f"Serving on {at.url}"))
 
 
@@ -85,6 +93,12 @@ def add_serving_arguments(parser: ArgumentParser) -> None:
         default=variable("TRUSTED_PROXIES") or "",
         help="addresses and networks, separated by commas, whose X-Forwarded-For and -Proto are believed",
     )
+
+
+def lacking() -> int:
+    """How many migrations the database has not. Looking is quicker than Django's own empty run."""
+    executor = MigrationExecutor(connections["default"])
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def asked_address(options: dict[str, Any]) -> Address:
