@@ -25,14 +25,13 @@ from a2a_tasks.management.commands.serve import (
     asked_address,
     lacking,
     serve_site,
+    unusable,
 )
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 ADMIN = "admin"
-#: What to do about a database that cannot be used.
-ADVICE = "Look at DATABASE_URL: the server has to run, the database to exist, and its user to own the tables."
 #: Bytes of randomness in the first password: 12 make 16 characters.
 PASSWORD_BYTES = 12
 
@@ -72,9 +71,7 @@ def migrate() -> bool:
             return False
         call_command("migrate", interactive=False, verbosity=0)
     except DatabaseError as error:
-        raise CommandError(
-            f"The database cannot be used: {str(error).strip()}. {ADVICE}"
-        ) from error
+        raise unusable(error) from error
     return True
 
 

@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from a2a_project.lifecycle import address_of, listen
 from a2a_tasks.access.callers import anonymous_allowed
 from a2a_tasks.management.commands import up
-from a2a_tasks.management.commands.serve import Address, asked_address
+from a2a_tasks.management.commands.serve import ADVICE, Address, asked_address
 from a2a_tasks.management.commands.up import (
     admin_notice,
     banner,
@@ -79,7 +79,7 @@ def test_a_database_that_cannot_be_used_is_one_line_with_its_own_words(
     monkeypatch.setattr(up, "lacking", refuse)
     with pytest.raises(CommandError) as told:
         migrate()
-    assert str(told.value) == f"The database cannot be used: {str(fault).strip()}. {up.ADVICE}"
+    assert str(told.value) == f"The database cannot be used: {str(fault).strip()}. {ADVICE}"
 
 
 def test_the_banner_names_what_to_open() -> None:
