@@ -9,7 +9,6 @@ from typing import Any
 from a2a_tasks.agents import (
     Agent,
     AgentError,
-    Extension,
     Part,
     Provider,
     Skill,
@@ -206,28 +205,3 @@ class Demo(Agent):
         """Obey."""
         async for said in obey(turn):
             yield said
-
-
-class Bare(Demo):
-    """No capability at all: what conformance kits test refusals with. Off by default."""
-
-    slug = "bare"
-    name = "Bare"
-    description = "The demo agent without streaming and webhooks."
-    streaming = False
-    push_notifications = False
-
-
-class Strict(Demo):
-    """Requires an extension of every client. Off by default."""
-
-    slug = "strict"
-    name = "Strict"
-    description = "The demo agent for clients that announce its required extension."
-    extensions = (
-        Extension(
-            "urn:a2a:tck:required-extension",
-            description="Must be announced in A2A-Extensions.",
-            required=True,
-        ),
-    )
