@@ -1,4 +1,4 @@
-"""Health: `/healthz` says the process answers, `/readyz` that it can work. No details for strangers.
+"""Health: `/healthz` says the process answers, `/readyz` that it can work. No details for strangers but that migrations are missing.
 
 Whoever started the process and asked for it is told once, when `/readyz` is well for the first time.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from a2a_tasks import lifetime, process
 from a2a_tasks.bindings.http import Receive, Scope, Send, respond
@@ -30,15 +30,18 @@ def _ask_database() -> None:
         cursor.execute("select 1 from a2a_tasks_task limit 1")
 
 
-async def _ready() -> bool:
+async def _trouble() -> str:
+    """Why this process cannot work; empty = it can."""
     if lifetime.draining():
-        return False
+        return "unavailable"
     try:
         async with asyncio.timeout(DATABASE_SECONDS):
             await hop(_ask_database)
     except (Overloaded, TimeoutError):
-        return False
-    return True
+        return "unavailable"
+    except DatabaseError:
+        return "the tables cannot be read: run manage.py migrate, with the rights to make them"
+    return ""
 
 
 async def tell_when_ready() -> None:
@@ -49,13 +52,13 @@ async def tell_when_ready() -> None:
 
 
 async def _look() -> None:
-    while not await _ready():  # noqa: ASYNC110 - the database tells nobody
+    while await _trouble():  # noqa: ASYNC110 - the database tells nobody
         await asyncio.sleep(LOOK_SECONDS)
     process.tell_ready()
 
 
 async def serve(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer a probe: liveness never touches the database."""
-    well = scope["path"] == "/healthz" or await _ready()
-    body = b'{"status":"ok"}' if well else b'{"status":"unavailable"}'
-    await respond(send, 200 if well else 503, body, [(b"cache-control", b"no-store")])
+    trouble = "" if scope["path"] == "/healthz" else await _trouble()
+    body = b'{"status":"%s"}' % (trouble or "ok").encode()
+    await respond(send, 503 if trouble else 200, body, [(b"cache-control", b"no-store")])

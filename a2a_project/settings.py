@@ -17,7 +17,7 @@ from csp.constants import NONE, SELF
 from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 
-from a2a_project import __version__
+from a2a_project import __version__, variables
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -69,7 +69,7 @@ INSTALLED_APPS = [
     "a2a_tasks",
     "a2a_push",
     # Agents are Django apps; A2A_APPS adds yours, separated by commas.
-    *env.list("A2A_APPS", default=["examples.demo", "examples.tables"]),
+    *variables.apps(env.list("A2A_APPS", default=["examples.demo", "examples.tables"])),
 ]
 MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
@@ -114,7 +114,7 @@ SQLITE_OPTIONS = {
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL",
 }
 DATABASES = {
-    "default": env.db_url_config(
+    "default": variables.database(
         env.str("DATABASE_URL", default="") or f"sqlite:///{VAR_DIR / 'host.sqlite3'}"
     )
 }
@@ -283,7 +283,9 @@ STORAGES = {
 }
 
 #: Hints between processes; empty = one process, hints in memory.
-REDIS_URL = env.str("REDIS_URL", default="")
+REDIS_URL = variables.server(
+    "REDIS_URL", env.str("REDIS_URL", default=""), ("redis", "rediss", "unix")
+)
 #: What the playground received (a2a_project/playground.py): seen by all web processes, and worth nothing after half an hour.
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
@@ -299,8 +301,22 @@ CACHES = {
         "OPTIONS": {"MAX_ENTRIES": 1000},
     },
 }
+#: Brokers that Celery knows.
+BROKERS = (
+    "amqp",
+    "amqps",
+    "pyamqp",
+    "redis",
+    "rediss",
+    "redis+socket",
+    "sentinel",
+    "memory",
+    "sqs",
+)
 #: The bell of the workers; empty = runs are started in the web process.
-CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="")
+CELERY_BROKER_URL = variables.server(
+    "CELERY_BROKER_URL", env.str("CELERY_BROKER_URL", default=""), BROKERS
+)
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "agents"

@@ -37,10 +37,10 @@ def _parse(kind: type, name: str, text: str) -> Any:
 class HostSettings:
     """Every `A2A_*` setting. A wrong value raises ValueError naming it (and is a system check at start)."""
 
-    #: The agent answering at the root of the host (its card is at `/.well-known/agent-card.json`).
+    #: The agent answering at the root of the host (its card is at `/.well-known/agent-card.json`). If it is not set and there is no `demo`: the first by name.
     DEFAULT_AGENT: str = "demo"
     #: Agents that are off, by slug, separated by commas.
-    DISABLED_AGENTS: str = "bare,strict"
+    DISABLED_AGENTS: str = ""
     #: Base URL written into cards, e.g. `https://agents.example.com`; empty = taken from the request.
     PUBLIC_URL: str = ""
     #: Is there a playground at `/`, where people talk to agents from the browser? "auto" = only on the embedded host.

@@ -5,10 +5,12 @@ import os
 from tests import backend
 
 backend.prepare(os.environ)
+os.environ.setdefault("A2A_DISABLED_AGENTS", "bare,strict")
 
 from a2a_project.settings import *  # noqa: E402, F403 - they read the environment made above
-from a2a_project.settings import DATABASES  # noqa: E402
+from a2a_project.settings import DATABASES, INSTALLED_APPS  # noqa: E402
 
+INSTALLED_APPS.append("examples.kits")
 # The test database has the name of the real one (both are this run's own), so that child processes, which read the
 # same environment, see the same rows. On SQLite it is a file: threads with connections of their own share it.
 DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}

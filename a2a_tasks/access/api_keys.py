@@ -34,6 +34,7 @@ from a2a_tasks.store import audit
 from a2a_tasks.store.hop import hop
 
 __all__ = [
+    "LIFE",
     "Issued",
     "describe",
     "is_tenant",
@@ -49,6 +50,8 @@ logger = logging.getLogger(__name__)
 PATTERN = re.compile(r"a2a_([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
 #: The use of a key is written at most so often.
 USE_SECONDS = 60.0
+#: A key's life, unless whoever makes it says otherwise: in the admin, by the API or by command.
+LIFE = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from a2a_tasks.access.api_keys import Issued, describe, issue, revoke, rotate
+from a2a_tasks.access.api_keys import LIFE, Issued, describe, issue, revoke, rotate
 from a2a_tasks.access.passwords import scopes_of
 from a2a_tasks.admin.confirming import Question, ask, is_confirmed
 from a2a_tasks.admin.staff import TenantAdmin, may_give, sees, tenants_of
@@ -50,7 +50,7 @@ class ApiKeyForm(_Form):
         help_texts = {
             "scopes": "Separated by spaces.",
             "rate": "How often it may be used: 20/s, 600/m burst 100. Empty: as A2A_RATE_PER_CALLER says.",
-            "expires_at": "Empty: never.",
+            "expires_at": "In a year, unless you say otherwise. Empty: never.",
             "tenant": "Empty: the host's only one. It cannot be changed later.",
         }
 
@@ -116,6 +116,11 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
         form: Any = super().get_form(request, *args, **kwargs)
         form.user = request.user
         return form
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """A new key ends in a year, as those that the API and the command make."""
+        ends = (timezone.now() + LIFE).replace(second=0, microsecond=0)
+        return {"expires_at": ends, **super().get_changeform_initial_data(request)}
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
         """A new key has no past."""

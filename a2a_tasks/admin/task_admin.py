@@ -30,6 +30,7 @@ from django.views.decorators.http import require_POST
 
 from a2a_tasks.admin import beside, bulk, raw_json, sources, story, timeline
 from a2a_tasks.admin.cancelling import Outcome, cancel
+from a2a_tasks.admin.confirming import Question, ask, is_confirmed
 from a2a_tasks.admin.export import streamed
 from a2a_tasks.admin.header import header
 from a2a_tasks.admin.inert import part_of, sent
@@ -107,9 +108,9 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Offer the exports."""
-        forms = {"export_forms": [("csv", "CSV"), ("jsonl", "JSON")]}
-        return super().changelist_view(request, {**(extra_context or {}), **forms})
+        """Offer the exports, and to select what is on other pages."""
+        ours = {"export_forms": [("csv", "CSV"), ("jsonl", "JSON")], "at_once": f"{bulk.AT_ONCE:,}"}
+        return super().changelist_view(request, {**(extra_context or {}), **ours})
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TaskList]:
         """Return the list that pages by key."""
@@ -332,10 +333,12 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
 
     @method_decorator(require_POST)
     def run_again_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Run the task again whose page has the button, and show the new one."""
+        """Ask, then run the task again whose page has the button, and show the new one."""
         if not self.has_run_again_permission(request):
             raise PermissionDenied
         task = self.get_object(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _again_question(task))
         told = self._rerun(request, [task])
         self._tell_again(request, told)
         shown = told.again[0][1].task if told.again else task.pk
@@ -355,10 +358,12 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
 
     @method_decorator(require_POST)
     def cancel_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Cancel the task whose page has the button."""
+        """Ask, then cancel the task whose page has the button."""
         if not self.has_cancel_permission(request):
             raise PermissionDenied
         task = self.get_object(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _cancel_question(task))
         self._tell(request, self._cancel(request, [task]), 0)
         return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=[task.pk]))
 
@@ -453,6 +458,30 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             ),
             *super().get_urls(),
         ]
+
+
+def _cancel_question(task: Task) -> Question:
+    return Question(
+        title="Cancel the task?",
+        text=f"Task {task.public_id} of {task.agent} becomes canceled at once, for its client, too; then its agent is "
+        "stopped.",
+        warnings=["This cannot be undone. The task may be run again, as a new task."],
+        verb="Yes, cancel it",
+        back=reverse("admin:a2a_tasks_task_change", args=[task.pk]),
+    )
+
+
+def _again_question(task: Task) -> Question:
+    return Question(
+        title="Run the task again?",
+        text=f"A new task of {task.agent} begins, of the same owner and in the same context, by the first message of "
+        f"task {task.public_id}, which stays as it is. Webhooks are not taken over.",
+        warnings=[
+            "What the agent did before it may do twice: steps of the old task are not remembered."
+        ],
+        verb="Yes, run it again",
+        back=reverse("admin:a2a_tasks_task_change", args=[task.pk]),
+    )
 
 
 def _reading(request: HttpRequest, task: Task) -> Reading:

@@ -11,19 +11,21 @@ from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 - Djan
 
 from a2a_tasks.agents.content import Content
 from a2a_tasks.agents.emission import Emission
+from a2a_tasks.agents.mistakes import definition
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.turn import Turn
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.media_types import admits
 from a2a_tasks.rates import read_rate
 
-__all__ = ["Agent"]
+__all__ = ["Agent", "unfit_skills"]
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 MEDIA_TYPE = re.compile(r"[\w.+*-]+/[\w.+*-]+(\s*;.*)?")
 AFTER_CRASH = ("resume", "fail")
 RUNS_IN = ("", "process")
 PUSH_EVENTS = ("all", "coalesced", "states")
+SKILLS = 'skills = [Skill("id", "Name", "What it does", tags=["..."])]'
 Yielded = Emission | Content
 Answer = AsyncIterator[Yielded] | Iterator[Yielded] | Awaitable[Yielded | None] | Yielded | None
 
@@ -117,12 +119,10 @@ class Agent:
         if not (self.name and self.description):
             yield Error("an agent needs a name and a description", obj=where, id="a2a_tasks.E003")
         if not self.skills:
-            yield Error(
-                "the agent has no skills",
-                hint='skills = [Skill("id", "Name", "What it does", tags=["..."])]',
-                obj=where,
-                id="a2a_tasks.E004",
-            )
+            yield Error("the agent has no skills", hint=SKILLS, obj=where, id="a2a_tasks.E004")
+        elif unfit := unfit_skills(self.skills):
+            yield Error(f"skills: {unfit}", hint=SKILLS, obj=where, id="a2a_tasks.E045")
+            return  # what follows reads them
         yield from self._check_skills(where)
         yield from self._check_modes(where)
         yield from self._check_push(where)
@@ -146,6 +146,13 @@ class Agent:
             yield Error(f"rate: {fault}", obj=where, id="a2a_tasks.E041")
         if type(self).run is Agent.run:
             yield Error("the agent has no run method", obj=where, id="a2a_tasks.E007")
+        elif not _takes_a_turn(self.run):
+            yield Error(
+                f"run cannot be called with a turn: {definition(self.run)}",
+                hint="def run(self, turn)",
+                obj=where,
+                id="a2a_tasks.E046",
+            )
 
     def _check_skills(self, where: str) -> Iterable[CheckMessage]:
         ids = [skill.id for skill in self.skills]
@@ -186,3 +193,21 @@ class Agent:
                 obj=where,
                 id="a2a_tasks.E016",
             )
+
+
+def unfit_skills(skills: Any) -> str:
+    """What is wrong with them as values; empty = they are skills."""
+    if isinstance(skills, Skill) or not isinstance(skills, Sequence):
+        return f"a {type(skills).__name__} is no list of skills"
+    for number, skill in enumerate(skills):
+        if not isinstance(skill, Skill):
+            return f"number {number} is a {type(skill).__name__}, no Skill"
+    return ""
+
+
+def _takes_a_turn(run: Any) -> bool:
+    try:
+        inspect.signature(run).bind(object())
+    except TypeError:
+        return False
+    return True

@@ -8,8 +8,8 @@ from django.core.checks import CheckMessage, Error
 from django.utils.module_loading import autodiscover_modules
 
 from a2a_tasks.agents import security, switches, visibility
-from a2a_tasks.agents.agent import Agent
-from a2a_tasks.conf import conf
+from a2a_tasks.agents.agent import Agent, unfit_skills
+from a2a_tasks.conf import HostSettings, conf, forget
 
 __all__ = ["agents", "any_listed", "check", "disabled", "discover", "find"]
 
@@ -29,6 +29,9 @@ def discover() -> None:
     autodiscover_modules("agents")
     for cls in _concrete(Agent):
         register(cls)
+    if conf.DEFAULT_AGENT not in _found:  # nobody has to name the one agent there is
+        HostSettings.DEFAULT_AGENT = next(iter(sorted(_found.keys() - disabled())), "")
+        forget()
 
 
 def register(cls: type[Agent]) -> None:
@@ -97,5 +100,7 @@ def check() -> Iterable[CheckMessage]:
         )
     for agent in _found.values():
         yield from agent.check()
+        if unfit_skills(agent.skills):
+            continue
         yield from security.check(agent)
         yield from visibility.check(agent)

@@ -99,10 +99,14 @@ class Step:
         loop: asyncio.AbstractEventLoop,
         name: str,
         work: Callable[[], Any],
+        used: Callable[[Any], None] = lambda _: None,
     ) -> None:
+        """`used` is told when it is awaited or waited for."""
         self.name, self._journal, self._loop, self._work = name, journal, loop, work
+        self._used = used
 
     def __await__(self) -> Generator[Any, None, Any]:
+        self._used(self)
         return self._taken().__await__()
 
     async def _taken(self) -> Any:
@@ -124,6 +128,7 @@ class Step:
 
     def now(self) -> Any:
         """Take the step in a thread, which it stays in. RuntimeError on the event loop's own thread."""
+        self._used(self)
         kept = self._wait(lambda: self._journal.begin(self.name))
         if kept is None:
             try:
@@ -146,11 +151,19 @@ class Sleep:
     """A wait that goes on where it was when its process died: what is kept is the moment of waking."""
 
     def __init__(
-        self, journal: Journal, loop: asyncio.AbstractEventLoop, name: str, seconds: float
+        self,
+        journal: Journal,
+        loop: asyncio.AbstractEventLoop,
+        name: str,
+        seconds: float,
+        used: Callable[[Any], None] = lambda _: None,
     ) -> None:
+        """`used` is told when it is awaited or waited for."""
         self._journal, self._loop, self._name, self._seconds = journal, loop, name, seconds
+        self._used = used
 
     def __await__(self) -> Generator[Any, None, None]:
+        self._used(self)
         return self._slept().__await__()
 
     async def _slept(self) -> None:
@@ -164,6 +177,7 @@ class Sleep:
 
     def now(self) -> None:
         """Sleep in a thread; CancelledError wakes it. RuntimeError on the event loop's own thread."""
+        self._used(self)
         self._journal.wait(self._loop, self._slept)
 
 

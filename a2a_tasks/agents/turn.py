@@ -12,6 +12,7 @@ from a2a_tasks.agents.emission import Chunk, Reply, Status
 from a2a_tasks.agents.faults import AgentError
 from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.later import Later
+from a2a_tasks.agents.mistakes import Unused
 from a2a_tasks.agents.secrets import Secrets, asked_for
 from a2a_tasks.agents.steps import Journal, Sleep, Step
 from a2a_tasks.caller import Caller
@@ -23,16 +24,18 @@ __all__ = ["AgentError", "ArtifactWriter", "Later", "Turn"]
 class ArtifactWriter:
     """An artifact written in pieces: `yield page.write("...")`, and `last=True` with the last one."""
 
-    def __init__(self, artifact_id: str, **about: Any) -> None:
+    def __init__(self, artifact_id: str, unused: Unused, **about: Any) -> None:
         self.artifact_id, self._about, self._begun = artifact_id, about, False
+        self._unused = unused
 
     def write(self, *content: Content, last: bool = False) -> Chunk:
         """A piece, appended to what was written before."""
         append, self._begun = self._begun, True
         about = {} if append else self._about
-        return Chunk(
+        piece = Chunk(
             artifact_id=self.artifact_id, parts=parts(content), append=append, last=last, **about
         )
+        return self._unused.watch(piece, "yield page.write(...)")
 
 
 class Turn:
@@ -82,6 +85,8 @@ class Turn:
         self._journal = journal or Journal()
         self._files = files or Files()
         self._secrets = secrets or Secrets()
+        #: What the methods below made, until it is yielded or awaited; and where the agent said its last word.
+        self._unused, self._line = Unused(), ""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -110,11 +115,14 @@ class Turn:
         without calling `work` if the turn is begun anew. Raises ValueError for a name used already in this turn and
         TypeError for a result that JSON cannot say; what `work` raises is not kept.
         """
-        return Step(self._journal, self.history.loop, name, partial(work, *args, **kwargs))
+        work, used = partial(work, *args, **kwargs), self._unused.used
+        step = Step(self._journal, self.history.loop, name, work, used)
+        return self._unused.watch(step, "await turn.step(...)")
 
     def sleep(self, seconds: float, *, name: str = "sleep") -> Sleep:
         """Wait that long from the first time this is reached: `await turn.sleep(60)`, or `.now()` in a thread."""
-        return Sleep(self._journal, self.history.loop, name, seconds)
+        sleep = Sleep(self._journal, self.history.loop, name, seconds, self._unused.used)
+        return self._unused.watch(sleep, "await turn.sleep(...)")
 
     def read(self, part: Part) -> Later[bytes]:
         """The bytes of a file that came with a message: `await turn.read(part)`, or `.now()` in a synchronous agent.
@@ -160,11 +168,13 @@ class Turn:
 
     def working(self, *content: Content) -> Status:
         """Say what is going on; the task is working."""
-        return Status(TaskState.WORKING, parts(content))
+        said = Status(TaskState.WORKING, parts(content))
+        return self._unused.watch(said, "yield turn.working(...)")
 
     def ask(self, *content: Content) -> Status:
         """Ask the client; the task waits for its next message, which starts a new turn."""
-        return Status(TaskState.INPUT_REQUIRED, parts(content))
+        said = Status(TaskState.INPUT_REQUIRED, parts(content))
+        return self._unused.watch(said, "yield turn.ask(...)")
 
     def need_auth(self, *content: Content, hand_over: str | Sequence[str] = ()) -> Status:
         """Say which credential is needed and why; the next message starts a new turn.
@@ -174,23 +184,27 @@ class Turn:
         names nobody can be asked by.
         """
         asked = asked_for(hand_over)
-        return Status(TaskState.AUTH_REQUIRED, parts(content), hand_over=asked)
+        said = Status(TaskState.AUTH_REQUIRED, parts(content), hand_over=asked)
+        return self._unused.watch(said, "yield turn.need_auth(...)")
 
     def complete(self, *content: Content) -> Status:
         """End the task as done, with a closing word. (Coming to the end of `run` does so without one.)"""
-        return Status(TaskState.COMPLETED, parts(content))
+        said = Status(TaskState.COMPLETED, parts(content))
+        return self._unused.watch(said, "yield turn.complete(...)")
 
     def fail(self, *content: Content) -> Status:
         """End the task as failed, with a text for the client."""
-        return Status(TaskState.FAILED, parts(content))
+        said = Status(TaskState.FAILED, parts(content))
+        return self._unused.watch(said, "yield turn.fail(...)")
 
     def reject(self, *content: Content) -> Status:
         """Refuse the task."""
-        return Status(TaskState.REJECTED, parts(content))
+        said = Status(TaskState.REJECTED, parts(content))
+        return self._unused.watch(said, "yield turn.reject(...)")
 
     def reply(self, *content: Content) -> Reply:
         """Answer with a direct Message and no task. The agent must declare `replies_directly`."""
-        return Reply(parts(content))
+        return self._unused.watch(Reply(parts(content)), "yield turn.reply(...)")
 
     def artifact(
         self,
@@ -201,7 +215,7 @@ class Turn:
         metadata: Mapping[str, Any] | None = None,
     ) -> Chunk:
         """A whole artifact."""
-        return Chunk(
+        artifact = Chunk(
             artifact_id=id or name or token_hex(8),
             parts=parts(content),
             last=True,
@@ -209,6 +223,7 @@ class Turn:
             description=description,
             metadata=metadata,
         )
+        return self._unused.watch(artifact, "yield turn.artifact(...)")
 
     def stream(
         self,
@@ -221,6 +236,7 @@ class Turn:
         """An artifact to be written in pieces."""
         return ArtifactWriter(
             id or name or token_hex(8),
+            self._unused,
             name=name,
             description=description,
             metadata=metadata,

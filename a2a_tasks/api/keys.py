@@ -32,8 +32,6 @@ __all__ = ["KeyList", "KeyOne", "KeyRevoke", "KeyRotate"]
 TO_VIEW = Right.to_view("a2a_tasks.apikey")
 TO_MAKE = Right.to_change("a2a_tasks.apikey", KEYS, verb="add")
 TO_CHANGE = Right.to_change("a2a_tasks.apikey", KEYS)
-#: A key's life, unless told otherwise; the same as the command's.
-LIFE = timedelta(days=365)
 OVERLAP_HOURS, MOST_HOURS = 24.0, 24.0 * 366
 #: Characters of the column.
 MOST_SCOPES = 2_000
@@ -161,7 +159,7 @@ class KeyList(View):
             asked["name"],
             tenant=tenant,
             scopes=scopes,
-            expires_at=asked.get("expires_at", timezone.now() + LIFE),
+            expires_at=asked.get("expires_at", timezone.now() + api_keys.LIFE),
         )
         return Response(_shown_once(issued), status=201)
 

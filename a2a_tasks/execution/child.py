@@ -288,9 +288,10 @@ class Carried:
             raise AgentError("The agent is no longer hosted here.")
         async with contextlib.aclosing(drive(agent, self.turn, self._workplace)) as words:
             async for word in words:
-                self._host.say(Said(word))
+                self._host.say(Said(word, self.turn._line))  # noqa: SLF001 - the turn's other half has it, too
                 if not await self._host.taken():
-                    return
+                    break
+        self.turn._unused.tell(type(agent).__module__)  # noqa: SLF001
 
 
 def _raised(fault: BaseException) -> Raised:

@@ -14,6 +14,7 @@ from types import GeneratorType
 from typing import Any
 
 from a2a_tasks.agents import Agent, Turn
+from a2a_tasks.agents.mistakes import line_of
 from a2a_tasks.execution.workplace import Workplace
 
 __all__ = ["drive"]
@@ -30,10 +31,11 @@ def _step(generator: GeneratorType[Any, None, Any], workplace: Workplace) -> Any
 
 
 async def _steps(
-    generator: GeneratorType[Any, None, Any], workplace: Workplace
+    generator: GeneratorType[Any, None, Any], turn: Turn, workplace: Workplace
 ) -> AsyncGenerator[Any, None]:
     try:
         while (said := await workplace.in_thread(_step, generator, workplace)) is not _END:
+            _note(turn, said, generator)
             yield said
     finally:
         if not generator.gi_running:
@@ -47,24 +49,33 @@ def _call(agent: Agent, turn: Turn, workplace: Workplace) -> Any:
 
 async def _synchronous(agent: Agent, turn: Turn, workplace: Workplace) -> AsyncGenerator[Any, None]:
     answer = await workplace.in_thread(_call, agent, turn, workplace)
-    words = (
-        _steps(answer, workplace) if isinstance(answer, GeneratorType) else _asynchronous(answer)
-    )
+    if isinstance(answer, GeneratorType):
+        words = _steps(answer, turn, workplace)
+    else:
+        words = _asynchronous(answer, turn)
     async with contextlib.aclosing(words):
         async for said in words:
             yield said
 
 
-async def _asynchronous(answer: Any) -> AsyncGenerator[Any, None]:
+async def _asynchronous(answer: Any, turn: Turn) -> AsyncGenerator[Any, None]:
     """What an async generator yields, a coroutine returns, or somebody returned at once; None says nothing."""
     if inspect.isasyncgen(answer):
         async with contextlib.aclosing(answer) as words:
             async for said in words:
+                _note(turn, said, words)
                 yield said
         return
     said = await answer if inspect.isawaitable(answer) else answer
     if said is not None:
+        _note(turn, said, None)
         yield said
+
+
+def _note(turn: Turn, said: Any, where: Any) -> None:
+    """It was said, and there. What is wrong with it will be told with the line."""
+    turn._unused.used(said)  # noqa: SLF001 - what the agent is not to see of its turn
+    turn._line = line_of(where)  # noqa: SLF001
 
 
 def drive(
@@ -74,4 +85,4 @@ def drive(
     place = workplace or Workplace(agent.slug)
     if agent.synchronous:
         return _synchronous(agent, turn, place)
-    return _asynchronous(_call(agent, turn, place))
+    return _asynchronous(_call(agent, turn, place), turn)

@@ -101,9 +101,10 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A word of the agent."""
+    """A word of the agent, and where it said it."""
 
     word: Any
+    line: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ __all__ = ["Recorder"]
 
 #: Events, and their bytes, that wait for the database before an agent has to wait too.
 MOST_WAITING, MOST_BYTES = 1000, 1024 * 1024
+#: Members within members that are looked at for what JSON cannot say.
+DEEPEST = 20
 
 
 class TooMuch(Exception):
@@ -241,8 +243,12 @@ class Recorder:
         self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
 
     def remember(self, memory: Mapping[str, Any]) -> None:
-        """Keep the turn's memory, with what is written last. Raises TypeError if JSON cannot say it."""
-        kept = write(memory).decode() if memory else ""
+        """Keep the turn's memory, with what is written last. Raises TypeError if JSON cannot say it, with the member."""
+        try:
+            kept = write(memory).decode() if memory else ""
+        except (TypeError, ValueError, RecursionError) as fault:
+            where = _unfit("turn.memory", memory)
+            raise TypeError(f"{where} cannot be kept as JSON: {fault}") from fault
         if kept != self._memory:
             self._batch.memory = self._memory = kept
 
@@ -326,3 +332,19 @@ class Recorder:
             await self.written()
         else:
             await asyncio.sleep(0)
+
+
+def _unfit(name: str, value: Any, depth: int = 0) -> str:
+    """The innermost member that JSON cannot say, as code would name it."""
+    members: Any = ()
+    if isinstance(value, dict):
+        members = value.items()
+    elif isinstance(value, list | tuple):
+        members = enumerate(value)
+    for key, member in members:
+        try:
+            write({key: member} if isinstance(value, dict) else member)
+        except (TypeError, ValueError, RecursionError):
+            inner = f"{name}[{key!r}]"
+            return _unfit(inner, member, depth + 1) if depth < DEEPEST else inner
+    return name

@@ -19,6 +19,7 @@ from a2a_tasks import process, wakeups
 from a2a_tasks.access import switched
 from a2a_tasks.agents import Agent, AgentError, Turn, registry, switches
 from a2a_tasks.agents.emission import Status, emission
+from a2a_tasks.agents.mistakes import definition
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.carried import Carried
 from a2a_tasks.execution.drive import drive
@@ -59,6 +60,9 @@ REST_SECONDS = 30.0
 
 #: Characters of a trace that are kept, the last ones.
 LONGEST_TRACE = 20_000
+
+#: What is raised for a word that cannot be recorded.
+UNFIT = (AgentError, IllegalTransition, TypeError, ValueError)
 
 #: What a client reads of an agent with `after_crash = "fail"`.
 NOT_AGAIN = "The process carrying this task died or was stopped, and the agent does not want to be run again: it may have acted already."
@@ -360,9 +364,14 @@ class Runner:
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
             async with contextlib.aclosing(self._words(agent, turn, carried)) as words:
-                await self._record(carried, words, recorder, replies=agent.replies_directly)
+                await self._record(carried, turn, words, recorder, agent)
             carried.workplace.check()
-            recorder.remember(turn.memory)
+            turn._unused.tell(type(agent).__module__)  # noqa: SLF001 - ours to tell, the author's to read
+            try:
+                recorder.remember(turn.memory)
+            except TypeError as fault:
+                fault.add_note(f"It is the memory that the agent has left: {definition(agent.run)}")
+                raise
         except (Fenced, Overloaded, Refused):
             raise
         except BaseException as fault:
@@ -405,22 +414,31 @@ class Runner:
             await hop(runs.note, run.token, _sendable(trace)[-LONGEST_TRACE:])
 
     async def _record(
-        self, carried: Carried, words: AsyncIterator[Any], recorder: Recorder, *, replies: bool
+        self,
+        carried: Carried,
+        turn: Turn,
+        words: AsyncIterator[Any],
+        recorder: Recorder,
+        agent: Agent,
     ) -> None:
         count, files = 0, StoredFiles(carried.assignment)
         secrets = StoredSecrets(carried.assignment)
-        if not replies and recorder.state is TaskState.SUBMITTED:
+        if not agent.replies_directly and recorder.state is TaskState.SUBMITTED:
             recorder.say(Status(TaskState.WORKING))
         async for word in words:
             carried.workplace.check()
             if count == 0:
                 failpoint("worker.agent_started")
-            said = emission(word, answer=recorder.answer, begun=recorder.answer_begun)
-            if isinstance(said, Status) and said.hand_over:
-                said = await secrets.asked(said)
-            if files.concern(said.parts):
-                said = replace(said, parts=await files.put_away(said.parts))
-            recorder.say(said)
+            try:
+                said = emission(word, answer=recorder.answer, begun=recorder.answer_begun)
+                if isinstance(said, Status) and said.hand_over:
+                    said = await secrets.asked(said)
+                if files.concern(said.parts):
+                    said = replace(said, parts=await files.put_away(said.parts))
+                recorder.say(said)
+            except UNFIT as fault:  # the agent's own frames have no part in this trace
+                fault.add_note(f"It was said at {turn._line or definition(agent.run)}")  # noqa: SLF001
+                raise
             count += 1
             if recorder.full or count % BREATH == 0:
                 await recorder.room()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from a2a_tasks.agents import (
     Agent,
     AgentError,
-    Extension,
     Part,
     Provider,
     Skill,
@@ -18,7 +17,6 @@ from a2a_tasks.agents import (
     file,
     link,
 )
-from a2a_tasks.caller import Caller
 from examples.demo import conformance
 
 Words = AsyncIterator[Any]
@@ -209,33 +207,3 @@ class Demo(Agent):
         """Obey."""
         async for said in obey(turn):
             yield said
-
-
-class Bare(Demo):
-    """No capability at all: what conformance kits test refusals with. Off by default."""
-
-    slug = "bare"
-    name = "Bare"
-    description = "The demo agent without streaming and webhooks."
-    streaming = False
-    push_notifications = False
-
-
-class Strict(Demo):
-    """Requires an extension of every client. Off by default."""
-
-    slug = "strict"
-    name = "Strict"
-    description = "The demo agent for clients that announce its required extension."
-    has_extended_card = True
-    extensions = (
-        Extension(
-            "urn:a2a:tck:required-extension",
-            description="Must be announced in A2A-Extensions.",
-            required=True,
-        ),
-    )
-
-    def extended_card(self, card: Mapping[str, Any], caller: Caller) -> Mapping[str, Any]:
-        """Greet the caller by name in the description."""
-        return {**card, "description": f"{card['description']} Welcome, {caller.principal}."}

@@ -52,7 +52,7 @@ class TestCancelling:
             button = path.replace("change/", "cancel/")
             assert button in shown.text
 
-            page = await post(browser, button, {})
+            page = await post(browser, button, {"confirmed": "yes"})
             at = time.time()
             assert "Cancelled: 1." in page.text
             assert await trace.of("ended") - at < AT_ONCE

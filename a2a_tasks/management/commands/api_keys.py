@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from a2a_tasks.access.api_keys import issue, listed, revoke, rotate
+from a2a_tasks.access.api_keys import LIFE, issue, listed, revoke, rotate
 
 __all__ = ["Command"]
 
@@ -32,7 +32,10 @@ class Command(BaseCommand):
             "--rate", default="", help="how often it may be used: 20/s, 600/m burst 100"
         )
         create.add_argument(
-            "--days", type=float, default=365.0, help="until it expires (default 365; 0 = never)"
+            "--days",
+            type=float,
+            default=LIFE.days,
+            help=f"until it expires (default {LIFE.days}; 0 = never)",
         )
         words.add_parser("list", help="show all keys")
         turn = words.add_parser("rotate", help="give a key a new secret and show it, once")

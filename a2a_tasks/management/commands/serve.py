@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from channels.routing import get_default_application
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, OperationalError, connections
+from django.db.migrations.executor import MigrationExecutor
 from django.utils.module_loading import import_string
 
 from a2a_tasks import process
@@ -33,6 +35,8 @@ SERVERS = {
     "daphne": "a2a_project.daphne_server",
     "uvicorn": "a2a_project.uvicorn_server",
 }
+#: What to do about a database that cannot be used.
+ADVICE = "Look at DATABASE_URL: the server has to run, the database to exist, and its user to own the tables."
 #: What is wrong with an address, and what to do about it.
 REFUSALS = {
     errno.EADDRINUSE: "Port {port} on {host} is taken by another process. Choose another one: PORT={other}",
@@ -82,6 +86,17 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         """Serve. The process ends with code 0 when the drain is over."""
+        try:
+            missing = lacking()
+        except OperationalError:  # it may come later: /readyz says so
+            missing = 0
+        except DatabaseError as error:
+            raise unusable(error) from error
+        if missing:
+            raise CommandError(
+                f"The database lacks {missing} migrations of this version. Apply them: python manage.py migrate"
+            )
+        connections.close_all()
         if options["processes"] > 1:
             supervise(options, self.say)
         else:
@@ -106,6 +121,18 @@ def add_serving_arguments(parser: ArgumentParser) -> None:
         default=variable("TRUSTED_PROXIES") or "",
         help="addresses and networks, separated by commas, whose X-Forwarded-For and -Proto are believed",
     )
+
+
+def lacking() -> int:
+    """How many migrations the database has not. Looking is quicker than Django's own empty run."""
+    executor = MigrationExecutor(connections["default"])
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def unusable(error: DatabaseError) -> CommandError:
+    """Why the database cannot be used, in its own words on one line, and what to do about it."""
+    why = " ".join(str(error).split())
+    return CommandError(f"The database cannot be used: {why}. {ADVICE}")
 
 
 def asked_address(options: dict[str, Any]) -> Address:

@@ -13,8 +13,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError, connections
-from django.db.migrations.executor import MigrationExecutor
+from django.db import DatabaseError, connections
 
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import anonymous_allowed, sample_header
@@ -24,7 +23,9 @@ from a2a_tasks.management.commands.serve import (
     Address,
     add_serving_arguments,
     asked_address,
+    lacking,
     serve_site,
+    unusable,
 )
 
 if TYPE_CHECKING:
@@ -63,15 +64,14 @@ class Command(BaseCommand):
 def migrate() -> bool:
     """Apply what is missing; False when nothing was. Looking is quicker than Django's own empty run.
 
-    CommandError with the database's own words when it cannot be reached.
+    CommandError with the database's own words when it cannot be reached, or this user may not.
     """
     try:
-        executor = MigrationExecutor(connections["default"])
-    except OperationalError as error:
-        raise CommandError(f"The database cannot be used: {error}") from error
-    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        return False
-    call_command("migrate", interactive=False, verbosity=0)
+        if not lacking():
+            return False
+        call_command("migrate", interactive=False, verbosity=0)
+    except DatabaseError as error:
+        raise unusable(error) from error
     return True
 
 

@@ -28,7 +28,6 @@ HERE = Path(__file__).parent
 #: There is a playground, webhooks may go to this machine and are given up soon, and what a killed process held is taken over soon.
 ENVIRON = {
     **hosts.QUICK,
-    "A2A_DISABLED_AGENTS": "",
     "A2A_PLAYGROUND": "1",
     "A2A_WEBHOOK_ALLOW_HTTP": "1",
     "A2A_WEBHOOK_ALLOW_PRIVATE": "1",

@@ -179,15 +179,17 @@ async def send_again(page: Page, hook: Partner) -> None:
 
 
 async def run_again_and_cancel(page: Page) -> None:
-    """It is a new task, which is cancelled after a question."""
+    """Both after a question; it is a new task."""
+    sure = page.get_by_role("button", name=re.compile("^Yes"))
     await page.get_by_role("button", name="Run again").click()
+    await expect(sure).to_be_visible()
+    await presentable(page, "task-run-again")
+    await sure.click()
     await expect(state(page)).to_have_text("working")
     await page.get_by_role("button", name="Cancel task").click()
-    confirmed = page.get_by_role("button", name=re.compile("^Yes"))
-    await confirmed.or_(page.locator(".a2a-canceled")).first.wait_for()
-    if await confirmed.count():
-        await presentable(page, "task-cancel")
-        await confirmed.click()
+    await expect(sure).to_be_visible()
+    await presentable(page, "task-cancel")
+    await sure.click()
     await expect(state(page)).to_have_text("canceled")
     await presentable(page, "task-canceled")
 
@@ -226,6 +228,23 @@ class TestTheListOfTasks:
         assert saved.read_text().count("canceled") == 3
         await root.goto(f"{TASKS}?q=nothing-like-it")
         await presentable(root, "tasks-none")
+
+    async def test_selects_all_that_it_is_about_beyond_the_page_shown(
+        self, root: Page, host: BrowsedHost
+    ) -> None:
+        words = f"many{uuid.uuid4().hex[:8]}"
+        for _ in range(51):
+            await say(host, "demo", f"ask {words}", returnImmediately=False)
+        await root.goto(f"{TASKS}?q={words}")
+        await expect(root.locator("#result_list tbody tr")).to_have_count(50)
+        await root.locator("#action-toggle").check()
+        await root.get_by_role("button", name="Select all tasks of this list").click()
+        await expect(root.locator("div.actions")).to_contain_text("at most 1,000 at once")
+        await presentable(root, "tasks-all-selected")
+        await act(root, "Cancel selected tasks …")
+        await expect(root.locator(".a2a-plan")).to_contain_text("51 tasks")
+        await root.get_by_role("button", name=re.compile("51$")).click()
+        await expect(root.locator(".messagelist")).to_contain_text("51")
 
 
 class TestATaskWhoseProcessWasKilled:

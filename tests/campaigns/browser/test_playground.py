@@ -77,9 +77,8 @@ class TestANewcomer:
         await page.get_by_role("textbox", name="Message").press("Control+Enter")
         await becomes(page, "completed")
         await expect(page.locator(LAST)).to_contain_text("#9;")
-        await expect(page.get_by_role("status").and_(page.locator("#pg-says"))).to_contain_text(
-            "Demo has finished"
-        )
+        said = page.get_by_role("status").and_(page.locator("#pg-says"))
+        await expect(said).to_have_text(re.compile(r"^Demo has finished: #0;.*…$"))
         assert await numbers(page) == sorted(set(await numbers(page)))
         await presentable(page, "playground-answered")
 
@@ -449,6 +448,22 @@ class TestAWebhook:
         await expect(arrived).to_contain_text("completed", ignore_case=True)
         await expect(arrived.locator(".pg-good").first).to_have_text("signature verified")
         assert await arrived.locator(".pg-bad").count() == 0
+
+    async def test_is_switched_off_for_an_agent_that_has_none(self, page: Page) -> None:
+        """It would be refused with every message, and its switch is not shown there."""
+        await enter(page)
+        await page.locator("#pg-webhook summary").click()
+        await page.get_by_label("Have the host tell this page").check()
+        await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
+        await page.get_by_label("Agent").select_option("tables")
+        await expect(page.locator("#pg-webhook")).to_be_hidden()
+        await say(page, "help")
+        await expect(page.locator(f"{LAST} >> .pg-state")).to_have_text(
+            re.compile("completed|input-required|failed|rejected")
+        )
+        assert await page.locator(".pg-refused").count() == 0
+        await page.get_by_role("button", name="New conversation").click()
+        await expect(page.locator("#pg-says")).to_be_empty()
 
     async def test_of_the_oldest_dialect_has_the_hosts_own_key(self, page: Page) -> None:
         await enter(page, "s0")

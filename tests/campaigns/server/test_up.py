@@ -10,13 +10,13 @@ import pytest
 from django.contrib.auth import authenticate, get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError, ProgrammingError
 from django.http import HttpRequest
 
 from a2a_project.lifecycle import address_of, listen
 from a2a_tasks.access.callers import anonymous_allowed
 from a2a_tasks.management.commands import up
-from a2a_tasks.management.commands.serve import Address, asked_address
+from a2a_tasks.management.commands.serve import ADVICE, Address, asked_address
 from a2a_tasks.management.commands.up import (
     admin_notice,
     banner,
@@ -63,15 +63,23 @@ def test_a_database_that_is_up_to_date_is_left_alone() -> None:
     assert migrate() is False
 
 
-def test_a_database_that_does_not_answer_is_one_line_with_its_own_words(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    "fault",
+    [
+        OperationalError("connection refused\n"),
+        ProgrammingError("permission denied for table django_migrations\n"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_one_line_with_its_own_words(
+    fault: DatabaseError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_connection: object) -> None:
-        raise OperationalError("connection refused")
+    def refuse() -> int:
+        raise fault
 
-    monkeypatch.setattr(up, "MigrationExecutor", refuse)
-    with pytest.raises(CommandError, match="The database cannot be used: connection refused"):
+    monkeypatch.setattr(up, "lacking", refuse)
+    with pytest.raises(CommandError) as told:
         migrate()
+    assert str(told.value) == f"The database cannot be used: {str(fault).strip()}. {ADVICE}"
 
 
 def test_the_banner_names_what_to_open() -> None:
@@ -128,6 +136,7 @@ def test_a_port_that_is_none_is_refused_by_its_name(port: str) -> None:
         asked_address({"host": "127.0.0.1", "port": port})
 
 
+@pytest.mark.django_db(transaction=True)  # `serve` looks whether its tables are there
 @pytest.mark.parametrize("server", ["daphne", "uvicorn"])
 def test_a_port_in_use_is_named_together_with_the_way_out(server: str) -> None:
     with listen("127.0.0.1", 0) as taken:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -10,6 +11,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.models import ApiKey
@@ -48,6 +50,17 @@ class TestAKey:
             assert key[17:] not in shown
             assert row.digest not in shown
         assert LogEntry.objects.filter(object_id=str(row.pk)).exists()
+
+    def test_ends_in_a_year_unless_the_form_says_otherwise(self, admin_client: Client) -> None:
+        form = admin_client.get(KEYS + "add/").content.decode()
+        halves = dict(re.findall(r'name="(expires_at_\d)" value="([^"]+)"', form))
+        self.made(admin_client, **halves)
+        row = ApiKey.objects.get()
+        assert row.expires_at is not None
+        assert abs(row.expires_at - timezone.now() - timedelta(days=365)) < timedelta(minutes=2)
+        ApiKey.objects.all().delete()
+        self.made(admin_client)
+        assert ApiKey.objects.get().expires_at is None
 
     @pytest.mark.parametrize(
         "wrong", [{"scopes": 'a"b'}, {"tenant": "a/b"}, {"name": ""}, {"rate": "often"}]

@@ -394,7 +394,10 @@ class TestCancelling:
         run = add_run(task, RunStatus.RUNNING)
         Task.objects.filter(pk=task.pk).update(run_token=run.token)
         assert "Cancel task" in client.get(page_of(task)).text
-        answer = client.post(f"{LIST}{task.pk}/cancel/", follow=True)
+        asks = client.post(f"{LIST}{task.pk}/cancel/")
+        assert "becomes canceled at once" in asks.text
+        assert not LogEntry.objects.exists(), "nothing is done before somebody says yes"
+        answer = client.post(f"{LIST}{task.pk}/cancel/", {"confirmed": "yes"}, follow=True)
         assert "Cancelled: 1." in answer.text
         assert "Cancel task" not in answer.text
         task.refresh_from_db()
@@ -425,7 +428,7 @@ class TestCancelling:
         self, admin_client: Client
     ) -> None:
         ended = make_task(state=TaskState.COMPLETED)
-        answer = admin_client.post(f"{LIST}{ended.pk}/cancel/", follow=True)
+        answer = admin_client.post(f"{LIST}{ended.pk}/cancel/", {"confirmed": "yes"}, follow=True)
         assert "Already ended: 1." in answer.text
         assert admin_client.post(f"{LIST}{ended.pk + 1}/cancel/").status_code == 404
         assert not LogEntry.objects.exists()

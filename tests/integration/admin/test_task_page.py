@@ -519,7 +519,11 @@ class TestRunningAgain:
     def press(self, client: Client, task: Task) -> str:
         """Press the button on the page of the task; where it leads, and what is said there."""
         page = client.get(url(task))
-        answer = client.post(url(task, "run-again"), {"nonce": page.context["again"]}, follow=True)
+        said = {"nonce": page.context["again"]}
+        before, asks = Task.objects.count(), client.post(url(task, "run-again"), said)
+        assert asks.context["kept"] == [*said.items(), ("confirmed", "yes")]
+        assert Task.objects.count() == before, "nothing is done before somebody says yes"
+        answer = client.post(url(task, "run-again"), dict(asks.context["kept"]), follow=True)
         place: str = answer.request["PATH_INFO"]
         self.said = " ".join(str(message) for message in answer.context["messages"])
         return place
@@ -544,8 +548,8 @@ class TestRunningAgain:
     def test_is_one_wish_however_often_the_button_is_pressed(self, admin_client: Client) -> None:
         task = make_task(state=TaskState.FAILED)
         add_run(task, RunStatus.FAILED)
-        nonce = {"nonce": admin_client.get(url(task)).context["again"]}
-        places = {admin_client.post(url(task, "run-again"), nonce)["Location"] for _ in range(2)}
+        said = {"nonce": admin_client.get(url(task)).context["again"], "confirmed": "yes"}
+        places = {admin_client.post(url(task, "run-again"), said)["Location"] for _ in range(2)}
         assert len(places) == 1
         assert [Task.objects.count(), LogEntry.objects.count()] == [2, 1]
 

@@ -32,7 +32,7 @@ def test_a_nul_in_an_address_is_no_failure_of_the_host(admin_client: Client) -> 
     ("path", "said"),
     [
         ("waiting/assign/", {"do": "give", "to": "\0"}),
-        ("task/{}/run-again/", {"nonce": "\0"}),
+        ("task/{}/run-again/", {"nonce": "\0", "confirmed": "yes"}),
         ("task/bulk/run-again/", {"nonce": "\0"}),
         ("agentswitch/agent/demo/set/", {"do": "limit", "most": "3", "reason": "\0"}),
         ("agentswitch/agent/demo/set/", {"do": "limit", "most": "9" * 30}),

@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from django.db import connection
 from pytest_django import Settings
 
+from a2a_project import health
 from a2a_project.asgi import application
 from a2a_tasks.agents import registry
 from a2a_tasks.caller import Caller
@@ -400,6 +402,18 @@ class TestHealth:
         response = await Client(application).get(path)
         assert (response.status, response.json) == (200, {"status": "ok"})
         assert response.header("cache-control") == "no-store"
+
+    async def test_says_that_the_tables_are_missing(
+        self, host: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def ask() -> None:
+            with connection.cursor() as cursor:
+                cursor.execute("select 1 from a_table_of_a_migration_to_come")
+
+        monkeypatch.setattr(health, "_ask_database", ask)
+        response = await Client(application).get("/readyz")
+        assert response.status == 503
+        assert "manage.py migrate" in response.json["status"]
 
 
 class TestTheOtherPaths:

@@ -13,7 +13,8 @@ from a2a_tasks.agents.emission import Chunk, Emission, Reply, Status
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import UNSET, Part, TaskState, replace
 from examples.demo import conformance
-from examples.demo.agents import Bare, Demo, Strict
+from examples.demo.agents import Demo
+from examples.kits.agents import Bare, Strict
 from tests.support.examples.turns import heard, make_turn
 from tests.support.rows import rows
 

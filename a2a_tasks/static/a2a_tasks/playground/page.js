@@ -11,6 +11,7 @@ import { Talk } from "./talk.js";
 import { Answer, mine, past, saying } from "./view.js";
 import { ask, Fault } from "./wire.js";
 
+const LONGEST = 300; // characters of an answer in the line that says how it ended
 const KEPT = "a2a-playground-credential";
 const place = byId("playground");
 const BINDINGS = { [JSON_RPC]: "JSON-RPC", [HTTP_JSON]: "HTTP+JSON", [GRPC]: "gRPC (not from a browser)" };
@@ -74,8 +75,8 @@ async function meet() {
   cards = found.map((card) => ({ ...card, slug: slugOf(card) })).filter((card) => card.slug);
   const first = byId("pg-agent").value || document.querySelector("article")?.id;
   options(byId("pg-agent"), cards.map((card) => [card.slug, card.name]), first);
-  says(answered.ok ? "" : `The host shows no agents: ${answered.status}. Credentials may be needed.`);
   meetAgent();
+  says(answered.ok ? "" : `The host shows no agents: ${answered.status}. Credentials may be needed.`);
 }
 
 async function askForAgents() {
@@ -103,7 +104,12 @@ function meetAgent() {
   const examples = (card?.skills ?? []).flatMap((skill) => skill.examples ?? []).slice(0, 8);
   byId("pg-examples").replaceChildren(...examples.map((text) =>
     make("button", { type: "button", class: "pg-small", click: () => { byId("pg-text").value = text; byId("pg-text").focus(); grpcLine(); } }, text)));
-  byId("pg-webhook").hidden = !card?.capabilities?.pushNotifications;
+  const pushes = Boolean(card?.capabilities?.pushNotifications);
+  byId("pg-webhook").hidden = !pushes;
+  if (!pushes && byId("pg-hook-on").checked) { // it would be refused with every message, and could not be switched off
+    byId("pg-hook-on").checked = false;
+    switchHook();
+  }
   speak();
 }
 
@@ -149,6 +155,7 @@ function begin() {
   byId("pg-turns").replaceChildren();
   linked("");
   told("", "");
+  says("");
   grpcLine();
   tasks.offer(chosen(), spoken(), binding());
 }
@@ -224,13 +231,19 @@ async function attempt(own, act) {
   shown.node.setAttribute("aria-busy", "true");
   try {
     await act();
-    if (own === talk) says(`${chosen().name} ${saying(own.state)}: ${shown.text.slice(0, 300)}`);
+    if (own === talk) says(sentence(own.state, shown.text));
   } catch (fault) {
     taken = fault.name === "AbortError";
     if (!taken) refused(shown, fault);
   }
   shown.node.removeAttribute("aria-busy");
   return taken;
+}
+
+function sentence(state, text) {
+  const did = `${chosen().name} ${saying(state)}`;
+  if (!text) return `${did}.`;
+  return `${did}: ${text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text}`;
 }
 
 function refused(shown, fault) {

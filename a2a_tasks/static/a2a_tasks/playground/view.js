@@ -37,9 +37,9 @@ export class Answer {
     else if (event.words.length) this.#words.replaceChildren(...parts(event.words));
   }
 
-  /** All of the answer that is text. */
+  /** What the agent wrote, without names of artifacts and files. */
   get text() {
-    return `${this.#words.textContent} ${this.#artifacts.textContent}`.trim();
+    return Array.from(this.node.querySelectorAll(".pg-text"), (one) => one.textContent).join(" ").trim();
   }
 
   #status(state) {

@@ -131,6 +131,20 @@ async def talkative_loop(turn: Turn) -> str:
     return "told"
 
 
+# --- mistakes -------------------------------------------------------------------------------
+
+
+def careless(turn: Turn) -> str:
+    """Make a question, and not ask it."""
+    turn.ask("Which one?")
+    return "told"
+
+
+def numeric(turn: Turn) -> Iterator[Any]:
+    """Say what is no content."""
+    yield 42
+
+
 # --- files ----------------------------------------------------------------------------------
 
 
