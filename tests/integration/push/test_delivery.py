@@ -8,6 +8,7 @@ import functools
 import time
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -17,7 +18,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from a2a_project import startup
-from a2a_push import delivery, jobs
+from a2a_push import breaker, delivery, jobs
 from a2a_push.breaker import Breaker
 from a2a_push.delivery import Deliverer
 from a2a_push.envelope import webhook_id
@@ -205,9 +206,11 @@ class TestARefusal:
         assert tries[0].excerpt == "broken"
 
     async def test_is_final_after_the_last_attempt_and_the_next_goes_on(
-        self, receiver: Inbox, settings: Settings
+        self, receiver: Inbox, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings.A2A_WEBHOOK_TIME_SCALE = 0.00001
+        # Of its days would be left four seconds, which ten attempts may take.
+        monkeypatch.setattr(breaker, "DEFAULT", replace(breaker.DEFAULT, patience=1e9))
         receiver.answers = [answer("404 X")] * 10
         writer = await pen()
         await register(receiver.url())

@@ -507,6 +507,7 @@ class TestWhereEventsWereRemoved:
         settings.A2A_FEED_EVENTS = 4
         settings.A2A_PURGE_BATCH = 3
         settings.A2A_POLL_SECONDS = 0.05
+        settings.A2A_DATABASE_SECONDS = 30.0  # fifteen readers and a purge, on a busy machine
         await hop(speak, pen, 60)
         long_ago = timezone.now() - timedelta(days=40)
         await hop(Task.objects.filter(pk=pen.run.task).update, status_at=long_ago)

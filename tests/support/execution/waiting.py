@@ -17,7 +17,7 @@ T = TypeVar("T")
 PAUSE = 0.01
 
 
-async def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
+async def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
     """The first true value of the condition, which may be a coroutine function. AssertionError when it is late."""
     deadline = time.monotonic() + seconds
     while True:
@@ -31,7 +31,7 @@ async def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
         await asyncio.sleep(PAUSE)
 
 
-def eventually(condition: Callable[[], T], seconds: float = 20) -> T:
+def eventually(condition: Callable[[], T], seconds: float = 60) -> T:
     """The same, where no event loop runs; looked at in this thread."""
     deadline, pause = time.monotonic() + seconds, threading.Event()
     while not (found := condition()):
