@@ -42,6 +42,8 @@ class Worker(models.Model):
 
     class Meta:
         verbose_name = "worker"
+        #: A claim looks for who was seen; with no index its plan is one that reads a whole table (docs/decisions/0179).
+        indexes = [models.Index(fields=["seen_at"], name="worker_seen")]
 
     def __str__(self) -> str:
         return self.name

@@ -67,6 +67,7 @@ WAITING = ("status", "token", "lease_until", "due_at")
 # Task and run are locked together or not at all: whoever cancels holds the task and waits for its runs, so a
 # claim must not wait for a task while it holds a run. The token is made per row, for this one acquisition.
 # An orphan is a run that nobody took for a while, nobody who has its agent was seen for as long, and it was its turn.
+# The time of the statement is one that an index can be searched by; that of the clock is not.
 # One queue at a time: of several at once PostgreSQL sorts all that are due, or looks for them among all runs there ever were.
 CLAIM = """
 with due as (
@@ -77,7 +78,7 @@ with due as (
   where r.status = 'queued' and r.queue = %(queue)s and r.due_at <= clock_timestamp()
     and r.round <= %(furthest)s and r.share <> all(%(full)s) and r.shared_deaths < 2
     and (t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s)
-      and not exists (select from a2a_tasks_worker w where w.seen_at > clock_timestamp() - make_interval(secs => %(unseen)s)
+      and not exists (select from a2a_tasks_worker w where w.seen_at > statement_timestamp() - make_interval(secs => %(unseen)s)
         and w.queues ? r.queue and w.agents ? t.agent)
       and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
         and e.ended_at > clock_timestamp() - make_interval(secs => %(orphan)s)))

@@ -483,7 +483,7 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "orphans-of-a-busy-worker",
         "a2a_tasks/store/runs.py",
-        """      and not exists (select from a2a_tasks_worker w where w.seen_at > clock_timestamp() - make_interval(secs => %(unseen)s)
+        """      and not exists (select from a2a_tasks_worker w where w.seen_at > statement_timestamp() - make_interval(secs => %(unseen)s)
         and w.queues ? r.queue and w.agents ? t.agent)
 """,
         "",
