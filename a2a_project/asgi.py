@@ -13,7 +13,7 @@ from django.core.asgi import get_asgi_application
 
 django_application = get_asgi_application()  # sets Django up; what follows needs the apps
 
-from a2a_project import health, metrics, startup  # noqa: E402
+from a2a_project import health, host_names, metrics, startup  # noqa: E402
 from a2a_project.operations import TABLE  # noqa: E402
 from a2a_project.page_slots import PageSlots  # noqa: E402
 from a2a_tasks import lifetime  # noqa: E402
@@ -26,7 +26,8 @@ from a2a_tasks.bindings.http import (  # noqa: E402
     Send,
     respond,
 )
-from a2a_tasks.protocol.errors import TooLarge  # noqa: E402
+from a2a_tasks.protocol import rest  # noqa: E402
+from a2a_tasks.protocol.errors import InvalidRequest, TooLarge  # noqa: E402
 
 protocol = Application(TABLE)
 page_slots = PageSlots(django_application)
@@ -37,7 +38,11 @@ async def http(scope: Scope, receive: Receive, send: Send) -> None:
     """Send a request to who serves its path."""
     path = scope["path"]
     if protocol.serves(path, scope["method"]):
-        await protocol(scope, receive, send)
+        if host_names.is_ours(scope):
+            await protocol(scope, receive, send)
+        else:
+            fault = InvalidRequest("This host name is not served here")
+            await respond(send, fault.http_status, rest.error_body(fault))
     elif path in health.PATHS:
         await health.serve(scope, receive, send)
     elif path == metrics.PATH:

@@ -292,7 +292,8 @@ CACHES = {
     "playground": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
-        "KEY_PREFIX": "a2a-playground",
+        "KEY_PREFIX": "a2a-playground-json",
+        "OPTIONS": {"serializer": "a2a_project.json_cache.JSONSerializer"},
     }
     if REDIS_URL
     else {

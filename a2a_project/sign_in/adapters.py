@@ -8,6 +8,7 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.base.constants import AuthProcess
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest
@@ -31,7 +32,12 @@ class Issued(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """Users whom the issuer vouches for. They are never taken for a user who was here already."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """Before anybody is signed in: what the issuer says now is what counts, also of who was here before."""
+        """Before anybody is signed in: what the issuer says now is what counts, also of who was here before.
+
+        It is for signing in alone. An account is tied to nobody who is signed in: a link, which is a GET, could ask for it.
+        """
+        if sociallogin.state.get("process") != AuthProcess.LOGIN:
+            raise ImmediateHttpResponse(render(request, "not_staff.html", status=403))
         names = groups_of(sociallogin.account.extra_data.get("id_token") or {})
         if sociallogin.is_existing:
             make_staff(sociallogin.user, names)

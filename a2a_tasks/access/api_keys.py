@@ -178,11 +178,11 @@ def _look_up(prefix: str, digest: str) -> Vouched:
     previous = hmac.compare_digest(digest, row.previous_digest)
     ends = [row.expires_at] if current else [row.expires_at, row.previous_until]
     if not (current or previous):
-        raise refused(f"API key {prefix}: wrong secret")
+        raise refused("an API key with a wrong secret", whose=principal_of(row))
     if row.revoked_at is not None:
-        raise refused(f"API key {prefix}: revoked")
+        raise refused("an API key that was revoked", whose=principal_of(row))
     if any(end <= now for end in ends if end is not None):
-        raise refused(f"API key {prefix}: expired", "The API key has expired")
+        raise refused("an API key that has expired", "The API key has expired", principal_of(row))
     _note_use(row, "last_used_at" if current else "previous_used_at", now)
     caller = Caller(
         principal=principal_of(row), tenant=row.tenant, scopes=frozenset(row.scopes.split())
@@ -195,7 +195,7 @@ def _rate(row: ApiKey) -> Rate | None:
     try:
         return read_rate(row.rate)
     except ValueError:
-        raise refused(f"API key {row.prefix}: its rate cannot be read") from None
+        raise refused("an API key whose rate cannot be read", whose=principal_of(row)) from None
 
 
 def _note_use(row: ApiKey, column: str, now: datetime) -> None:

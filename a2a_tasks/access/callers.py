@@ -70,7 +70,7 @@ MOST_KNOWN, MOST_WRONG = 20_000, 2_000
 MOST_ASKED = 200
 
 _known: Memory[Vouched] = Memory(MOST_KNOWN)
-_wrong: Memory[tuple[str, str]] = Memory(MOST_WRONG)
+_wrong: Memory[tuple[str, str, str]] = Memory(MOST_WRONG)
 _asking: dict[bytes, asyncio.Task[Vouched]] = {}
 
 
@@ -91,7 +91,7 @@ def _counting(
         try:
             return await look(credentials, *args, **kwargs)
         except WrongCredentials as fault:
-            denials.refused(credentials.address, _slug(*args), fault.why)
+            denials.refused(credentials.address, _slug(*args), fault.why, fault.whose)
             if not fault.genuine:
                 await metering.count_wrong(credentials.address)
             raise
@@ -260,7 +260,7 @@ async def _verified(credential: Shown, key: bytes) -> Vouched:
             raise refused("credentials that no scheme here can read")
         vouched = await VERIFIERS[credential.scheme](credential)
     except WrongCredentials as fault:
-        _wrong.keep(key, (fault.why, fault.message), conf.CREDENTIAL_SECONDS)
+        _wrong.keep(key, (fault.why, fault.message, fault.whose), conf.CREDENTIAL_SECONDS)
         raise
     _known.keep(key, vouched, min(conf.CREDENTIAL_SECONDS, vouched.until - time.time()))
     return vouched

@@ -115,9 +115,12 @@ _timer: threading.Timer | None = None
 _timer_lock = threading.Lock()
 
 
-def refused(address: str, slug: str, why: str) -> None:
-    """Somebody without credentials that open an agent, or the host itself (401). `why` holds nothing of them."""
-    _tell(Denial(Action.ACCESS_REFUSED, address, why, slug))
+def refused(address: str, slug: str, why: str, whose: str = "") -> None:
+    """Somebody without credentials that open an agent, or the host itself (401). `why` holds nothing of them.
+
+    `whose`: the principal whose credentials were wrong, if that is known.
+    """
+    _tell(Denial(Action.ACCESS_REFUSED, address, why, slug, object=whose))
 
 
 def denied(caller: Caller, agent: Agent | None, why: str, *, address: str = "") -> None:

@@ -16,14 +16,19 @@ class _Why(Exception):
     pass
 
 
-def refused(why: str, told: str = "The credentials are not valid") -> WrongCredentials:
-    """The error to raise; `why` is for the operator, `told` for the client. Neither may hold what was shown."""
-    _refusals.count(_Why(why))
-    return again(why, told)
+def refused(
+    why: str, told: str = "The credentials are not valid", whose: str = ""
+) -> WrongCredentials:
+    """The error to raise; `why` is for the operator, `told` for the client. Neither may hold what was shown.
+
+    `whose`: the principal whose credentials they would be. It has a place of its own, so that it can be erased.
+    """
+    _refusals.count(_Why(f"{whose}: {why}" if whose else why))
+    return again(why, told, whose)
 
 
-def again(why: str, told: str) -> WrongCredentials:
+def again(why: str, told: str, whose: str) -> WrongCredentials:
     """The same for credentials that were refused a moment ago: the log has been told."""
     fault = WrongCredentials(told)
-    fault.why = why
+    fault.why, fault.whose = why, whose
     return fault

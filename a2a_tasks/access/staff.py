@@ -58,4 +58,10 @@ def _named(request: HttpRequest) -> str:
 def _heed(request: HttpRequest, response: HttpResponseBase) -> None:
     if response.status_code == HTTPStatus.FORBIDDEN:
         caller = getattr(request, CALLER, None) or Caller(principal=_who(request))
-        denials.denied(caller, None, f"page {request.path}", address=address_of(request))
+        denials.denied(caller, None, f"page {_page(request)}", address=address_of(request))
+
+
+def _page(request: HttpRequest) -> str:
+    """Its path; where that names an API key, which may be erased, the path of all of its kind."""
+    match = request.resolver_match
+    return f"/{match.route}" if match and "prefix" in match.kwargs else request.path

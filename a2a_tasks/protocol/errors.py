@@ -131,6 +131,8 @@ class WrongCredentials(Unauthenticated):
 
     #: What is wrong with them, without anything of them.
     why = ""
+    #: The principal whose credentials they would be; empty = unknown. For the operator, too.
+    whose = ""
     #: Are they somebody's, and wrong only here? Then nobody has guessed.
     genuine = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -120,3 +121,25 @@ def test_a_number_longer_than_any_is_the_beginning() -> None:
     arrives(path)
     answer = Client().get(path, {"after": "9" * 5000}, headers=HERE)
     assert len(answer.json()["deliveries"]) == 1
+
+
+class Executed:
+    """What would be called while it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pytest.fail, ("code from Redis was run",)
+
+
+@pytest.mark.backend("stack")
+def test_what_somebody_wrote_to_redis_is_not_run() -> None:
+    path = opened()
+    arrives(path)
+    cache: Any = caches[playground.CACHE]
+    drawer = playground._drawer(path.rpartition("/")[2])
+    redis = cache._cache.get_client()
+    written = [key for key in redis.keys(f"*{cache.key_prefix}*") if drawer in key.decode()]
+    assert len(written) == 2
+    for key in written:
+        redis.set(key, pickle.dumps(Executed()))
+    with pytest.raises(ValueError):
+        there(path)

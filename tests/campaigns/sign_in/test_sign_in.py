@@ -195,6 +195,32 @@ class TestSingleSignOn:
         counted = await asyncio.to_thread(manage, own, "shell", "-c", users)
         assert counted.split()[-2:] == ["1", "2"]
 
+    @pytest.mark.parametrize("process", ["connect", "redirect"])
+    async def test_ties_no_account_of_the_issuers_to_who_is_signed_in(
+        self,
+        start: Start,
+        issuer: Login,
+        environ: dict[str, str],
+        tmp_path: Path,
+        process: str,
+    ) -> None:
+        """A link of somebody else's is enough to ask for it: it is a GET."""
+        url = await asyncio.to_thread(start, **environ)
+        issuer.person = {"sub": "mallory", "preferred_username": "mallory", "groups": ["ops"]}
+        async with browser(url) as root:
+            assert (await by_password(root)).url.path == "/admin/"
+            page = await root.get(f"/accounts/oidc/sso/login/?process={process}")
+            assert page.status_code == 403
+            assert (await root.get("/admin/auth/user/")).status_code == 200
+        rows = (
+            "from django.contrib.auth.models import User; "
+            "from allauth.socialaccount.models import SocialAccount; "
+            "print(User.objects.filter(is_superuser=True).count(), SocialAccount.objects.count())"
+        )
+        own = {"VAR_DIR": str(tmp_path), **environ}
+        counted = await asyncio.to_thread(manage, own, "shell", "-c", rows)
+        assert counted.split()[-2:] == ["1", "0"]
+
 
 class TestTheSecondFactor:
     async def test_is_made_before_the_admin_is_seen_and_asked_for_ever_after(

@@ -141,9 +141,8 @@ class TestCallers:
                 await identify(shown)
         found = await written(Action.ACCESS_REFUSED)
         assert sorted(detail["count"] for *_, detail in found) == [1, 2]
-        assert {detail["why"] for *_, detail in found} == {
-            f"API key {issued.row.prefix}: wrong secret"
-        }
+        assert {detail["why"] for *_, detail in found} == {"an API key with a wrong secret"}
+        assert {whose for _, whose, _ in found} == {f"key:{issued.row.prefix}"}
 
     async def test_who_is_known_and_may_not(self) -> None:
         issued = await made(tenant="acme")

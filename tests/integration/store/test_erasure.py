@@ -6,12 +6,15 @@ import json
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.apps import apps
 from django.db import connection
+from django.utils import timezone
 
 from a2a_push.models import Attempt, Delivery, PushConfig, Status
-from a2a_tasks.access import grants
+from a2a_tasks.access import callers, denials, grants
 from a2a_tasks.access.api_keys import issue
+from a2a_tasks.access.callers import Credentials, identify
 from a2a_tasks.audit import Action, acting
 from a2a_tasks.caller import TENANTS, Scope, scope_in
 from a2a_tasks.models import (
@@ -25,6 +28,7 @@ from a2a_tasks.models import (
     StoredFile,
     Task,
 )
+from a2a_tasks.protocol.errors import WrongCredentials
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.store import audit, audit_seals, holds, run_lines
 from a2a_tasks.store.audit_proof import Broken, verify
@@ -36,6 +40,7 @@ from a2a_tasks.store.principal import Principal
 from a2a_tasks.store.reply import reply
 from a2a_tasks.store.run_lines import Line
 from a2a_tasks.store.tasks import list_tasks
+from tests.support.api.world import asked
 from tests.support.push.admin.rows import add_attempt, make_config, make_delivery
 from tests.support.store.world import AT, Pen, accepted, held, new
 
@@ -199,13 +204,30 @@ class TestErase:
         assert verified().unsealed == 0
 
     def test_takes_the_api_key_too(self) -> None:
-        row = issue("of alice").row
+        issued = issue("of alice")
+        row = issued.row
         issue("another")
+        self.refused(row.prefix, f"a2a_{row.prefix}_{'x' * 43}")
+        for flaw in ({"rate": "often"}, {"revoked_at": timezone.now()}):
+            ApiKey.objects.filter(pk=row.pk).update(**flaw)
+            self.refused(row.prefix, issued.key)
+        # told by its path, too
+        asked(issue("no scope").key, f"/keys/{row.prefix}")
+        denials.flush()
+        assert len(everywhere(row.prefix)) == 2
         principal = Principal(f"key:{row.prefix}")
         assert survey(principal).keys == 1
         assert erased(principal).keys == 1
-        assert list(ApiKey.objects.values_list("name", flat=True)) == ["another"]
+        assert set(ApiKey.objects.values_list("name", flat=True)) == {"another", "no scope"}
         assert everywhere(row.prefix) == []
+        assert verified().unsealed == 0
+
+    def refused(self, prefix: str, key: str) -> None:
+        """Show the key, which does not open."""
+        callers.forget()
+        with pytest.raises(WrongCredentials) as caught:
+            async_to_sync(identify)(Credentials({"x-api-key": key}, address="10.1.2.3"))
+        assert prefix not in caught.value.why
 
     def test_can_keep_to_a_tenant(self) -> None:
         for tenant in ("acme", "acme/eu", "acme2", "Acme/eu", "ACME", ""):
