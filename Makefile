@@ -26,9 +26,9 @@ help: ## Show this list
 
 setup: .venv/.test ## Create .venv with everything for running, testing and checking
 run: .venv/.run ## Start the host on SQLite at HOST:PORT (default 127.0.0.1:8000); no other server needed
-	@PYTHONUNBUFFERED=1 $(BIN)/python manage.py up
+	@exec env PYTHONUNBUFFERED=1 $(BIN)/python manage.py up
 stack: .venv/.run ## Start web, worker, pusher and beat against DATABASE_URL, REDIS_URL and CELERY_BROKER_URL
-	@PYTHONUNBUFFERED=1 $(BIN)/python manage.py stack
+	@exec env PYTHONUNBUFFERED=1 $(BIN)/python manage.py stack
 restart: .venv/.run ## Replace the processes of the running stack one by one, by the code as it is now
 	@$(BIN)/python manage.py stack --restart
 

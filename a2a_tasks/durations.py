@@ -10,6 +10,8 @@ __all__ = ["duration"]
 def duration(span: timedelta) -> str:
     """Say a span in its two largest units: `3 h 5 min`."""
     seconds = max(span.total_seconds(), 0.0)
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 10:  # noqa: PLR2004 - below that, fractions matter
         return f"{seconds:.1f} s"
     left, words = int(seconds), []

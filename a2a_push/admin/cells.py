@@ -34,7 +34,10 @@ def task_link(row: Delivery | PushConfig) -> str:
 def receiver_link(receiver: Receiver) -> str:
     """Link to the receiver by its address, without the scheme."""
     label = receiver.address.partition("://")[2] or receiver.address
-    return _link("admin:a2a_push_receiver_change", receiver.pk, label)
+    link = _link("admin:a2a_push_receiver_change", receiver.pk, label)
+    if not receiver.tenant:
+        return link
+    return format_html('{} <span class="a2a-quiet">{}</span>', link, receiver.tenant[:40])
 
 
 def delivery_link(delivery: Delivery) -> str:

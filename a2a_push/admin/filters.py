@@ -113,7 +113,12 @@ class ReceiverFilter(_KeyFilter):
         asked = mine.filter(pk=self.key() or 0)
         troubled = newest(mine).exclude(disabled_at=None, probe_at=None)
         rows = [*asked, *troubled.order_by("-pk")[:OFFERED]]
-        return {str(row.pk): row.address[:80] for row in rows}
+        return {str(row.pk): _told(row) for row in rows}
+
+
+def _told(row: Receiver) -> str:
+    """Its address, and whose it is: each tenant has one of its own there."""
+    return f"{row.address[:80]} ({row.tenant[:40]})" if row.tenant else row.address[:80]
 
 
 class ConfigFilter(_KeyFilter):

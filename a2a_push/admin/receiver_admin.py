@@ -41,8 +41,8 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     """The list and the page of receivers."""
 
     list_display = (
-        *("short_address", "standing_badge", "why", "delivered", "failed"),
-        *("success", "failure", "latency", "tenant"),
+        *("address_and_tenant", "standing_badge", "why", "delivered", "failed"),
+        *("success_and_failure", "latency"),
     )
     list_filter = (StandingFilter,)
     search_fields = ("address",)
@@ -63,10 +63,11 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
 
     # -- columns and fields
 
-    @admin.display(description="receiver")
-    def short_address(self, row: Receiver) -> str:
-        """Show the address, cut: it is the client's own word."""
-        return format_html('<span title="{}">{}</span>', row.address[:500], row.address[:80])
+    @admin.display(description="receiver, tenant")
+    def address_and_tenant(self, row: Receiver) -> str:
+        """Show the address, cut: it is the client's own word; and below whose it is, since each tenant has one of its own."""
+        shown = format_html('<span title="{}">{}</span>', row.address[:500], row.address[:80])
+        return format_html('{}<br><span class="a2a-quiet">{}</span>', shown, row.tenant)
 
     @admin.display(description="breaker")
     def standing_badge(self, row: Receiver) -> str:
@@ -98,6 +99,11 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     def openings(self, row: Receiver) -> str:
         """Count them since it was closed."""
         return str(read(row).openings)
+
+    @admin.display(description="last success, failure")
+    def success_and_failure(self, row: Receiver) -> str:
+        """Show both moments, one below the other."""
+        return format_html("{}<br>{}", self.success(row), self.failure(row))
 
     @admin.display(description="last success")
     def success(self, row: Receiver) -> str:

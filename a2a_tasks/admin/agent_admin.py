@@ -28,6 +28,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.models import ALL, AgentSwitch, Grant, Worker
 from a2a_tasks.store import switches, workers
 from a2a_tasks.store.agent_figures import LOOKED, Health, Load, health, loads
+from a2a_tasks.store.figures import in_words
 from a2a_tasks.store.switches import SwitchState
 
 __all__ = ["AgentSwitchAdmin", "Standing", "standings"]
@@ -58,6 +59,11 @@ class Standing:
     def disabled(self) -> bool:
         """Is it off by A2A_DISABLED_AGENTS, whatever its switch says?"""
         return self.agent.slug in registry.disabled()
+
+    @property
+    def p95(self) -> str:
+        """How long 95 % of its tasks took at most, in words."""
+        return in_words(self.health.p95, "s")
 
     @property
     def queue(self) -> str:

@@ -17,11 +17,12 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
+from a2a_tasks.admin import callers
 from a2a_tasks.admin.audit_verifying import verified_for
 from a2a_tasks.admin.filters import CreatedFilter, NewestAgentFilter
-from a2a_tasks.admin.paging import newest
+from a2a_tasks.admin.paging import NewestFirst, newest
 from a2a_tasks.admin.read_only import ReadOnlyAdmin, badge
-from a2a_tasks.admin.shown import moment
+from a2a_tasks.admin.shown import moment, named
 from a2a_tasks.admin.staff import sees_all
 from a2a_tasks.audit import HOST_WIDE, Action
 from a2a_tasks.models import AuditEntry, AuditLink
@@ -82,6 +83,18 @@ class SealFilter(SimpleListFilter):
         return newest(queryset).filter(link__isnull=self.value() == "no")
 
 
+class NamedActors(NewestFirst):
+    """The list, with the names of those who did it."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Look them up together."""
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        known = callers.names({row.actor for row in self.result_list})
+        for row in self.result_list:
+            row.actor_name = known.get(row.actor, "")  # for its column
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     """The list and the page of entries."""
@@ -135,6 +148,10 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
         more = {"may_verify": self.may_verify(request), **(extra_context or {})}
         return super().changelist_view(request, more)
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[NewestFirst]:
+        """Return the list that knows names."""
+        return NamedActors
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
     ) -> tuple[QuerySet[AuditEntry], bool]:
@@ -153,8 +170,11 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
 
     @admin.display(description="who")
     def who(self, row: AuditEntry) -> str:
-        """Show who did it, cut."""
-        return _cut(row.actor)
+        """Show who did it, by name if it has one; whoever points at it has the principal."""
+        name = getattr(row, "actor_name", "")
+        if not name:
+            return _cut(row.actor)
+        return format_html('<span class="a2a-cut" title="{}">{}</span>', row.actor, named(name))
 
     @admin.display(description="action")
     def what(self, row: AuditEntry) -> str:

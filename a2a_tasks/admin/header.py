@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
+from a2a_tasks.admin import callers
 from a2a_tasks.admin.shown import duration, moment, named
 from a2a_tasks.admin.sources import held
 from a2a_tasks.admin.staff import may_view
@@ -60,7 +61,7 @@ def _facts(request: HttpRequest, task: Task) -> Iterator[tuple[str, Any]]:
     yield "Lasted", _lasted(task)
     if may_view(request, Run):
         yield "Work", _work(task)
-    yield "Who", task.maker or task.owner or "nobody in particular"
+    yield "Who", _caller(task.maker or task.owner)
     if task.maker:
         yield "Shared by", "everybody of its tenant"
     if task.tenant:
@@ -75,6 +76,15 @@ def _facts(request: HttpRequest, task: Task) -> Iterator[tuple[str, Any]]:
     yield "Context", _context(request, task)
     if task.predecessor_id:
         yield "Began anew after", _predecessor(task)
+
+
+def _caller(principal: str) -> Any:
+    """By name if it has one, with the principal beside it."""
+    if not principal:
+        return "anonymous"
+    name = callers.names([principal]).get(principal, "")
+    link = callers.link_to(principal, name)
+    return format_html('{} <span class="a2a-id">{}</span>', link, principal) if name else link
 
 
 def _lasted(task: Task) -> str:

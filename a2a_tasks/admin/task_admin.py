@@ -11,6 +11,7 @@ from csp.constants import SELF
 from csp.decorators import csp_update
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.core.files.storage import storages
 from django.db.models import QuerySet
@@ -22,13 +23,13 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
-from django.utils.http import content_disposition_header
+from django.utils.http import content_disposition_header, urlencode
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from a2a_tasks.admin import beside, bulk, raw_json, sources, story, timeline
+from a2a_tasks.admin import beside, bulk, callers, raw_json, sources, story, timeline
 from a2a_tasks.admin.cancelling import Outcome, cancel
 from a2a_tasks.admin.confirming import Question, ask, is_confirmed
 from a2a_tasks.admin.export import streamed
@@ -93,9 +94,25 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         return []
 
     @method_decorator(csp_update({"media-src": [SELF]}))
-    def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """The page of a task may have sounds."""
-        return super().change_view(request, *args, **kwargs)
+    def change_view(
+        self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """The page of a task, which may have sounds; it is also found by the id that clients know."""
+        if object_id.isascii() and object_id.isdigit():
+            return super().change_view(request, object_id, *args, **kwargs)
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        name = unquote(object_id)
+        # Two owners may have chosen one id.
+        found = list(
+            self.get_queryset(request).filter(public_id=name).values_list("pk", flat=True)[:2]
+        )
+        if not found:
+            raise Http404
+        if len(found) > 1:
+            query = urlencode({"q": name})
+            return HttpResponseRedirect(f"{reverse('admin:a2a_tasks_task_changelist')}?{query}")
+        return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=found))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Task], search_term: str
@@ -146,16 +163,21 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         name = task.context.public_id
         return format_html('<a class="a2a-id" href="{}" title="{}">{}</a>', url, name, name)
 
-    @admin.display(description="agent, owner")
+    @admin.display(description="agent, owner, tenant")
     def agent_and_owner(self, task: Task) -> str:
-        """Show whose work it is, and below who made the task."""
+        """Show whose work it is, below who made the task, and below that the tenant."""
         owner = task.maker or task.owner
         cut = '<span class="a2a-cut" title="{}">{}</span>'
         agent = format_html(cut, task.agent, task.agent)
-        if not owner:
-            return agent
-        below = format_html(cut.replace("a2a-cut", "a2a-cut a2a-quiet"), owner, owner)
-        return format_html("{}<br>{}", agent, below)
+        if owner:
+            who = callers.link_to(owner, getattr(task, "caller_name", ""), "a2a-cut a2a-quiet")
+            agent = format_html("{}<br>{}", agent, who)
+        if task.tenant:
+            below = format_html(
+                cut.replace("a2a-cut", "a2a-cut a2a-quiet"), task.tenant, task.tenant
+            )
+            agent = format_html("{}<br>{}", agent, below)
+        return agent
 
     @admin.display(description="created, lasted")
     def created_and_lasted(self, task: Task) -> str:

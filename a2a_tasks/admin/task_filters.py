@@ -10,7 +10,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.http import HttpRequest
 from django.utils import timezone
 
-from a2a_tasks.admin import filters
+from a2a_tasks.admin import callers, filters
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
@@ -128,10 +128,14 @@ class TenantFilter(_TextFilter):
 
 
 class OwnerFilter(_TextFilter):
-    """By whose it is, or who made it."""
+    """By whose it is, or who made it: a principal, or the name of a key."""
 
     title = "owner"
     parameter_name = "owner"
+
+    def asked(self) -> dict[str, Any]:
+        """The principal."""
+        return {"owner": callers.principal_called(self.value() or "")} if self.value() else {}
 
 
 class ContextFilter(_TextFilter):

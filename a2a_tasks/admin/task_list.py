@@ -8,6 +8,7 @@ from django.contrib.admin.views.main import SEARCH_VAR
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from a2a_tasks.admin import callers
 from a2a_tasks.admin.paging import AtLeast, NewestFirst
 from a2a_tasks.admin.task_filters import Asking
 from a2a_tasks.models import Task
@@ -54,8 +55,10 @@ class TaskList(NewestFirst):
         cursors = {name: _number(request.GET.get(name, "")) for name in self.CURSORS}
         self.page = page(self.queryset, spans, size=self.list_per_page, **cursors)
         began = openings([task.pk for task in self.page.items])
-        for task in self.page.items:
-            task.opening = began.get(task.pk, "")  # type: ignore[attr-defined]  # for its column
+        known = callers.names({task.maker or task.owner for task in self.page.items})
+        for task in self.page.items:  # for their columns
+            task.opening = began.get(task.pk, "")  # type: ignore[attr-defined]
+            task.caller_name = known.get(task.maker or task.owner, "")  # type: ignore[attr-defined]
         shown = len(self.page.items)
         more = self.page.older is not None or self.page.newer is not None
         self.result_list = self.page.items

@@ -84,9 +84,9 @@ class LoadSerializer(serializers.Serializer[Any]):
 
 
 class HealthSerializer(serializers.Serializer[Any]):
-    """How its runs of the last hour ended."""
+    """How its tasks of the past hour ended."""
 
-    ended = serializers.IntegerField(help_text=f"Among the newest {LOOKED:,} runs of all agents.")
+    ended = serializers.IntegerField(help_text="Tasks that ended in the past hour.")
     failed = serializers.IntegerField(help_text="How many of them failed.")
     p95 = serializers.FloatField(
         allow_null=True, help_text="Seconds that 95 % of them took at most."

@@ -180,12 +180,11 @@ def numbers(now: Figures, ended: Ended) -> tuple[Number, ...]:
             rows=Rows(tasks, {"state": "auth-required"}),
         ),
         Number(
-            name="failed_last_hour",
-            label="Failed in the past hour",
-            value=now.failed_last_hour,
-            is_bounded=True,
-            rows=Rows(tasks, {"state": "failed", "ended": "hour"}),
-            is_bad=now.failed_last_hour > 0,
+            name="failed",
+            label=f"Failed {words}",
+            value=whole.failed,
+            rows=Rows(tasks, {"state": "failed", **window}),
+            is_bad=whole.failed > 0,
         ),
         Number(
             name="ended",
@@ -193,8 +192,8 @@ def numbers(now: Figures, ended: Ended) -> tuple[Number, ...]:
             value=whole.total,
             rows=Rows(tasks, window),
         ),
-        Number(name="p50", label="Half of them took at most", value=whole.p50, unit="s"),
-        Number(name="p95", label="95 % took at most", value=whole.p95, unit="s"),
+        Number(name="p50", label="Median duration (p50)", value=whole.p50, unit="s"),
+        Number(name="p95", label="p95 duration", value=whole.p95, unit="s"),
     )
 
 
@@ -238,6 +237,6 @@ def counts(ended: Ended) -> tuple[Series, ...]:
 def durations(ended: Ended) -> tuple[Series, ...]:
     """How long they took, slot by slot."""
     return (
-        Series("half", "main", tuple(slot.p50 for slot in ended.slots)),
-        Series("95 %", "quiet", tuple(slot.p95 for slot in ended.slots)),
+        Series("p50", "main", tuple(slot.p50 for slot in ended.slots)),
+        Series("p95", "quiet", tuple(slot.p95 for slot in ended.slots)),
     )

@@ -1,24 +1,18 @@
-"""How agents do: what of each is under way and waits, and how the runs of the last hour ended. Bounded looks."""
+"""How agents do: what of each is under way and waits, and how its tasks of the past hour ended."""
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from django.db.models.functions import Now
-
 from a2a_tasks.models import Run, RunStatus
+from a2a_tasks.store.figures import PERIODS, of_agents
 
 __all__ = ["LOOKED", "Health", "Load", "health", "loads"]
 
-#: Runs that one look counts, or looks at, the newest.
+#: Runs that one look counts, the newest.
 LOOKED = 10_000
-#: Of what health tells.
-SPAN = datetime.timedelta(hours=1)
-P95 = 0.95
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,11 +25,11 @@ class Load:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Health:
-    """How the runs of an agent that ended in the last hour did."""
+    """How the tasks of an agent that ended in the past hour did."""
 
     ended: int = 0
     failed: int = 0
-    #: How long 95 % of them took at the most, in seconds from their start; None = there were none.
+    #: How long 95 % of them took at the most, in seconds from their beginning; None = there were none.
     p95: float | None = None
 
 
@@ -58,22 +52,8 @@ def loads() -> tuple[Mapping[str, Load], bool]:
 
 
 def health() -> Mapping[str, Health]:
-    """By slug, of the newest LOOKED runs."""
-    newest = Run.objects.order_by("-pk").values_list(
-        "task__agent", "status", "started_at", "ended_at", Now() - SPAN
-    )
-    took: dict[str, list[float]] = defaultdict(list)
-    failed: Counter[str] = Counter()
-    for agent, status, started, ended, since in newest[:LOOKED]:
-        if ended is not None and started is not None and ended >= since:
-            took[agent].append((ended - started).total_seconds())
-            failed[agent] += status == RunStatus.FAILED
+    """By slug, counted as the dashboard counts it."""
     return {
-        agent: Health(len(seconds), failed[agent], _percentile(seconds))
-        for agent, seconds in took.items()
+        agent: Health(share.total, share.failed, share.p95)
+        for agent, share in of_agents(PERIODS["hour"]).items()
     }
-
-
-def _percentile(seconds: list[float]) -> float:
-    """The nearest rank."""
-    return sorted(seconds)[math.ceil(P95 * len(seconds)) - 1]

@@ -48,6 +48,7 @@ __all__ += [
     "also",
     "closed",
     "ended",
+    "of_agents",
     "others",
     "percentile",
     "standing",
@@ -61,7 +62,6 @@ TOP = 20
 OPEN = 2
 #: Classes of how long it took: so many to a factor of e, from a millisecond on.
 FINENESS, SHORTEST = 8, 0.001
-FAILED = (TaskState.FAILED, TaskState.REJECTED)
 
 #: Leaves those rows of a table that there are for whoever asks; the text leads from a row to what has tenant and agent: `task__`.
 Narrow = Callable[[QuerySet[Any], str], QuerySet[Any]]
@@ -128,9 +128,7 @@ def in_words(value: float | None, unit: str = "") -> str:
     if value is None:
         return "–"
     if unit == "s":
-        return (
-            f"{value * 1000:.0f} ms" if value < 1 else duration(datetime.timedelta(seconds=value))
-        )
+        return duration(datetime.timedelta(seconds=value))
     return f"{value:,.1f} %" if unit == "%" else f"{value:,.0f}"
 
 
@@ -195,7 +193,6 @@ class Figures:
     queued: int
     waiting_input: int
     waiting_credentials: int
-    failed_last_hour: int
     queues: tuple[Waiting, ...]
     agents: Mapping[str, Waiting]
     tenants: Mapping[str, Waiting]
@@ -206,7 +203,6 @@ def standing(narrow: Narrow) -> Figures:
     now = timezone.now()
     groups = [*_unfinished(narrow, RunStatus.RUNNING), *_unfinished(narrow, RunStatus.QUEUED)]
     tasks = narrow(Task.objects.all(), "")
-    failed = tasks.filter(state=TaskState.FAILED, status_at__gte=PERIODS["hour"].begin(now))
     by_queue = _gathered(groups, "queue")
     return Figures(
         now=now,
@@ -214,7 +210,6 @@ def standing(narrow: Narrow) -> Figures:
         queued=_sum(groups, RunStatus.QUEUED),
         waiting_input=_counted(tasks.filter(state=TaskState.INPUT_REQUIRED)),
         waiting_credentials=_counted(tasks.filter(state=TaskState.AUTH_REQUIRED)),
-        failed_last_hour=_counted(failed.order_by("-status_at")),
         queues=tuple(by_queue[name] for name in sorted(by_queue)),
         agents=_gathered(groups, "task__agent"),
         tenants=_gathered(groups, "task__tenant"),
@@ -284,8 +279,8 @@ class Share:
 
     @property
     def failed(self) -> int:
-        """What came to nothing."""
-        return sum(self.counts.get(state, 0) for state in FAILED)
+        """The tasks whose state is failed, wherever the host tells of failures; a rejected one is a decision of the agent."""
+        return self.counts.get(TaskState.FAILED, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -365,6 +360,13 @@ def ended(period: Period, narrow: Narrow, known: Closed | None = None) -> Ended:
         tenants=_top(_tenants(counts)),
         closed=known,
     )
+
+
+def of_agents(period: Period) -> Mapping[str, Share]:
+    """What ended in the period, by slug of all agents: their lines of `ended`, of all tenants."""
+    since = period.begin(timezone.now())
+    counts = _counts(period, since, _rows(lambda rows, _: rows, since))
+    return {name: _share(name, some) for name, some in _grouped(counts.agents).items()}
 
 
 def closed(period: Period, since: datetime.datetime, narrow: Narrow) -> Closed:

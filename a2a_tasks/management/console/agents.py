@@ -18,6 +18,7 @@ from django.core.management.base import BaseCommand, CommandError
 from a2a_tasks.admin.agent_admin import Standing, standings
 from a2a_tasks.agents import registry
 from a2a_tasks.store import switches
+from a2a_tasks.store.figures import in_words
 from a2a_tasks.store.switches import SwitchState
 
 __all__ = ["add_arguments", "handle"]
@@ -77,5 +78,5 @@ def _line(one: Standing) -> str:
     words += [f"workers {len(one.workers)}", f"running {one.load.running}{most}"]
     words += [f"queued {one.load.queued}", f"last hour {one.health.ended} ended"]
     words += [f"{one.health.failed} failed"]
-    words += [] if one.health.p95 is None else [f"p95 {one.health.p95:.2f} s"]
+    words += [] if one.health.p95 is None else [f"p95 {in_words(one.health.p95, 's')}"]
     return "  ".join([*words, one.switch.reason] if one.switch.reason else words)

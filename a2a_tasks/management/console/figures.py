@@ -41,7 +41,9 @@ def _numbers(command: BaseCommand, numbers: Iterable[Number]) -> None:
 
 
 def _lines(command: BaseCommand, what: str, lines: Iterable[Line]) -> None:
-    head = f"{'ended':>9} {'failed':>7} {'half in':>10} {'95% in':>10} {'running':>8} {'queued':>7}  {what}"
+    head = (
+        f"{'ended':>9} {'failed':>7} {'p50':>10} {'p95':>10} {'running':>8} {'queued':>7}  {what}"
+    )
     command.stdout.write(f"\n{head}")
     for line in lines:
         took = f"{in_words(line.p50, 's'):>10} {in_words(line.p95, 's'):>10}"

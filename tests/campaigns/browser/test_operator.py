@@ -28,6 +28,9 @@ from tests.journeys.waiting import PATIENCE
 from tests.support.push import receivers
 
 TASKS = "/admin/a2a_tasks/task/"
+#: How many pixels of the tables of a page are out of sight.
+BEYOND = """Math.max(0, ...Array.from(
+  document.querySelectorAll(".results, .a2a-scroll"), (one) => one.scrollWidth - one.clientWidth))"""
 
 
 async def say(host: BrowsedHost, agent: str, text: str, **configuration: Any) -> dict[str, Any]:
@@ -401,3 +404,23 @@ class TestEveryArea:
         await presentable(root, "fresh-link")
         await root.goto(await root.get_by_label("The link").input_value())
         await presentable(root, "handover")
+
+    async def test_lists_fit_a_desk(self, root: Page, host: BrowsedHost, tmp_path: Path) -> None:
+        """Nothing is beyond the edge at 1440 pixels, beside the sidebar and the filters."""
+        async with partner() as hook:
+            told = {"taskPushNotificationConfig": {"url": f"{hook.url}/{'long/' * 12}"}}
+            task = (await say(host, "courier", f"Where is it? {tmp_path / 'it'}", **told))["id"]
+            await open_task(root, task)
+            await expect_reloaded(root, "section[aria-labelledby=a2a-told]", "503")
+            await root.set_viewport_size({"width": 1440, "height": 900})
+            hidden = {}
+            for name in ("delivery", "receiver", "pushconfig", "attempt"):
+                await root.goto(f"/admin/a2a_push/{name}/")
+                await expect(root.locator("#result_list tbody tr")).not_to_have_count(0)
+                await shot(root, f"fits-{name}")
+                hidden[name] = await root.evaluate(BEYOND)
+            for name in ("run", "context", "auditentry", "worker", "agentswitch", "apikey"):
+                await root.goto(f"/admin/a2a_tasks/{name}/")
+                await shot(root, f"fits-{name}")
+                hidden[name] = await root.evaluate(BEYOND)
+        assert {name: beyond for name, beyond in hidden.items() if beyond > 0} == {}

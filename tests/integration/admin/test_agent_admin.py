@@ -11,16 +11,18 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from a2a_tasks.access import grants, switched
 from a2a_tasks.agents import registry
-from a2a_tasks.models import AgentSwitch, AuditEntry, RunStatus
+from a2a_tasks.models import AgentSwitch, AuditEntry
+from a2a_tasks.operations import figures
+from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import switches
 from a2a_tasks.store.switches import SwitchState
 from tests.integration.store.test_workers import beat
 from tests.support.admin.people import SignIn
 from tests.support.admin.rows import add_run, make_task
+from tests.support.ended_tasks import make_ended
 
 pytestmark = pytest.mark.django_db
 
@@ -45,18 +47,17 @@ def text(answer: Any) -> str:
     return " ".join(answer.content.decode().split())
 
 
-def ran(seconds: float, status: RunStatus = RunStatus.ENDED, *, ago: float = 60) -> None:
-    """A run of the demo agent that ended so long ago, and had taken so long."""
-    end = timezone.now() - datetime.timedelta(seconds=ago)
-    start = end - datetime.timedelta(seconds=seconds)
-    add_run(make_task(f"task-{seconds}-{ago}"), status, started_at=start, ended_at=end)
+def ran(seconds: float, state: TaskState = TaskState.COMPLETED, *, ago: float = 60) -> None:
+    """A task of the demo agent that ended so long ago, and had taken so long."""
+    make_ended(state, ago=datetime.timedelta(seconds=ago), took=seconds)
 
 
 class TestList:
     def test_every_agent_with_its_state_its_load_and_its_health(self, admin_client: Client) -> None:
         for seconds in range(1, 21):
             ran(seconds)
-        ran(99, RunStatus.FAILED)
+        ran(99, TaskState.FAILED)
+        ran(1, TaskState.REJECTED)
         ran(1000, ago=4000)
         add_run(make_task("waits"))
         beat(agents={"demo": "1.0.0"})
@@ -65,10 +66,17 @@ class TestList:
         answer = admin_client.get(LIST)
         (demo,) = [one for one in answer.context["standings"] if one.agent.slug == "demo"]
         assert (demo.state, demo.load.queued, demo.load.running) == ("on", 1, 0)
-        assert (demo.health.ended, demo.health.failed, demo.health.p95) == (21, 1, 20.0)
+        assert (demo.health.ended, demo.health.failed) == (22, 1)
+        figures.forget()
+        (line,) = admin_client.get("/admin/").context["figures"].agents
+        assert (demo.health.ended, demo.health.failed, demo.p95) == (
+            line.line.ended,
+            line.line.failed,
+            line.took[1],
+        )
         assert (len(demo.workers), demo.versions) == (2, {"1.0.0": 1, "2.0.0": 1})
         assert {one.agent.slug for one in answer.context["standings"]} == set(registry.slugs())
-        assert "20.00 s" in text(answer)
+        assert f">{demo.p95}</td>" in text(answer)
 
     def test_asks_the_same_few_queries_however_much_there_is(self, admin_client: Client) -> None:
         ran(1)

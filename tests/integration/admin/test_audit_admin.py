@@ -10,6 +10,7 @@ from django.core import signing
 from django.test import Client
 from django.urls import reverse
 
+from a2a_tasks.access.api_keys import issue, principal_of
 from a2a_tasks.admin import audit_verifying
 from a2a_tasks.audit import Action
 from a2a_tasks.models import AuditEntry, AuditLink
@@ -79,6 +80,14 @@ class TestTheLog:
         page = admin_client.get(reverse("admin:a2a_tasks_auditentry_change", args=[first.pk]))
         assert f"link {first.link.number}" in page.text
         assert first.link.hash in page.text
+
+    def test_names_keys_and_staff(self, admin_client: Client) -> None:
+        key, staff = issue("acme-bot").row, f"staff:{User.objects.get().pk}"
+        for actor in (principal_of(key), staff):
+            audit.note(Action.TASK_EXPORT, actor=actor)
+        body = admin_client.get(LIST).text
+        assert f'title="{principal_of(key)}">acme-bot</span>' in body
+        assert f'title="{staff}">admin</span>' in body
 
     def test_nobody_changes_it(self, admin_client: Client) -> None:
         row = AuditEntry.objects.get(object="t-1")

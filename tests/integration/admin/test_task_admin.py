@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from a2a_tasks.access.api_keys import issue, principal_of
 from a2a_tasks.models import Event, RunStatus, StoredFile, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.errors import Overloaded
@@ -194,6 +195,54 @@ class TestTheList:
         with CaptureQueriesContext(connection) as asked:
             admin_client.get(LIST)
         assert not any("memory" in query["sql"] for query in asked.captured_queries)
+
+
+class TestOwners:
+    def test_are_called_by_the_names_of_their_keys_and_lead_to_their_tasks(
+        self, admin_client: Client
+    ) -> None:
+        key = issue("acme-bot", tenant="acme").row
+        owner = principal_of(key)
+        task = make_task("its", owner=owner)
+        Task.objects.filter(pk=task.pk).update(tenant="acme")
+        make_task("other", owner="jwt:somebody")
+        cell = f'href="{LIST}?owner=key%3A{key.prefix}" title="{owner}">acme-bot</a>'
+        body = admin_client.get(LIST).text
+        assert cell in body
+        assert ">acme</span>" in body
+        assert cell in admin_client.get(page_of(task)).text
+        assert ids_listed(admin_client, f"?owner={owner}") == ["its"]
+
+    def test_are_found_by_the_names_of_their_keys(self, admin_client: Client) -> None:
+        make_task("its", owner=principal_of(issue("acme-bot").row))
+        make_task("other", owner="alice")
+        assert ids_listed(admin_client, "?owner=acme-bot") == ["its"]
+        assert ids_listed(admin_client, "?owner=alice") == ["other"]
+
+
+class TestTheIdThatClientsKnow:
+    def test_leads_to_the_page(self, admin_client: Client) -> None:
+        task = make_task("7f3c0d52-1c1e-4d0f-9df2-5f0a4f9c2a11")
+        for end in ("", "change/"):
+            answer = admin_client.get(f"{LIST}{task.public_id}/{end}", follow=True)
+            assert answer.redirect_chain[-1][0] == page_of(task)
+
+    def test_leads_to_a_list_if_several_owners_have_chosen_it(self, admin_client: Client) -> None:
+        for owner in ("alice", "bob"):
+            make_task("mine", owner=owner)
+        answer = admin_client.get(f"{LIST}mine/change/", follow=True)
+        assert [task.owner for task in answer.context["cl"].result_list] == ["bob", "alice"]
+
+    def test_leads_nowhere_where_there_is_no_such_task(self, admin_client: Client) -> None:
+        for name in ("nobody", "%F0%9F%98%80"):
+            assert admin_client.get(f"{LIST}{name}/change/").status_code == 404
+
+    def test_says_nothing_to_who_may_not_view(self, sign_in: SignIn) -> None:
+        client = sign_in("view_run")
+        make_task("mine")
+        assert {client.get(f"{LIST}{name}/change/").status_code for name in ("mine", "other")} == {
+            403
+        }
 
 
 class TestTheTaskPage:

@@ -77,7 +77,7 @@ class TestWhatEnded:
             make_ended(state)
         make_task("open", state=S.WORKING)
         whole = ended(HOUR, everything).whole
-        assert (whole.total, whole.failed, whole.counts[S.CANCELED]) == (5, 2, 1)
+        assert (whole.total, whole.failed, whole.counts[S.CANCELED]) == (5, 1, 1)
 
     def test_is_told_by_agent_and_by_tenant_those_with_most_first(self) -> None:
         for agent, tenant in (("a", "acme"), ("b", "acme"), ("b", "other")):
@@ -186,12 +186,9 @@ class TestHowItStands:
             )
         make_task("asks", state=S.INPUT_REQUIRED)
         make_task("asks-more", state=S.AUTH_REQUIRED)
-        make_ended(S.FAILED)
-        make_ended(S.FAILED, ago=timedelta(hours=2))
         found = standing(everything)
         assert (found.running, found.queued) == (2, 2)
         assert (found.waiting_input, found.waiting_credentials) == (1, 1)
-        assert found.failed_last_hour == 1
 
     def test_tells_of_each_queue_how_long_its_oldest_has_been_due(self) -> None:
         before = timezone.now() - timedelta(minutes=5)
@@ -204,10 +201,9 @@ class TestHowItStands:
 
     def test_is_cut_to_what_there_is_for_who_asks(self) -> None:
         add_run(make_task("a"))
-        make_ended(S.FAILED, tenant="other")
         make_task("asks", state=S.INPUT_REQUIRED)
         found = standing(acme)
-        assert (found.queued, found.failed_last_hour, found.waiting_input) == (0, 0, 0)
+        assert (found.queued, found.waiting_input) == (0, 0)
         assert (found.queues, found.agents, found.tenants) == ((), {}, {})
 
     def test_is_not_counted_beyond_a_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,18 @@ class TestLooking:
         ]:
             assert listed(admin_client, query) == found, query
 
+    def test_tells_apart_those_of_several_tenants_at_one_address(
+        self, admin_client: Client
+    ) -> None:
+        now = timezone.now()
+        for tenant in ("acme", "umbrella"):
+            make_receiver("https://hooks/", tenant=tenant, disabled_at=now)
+        filters = admin_client.get("/admin/a2a_push/delivery/").text
+        rows = admin_client.get(LIST).text
+        for tenant in ("acme", "umbrella"):
+            assert f"https://hooks/ ({tenant})" in filters
+            assert f'<span class="a2a-quiet">{tenant}</span>' in rows
+
     def test_the_page_says_how_it_stands_and_what_is_told(self, admin_client: Client) -> None:
         until = timezone.now() + timedelta(minutes=5)
         receiver = make_receiver(
