@@ -84,6 +84,8 @@ class Notebook:
         self._loop = asyncio.get_running_loop()
         self._due = asyncio.Event()
         self._waiting: set[RunLog] = set()
+        #: The newest write. It is never cancelled, as it has taken its lines.
+        self._writing = self._loop.create_task(self._write())
         self._task = self._loop.create_task(self._for_ever())
 
     def open(self, run: Assignment) -> RunLog:
@@ -103,7 +105,8 @@ class Notebook:
             await self._due.wait()
             await asyncio.sleep(EVERY)
             self._due.clear()
-            await self._write()
+            self._writing = self._loop.create_task(self._write())
+            await asyncio.shield(self._writing)
 
     async def _write(self) -> None:
         logs, self._waiting = self._waiting, set()
@@ -119,6 +122,7 @@ class Notebook:
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
+        await self._writing
         await asyncio.sleep(0)  # what was said last is on its way
         await self._write()
 

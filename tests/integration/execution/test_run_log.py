@@ -255,6 +255,34 @@ class TestItsCost:
         assert task.status.state.word == "completed"
         assert "canary" in caplog.text
 
+    async def test_what_is_being_written_when_the_host_ends_is_kept(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def run(turn: Turn) -> str:
+            logger.info("said")
+            return "done"
+
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(*work: Any) -> None:
+            begun.set()
+            await go_on.wait()
+            await hop(*work)
+
+        close = run_log.Notebook.close
+
+        async def closed(notebook: run_log.Notebook) -> None:
+            asyncio.get_running_loop().call_later(0.1, go_on.set)
+            await close(notebook)
+
+        monkeypatch.setattr(run_log, "hop", slow)
+        monkeypatch.setattr(run_log.Notebook, "close", closed)
+        with playing(run) as agent:
+            async with hosting():
+                await Client(agent).send()
+                await begun.wait()
+        assert await hop(texts) == ["said"]
+
     async def test_the_lines_of_many_runs_are_written_together(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
