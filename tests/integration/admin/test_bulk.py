@@ -121,7 +121,8 @@ class TestRunningAgain:
         old = ended("one")
         url = reverse("admin:a2a_tasks_task_change", args=[old.pk])
         assert f"{old.pk}/run-again/" in admin_client.get(url).text
-        answer = admin_client.post(f"{LIST}{old.pk}/run-again/", {"nonce": "x"}, follow=True)
+        said = {"nonce": "x", "confirmed": "yes"}
+        answer = admin_client.post(f"{LIST}{old.pk}/run-again/", said, follow=True)
         new = Task.objects.latest("pk")
         assert answer.redirect_chain[-1][0] == url.replace(str(old.pk), str(new.pk))
         assert f"{new.pk}/run-again/" not in answer.text, "it has not ended"

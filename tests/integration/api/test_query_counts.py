@@ -25,8 +25,8 @@ READS = [route for route in ROUTES if not route.is_noted]
 #: up to four windows of keys, and begins a transaction with the second.
 MOST = {
     "get_figures": 18,
-    "list_agents": 17,
-    "get_agent": 17,
+    "list_agents": 18,
+    "get_agent": 18,
     "get_task": 13,
     "list_tasks": 18,
     "get_task_standing": 15,

@@ -231,6 +231,9 @@ class TestACard:
         self, client: Client, path: str, settings: Settings
     ) -> None:
         settings.A2A_PUBLIC_URL = "https://agents.example.com/"
+        settings.A2A_ANONYMOUS = (
+            "0"  # with callers nobody knows, the host answers to its own names alone
+        )
         response = await client.get(path, {"host": "evil.example.com"})
         assert b"evil" not in response.body
         assert response.body.count(b"https://agents.example.com/agents/demo/a2a") >= 1
