@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import rotate_token
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
@@ -193,6 +194,8 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
         return None
 
     def _shown_once(self, request: HttpRequest, issued: Iterable[Issued]) -> HttpResponse:
+        """Show the keys. Who reloads this page sends the form again, whose token is no longer good: no second key is made."""
+        rotate_token(request)
         context = {
             **self.admin_site.each_context(request),
             "title": "API keys, shown once",

@@ -51,6 +51,17 @@ class TestAKey:
             assert row.digest not in shown
         assert LogEntry.objects.filter(object_id=str(row.pk)).exists()
 
+    def test_is_not_made_again_by_a_reload_of_the_page_that_shows_it(
+        self, admin_user: User
+    ) -> None:
+        browser = Client(enforce_csrf_checks=True)
+        browser.force_login(admin_user)
+        page = browser.get(KEYS + "add/").content.decode()
+        (token,) = set(re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page))
+        assert KEY.search(self.made(browser, csrfmiddlewaretoken=token).content.decode())
+        assert self.made(browser, csrfmiddlewaretoken=token).status_code == 403
+        assert ApiKey.objects.count() == 1
+
     def test_ends_in_a_year_unless_the_form_says_otherwise(self, admin_client: Client) -> None:
         form = admin_client.get(KEYS + "add/").content.decode()
         halves = dict(re.findall(r'name="(expires_at_\d)" value="([^"]+)"', form))
