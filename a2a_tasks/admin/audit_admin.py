@@ -17,7 +17,7 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from a2a_tasks.admin import callers
+from a2a_tasks.admin import principals
 from a2a_tasks.admin.audit_verifying import verified_for
 from a2a_tasks.admin.filters import CreatedFilter, NewestAgentFilter
 from a2a_tasks.admin.paging import NewestFirst, newest
@@ -90,7 +90,7 @@ class NamedActors(NewestFirst):
         """Look them up together."""
         super().get_results(request)
         self.result_list = list(self.result_list)
-        known = callers.names({row.actor for row in self.result_list})
+        known = principals.names({row.actor for row in self.result_list})
         for row in self.result_list:
             row.actor_name = known.get(row.actor, "")  # for its column
 

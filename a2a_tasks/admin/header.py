@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from a2a_tasks.admin import callers
+from a2a_tasks.admin import principals
 from a2a_tasks.admin.shown import duration, moment, named
 from a2a_tasks.admin.sources import held
 from a2a_tasks.admin.staff import may_view
@@ -82,8 +82,8 @@ def _caller(principal: str) -> Any:
     """By name if it has one, with the principal beside it."""
     if not principal:
         return "anonymous"
-    name = callers.names([principal]).get(principal, "")
-    link = callers.link_to(principal, name)
+    name = principals.names([principal]).get(principal, "")
+    link = principals.link_to(principal, name)
     return format_html('{} <span class="a2a-id">{}</span>', link, principal) if name else link
 
 

@@ -29,7 +29,7 @@ from django.utils.text import Truncator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from a2a_tasks.admin import beside, bulk, callers, raw_json, sources, story, timeline
+from a2a_tasks.admin import beside, bulk, principals, raw_json, sources, story, timeline
 from a2a_tasks.admin.cancelling import Outcome, cancel
 from a2a_tasks.admin.confirming import Question, ask, is_confirmed
 from a2a_tasks.admin.export import streamed
@@ -170,7 +170,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         cut = '<span class="a2a-cut" title="{}">{}</span>'
         agent = format_html(cut, task.agent, task.agent)
         if owner:
-            who = callers.link_to(owner, getattr(task, "caller_name", ""), "a2a-cut a2a-quiet")
+            who = principals.link_to(owner, getattr(task, "caller_name", ""), "a2a-cut a2a-quiet")
             agent = format_html("{}<br>{}", agent, who)
         if task.tenant:
             below = format_html(

@@ -10,7 +10,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.http import HttpRequest
 from django.utils import timezone
 
-from a2a_tasks.admin import callers, filters
+from a2a_tasks.admin import filters, principals
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
@@ -135,7 +135,7 @@ class OwnerFilter(_TextFilter):
 
     def asked(self) -> dict[str, Any]:
         """The principal."""
-        return {"owner": callers.principal_called(self.value() or "")} if self.value() else {}
+        return {"owner": principals.principal_called(self.value() or "")} if self.value() else {}
 
 
 class ContextFilter(_TextFilter):

@@ -8,7 +8,7 @@ from django.contrib.admin.views.main import SEARCH_VAR
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from a2a_tasks.admin import callers
+from a2a_tasks.admin import principals
 from a2a_tasks.admin.paging import AtLeast, NewestFirst
 from a2a_tasks.admin.task_filters import Asking
 from a2a_tasks.models import Task
@@ -55,7 +55,7 @@ class TaskList(NewestFirst):
         cursors = {name: _number(request.GET.get(name, "")) for name in self.CURSORS}
         self.page = page(self.queryset, spans, size=self.list_per_page, **cursors)
         began = openings([task.pk for task in self.page.items])
-        known = callers.names({task.maker or task.owner for task in self.page.items})
+        known = principals.names({task.maker or task.owner for task in self.page.items})
         for task in self.page.items:  # for their columns
             task.opening = began.get(task.pk, "")  # type: ignore[attr-defined]
             task.caller_name = known.get(task.maker or task.owner, "")  # type: ignore[attr-defined]

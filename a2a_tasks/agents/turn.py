@@ -85,8 +85,10 @@ class Turn:
         self._journal = journal or Journal()
         self._files = files or Files()
         self._secrets = secrets or Secrets()
-        #: What the methods below made, until it is yielded or awaited; and where the agent said its last word.
-        self._unused, self._line = Unused(), ""
+        #: What the methods below made, until it is yielded or awaited.
+        self._unused = Unused()
+        #: The generator that said the last word; its `file:line` where it runs in another process.
+        self._speaker: Any = None
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -25,6 +25,7 @@ __all__ = [
     "Request",
     "Scope",
     "Send",
+    "is_served",
     "respond",
     "without_body",
 ]
@@ -122,7 +123,7 @@ class Request:
         if conf.PUBLIC_URL:
             return str(conf.PUBLIC_URL).rstrip("/")
         host = self.header("host")
-        if not _served(host, tuple(settings.ALLOWED_HOSTS)):
+        if not is_served(host, tuple(settings.ALLOWED_HOSTS)):
             raise InvalidRequest("This host name is not served here")
         return f"{self.scope.get('scheme', 'http')}://{host}{self.scope.get('root_path', '')}"
 
@@ -146,8 +147,8 @@ class Request:
 
 
 @functools.lru_cache(maxsize=64)
-def _served(host: str, allowed: tuple[str, ...]) -> bool:
-    """Is the host of a request one of ours? Nearly every request names the same."""
+def is_served(host: str, allowed: tuple[str, ...]) -> bool:
+    """Is this `Host` of a request, with or without a port, one of the allowed names (as in ALLOWED_HOSTS)?"""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, allowed)
 

@@ -33,6 +33,7 @@ from a2a_tasks.agents import (
     Turn,
     registry,
 )
+from a2a_tasks.agents.mistakes import line_of
 from a2a_tasks.agents.turn import Later
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.drive import drive
@@ -288,7 +289,7 @@ class Carried:
             raise AgentError("The agent is no longer hosted here.")
         async with contextlib.aclosing(drive(agent, self.turn, self._workplace)) as words:
             async for word in words:
-                self._host.say(Said(word, self.turn._line))  # noqa: SLF001 - the turn's other half has it, too
+                self._host.say(Said(word, line_of(self.turn._speaker)))  # noqa: SLF001 - the turn's other half has it, too
                 if not await self._host.taken():
                     break
         self.turn._unused.tell(type(agent).__module__)  # noqa: SLF001

@@ -14,7 +14,6 @@ from types import GeneratorType
 from typing import Any
 
 from a2a_tasks.agents import Agent, Turn
-from a2a_tasks.agents.mistakes import line_of
 from a2a_tasks.execution.workplace import Workplace
 
 __all__ = ["drive"]
@@ -73,9 +72,9 @@ async def _asynchronous(answer: Any, turn: Turn) -> AsyncGenerator[Any, None]:
 
 
 def _note(turn: Turn, said: Any, where: Any) -> None:
-    """It was said, and there. What is wrong with it will be told with the line."""
+    """Note that the agent used what it said, and which generator said it: an error in it names the generator's line."""
     turn._unused.used(said)  # noqa: SLF001 - what the agent is not to see of its turn
-    turn._line = line_of(where)  # noqa: SLF001
+    turn._speaker = where  # noqa: SLF001
 
 
 def drive(

@@ -182,7 +182,7 @@ class Errand:
     async def words(self, workplace: Workplace) -> AsyncGenerator[Any, None]:
         """What the agent says. Raises what it raises, and ProcessDied."""
         while (said := await self._next()) is not None:
-            self._turn._line = said.line  # noqa: SLF001 - the turn's other half
+            self._turn._speaker = said.line  # noqa: SLF001 - the turn's other half
             try:
                 yield said.word
             except GeneratorExit:

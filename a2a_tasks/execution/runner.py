@@ -19,7 +19,7 @@ from a2a_tasks import process, wakeups
 from a2a_tasks.access import switched
 from a2a_tasks.agents import Agent, AgentError, Turn, registry, switches
 from a2a_tasks.agents.emission import Status, emission
-from a2a_tasks.agents.mistakes import definition
+from a2a_tasks.agents.mistakes import definition, line_of
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.carried import Carried
 from a2a_tasks.execution.drive import drive
@@ -437,7 +437,7 @@ class Runner:
                     said = replace(said, parts=await files.put_away(said.parts))
                 recorder.say(said)
             except UNFIT as fault:  # the agent's own frames have no part in this trace
-                fault.add_note(f"It was said at {turn._line or definition(agent.run)}")  # noqa: SLF001
+                fault.add_note(f"It was said at {line_of(turn._speaker) or definition(agent.run)}")  # noqa: SLF001
                 raise
             count += 1
             if recorder.full or count % BREATH == 0:

@@ -17,6 +17,12 @@ from tests import ROOT
 #: It has a database of its own.
 pytestmark = [pytest.mark.backend("sqlite"), pytest.mark.timeout(180)]
 
+DRILL = """
+import django
+django.setup()
+from tests.support import rotation_drill
+rotation_drill.main()
+"""
 OLD, NEW = "old" * 20, "new" * 20
 HAS_EXTRA = importlib.util.find_spec("allauth") is not None
 #: What is in rows, and can be sealed anew.
@@ -54,7 +60,7 @@ class Host:
 
     def drill(self, *words: str, **how: str) -> Any:
         """What the drill says."""
-        return json.loads(self.run("-m", "tests.support.rotation_drill", *words, **how))
+        return json.loads(self.run("-c", DRILL, *words, **how))
 
 
 def working(told: Any) -> set[str]:

@@ -1,6 +1,7 @@
 """A host of one command, for the drill of rotating its key: `make` writes what hangs on the key, `look` says what still works.
 
-It is run as a process of its own, so that the key comes from the environment, as an operator sets it.
+It is run as a process of its own, so that the key comes from the environment, as an operator sets it. Django is set up
+before this module is imported.
 """
 
 from __future__ import annotations
@@ -13,25 +14,21 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import django
+from django.conf import settings
+from django.core.management import call_command
 
-django.setup()
-
-from django.conf import settings  # noqa: E402 - Django is set up first
-from django.core.management import call_command  # noqa: E402
-
-from a2a_push import keys as webhook_keys  # noqa: E402
-from a2a_push.keyring import audience_of  # noqa: E402
-from a2a_push.store import configs  # noqa: E402
-from a2a_tasks import sealing  # noqa: E402
-from a2a_tasks.agents import registry  # noqa: E402
-from a2a_tasks.agents.cards import card_of  # noqa: E402
-from a2a_tasks.checks import check_sealed_secrets  # noqa: E402
-from a2a_tasks.signatures import ring  # noqa: E402
-from a2a_tasks.signatures.verifying import Unverified, verify  # noqa: E402
-from a2a_tasks.store import audit_proof, audit_seals, file_links, handed  # noqa: E402
-from tests.support.push.configs import URL, config, registered  # noqa: E402
-from tests.support.store.world import accepted, held  # noqa: E402
+from a2a_push import keys as webhook_keys
+from a2a_push.keyring import audience_of
+from a2a_push.store import configs
+from a2a_tasks import sealing
+from a2a_tasks.agents import registry
+from a2a_tasks.agents.cards import card_of
+from a2a_tasks.checks import check_sealed_secrets
+from a2a_tasks.signatures import ring
+from a2a_tasks.signatures.verifying import Unverified, verify
+from a2a_tasks.store import audit_proof, audit_seals, file_links, handed
+from tests.support.push.configs import URL, config, registered
+from tests.support.store.world import accepted, held
 
 BASE, FILE = "https://agents.example.com", "0" * 32
 RECEIVER = audience_of("", URL)
@@ -106,6 +103,7 @@ def _holds(asked: Callable[[], object]) -> bool:
         return False
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Do what the first argument names; `look` reads on standard input what `make` wrote."""
     said = make() if sys.argv[1] == "make" else look(json.load(sys.stdin))
     sys.stdout.write(json.dumps(said))

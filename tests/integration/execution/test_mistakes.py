@@ -42,6 +42,20 @@ async def carried(run: Callable[..., Any], **about: Any) -> tuple[str, list[str]
     return (await hop(Run.objects.get)).error, await hop(_logged)
 
 
+async def tell_script(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Send this to `Script`, which runs in a process of its own."""
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
+    monkeypatch.setenv("A2A_APPS", "tests.integration.execution.process_agents")
+    registry.register(Script)
+    try:
+        agent = registry.hosted(Script.slug)
+        assert agent is not None
+        async with hosting():
+            await Client(agent).send(text)
+    finally:
+        registry._found.pop(Script.slug)
+
+
 def _logged() -> list[str]:
     return list(RunLine.objects.order_by("number").values_list("text", flat=True))
 
@@ -73,17 +87,8 @@ class TestWhatDoesNothing:
         assert told.startswith(line_of(run, "turn.artifact"))
 
     async def test_is_told_of_an_agent_in_a_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
-        monkeypatch.setenv("A2A_APPS", "tests.integration.execution.process_agents")
-        registry.register(Script)
-        try:
-            agent = registry.hosted(Script.slug)
-            assert agent is not None
-            async with hosting():
-                await Client(agent).send("careless")
-            (told,) = await hop(_logged)
-        finally:
-            registry._found.pop(Script.slug)
+        await tell_script(monkeypatch, "careless")
+        (told,) = await hop(_logged)
         assert "process_agents/agents.py:" in told
         assert told.endswith("without yield turn.ask(...) it does nothing")
 
@@ -134,17 +139,8 @@ class TestWhatCannotBeRecorded:
         assert f"It was said at {line_of(run, 'def run')}" in (await carried(run))[0]
 
     async def test_names_the_line_in_another_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
-        monkeypatch.setenv("A2A_APPS", "tests.integration.execution.process_agents")
-        registry.register(Script)
-        try:
-            agent = registry.hosted(Script.slug)
-            assert agent is not None
-            async with hosting():
-                await Client(agent).send("numeric")
-            run = await hop(Run.objects.get)
-        finally:
-            registry._found.pop(Script.slug)
+        await tell_script(monkeypatch, "numeric")
+        run = await hop(Run.objects.get)
         assert "It was said at " in run.error
         assert "process_agents/agents.py:" in run.error
 
