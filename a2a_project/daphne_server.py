@@ -186,7 +186,7 @@ class Channel(HTTPChannel):
         self.refuse(TOO_MUCH_HEAD if lines > HEAD_LINES or size > HEAD_BYTES else BAD)
 
     def refuse(self, answer: bytes) -> None:
-        """Answer once, to nobody in particular. The rest is thrown away for a while, so that the client reads the answer."""
+        """Answer a request that could not be read, once. What follows is read and thrown away for a while, so that the client reads the answer."""
         if self.refused:
             return
         self.refused, self.coming = True, None

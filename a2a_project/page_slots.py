@@ -26,7 +26,7 @@ HEADERS = [
 
 
 class PageSlots:
-    """An application, a bounded number of whose requests are under way."""
+    """An ASGI application with a bound on the requests that it handles at once."""
 
     def __init__(self, application: Callable[..., Awaitable[None]]) -> None:
         self._application = application

@@ -52,7 +52,7 @@ def serve(
     lifecycle.leave()
 
 
-#: Bytes around a body's own, for one of these: as many as if each came in a piece of its own.
+#: Bytes of framing that are allowed for each byte of a body: a client may send every byte as a chunk of its own.
 FRAMING = 16
 
 
@@ -141,12 +141,12 @@ class Protocol(HttpToolsProtocol):
             self._cut_off(TOO_SLOW)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser did not take."""
+        """Answer a request that the parser refused."""
         too_much = self._head > HEAD_BYTES or self._lines > HEAD_LINES
         self._cut_off(TOO_MUCH_HEAD if too_much else BAD)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Who asks for another protocol gets the answer of HTTP (RFC 9110 §7.8)."""
+        """Ignore `Upgrade`: the request is answered as plain HTTP (RFC 9110 §7.8)."""
 
     def _cut_off(self, answer: bytes) -> None:
         """Answer, if no answer is on its way. The rest is thrown away for a while, so that the client reads it."""
