@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -26,6 +26,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store.deadline import is_cut_off
 from a2a_tasks.store.hop import AWAY, in_thread
+from a2a_tasks.store.sql import fetch
 
 __all__ = [
     "BATCH_BYTES",
@@ -53,6 +54,9 @@ UNREAD = ("task__status_message", "task__metadata", "task__memory")
 #: What is saved of a webhook that was looked at.
 STANDING = ["cursor", "looked", "active", "due_at", "disabled_reason"]
 
+_WITH_WEBHOOKS = """
+select distinct task_id from a2a_push_pushconfig where task_id = any(%s) and active
+"""
 _DISABLED = ~Q(disabled_reason="") | Q(receiver__disabled_at__isnull=False)
 _REACHABLE = (Q(receiver__probe_at=None) | Q(receiver__probe_at__lte=Now())) & (
     Q(receiver__paused_until=None) | Q(receiver__paused_until__lte=Now())
@@ -74,8 +78,14 @@ def due(seconds: float = 0.0) -> Q:
 
 
 def due_of(tasks: Collection[int]) -> list[Candidate]:
-    """The webhooks of these tasks that are due, or will be soon: a hint has told of new events."""
-    return _candidates(PushConfig.objects.filter(task__in=list(tasks)))
+    """The webhooks of these tasks that are due, or will be soon: a hint has told of new events.
+
+    Hints tell of every task, and few have webhooks. Which do is asked by a prepared statement.
+    """
+    named = list(tasks)
+    if connection.vendor == "postgresql":
+        named = [task for (task,) in fetch(_WITH_WEBHOOKS, [named])]
+    return _candidates(PushConfig.objects.filter(task__in=named)) if named else []
 
 
 def sweep(after: int) -> tuple[list[Candidate], int]:

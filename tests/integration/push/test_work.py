@@ -8,7 +8,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver
@@ -198,6 +200,20 @@ class TestTaking:
         assert 0 < soon.wait <= 60
         assert taking.take([soon.config], worker="w", lease_seconds=30).held == []
         assert taking.due_of([PushConfig.objects.get().task_id])[0].config == soon.config
+
+
+@pytest.mark.backend("stack")
+def test_a_hint_of_tasks_without_webhooks_costs_one_prepared_statement() -> None:
+    pens = [Pen(held(name)) for name in ("task-1", "task-2")]
+    task("task-3")
+    with CaptureQueriesContext(connection) as of_the_orm:
+        assert taking.due_of([pen.run.task for pen in pens]) == []
+    assert len(of_the_orm) == 0
+    PushConfig.objects.update(active=False)
+    ended = PushConfig.objects.get().task_id
+    with CaptureQueriesContext(connection) as of_the_orm:
+        assert taking.due_of([ended]) == []
+    assert len(of_the_orm) == 0
 
 
 class TestLargeEvents:
