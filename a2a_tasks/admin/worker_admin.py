@@ -23,9 +23,9 @@ HELD = 100
 
 
 def state_of(told: workers.Seen) -> str:
-    """How a process stands, as a word: alive, draining or dead."""
+    """How a process stands, as a word: alive, draining, dead or replaced (dead, and another has begun in its place)."""
     if not told.alive:
-        return "dead"
+        return "replaced" if told.replaced else "dead"
     return "draining" if told.worker.draining else "alive"
 
 

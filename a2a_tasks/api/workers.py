@@ -31,7 +31,7 @@ class WorkerSerializer(serializers.Serializer[Any]):
         help_text="As runs name it: `GET /runs?status=running&worker=` lists what it holds."
     )
     kind = serializers.ChoiceField(WorkerKind.values)
-    state = serializers.ChoiceField(["alive", "draining", "dead"])
+    state = serializers.ChoiceField(["alive", "draining", "dead", "replaced"])
     queues = serializers.ListField(child=serializers.CharField())
     agents = serializers.DictField(
         child=serializers.CharField(),

@@ -94,8 +94,8 @@ def _write(work: Callable[..., object], *args: Any) -> None:
     """In one of the store's threads, which have connections. What fails is told to the log, and that is all."""
     try:
         behind(_tried, work, *args).result()
-    except RuntimeError as fault:  # the interpreter ends, and its threads with it
-        _silence.count(fault)
+    except RuntimeError:  # the interpreter ends, and these threads have ended before
+        _tried(work, *args)
 
 
 def _tried(work: Callable[..., object], *args: Any) -> None:

@@ -100,6 +100,8 @@ class Seen:
 
     worker: Worker
     silence: datetime.timedelta
+    #: Has a process of its kind, for the same queues, begun since its last sign of life?
+    replaced: bool = False
 
     @property
     def alive(self) -> bool:
@@ -112,9 +114,24 @@ class Seen:
 
 
 def seen() -> list[Seen]:
-    """All processes that have not left, by name, the dead ones with them."""
-    rows = Worker.objects.filter(left_at=None).annotate(now=Now()).order_by("name")
-    return [Seen(row, row.now - row.seen_at) for row in rows]
+    """All processes that have not left, by name, the dead ones with them.
+
+    Each process replaces one dead process at most: the one of its kind and queues that fell silent first.
+    """
+    rows = list(Worker.objects.filter(left_at=None).annotate(now=Now()).order_by("name"))
+    silent = sorted((row for row in rows if row.now - row.seen_at >= patience()), key=_seen_at)
+    replaced = set()
+    for fresh in sorted(rows, key=lambda row: row.started_at):
+        for dead in silent:
+            alike = (dead.kind, dead.queues) == (fresh.kind, fresh.queues)
+            if alike and dead.seen_at <= fresh.started_at and dead.pk not in replaced:
+                replaced.add(dead.pk)
+                break
+    return [Seen(row, row.now - row.seen_at, row.pk in replaced) for row in rows]
+
+
+def _seen_at(row: Worker) -> datetime.datetime:
+    return row.seen_at
 
 
 def alive(queue: str | None = None) -> list[Worker]:

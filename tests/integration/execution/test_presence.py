@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import datetime
 import logging
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from a2a_tasks import lifetime, process
 from a2a_tasks.agents import registry
@@ -18,6 +22,7 @@ from a2a_tasks.models import Worker, WorkerKind
 from a2a_tasks.outages import Outage
 from a2a_tasks.store import workers
 from a2a_tasks.store.hop import hop
+from tests import ROOT
 from tests.support.execution.host import runner
 from tests.support.execution.waiting import eventually, until
 
@@ -124,3 +129,33 @@ async def test_without_a_beat_nothing_is_said(settings: Any, life: Lifetime) -> 
 async def test_a_runner_tells_its_queues_and_slots() -> None:
     async with runner("night", slots=4) as made:
         assert made.load() == Load(["night"], 4, 0)
+
+
+ENDING = """
+import time
+import django
+django.setup()
+from django.conf import settings
+settings.DATABASES["default"]["NAME"] = {database!r}
+from a2a_project.celery import _on_beat
+from a2a_tasks.models import Worker
+_on_beat()
+until = time.monotonic() + 20
+while not Worker.objects.filter(kind="beat").exists() and time.monotonic() < until:
+    time.sleep(0.02)
+raise SystemExit(0)
+"""
+
+
+def test_beat_takes_it_back_as_its_interpreter_ends() -> None:
+    name = str(connection.settings_dict["NAME"])
+    ended = subprocess.run(  # noqa: S603 - words of the test
+        [sys.executable, "-c", textwrap.dedent(ENDING.format(database=name))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert Worker.objects.get(kind="beat").left_at is not None
+    assert "no sign of life" not in ended.stderr

@@ -22,7 +22,9 @@ def beat(name: str = "here:1", **said: Any) -> Beat:
     """A sign of life, written down."""
     about: dict[str, Any] = {"queues": ["agents"], "agents": {"demo": "1.0.0"}, "slots": 10}
     kind = said.pop("kind", WorkerKind.WORKER)
-    told = Beat(name=name, kind=kind, host="here", pid=1, started_at=STARTED, **{**about, **said})
+    told = Beat(
+        name=name, kind=kind, host="here", pid=1, **{"started_at": STARTED, **about, **said}
+    )
     workers.beat(told)
     return told
 
@@ -84,6 +86,24 @@ class TestAlive:
         workers.leave("here:1")
         beat()
         assert names(workers.alive()) == ["here:1"]
+
+    def test_the_dead_are_replaced_by_one_fresh_process_each_of_their_kind_and_queues(self) -> None:
+        for name in ("dead:1", "dead:2"):
+            beat(name)
+            silent(name, 600)
+        beat("other:1", queues=["other"])
+        silent("other:1", 600)
+        beat("early:1")
+        beat("fresh:1", started_at=datetime.datetime.now(datetime.UTC))
+        assert [told.worker.name for told in workers.seen() if told.replaced] == ["dead:1"]
+
+    def test_a_replacement_that_died_is_replaced_as_well(self) -> None:
+        now = datetime.datetime.now(datetime.UTC)
+        beat("a:1"), beat("b:1", started_at=now - datetime.timedelta(seconds=500))
+        silent("a:1", 600)
+        silent("b:1", 300)
+        beat("c:1", started_at=now)
+        assert [told.worker.name for told in workers.seen() if told.replaced] == ["a:1", "b:1"]
 
     def test_the_dead_are_forgotten_after_a_day(self) -> None:
         beat("old:1"), beat("new:1")
