@@ -89,6 +89,10 @@ class _KeyFilter(SimpleListFilter):
         """List what is offered."""
         return self.known(request).items()
 
+    def has_output(self) -> bool:
+        """Say whether it is to be shown; also for a key that is not offered, which the list then refuses."""
+        return bool(self.lookup_choices or self.value())
+
     def key(self) -> int | None:
         """The key asked for, if it is one."""
         text = self.value() or ""

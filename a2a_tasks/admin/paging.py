@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from django.contrib.admin import SimpleListFilter
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
@@ -63,7 +65,21 @@ class BoundedPaginator(_Paginator):
 
 
 class NewestFirst(ChangeList):
-    """A list in the order of the primary key; `?o=` cannot ask for an order that has no index."""
+    """A list in the order of the primary key; `?o=` cannot ask for an order that has no index.
+
+    A value that a filter does not offer is refused (400): all rows would be shown, exported or cancelled in the place of
+    those that were meant. A filter whose only choice is the empty one takes any text.
+    """
+
+    def get_filters(self, request: HttpRequest) -> Any:
+        """Return Django's. Raises DisallowedModelAdminLookup for a value that is not offered."""
+        found = super().get_filters(request)
+        for spec in found[0]:
+            if isinstance(spec, SimpleListFilter) and (value := spec.value()):
+                offered = {str(key) for key, _ in spec.lookup_choices}
+                if value not in offered and offered != {""}:
+                    raise DisallowedModelAdminLookup(f"no {spec.parameter_name} is {value[:100]!r}")
+        return found
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         """Return the one order."""

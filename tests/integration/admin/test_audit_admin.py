@@ -59,7 +59,6 @@ class TestTheLog:
             ("?agent=demo", ["", "t-1"]),
             ("?sealed=yes", ["", "t-1"]),
             ("?sealed=no", ["prefix"]),
-            ("?sealed=x", ["prefix", "", "t-1"]),
             ("?created=hour", ["prefix", "", "t-1"]),
             ("?created=older-day", []),
         ],
