@@ -52,6 +52,10 @@ def inherited(descriptor: int) -> socket.socket:
     return sock
 
 
+#: The URL of the site that this process serves, without a path; empty = it serves none.
+site = ""
+
+
 def address_of(sock: socket.socket) -> tuple[str, int]:
     """The host and port a socket listens on."""
     host, port = sock.getsockname()[:2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable
 from http import HTTPStatus
@@ -42,7 +43,7 @@ from a2a_tasks.admin.shown import duration, moment
 from a2a_tasks.admin.task_filters import FILTERS
 from a2a_tasks.admin.task_list import TaskList
 from a2a_tasks.audit import Action
-from a2a_tasks.models import StoredFile, Task
+from a2a_tasks.models import AuditEntry, Message, StoredFile, Task
 from a2a_tasks.operations.run_again import LONGEST_NONCE, Again
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
@@ -55,6 +56,8 @@ __all__ = ["TaskAdmin"]
 
 #: New tasks that a message names.
 NAMED = 3
+#: Tasks that the page of a task names as its repetitions.
+RELATED = 20
 _CHECKBOX = (
     '<input type="checkbox" name="{}" value="{}" class="action-select"'
     ' aria-label="Select this object for an action - {}">'
@@ -211,6 +214,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             files=timeline.files(task.pk),
             notes=timeline.notes(task.pk),
             beside=beside.of(request, task.pk),
+            related=_related(task),
             rows_shown=timeline.ROWS,
         )
         return super().render_change_form(request, context, *args, **kwargs)
@@ -528,3 +532,27 @@ def _saved(task: Task, dialect: Dialect) -> HttpResponse:
     answer = HttpResponse(raw_json.written(task, dialect), content_type="application/json")
     answer.headers["Content-Disposition"] = name or "attachment"
     return answer
+
+
+def _related(task: Task) -> dict[str, list[str]]:
+    """Public ids of other tasks: those that its first message refers to, and those that it was run again as."""
+    first = Message.objects.filter(task=task, number=1).values_list("body", flat=True).first()
+    again = AuditEntry.objects.filter(
+        action=Action.TASK_RUN_AGAIN, object=task.public_id, tenant=task.tenant
+    )
+    found = {
+        "Refers to": _references(first or ""),
+        "Run again as": [
+            json.loads(entry.detail)["new"] for entry in again.order_by("pk")[:RELATED]
+        ],
+    }
+    return {words: ids for words, ids in found.items() if ids}
+
+
+def _references(body: str) -> list[str]:
+    """Public ids that a stored message refers to; whatever is stored is shown, so what cannot be read refers to none."""
+    try:
+        found = json.loads(body)["referenceTaskIds"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return []
+    return [id_ for id_ in found if isinstance(id_, str)] if isinstance(found, list) else []

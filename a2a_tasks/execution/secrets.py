@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import replace
 
+from a2a_tasks import process
 from a2a_tasks.agents import Secrets, text
 from a2a_tasks.agents.emission import Status
 from a2a_tasks.conf import conf
@@ -23,8 +24,8 @@ PATH = "/handover/"
 
 
 def url_of(token: str) -> str:
-    """The address of the page; without A2A_PUBLIC_URL it is relative to the host."""
-    return f"{str(conf.PUBLIC_URL).rstrip('/')}{PATH}{token}"
+    """The address of the page, below A2A_PUBLIC_URL; without it below the site of this process, or relative if it serves none."""
+    return f"{str(conf.PUBLIC_URL).rstrip('/') or process.site}{PATH}{token}"
 
 
 class StoredSecrets(Secrets):

@@ -197,6 +197,12 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
 
     `on_listening` gets the real address once connections are accepted.
     """
+
+    def listening(host: str, port: int) -> None:
+        at = Address(host, port)
+        process.site = at.url.rstrip("/")
+        on_listening(at)
+
     address = asked_address(options)
     name = options["server"]
     if name not in SERVERS:  # argparse does not look at a default
@@ -209,7 +215,7 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
         request_seconds=conf.REQUEST_SECONDS,
         request_bytes_per_second=max(1, conf.REQUEST_BYTES_PER_SECOND),
         max_body_bytes=conf.MAX_BODY_BYTES,
-        on_listening=lambda host, port: on_listening(Address(host, port)),
+        on_listening=listening,
         descriptor=options.get("fd"),
     )
     with contextlib.suppress(OSError):  # without it, whitenoise warns

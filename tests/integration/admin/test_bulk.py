@@ -109,6 +109,15 @@ class TestRunningAgain:
         assert (entry.actor, entry.object) == (f"staff:{User.objects.get().pk}", "one")
         assert LogEntry.objects.get().get_change_message().startswith("Run again as ")
 
+    def test_links_the_old_task_and_the_new_one_with_each_other(self, admin_client: Client) -> None:
+        old = ended("one")
+        says_yes(admin_client, asks(admin_client, "run_again_selected", old), "run-again")
+        new = Task.objects.exclude(pk=old.pk).get()
+        for task, words, other in ((old, "Run again as", new), (new, "Refers to", old)):
+            answer = admin_client.get(f"{LIST}{task.pk}/change/")
+            link = f'<a class="a2a-id" href="{LIST}{other.public_id}/change/">{other.public_id}</a>'
+            assert f"<p>{words} {link}</p>" in answer.text
+
     def test_tells_why_not(self, admin_client: Client) -> None:
         page = asks(admin_client, "run_again_selected", ended("one", agent="gone"), ended("two"))
         told = says_yes(admin_client, page, "run-again").text

@@ -380,7 +380,7 @@ class TestTheTaskPage:
             add_step(task, add_run(task, RunStatus.ENDED), f"step-{number}")
         with CaptureQueriesContext(connection) as asked:
             admin_client.get(page_of(task))
-        assert len(asked) <= 24
+        assert len(asked) <= 25
 
     def test_lists_files_and_sends_them_to_be_saved(self, admin_client: Client) -> None:
         task = make_task()

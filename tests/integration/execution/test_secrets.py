@@ -13,8 +13,9 @@ import pytest
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from a2a_tasks import sealing
+from a2a_tasks import process, sealing
 from a2a_tasks.agents import Agent, Turn
+from a2a_tasks.execution.secrets import url_of
 from a2a_tasks.models import AuditEntry, Event, HandedSecret, Message, Run, Task
 from a2a_tasks.operations.hand_over import UselessLink, asked_by, fresh_link, hand_over
 from a2a_tasks.protocol.errors import AgentOff, InvalidParams, TaskNotFound, TaskNotWaiting
@@ -95,6 +96,22 @@ def token_in(status_message: str) -> str:
     assert isinstance(url, str)
     assert url.startswith("https://agents.example.com/handover/")
     return url.rpartition("/")[2]
+
+
+@pytest.mark.parametrize(
+    ("public", "site", "url"),
+    [
+        ("https://a.example/", "http://localhost:8000", "https://a.example/handover/t"),
+        ("", "http://localhost:8000", "http://localhost:8000/handover/t"),
+        ("", "", "/handover/t"),
+    ],
+)
+def test_a_link_is_below_the_public_url_or_the_site_of_the_process(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, public: str, site: str, url: str
+) -> None:
+    settings.A2A_PUBLIC_URL = public
+    monkeypatch.setattr(process, "site", site)
+    assert url_of("t") == url
 
 
 async def ended(client: Client, task: Task) -> None:
