@@ -72,9 +72,8 @@ def _turns(run: Run, *, traced: bool) -> Iterator[Line]:
         yield _turn(run, run.created_at, "queued", says)
     yield from _deaths(run)
     if started is not None and run.status != RunStatus.QUEUED:
-        yield _turn(
-            run, started, "started", f"attempt {run.attempt} on {run.worker}, which {held(run)}"
-        )
+        # Who holds it now is told by the header: this line stays on a page that follows the task.
+        yield _turn(run, started, "started", f"attempt {run.attempt} on {run.worker}")
     if run.ended_at is not None:
         yield _ended(run, run.ended_at, traced=traced)
 

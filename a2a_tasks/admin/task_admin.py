@@ -255,7 +255,17 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         told, left_out = story.tail(request, task, after, reading)
         if told.tail and not told.lines and told.tail.mark == request.GET.get("mark"):
             return HttpResponse(status=HTTPStatus.NO_CONTENT)
-        shown = {"original": task, "story": told, "tail": told.tail, "reading": reading}
+        lines = [*told.lines, *(told.tail.lines if told.tail else ())]
+        has_new = any(getattr(line.content, "kind", "") == "artifact" for line in lines)
+        shown = {
+            "original": task,
+            "story": told,
+            "tail": told.tail,
+            "reading": reading,
+            "window": timeline.Window(first=since, last=task.last_event, end=task.last_event),
+            "artifacts": timeline.artifacts(task.pk, reading) if has_new or not told.tail else None,
+            "rows_shown": timeline.ROWS,
+        }
         left = {"left_out": left_out, "left_from": after + 1, "since": since}
         return render(request, "admin/a2a_tasks/task/tail_answer.html", {**shown, **left})
 
