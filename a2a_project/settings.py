@@ -75,7 +75,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "a2a_project.page_headers.PageHeaders",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "a2a_project.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
