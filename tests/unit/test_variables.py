@@ -73,9 +73,20 @@ class TestTheDefaultAgent:
         assert "A2A_DEFAULT_AGENT is 'concierge', but no such agent is on" in checked.stderr
 
 
-def test_nothing_is_served_without_tables(tmp_path: Path) -> None:
-    done = manage(tmp_path, "serve", "--port", "0")
+@pytest.mark.parametrize("command", ["serve", "serve_grpc"])
+def test_nothing_is_served_without_tables(command: str, tmp_path: Path) -> None:
+    done = manage(tmp_path, command, "--port", "0")
     assert done.returncode == 1
     said = done.stderr.splitlines()[-1]
     assert said.startswith("CommandError: The database lacks ")
     assert said.endswith("Apply them: python manage.py migrate")
+
+
+def test_an_unknown_server_is_refused_before_processes_start(tmp_path: Path) -> None:
+    assert manage(tmp_path, "migrate").returncode == 0
+    done = manage(tmp_path, "serve", "--port", "0", "--processes", "2", SERVER="hypercorn")
+    assert done.returncode == 1
+    assert (
+        done.stderr.splitlines()[-1]
+        == "CommandError: SERVER must be one of daphne, uvicorn, not 'hypercorn'."
+    )

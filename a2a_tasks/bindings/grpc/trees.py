@@ -10,6 +10,7 @@ import base64
 import datetime
 import functools
 import math
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,11 +21,21 @@ from google.protobuf.message import DecodeError, Message
 from a2a_tasks.bindings.grpc.schema import message_class
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import InvalidParams
+from a2a_tasks.protocol.jsontext import MOST_VALUES
 
 __all__ = ["encoder", "parser", "reader"]
 
 Tree = dict[str, Any]
 Convert = Callable[[Any], Any]
+
+
+class _Values(threading.local):
+    """How many values of Structs may come yet in the message that is read: as many as in a document of JSON."""
+
+    left = MOST_VALUES
+
+
+_values = _Values()
 _json = msgspec.json.Decoder().decode
 #: Integers in JSON have 64 bits at the most; beyond that, a double stays one.
 _INT_MIN, _INT_MAX = -(2**63), 2**64
@@ -61,7 +72,14 @@ def parser(name: str) -> Callable[[bytes], Message | None]:
 
 def reader(name: str) -> Callable[[Message], Tree]:
     """What reads one that was parsed, which takes far longer. It raises InvalidParams for what JSON could not say."""
-    return _reader(message_class(name).DESCRIPTOR)
+    read = _reader(message_class(name).DESCRIPTOR)
+
+    def counted(message: Message) -> Tree:
+        _values.left = MOST_VALUES
+        tree: Tree = read(message)
+        return tree
+
+    return counted
 
 
 @functools.cache
@@ -136,6 +154,9 @@ def _struct(struct: Any, depth: int = 1) -> Tree:
 
 
 def _value(value: Any, depth: int = 1) -> Any:
+    _values.left -= 1
+    if _values.left < 0:
+        raise InvalidParams.field("", f"is beyond {MOST_VALUES} values")
     if depth > int(conf.MAX_JSON_DEPTH):
         raise InvalidParams.field("", f"is nested deeper than {conf.MAX_JSON_DEPTH} levels")
     kind = value.WhichOneof("kind")

@@ -86,17 +86,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         """Serve. The process ends with code 0 when the drain is over."""
-        try:
-            missing = lacking()
-        except OperationalError:  # it may come later: /readyz says so
-            missing = 0
-        except DatabaseError as error:
-            raise unusable(error) from error
-        if missing:
-            raise CommandError(
-                f"The database lacks {missing} migrations of this version. Apply them: python manage.py migrate"
-            )
-        connections.close_all()
+        refuse_without_tables()
         if options["processes"] > 1:
             supervise(options, self.say)
         else:
@@ -121,6 +111,28 @@ def add_serving_arguments(parser: ArgumentParser) -> None:
         default=variable("TRUSTED_PROXIES") or "",
         help="addresses and networks, separated by commas, whose X-Forwarded-For and -Proto are believed",
     )
+
+
+def refuse_without_tables() -> None:
+    """CommandError if migrations are missing, or the database cannot be used; one that is away may come later."""
+    try:
+        missing = lacking()
+    except OperationalError:  # /readyz says so
+        missing = 0
+    except DatabaseError as error:
+        raise unusable(error) from error
+    if missing:
+        raise CommandError(
+            f"The database lacks {missing} migrations of this version. Apply them: python manage.py migrate"
+        )
+    connections.close_all()
+
+
+def launcher_of(server: str) -> str:
+    """The module that serves; CommandError for an unknown server: argparse does not look at a default."""
+    if server not in SERVERS:
+        raise CommandError(f"SERVER must be one of {', '.join(SERVERS)}, not {server!r}.")
+    return str(getattr(settings, "A2A_SERVERS", SERVERS)[server])
 
 
 def lacking() -> int:
@@ -165,7 +177,8 @@ def _listen(address: Address) -> socket.socket:
 
 
 def web(descriptors: Sequence[int], server: str) -> list[Program]:
-    """A serving process for each of these listening sockets."""
+    """A serving process for each of these listening sockets. CommandError for an unknown server."""
+    launcher_of(server)
     serve = (sys.executable, "-m", "django", "serve", "--server", server)
     return [
         Program(f"web.{n}", (*serve, "--fd", str(descriptor)), (descriptor,))
@@ -204,10 +217,7 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
         on_listening(at)
 
     address = asked_address(options)
-    name = options["server"]
-    if name not in SERVERS:  # argparse does not look at a default
-        raise CommandError(f"SERVER must be one of {', '.join(SERVERS)}, not {name!r}.")
-    launcher = getattr(settings, "A2A_SERVERS", SERVERS)[name]
+    launcher = launcher_of(options["server"])
     serving = import_string(f"{launcher}.Serving")(
         drain_seconds=conf.DRAIN_SECONDS,
         access_log=options["verbosity"] > 1,

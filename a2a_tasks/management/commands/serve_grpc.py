@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.module_loading import import_string
 
 from a2a_tasks.conf import conf
-from a2a_tasks.management.commands.serve import Address, refusal
+from a2a_tasks.management.commands.serve import Address, refusal, refuse_without_tables
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -42,6 +42,7 @@ class Command(BaseCommand):
         """Serve. The process ends with code 0 when the drain is over. CommandError when it cannot."""
         if not installed():
             raise CommandError(MISSING)
+        refuse_without_tables()
         address = Address(options["host"], options["port"])
         serving = import_string(f"{LAUNCHER}.Serving")(
             drain_seconds=conf.DRAIN_SECONDS,

@@ -193,6 +193,17 @@ class TestBadInput:
         )
         assert (code, fault.fields) == ("INVALID_ARGUMENT", ["message.parts"])
 
+    async def test_of_too_many_values_is_refused_as_over_json(self) -> None:
+        """Small ones cost far more than their bytes, and hold everything else of the process up while they are read."""
+        values = [{"list_value": {"values": [{"bool_value": True}] * 1000}}] * 101
+        parts: Any = [{"data": {"list_value": {"values": values}}}]
+        message = a2a_pb2.Message(message_id="m1", role=a2a_pb2.ROLE_USER, parts=parts)
+        code, fault = await refused(
+            f"{FINAL}/SendMessage", a2a_pb2.SendMessageRequest(message=message)
+        )
+        assert code == "INVALID_ARGUMENT"
+        assert fault.fields[0].startswith("message.parts[0].data[99]")
+
     @rows("state", [9, -1, 2**31 - 1])
     async def test_of_states_nobody_knows_is_named(self, state: int) -> None:
         request = a2a_pb2.ListTasksRequest(status=state)  # type: ignore[arg-type]
