@@ -211,7 +211,7 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
     `on_listening` gets the real address once connections are accepted.
     """
 
-    def listening(host: str, port: int) -> None:
+    def tell_site(host: str, port: int) -> None:
         at = Address(host, port)
         process.site = at.url.rstrip("/")
         on_listening(at)
@@ -225,7 +225,7 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
         request_seconds=conf.REQUEST_SECONDS,
         request_bytes_per_second=max(1, conf.REQUEST_BYTES_PER_SECOND),
         max_body_bytes=conf.MAX_BODY_BYTES,
-        on_listening=listening,
+        on_listening=tell_site,
         descriptor=options.get("fd"),
     )
     with contextlib.suppress(OSError):  # without it, whitenoise warns
