@@ -100,6 +100,17 @@ class TestRotating:
         host.refresh_from_db()
         assert host.rotated_at is None
 
+    def test_by_a_person_of_a_tenant_gives_no_right_that_was_granted_to_the_key_by_name(
+        self,
+    ) -> None:
+        populated("acme")
+        robot = issue("robot", tenant="acme").row
+        grant("*", f"key:{robot.prefix}", "operate")
+        bob = person("a2a_tasks.change_apikey", tenants=("acme",))
+        assert asked(bob, "/tasks").status == 403
+        turned = asked(bob, f"/keys/{robot.prefix}/rotate", {})
+        assert turned.status == 409 or asked(turned.json["key"], "/tasks").status == 403
+
     def test_shows_the_new_secret_while_the_old_one_goes_on(self) -> None:
         old = issue("robot", scopes=["admin:keys"])
         turned = asked(old.key, f"/keys/{old.row.prefix}/rotate", {"overlap_hours": 1})
