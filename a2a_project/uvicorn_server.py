@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -54,6 +55,21 @@ def serve(
 
 #: Bytes of framing that are allowed for each byte of a body: a client may send every byte as a chunk of its own.
 FRAMING = 16
+
+
+#: A line that offers another protocol, after the first line of a head.
+_UPGRADE = re.compile(rb"(?i)\nupgrade(?=[ \t]*:)")
+
+
+def without_upgrade(data: bytes) -> bytes:
+    """What begins with a head, whose lines that offer another protocol have a name that means nothing.
+
+    The parser takes a request with such an offer to have no body, and its body for the next request. Java's client offers
+    `h2c` with every first one. A server may ignore the offer (RFC 9110 §7.8). Of a line that comes in two pieces this is not seen.
+    """
+    end = data.find(b"\r\n\r\n") + 2
+    head = data[:end] if end > 1 else data
+    return _UPGRADE.sub(b"\nX-Offered", head) + data[len(head) :] if _UPGRADE.search(head) else data
 
 
 class TooMuchHead(Exception):
@@ -113,13 +129,15 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self.coming = None
-        self._other = 0
+        self._other = self._head = 0
         super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
         self._other += len(data)
+        if not self._head:
+            data = without_upgrade(data)
         super().data_received(data)
         if self._other > HEAD_BYTES + FRAMING * self._body:
             self._cut_off(TOO_MUCH_HEAD)

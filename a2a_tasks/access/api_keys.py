@@ -28,7 +28,7 @@ from a2a_tasks.access.vouched import Vouched
 from a2a_tasks.agents.security import API_KEY, is_scope
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import Caller, is_tenant
-from a2a_tasks.models import ApiKey
+from a2a_tasks.models import ApiKey, Grant
 from a2a_tasks.rates import Rate, read_rate
 from a2a_tasks.store import audit
 from a2a_tasks.store.hop import hop
@@ -40,6 +40,7 @@ __all__ = [
     "is_tenant",
     "issue",
     "listed",
+    "powers",
     "principal_of",
     "revoke",
     "rotate",
@@ -65,6 +66,13 @@ class Issued:
 def principal_of(row: ApiKey) -> str:
     """Whom the key speaks for."""
     return f"key:{row.prefix}"
+
+
+def powers(row: ApiKey) -> list[str]:
+    """What a key holds: its scopes, and its own name if anything is granted to that. Who lacks one of them may not rotate it."""
+    name = principal_of(row)
+    named = [name] if Grant.objects.filter(grantee=name).exists() else []
+    return [*row.scopes.split(), *named]
 
 
 def issue(

@@ -17,7 +17,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
-from a2a_tasks.access.api_keys import LIFE, Issued, describe, issue, revoke, rotate
+from a2a_tasks.access.api_keys import LIFE, Issued, describe, issue, powers, revoke, rotate
 from a2a_tasks.access.passwords import scopes_of
 from a2a_tasks.admin.confirming import Question, ask, is_confirmed
 from a2a_tasks.admin.staff import TenantAdmin, may_give, sees, tenants_of
@@ -168,8 +168,8 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
         """Give them new secrets, and show these."""
         issued, tenants, held = [], tenants_of(request.user), scopes_of(request.user)
         for row in queryset:
-            if not may_give(tenants, held, row.tenant, row.scopes.split()):
-                said = f"{row} has scopes, or sees tenants, that you have not."
+            if not may_give(tenants, held, row.tenant, powers(row)):
+                said = f"{row} has scopes or rights, or sees tenants, that you have not."
                 self.message_user(request, said, messages.WARNING)
                 continue
             try:

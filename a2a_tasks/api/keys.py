@@ -185,8 +185,8 @@ class KeyRotate(View):
         row, operator = _find(request, prefix), operator_of(request)
         scopes = row.scopes.split()
         operator.check_scopes(*scopes)
-        if not may_give(operator.tenants, _held(operator), row.tenant, scopes):
-            raise Conflict("The key has scopes, or sees tenants, that you have not")
+        if not may_give(operator.tenants, _held(operator), row.tenant, api_keys.powers(row)):
+            raise Conflict("The key has scopes or rights, or sees tenants, that you have not")
         overlap = timedelta(hours=asked["overlap_hours"])
         try:
             issued = api_keys.rotate(row.prefix, overlap, asked.get("expires_at"))

@@ -125,11 +125,6 @@ def test_who_offers_an_upgrade_has_its_body_read(shared: ServedApp) -> None:
     assert found.endswith(b"5")
 
 
-def test_trailers_count_among_the_lines_of_a_head(shared: ServedApp) -> None:
-    trailers = b"\r\n2\r\nhi\r\n0\r\n" + b"X: 1\r\n" * 150 + b"\r\n"
-    assert answered(shared.port, CHUNKED + trailers).startswith(b"HTTP/1.1 431 ")
-
-
 def test_a_form_is_the_applications_to_read(shared: ServedApp) -> None:
     form = b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 5\r\nConnection: close\r\n"
     assert answered(shared.port, HEAD + form + b"\r\n--x--").endswith(b"5")
