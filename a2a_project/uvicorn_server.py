@@ -58,18 +58,20 @@ FRAMING = 16
 
 
 #: A line that offers another protocol, after the first line of a head.
-_UPGRADE = re.compile(rb"(?i)\nupgrade(?=[ \t]*:)")
+_UPGRADE = re.compile(rb"(?i)(^|\n)upgrade(?=[ \t]*:)")
 
 
 def without_upgrade(data: bytes) -> bytes:
-    """What begins with a head, whose lines that offer another protocol have a name that means nothing.
+    """A piece of a head, and what follows it: lines that offer another protocol get a name that means nothing.
 
     The parser takes a request with such an offer to have no body, and its body for the next request. Java's client offers
     `h2c` with every first one. A server may ignore the offer (RFC 9110 §7.8). Of a line that comes in two pieces this is not seen.
     """
     end = data.find(b"\r\n\r\n") + 2
     head = data[:end] if end > 1 else data
-    return _UPGRADE.sub(b"\nX-Offered", head) + data[len(head) :] if _UPGRADE.search(head) else data
+    return (
+        _UPGRADE.sub(rb"\1X-Offered", head) + data[len(head) :] if _UPGRADE.search(head) else data
+    )
 
 
 class TooMuchHead(Exception):
@@ -88,6 +90,8 @@ class Protocol(HttpToolsProtocol):
         #: Bytes and lines of the head, bytes of the body, and bytes that are neither: of a line that has not ended, of framing.
         self._head = self._lines = self._body = self._other = 0
         self._refused = False
+        #: Is a head expected, or on its way?
+        self._in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -120,6 +124,10 @@ class Protocol(HttpToolsProtocol):
         if self._head > HEAD_BYTES or self._lines > HEAD_LINES:
             raise TooMuchHead
 
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        super().on_headers_complete()
+
     def on_body(self, body: bytes) -> None:
         self._body += len(body)
         self._other -= len(body)
@@ -129,14 +137,15 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self.coming = None
-        self._other = self._head = 0
+        self._other = 0
+        self._in_head = True
         super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
         self._other += len(data)
-        if not self._head:
+        if self._in_head:
             data = without_upgrade(data)
         super().data_received(data)
         if self._other > HEAD_BYTES + FRAMING * self._body:
