@@ -7,20 +7,20 @@ WORKDIR /host
 
 # The requirements change less often than the code: a layer of their own.
 COPY requirements.txt .
-COPY requirements-grpc.txt .
 COPY requirements-sso.txt .
-# --build-arg SSO=1: with single sign-on and the second factor of the admin; GRPC=1: with what serves gRPC.
+# --build-arg SSO=1: with single sign-on and the second factor of the admin.
 ARG SSO=
-ARG GRPC=
-RUN pip install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt} ${GRPC:+--requirement requirements-grpc.txt}
+RUN pip install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt}
 
 COPY manage.py ./
 COPY a2a_project a2a_project
 COPY a2a_tasks a2a_tasks
 COPY a2a_push a2a_push
+COPY a2a_console a2a_console
+COPY deploy deploy
 COPY examples examples
 COPY templates templates
-RUN python -m compileall -q a2a_project a2a_tasks a2a_push examples
+RUN python -m compileall -q a2a_project a2a_console a2a_push a2a_tasks examples
 
 RUN useradd --system --uid 10001 --no-create-home host \
     && install --directory --owner=10001 --mode=700 /srv/files

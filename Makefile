@@ -8,6 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # What runs on SQLite: what needs no database, and what the store has a second implementation for (docs/testing.md).
 ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming \
+	$(addprefix tests/integration/console/,audit diagnosis privacy search statistics) \
 	tests/journeys/test_smoke.py tests/campaigns/server/test_smoke.py
 ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py)
 
@@ -19,7 +20,7 @@ export HOST PORT
 unexport DJANGO_SETTINGS_MODULE PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run stack restart test test-fast test-stack test-all test-campaigns faults webhooks mutants hostile check lint types layers migrations audit fmt bench clean
+.PHONY: help setup run stack restart test test-fast test-stack test-all test-campaigns faults webhooks mutants hostile check lint types layers migrations audit openapi fmt bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -27,10 +28,15 @@ help: ## Show this list
 setup: .venv/.test ## Create .venv with everything for running, testing and checking
 run: .venv/.run ## Start the host on SQLite at HOST:PORT (default 127.0.0.1:8000); no other server needed
 	@exec env PYTHONUNBUFFERED=1 $(BIN)/python manage.py up
-stack: .venv/.run ## Start web, worker, pusher and beat against DATABASE_URL, REDIS_URL and CELERY_BROKER_URL
-	@exec env PYTHONUNBUFFERED=1 $(BIN)/python manage.py stack
-restart: .venv/.run ## Replace the processes of the running stack one by one, by the code as it is now
-	@$(BIN)/python manage.py stack --restart
+stack: .venv/.run ## Start web, worker, pusher and beat against DATABASE_URL and REDIS_URL; ARGS="-c worker=2" for more
+	@: "$${DATABASE_URL:?The stack needs servers of yours: export DATABASE_URL=postgres://a2a:secret@127.0.0.1:5432/a2a}"
+	@: "$${REDIS_URL:?The stack needs servers of yours: export REDIS_URL=redis://127.0.0.1:6379/0}"
+	@mkdir -p "$${VAR_DIR:-var}" && $(BIN)/python manage.py migrate --no-input --verbosity 0
+	@# honcho kills what has not ended in five seconds
+	@exec env PYTHONUNBUFFERED=1 A2A_DRAIN_SECONDS="$${A2A_DRAIN_SECONDS:-3}" PATH="$(CURDIR)/$(BIN):$$PATH" CELERY_BROKER_URL="$${CELERY_BROKER_URL:-$$REDIS_URL}" \
+		$(BIN)/honcho -f deploy/Procfile -d . start -p $(PORT) $(ARGS)
+restart: .venv/.run ## Replace the workers and web processes of the running stack by the code as it is now
+	@$(BIN)/python manage.py restart
 
 test: test-fast test-stack ## The suite: units, integration, journeys, a smoke of the campaigns
 test-fast: .venv/.test ## The part of it that needs no servers, on SQLite; TESTS and ARGS go to pytest
@@ -43,30 +49,32 @@ test-campaigns: .venv/.test ## The tests of campaigns: faults, receivers, hostil
 	@echo "== campaigns on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
 	@echo "== campaigns on SQLite" && TEST_BACKEND=sqlite $(PYTEST) -m "backend" $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
 
-faults: .venv/.test ## The fault campaign: hours of kills, freezes and outages; writes docs/reliability-report.md
+faults: .venv/.test ## The fault campaign: hours of kills, freezes and outages; writes docs/reports/reliability.md
 	@$(BIN)/python -m tests.campaigns.faultlab all $(ARGS)
 
-webhooks: .venv/.test ## The webhooks' campaign: bad receivers, volume, kills; writes docs/webhooks-report.md
+webhooks: .venv/.test ## The webhooks' campaign: bad receivers, volume, kills; writes docs/reports/webhooks.md
 	@$(BIN)/python -m tests.campaigns.farm all $(ARGS)
 
 mutants: .venv/.test ## Small mistakes put into the code, one at a time: how many the suite notices
 	@$(BIN)/python -m tests.campaigns.mutants $(ARGS)
 
-hostile: .venv/.test ## The security campaign: 10,000 hostile requests and more; writes docs/security-report.md
+hostile: .venv/.test ## The security campaign: 10,000 hostile requests and more; writes docs/reports/security.md
 	@$(BIN)/python -m tests.campaigns.hostile all $(ARGS)
 
 check: lint types layers migrations audit ## Everything CI asks for besides the tests
 lint: .venv/.test ## Style and common mistakes (ruff)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/python -m tests.prose
 types: .venv/.test ## Types of code and tests (mypy --strict)
 	@$(BIN)/mypy
-layers: .venv/.test ## Who may import whom (import-linter)
+layers: .venv/.test ## Import layering (import-linter)
 	@$(BIN)/lint-imports
 migrations: .venv/.test ## No migration is missing
 	@$(BIN)/python manage.py makemigrations --check --dry-run
 audit: .venv/.test ## Mistakes that let people in (bandit), known vulnerabilities of packages (pip-audit, where it is reached)
-	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_project a2a_tasks a2a_push examples manage.py
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_project a2a_console a2a_push a2a_tasks examples manage.py
 	@$(BIN)/python -m tests.vulnerabilities
+openapi: .venv/.test ## Write the description of the management API that its tests compare with anew
+	@$(BIN)/python manage.py spectacular --format openapi-json --file tests/integration/console/api/golden/openapi.json
 fmt: .venv/.test ## Format the code and mend what can be mended
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 bench: .venv/.test ## Measure the host; ARGS go to the bench
@@ -79,7 +87,7 @@ clean: ## Remove .venv and caches; keeps var/ (the database)
 	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) here. Install Python 3.11 or newer, or name it: make PYTHON=/path/to/python"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.11" % sys.version_info[:2])'
 	@echo "Making .venv" && $(PYTHON) -m venv --clear .venv && touch $@
-.venv/.run: .venv/.made requirements.txt requirements-grpc.txt
-	@echo "Installing requirements.txt" && $(PIP) -r requirements.txt $(if $(A2A_GRPC_PORT),-r requirements-grpc.txt) && touch $@
-.venv/.test: .venv/.made requirements.txt requirements-grpc.txt requirements-sso.txt requirements-test.txt
+.venv/.run: .venv/.made requirements.txt
+	@echo "Installing requirements.txt" && $(PIP) -r requirements.txt && touch $@
+.venv/.test: .venv/.made requirements.txt requirements-sso.txt requirements-test.txt
 	@echo "Installing requirements-test.txt (a minute or two)" && $(PIP) -r requirements-test.txt && touch .venv/.run $@

@@ -1,4 +1,4 @@
-"""The admin as the host has it: in place of `django.contrib.admin` among the installed apps."""
+"""The host's admin, installed in place of `django.contrib.admin`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["HostAdminConfig"]
 
 
 class HostAdminConfig(AdminConfig):
-    """Django's own app with a site of ours."""
+    """Django's admin app with the host's own site."""
 
     default_site = "a2a_project.admin_site.HostAdminSite"
 
     def ready(self) -> None:
-        """As Django's; second factors, where there are any, are among what is sealed."""
+        """Do as Django's app; and register second factors, where they exist, as sealed columns."""
         super().ready()
         if settings.SIGN_IN_EXTRA:
             from allauth.mfa.models import Authenticator  # noqa: PLC0415 - an extra

@@ -1,4 +1,4 @@
-"""The site of the admin: Django's own, with tables in the order in which an operator meets them."""
+"""The admin site: Django's own, with its tables ordered by their use for operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 __all__ = ["HostAdminSite"]
 
-#: Tables by what one is about; those not named here follow, as Django has them.
+#: Tables by subject; tables not named here follow in Django's order.
 ORDER = {
     "a2a_tasks": (
         *("Task", "Waiting", "Context", "Run", "AgentSwitch", "Worker"),
@@ -17,18 +17,18 @@ ORDER = {
     ),
     "a2a_push": ("Delivery", "Receiver", "PushConfig", "Attempt"),
 }
-#: Apps whose own name says nothing to an operator.
+#: Names for apps whose own name says nothing to an operator.
 NAMES = {"axes": "Lockouts"}
 
 
 class HostAdminSite(AdminSite):
-    """What all pages of it have in common."""
+    """The common parts of all admin pages."""
 
     index_title = "Overview"
     empty_value_display = "–"
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """The apps with their tables, for the sidebar and the front page."""
+        """Return the apps with their tables, for the sidebar and the front page."""
         apps = super().get_app_list(request, app_label)
         for app in apps:
             label = app["app_label"]
@@ -38,6 +38,6 @@ class HostAdminSite(AdminSite):
 
 
 def _place(app: str, table: str) -> int:
-    """Where a table stands among those of its app."""
+    """Return the position of a table within its app."""
     order = ORDER.get(app, ())
     return order.index(table) if table in order else len(order)

@@ -4,37 +4,52 @@ import atexit
 import os
 from typing import Any
 
+import django
 from celery import Celery, signals
 from celery.app.amqp import AMQP
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import CommandError
 from kombu.messaging import Consumer
 
-from a2a_tasks import process
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
+try:
+    _ = settings.INSTALLED_APPS
+except ImproperlyConfigured as fault:
+    raise SystemExit(f"The environment is wrong. {fault}") from None
 
 
 class HintConsumer(Consumer):
-    """Acknowledges nothing: a ring of the bell may be lost.
+    """A consumer without acknowledgements: a hint may be lost.
 
-    Over Redis kombu acknowledges all the same, with a command that a full server refuses and that fails when the
-    connection has just been lost; either would end the worker.
+    Over Redis kombu acknowledges anyway, with a command that a full server refuses and that fails when the connection
+    has just been lost; either would end the worker.
     """
 
     no_ack = True
 
     def _receive_callback(self, message: Any) -> Any:
-        message.ack = message.reject = _nothing_to_say
+        message.ack = message.reject = _keep_logging
         return super()._receive_callback(message)  # type: ignore[no-untyped-call]
 
 
-def _nothing_to_say(*_: Any, **__: Any) -> None:
+def _keep_logging(*_: Any, **__: Any) -> None:
     pass
 
 
 class Bells(AMQP):  # type: ignore[misc]
-    """What the workers consume with."""
+    """The AMQP settings of the workers."""
 
     Consumer = HintConsumer
+
+
+@signals.import_modules.connect  # type: ignore[untyped-decorator]
+def _on_loading(**_: Any) -> None:
+    """Set Django up before Celery's own handler does, and report mistakes in agents in one line."""
+    try:
+        django.setup()
+    except ImproperlyConfigured as fault:
+        raise SystemExit(f"The host cannot start. {fault}") from None
 
 
 app = Celery("a2a_project", amqp=Bells)
@@ -42,9 +57,18 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["a2a_tasks.execution", "a2a_push"], related_name="jobs")
 
 
+def _refuse_unusable_database() -> None:
+    from a2a_tasks.management.database import refuse_unusable_database  # noqa: PLC0415 - it needs settings
+
+    try:
+        refuse_unusable_database()
+    except CommandError as fault:
+        raise SystemExit(str(fault)) from None
+
+
 @signals.celeryd_init.connect  # type: ignore[untyped-decorator]
 def _on_queues(instance: Any, options: dict[str, Any], **_: Any) -> None:
-    """A worker that was started without `-Q` takes from every queue that agents may name (A2A_QUEUES)."""
+    """Let a worker without `-Q` take from every queue that agents may name (A2A_QUEUES)."""
     from a2a_tasks.agents import registry  # noqa: PLC0415 - the apps are loaded by now
 
     if not options.get("queues"):
@@ -53,7 +77,8 @@ def _on_queues(instance: Any, options: dict[str, Any], **_: Any) -> None:
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
 def _on_worker(**_: Any) -> None:
-    """Workers of the queue of webhooks send them; all of them can be looked at."""
+    """Start the parts of a worker: webhooks for workers of their queue, and metrics. Refuse to start without tables."""
+    _refuse_unusable_database()
     from a2a_project import metrics_port  # noqa: PLC0415 - they need the apps, which are loaded by now
     from a2a_push import delivery, jobs  # noqa: PLC0415
     from a2a_tasks.execution import worker  # noqa: PLC0415
@@ -64,11 +89,11 @@ def _on_worker(**_: Any) -> None:
 
 @signals.beat_init.connect  # type: ignore[untyped-decorator]
 def _on_beat(**_: Any) -> None:
-    """Beat has nothing else to wait for."""
+    """List beat among the workers. Refuse to start without tables."""
+    _refuse_unusable_database()
     from a2a_tasks.execution.presence import Presence  # noqa: PLC0415 - they need the apps
     from a2a_tasks.store.workers import WorkerKind  # noqa: PLC0415
 
     presence = Presence(WorkerKind.BEAT)
     presence.start()
     atexit.register(presence.stop)
-    process.tell_ready()

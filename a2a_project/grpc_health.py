@@ -1,24 +1,32 @@
-"""`python -m a2a_project.grpc_health HOST:PORT`: does a gRPC server say that it serves? For health checks of containers."""
+"""`python -m a2a_project.grpc_health HOST:PORT`: check that a gRPC server serves.
+
+For health checks of containers.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from typing import Any
 
-import grpc
-from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpclib.client import Channel
+from grpclib.exceptions import GRPCError
+from grpclib.health.v1.health_grpc import HealthStub
+from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
-CHECK = "/grpc.health.v1.Health/Check"
 SECONDS = 3.0
 
 
 def serves(address: str) -> bool:
-    """Ask it, in clear."""
-    with grpc.insecure_channel(address) as channel:
+    """Ask the server, without TLS."""
+    return asyncio.run(_serves(address))
+
+
+async def _serves(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    async with Channel(host.strip("[]"), int(port)) as channel:
         try:
-            check: Any = channel.unary_unary(CHECK, HealthCheckRequest.SerializeToString)
-            answer = HealthCheckResponse.FromString(check(HealthCheckRequest(), timeout=SECONDS))
-        except grpc.RpcError:
+            answer = await HealthStub(channel).Check(HealthCheckRequest(), timeout=SECONDS)
+        except (GRPCError, OSError, TimeoutError):
             return False
     return bool(answer.status == HealthCheckResponse.SERVING)
 

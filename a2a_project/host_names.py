@@ -1,7 +1,7 @@
-"""Which names the protocol answers to, where callers need no credentials.
+"""The check of host names for the protocol, where callers need no credentials.
 
-Another site may have its name lead to this machine (DNS rebinding). A browser here then takes what its pages send for their
-own site's, and all that tells it from others is the name in `Host`.
+Another site may let its name point to this machine (DNS rebinding). A browser here then takes requests of that site's
+pages for same-origin ones, and only the name in `Host` distinguishes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ __all__ = ["is_ours"]
 
 
 def is_ours(scope: Scope) -> bool:
-    """Does this request name a host that is ours? Every name will do where callers need credentials: no other site has those."""
+    """Return whether the request names a host of this installation.
+
+    Any name is accepted where callers need credentials: other sites have none.
+    """
     if not anonymous_allowed():
         return True
     named = next((value for name, value in scope["headers"] if name == b"host"), b"")

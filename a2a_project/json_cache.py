@@ -1,4 +1,7 @@
-"""How the cache in Redis is written: as JSON. Django's own pickles, so that whoever writes to Redis could run code here."""
+"""The serializer of the cache in Redis: JSON.
+
+Django's own pickles would let anyone with access to Redis run code here.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ __all__ = ["JSONSerializer"]
 
 
 class JSONSerializer:
-    """What Django's RedisCache asks of a serializer."""
+    """A serializer for Django's RedisCache."""
 
     def dumps(self, value: Any) -> bytes | int:
-        """Numbers stay what they are, so that Redis can count with them."""
+        """Encode a value. Integers stay unchanged, so that Redis can count with them."""
         return value if type(value) is int else json.dumps(value).encode()
 
     def loads(self, data: bytes) -> Any:
-        """What was written. Raises ValueError for anything that was not."""
+        """Decode a value. Raises ValueError for invalid data."""
         return json.loads(data)

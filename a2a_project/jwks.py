@@ -1,4 +1,4 @@
-"""The public keys of the host at `/.well-known/jwks.json`: receivers of webhooks and readers of cards verify with them."""
+"""The host's public keys at `/.well-known/jwks.json`, with which webhooks' receivers and readers of cards verify."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from a2a_tasks.signatures import ring
 
 __all__ = ["jwks"]
 
-#: Seconds readers may go on with what they know; a new key signs no earlier if it was put second first.
+#: Seconds for which readers may cache the keys; a new key signs no earlier if it was first added in second place.
 FRESH_SECONDS = 300
 
 
 def _keys() -> list[dict[str, Any]]:
-    """Those of cards, then those of tokens, each newest first."""
-    of_cards = [key.as_dict(private=False) for key in ring.published()]
+    """Return the keys of cards, then those of tokens, each newest first."""
+    of_cards = [key.as_dict(private=False) for key in ring.list_published()]
     return [*of_cards, *bearer.jwks(keys.ring().token_keys())["keys"]]
 
 
@@ -36,7 +36,7 @@ def _etag(request: HttpRequest) -> str:
 @require_safe
 @condition(etag_func=_etag)
 def jwks(request: HttpRequest) -> HttpResponse:
-    """Show them."""
+    """Send the keys."""
     response = HttpResponse(_body(), content_type="application/jwk-set+json")
     patch_cache_control(response, public=True, max_age=FRESH_SECONDS)
     return response

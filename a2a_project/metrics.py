@@ -1,6 +1,6 @@
-"""`/metrics`, for Prometheus: what this process has counted, and how it stands in the tables, which is the same everywhere.
+"""`/metrics`, for Prometheus: the counters of this process, and gauges from the tables, equal in all processes.
 
-Workers have no web server: `metrics_port.py` shows their own. See docs/decisions/0104.
+Workers have no web server: `metrics_port.py` serves their counters. See docs/decisions/0023.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from a2a_push.store.figures import Figures, figures
-from a2a_tasks.access.callers import identify
+from a2a_push.store.figures import WebhookCounts, figures
+from a2a_tasks.access.authentication import identify
 from a2a_tasks.access.credentials import networks
 from a2a_tasks.agents import registry
 from a2a_tasks.bindings.http import Receive, Request, Scope, Send, respond, without_body
@@ -27,25 +27,25 @@ from a2a_tasks.protocol.errors import (
     WrongCredentials,
 )
 from a2a_tasks.store import runs, workers
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 
 __all__ = ["PATH", "SCOPE", "serve"]
 
 PATH = "/metrics"
-#: The scope of callers who may read it.
+#: The scope of callers that may read metrics.
 SCOPE = "metrics"
 NOT_FOUND = b'{"error":"not found"}'
 UNAVAILABLE = b'{"status":"unavailable"}'
 
 
 async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-    """Show them to those who may see them; to others there is nothing here."""
+    """Send the metrics to callers that may read them; for others the page does not exist."""
     request = Request(scope, receive)
     if request.method == "HEAD":
         send = without_body(send)
     try:
         allowed = await _may_read(request)
-    except Overloaded:  # nobody can tell who it is
+    except Overloaded:  # the caller cannot be identified
         await respond(send, 503, UNAVAILABLE, [(b"retry-after", b"1")])
         return
     if not allowed or request.method not in {"GET", "HEAD"}:
@@ -56,7 +56,7 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _may_read(request: Request) -> bool:
-    """Is it a listed network, or a caller with the scope? Raises Overloaded."""
+    """Return whether the peer is in a listed network, or the caller has the scope. Raises Overloaded."""
     credentials = request.credentials
     if _is_listed(credentials.peer):
         return True
@@ -67,7 +67,7 @@ async def _may_read(request: Request) -> bool:
 
 
 def _is_listed(peer: str) -> bool:
-    """Is it the other end of the connection itself that is listed? Whom a proxy speaks for is not asked."""
+    """Return whether the peer of the connection itself is listed, not a client that a proxy forwards."""
     listed = networks(conf.METRICS_PEERS)
     try:
         return any(ipaddress.ip_address(peer) in network for network in listed)
@@ -76,36 +76,47 @@ def _is_listed(peer: str) -> bool:
 
 
 async def _text() -> bytes:
-    """All of it; if the database is away, what is known without it."""
+    """Return all metrics; if the database is away, those that do not need it."""
     standing = CollectorRegistry()
     try:
-        standing.register(_Standing(*await hop(_read)))
+        standing.register(_Standing(*await run_in_thread(_read)))
     except Overloaded:
         standing.register(_Away())
     return generate_latest() + generate_latest(standing)
 
 
-def _read() -> tuple[Figures, dict[str, int], dict[str, int]]:
-    return figures(), runs.standing(), workers.serving(registry.queues_in_use(), workers.seen())
+def _read() -> tuple[WebhookCounts, dict[str, int], dict[str, int]]:
+    return (
+        figures(),
+        runs.count_by_status(),
+        workers.count_serving(registry.queues_in_use(), workers.list_seen()),
+    )
 
 
 class _Standing(Collector):
-    """How it stands."""
+    """The gauges from the tables."""
 
-    def __init__(self, webhooks: Figures, running: dict[str, int], serving: dict[str, int]) -> None:
+    def __init__(
+        self, webhooks: WebhookCounts, running: dict[str, int], serving: dict[str, int]
+    ) -> None:
         self._webhooks, self._runs, self._serving = webhooks, running, serving
 
     def collect(self) -> Iterator[Metric]:
-        """Called by the library."""
+        """Yield the metrics."""
         now = self._webhooks
         yield _one("a2a_database_up", "Does the database answer?", 1)
         yield _one(
-            "a2a_webhooks_due", "Webhooks with something to be sent, in nobody's hands.", now.due
+            "a2a_webhooks_due", "Webhooks with something to be sent that no process holds.", now.due
         )
         yield _one("a2a_webhook_deliveries_pending", "Deliveries not settled.", now.pending)
         yield _one("a2a_webhook_late_seconds", "Since the oldest due delivery was due.", now.late)
         blocked = {"breaker": now.breakers_open, "paused": now.paused, "disabled": now.disabled}
-        yield _by("a2a_webhook_receivers_blocked", "Receivers left alone, by why.", "by", blocked)
+        yield _by(
+            "a2a_webhook_receivers_blocked",
+            "Receivers to which nothing is sent, by reason.",
+            "by",
+            blocked,
+        )
         yield _by("a2a_runs", "Runs of agents that wait or are under way.", "status", self._runs)
         yield _by(
             "a2a_queue_workers",
@@ -116,10 +127,10 @@ class _Standing(Collector):
 
 
 class _Away(Collector):
-    """The database does not say."""
+    """The gauges while the database is away."""
 
     def collect(self) -> Iterator[Metric]:
-        """Called by the library."""
+        """Yield the metrics."""
         yield _one("a2a_database_up", "Does the database answer?", 0)
 
 

@@ -1,4 +1,4 @@
-"""A worker's own counters, for Prometheus, at a port of its own: it has no web server."""
+"""A worker's own counters, for Prometheus, at a port of its own: a worker has no web server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 def listen() -> None:
-    """Show them at A2A_METRICS_LISTEN, if that is set and no other process has it, until this process ends."""
+    """Serve the counters at A2A_METRICS_LISTEN, if that is set and free, until this process ends."""
     address = str(conf.METRICS_LISTEN)
     if not address:
         return

@@ -1,14 +1,9 @@
-"""THE TABLE: every operation of the protocol and the function that does it. Read this file first.
+"""THE TABLE: every operation of the protocol and its function. Read this file first.
 
-Bindings are handed this table and call nothing else, so that they cannot differ. `in_line`: it waits for the database
-from beginning to end; the sends take their place in the line themselves, and leave it before they wait for an agent.
-`with_links`: where what it answers refers to a file of the task, there is a URL to download it.
+Bindings get this table and call nothing else, so that they cannot differ.
 """
 
 from __future__ import annotations
-
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from a2a_push.operations.push_configs import (
     create_push_config,
@@ -17,29 +12,32 @@ from a2a_push.operations.push_configs import (
     list_push_configs,
 )
 from a2a_tasks.operations.cancel_task import cancel_task
-from a2a_tasks.operations.files import with_links
 from a2a_tasks.operations.get_agent_card import get_agent_card
 from a2a_tasks.operations.get_extended_agent_card import get_extended_agent_card
 from a2a_tasks.operations.get_task import get_task
-from a2a_tasks.operations.line import counted, in_line
+from a2a_tasks.operations.handler import OperationHandler, OperationTable
 from a2a_tasks.operations.list_tasks import list_tasks
 from a2a_tasks.operations.send_message import send_message
 from a2a_tasks.operations.send_streaming_message import send_streaming_message
 from a2a_tasks.operations.subscribe_to_task import subscribe_to_task
+from a2a_tasks.protocol import catalogue as a2a
 
 __all__ = ["TABLE"]
 
-TABLE: Mapping[str, Callable[[Any, Any], Awaitable[Any]]] = {
-    "SendMessage": with_links(send_message),
-    "SendStreamingMessage": with_links(counted(send_streaming_message)),
-    "GetTask": with_links(in_line(get_task)),
-    "ListTasks": with_links(in_line(list_tasks)),
-    "CancelTask": with_links(in_line(cancel_task)),
-    "SubscribeToTask": with_links(in_line(counted(subscribe_to_task))),
-    "CreateTaskPushNotificationConfig": in_line(create_push_config),
-    "GetTaskPushNotificationConfig": in_line(get_push_config),
-    "ListTaskPushNotificationConfigs": in_line(list_push_configs),
-    "DeleteTaskPushNotificationConfig": in_line(delete_push_config),
-    "GetAgentCard": get_agent_card,
-    "GetExtendedAgentCard": get_extended_agent_card,
-}
+_ROWS = (
+    OperationHandler(a2a.SEND_MESSAGE, send_message, has_files=True),
+    OperationHandler(a2a.SEND_STREAMING_MESSAGE, send_streaming_message, has_files=True),
+    OperationHandler(a2a.GET_TASK, get_task, waits_for_database=True, has_files=True),
+    OperationHandler(a2a.LIST_TASKS, list_tasks, waits_for_database=True, has_files=True),
+    OperationHandler(a2a.CANCEL_TASK, cancel_task, waits_for_database=True, has_files=True),
+    OperationHandler(
+        a2a.SUBSCRIBE_TO_TASK, subscribe_to_task, waits_for_database=True, has_files=True
+    ),
+    OperationHandler(a2a.CREATE_PUSH_CONFIG, create_push_config, waits_for_database=True),
+    OperationHandler(a2a.GET_PUSH_CONFIG, get_push_config, waits_for_database=True),
+    OperationHandler(a2a.LIST_PUSH_CONFIGS, list_push_configs, waits_for_database=True),
+    OperationHandler(a2a.DELETE_PUSH_CONFIG, delete_push_config, waits_for_database=True),
+    OperationHandler(a2a.GET_AGENT_CARD, get_agent_card),
+    OperationHandler(a2a.GET_EXTENDED_AGENT_CARD, get_extended_agent_card),
+)
+TABLE: OperationTable = {row.operation.name: row for row in _ROWS}

@@ -1,4 +1,4 @@
-"""What Django's pages, the front page and the admin, say while the database is away: 503, and when to come again."""
+"""The answer of Django's views, the start page and the admin, while the database is away: 503, with Retry-After."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import logging
 from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
-from a2a_tasks.outages import Outage
-from a2a_tasks.store.hop import AWAY
+from a2a_tasks.outages import ThrottledLogger
+from a2a_tasks.store.db import AWAY
 
 __all__ = ["OutagePage"]
 
-_outage = Outage(logging.getLogger(__name__), "a page was not shown, the database is away")
+_outage = ThrottledLogger(logging.getLogger(__name__), "a page was not shown, the database is away")
 TEXT = "The database does not answer just now. Try again in a few seconds.\n"
 
 
 class OutagePage(MiddlewareMixin):
-    """Middleware. The protocol does not pass here; its own errors are told by the bindings."""
+    """Middleware. The protocol does not pass here; the bindings write its errors."""
 
     def process_exception(self, request: HttpRequest, fault: Exception) -> HttpResponse | None:
-        """An answer to what a view raised for want of the database; anything else is Django's to handle."""
+        """Return an answer if the database is away; Django handles all other exceptions."""
         if not isinstance(fault, AWAY):
             return None
         _outage.count(fault)

@@ -1,4 +1,4 @@
-"""What browsers are told of every page beside its content security policy."""
+"""Security headers of every page, besides its content security policy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 __all__ = ["PageHeaders"]
 
-#: Features of browsers that no page here uses, so that none can be made to.
+#: Features of browsers that no page uses, and that are therefore disabled.
 UNUSED = (
     *(
         "accelerometer",
@@ -27,12 +27,12 @@ HEADERS = {
 
 
 class PageHeaders(MiddlewareMixin):
-    """Middleware. A view that says otherwise is left its word."""
+    """Middleware. Headers that a view has set are kept."""
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        """Add what is missing."""
+        """Add the missing headers."""
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         return response

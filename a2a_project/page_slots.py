@@ -1,6 +1,6 @@
-"""How many requests Django works on at once (`A2A_MAX_PAGES`): each takes a thread, and a connection to the database.
+"""The limit on requests that Django serves at once (`A2A_MAX_PAGES`): each takes a thread and a database connection.
 
-Without a bound, clients at a page would take both from the protocol, which is served beside Django.
+Without it, clients of pages would take both from the protocol, which is served beside Django.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import Any
 from a2a_tasks.bindings.http import Receive, Scope, Send, respond
 from a2a_tasks.conf import conf
 
-__all__ = ["MOST_WAITING", "PageSlots"]
+__all__ = ["MAX_WAITING", "PageSlots"]
 
-#: Requests that may wait for those before them.
-MOST_WAITING = 64
+#: Maximum number of requests that wait for a slot.
+MAX_WAITING = 64
+#: Maximum bytes of an answer that is buffered until Django has finished with it.
+WHOLE_BYTES = 8 * 1024 * 1024
 BUSY = b"Too many pages are asked for just now. Try again in a second.\n"
 HEADERS = [
     (b"content-type", b"text/plain"),
@@ -26,7 +28,7 @@ HEADERS = [
 
 
 class PageSlots:
-    """An ASGI application with a bound on the requests that it handles at once."""
+    """An ASGI application with a limit on the requests that it serves at once."""
 
     def __init__(self, application: Callable[..., Awaitable[None]]) -> None:
         self._application = application
@@ -40,7 +42,7 @@ class PageSlots:
         slot = self._slots.setdefault(
             asyncio.get_running_loop(), asyncio.Semaphore(max(1, conf.MAX_PAGES))
         )
-        if slot.locked() and self._waiting >= MOST_WAITING:
+        if slot.locked() and self._waiting >= MAX_WAITING:
             await respond(send, 503, BUSY, HEADERS)
             return
         self._waiting += 1
@@ -53,18 +55,38 @@ class PageSlots:
     async def _serve(
         self, slot: asyncio.Semaphore, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        held = True
+        """Hold the slot until Django has finished with the request, and send a complete answer after that.
 
-        async def sent(message: MutableMapping[str, Any]) -> None:
-            """What comes in pieces, a file or an export, takes as long as its reader likes: it leaves its slot."""
-            nonlocal held
-            if held and message.get("more_body"):
+        Its client may read slowly, and holds neither a thread nor a connection meanwhile.
+        """
+        answer: list[MutableMapping[str, Any]] = []
+        held = whole = True
+
+        async def take(message: MutableMapping[str, Any]) -> None:
+            """Buffer a complete answer. One in pieces, as an export or a large file, gives up its slot."""
+            nonlocal held, whole
+            if message["type"] == "http.response.start":
+                whole = 0 <= _length(message) <= WHOLE_BYTES
+            elif held and not whole:
                 held = False
                 slot.release()
-            await send(message)
+            if whole:
+                answer.append(message)
+            else:
+                await send(message)
 
         try:
-            await self._application(scope, receive, sent)
+            await self._application(scope, receive, take)
         finally:
             if held:
                 slot.release()
+        for message in answer:
+            await send(message)
+
+
+def _length(start: MutableMapping[str, Any]) -> int:
+    """Return the Content-Length of an answer; -1 = it has none."""
+    for name, value in start.get("headers", ()):
+        if name.lower() == b"content-length":
+            return int(value)
+    return -1

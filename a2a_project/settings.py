@@ -1,7 +1,7 @@
 """Django settings, read from the environment (twelve-factor). No variable set = the embedded host.
 
-`docs/settings.md` lists every variable. Settings of the host itself (`A2A_*`) are declared, with type,
-default and comment, in `a2a_tasks/conf.py`; here is only what Django and Celery need.
+`docs/settings.md` lists every variable. Settings of the host itself (`A2A_*`) are declared, with type, default and
+comment, in `a2a_tasks/conf.py`; this module has only those of Django and Celery.
 """
 
 from __future__ import annotations
@@ -22,38 +22,45 @@ from a2a_project import __version__, variables
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
-#: Where the embedded host keeps its database and its generated key.
+#: The directory of the embedded host's database and its generated key.
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 #: Embedded: no DATABASE_URL, so SQLite under VAR_DIR and everything in one process.
 EMBEDDED = not env.str("DATABASE_URL", default="")
 
 
-def _generated_key() -> str:
-    """The key of an embedded host: made once, kept in VAR_DIR, readable by its owner only."""
+def _generate_key() -> str:
+    """Return the key of an embedded host: made once, kept in VAR_DIR, readable by its owner only."""
     path = VAR_DIR / "secret_key"
     if not path.exists():
         VAR_DIR.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=VAR_DIR) as draft:  # mode 0600
             draft.write(secrets.token_urlsafe(48))
             draft.flush()
-            with suppress(FileExistsError):  # another process was first: its key is the one
+            with suppress(FileExistsError):  # another process was first: its key is used
                 os.link(draft.name, path)
     return path.read_text().strip()
 
 
-SECRET_KEY = env.str("SECRET_KEY", default="") or _generated_key()
-#: Keys from before, newest first: what they have sealed or signed still opens, and nothing new is made with them.
+SECRET_KEY = env.str("SECRET_KEY", default="") or _generate_key()
+#: Former keys, newest first: they still open and verify, but nothing new is sealed or signed with them.
 SECRET_KEY_FALLBACKS = [
     key.strip() for key in env.list("SECRET_KEY_FALLBACKS", default=[]) if key.strip()
 ]
-#: Nobody gave it: a host that several machines serve would have several.
+#: True if the key was generated: a host on several machines would then have several.
 SECRET_KEY_IS_OURS = not env.str("SECRET_KEY", default="")
 DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
+#: Addresses and networks of proxies whose X-Forwarded-For and -Proto are believed.
+TRUSTED_PROXIES = [
+    proxy.strip() for proxy in env.list("TRUSTED_PROXIES", default=[]) if proxy.strip()
+]
+
 INSTALLED_APPS = [
     "daphne",
+    "a2a_project",  # for its commands
+    "a2a_console",  # before the admin, whose pages it extends
     "a2a_project.admin_config.HostAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -65,7 +72,8 @@ INSTALLED_APPS = [
     "csp",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",  # the files of the page at /api/v1/docs/: nothing is loaded from other hosts
+    # the files of the page at /api/v1/docs/: nothing is loaded from other hosts
+    "drf_spectacular_sidecar",
     "a2a_tasks",
     "a2a_push",
     # Agents are Django apps; A2A_APPS adds yours, separated by commas.
@@ -80,11 +88,11 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "a2a_tasks.access.staff.acting_staff",
+    "a2a_tasks.access.staff.audit_staff",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "a2a_project.outage_page.OutagePage",
-    "a2a_project.unfit_page.UnfitPage",
+    "a2a_project.not_ready_page.UnfitPage",
     "axes.middleware.AxesMiddleware",
     "a2a_tasks.access.sign_in_forms.SignInForms",
 ]
@@ -101,13 +109,12 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "libraries": {"turning": "a2a_tasks.admin.turning"},
         },
     },
 ]
 
-#: What makes SQLite a small server: readers beside one writer, writers that wait their turn, and commits that are on
-#: the disk when they return (docs/decisions/0173).
+#: Options that make SQLite a small server: readers beside one writer, writers that wait their turn, and commits that
+#: are on disk when they return (docs/decisions/0002).
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
@@ -118,8 +125,8 @@ DATABASES = {
         env.str("DATABASE_URL", default="") or f"sqlite:///{VAR_DIR / 'host.sqlite3'}"
     )
 }
-#: What libpq does about a server that is out of reach, in seconds (tcp_user_timeout: milliseconds). Parameters of
-#: DATABASE_URL come first; how long an answer may take is A2A_DATABASE_SECONDS.
+#: Options of libpq for an unreachable server, in seconds (tcp_user_timeout: milliseconds). Parameters of DATABASE_URL
+#: take precedence; A2A_DATABASE_SECONDS limits the time of an answer.
 POSTGRES_OPTIONS = {
     "connect_timeout": 3,
     "keepalives_idle": 5,
@@ -128,14 +135,18 @@ POSTGRES_OPTIONS = {
     "tcp_user_timeout": 10_000,
 }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"] |= {"ENGINE": "a2a_project.sqlite3", "OPTIONS": SQLITE_OPTIONS}
+    DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS
+    if (database := str(DATABASES["default"]["NAME"])) != ":memory:":
+        with suppress(OSError):  # SQLite reports the mistake better
+            # A new file is readable by its owner only; SQLite gives its log the same mode.
+            Path(database).touch(0o600)
 elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
     given = DATABASES["default"].get("OPTIONS", {})
     DATABASES["default"]["OPTIONS"] = {**POSTGRES_OPTIONS, **given}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# What browsers are told of the pages: the front page and the admin. The protocol has no pages (docs/decisions/0114).
-#: Nothing but what this host itself serves, no inline scripts and styles, in nobody's frame.
+# Security headers of the pages: the start page and the admin. The protocol has no pages (docs/decisions/0022).
+#: Only resources of this host, no inline scripts and styles, no framing.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
@@ -153,34 +164,34 @@ X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
-#: Cookies are sent over TLS alone. The embedded host has none.
+#: Cookies are sent over TLS only. The embedded host has no TLS.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not EMBEDDED)
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-#: Whether a request came by TLS is known from the connection, and from TRUSTED_PROXIES; so there is no
-#: SECURE_PROXY_SSL_HEADER, which anybody could write.
+#: The connection and TRUSTED_PROXIES tell whether a request came by TLS; so there is no SECURE_PROXY_SSL_HEADER, which
+#: anyone could send.
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
 SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=0)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", default=False)
 SECURE_HSTS_PRELOAD = env.bool("SECURE_HSTS_PRELOAD", default=False)
 SILENCED_SYSTEM_CHECKS = [
-    "security.W005",  # subdomains may be somebody else's to answer for
-    "security.W021",  # so is a list that browsers come with
+    "security.W005",  # subdomains may belong to others
+    "security.W021",  # so may a preload list of browsers
 ]
 
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
-# Who fails too often, by name and address, waits (docs/decisions/0115). In the database: one count for all processes.
+# Users who fail too often, by name and address, have to wait (docs/decisions/0015). In the database: one count for all.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = "a2a_tasks.access.lockout.failures"
-AXES_COOLOFF_TIME = "a2a_tasks.access.lockout.waiting"
+AXES_COOLOFF_TIME = "a2a_tasks.access.lockout.read_cooloff"
 AXES_CLIENT_IP_CALLABLE = "a2a_tasks.access.lockout.address"
 AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
-AXES_ENABLE_ADMIN = False  # `a2a_tasks.admin` has a page of its own
+AXES_ENABLE_ADMIN = False  # `a2a_console.admin` has its own page
 AXES_LOCKOUT_TEMPLATE = "locked.html"
 
 # Single sign-on and a second factor for the admin: an extra, off unless one of these is set.
@@ -191,7 +202,7 @@ if _MFA not in {"", "required"}:
 MFA_REQUIRED = _MFA == "required"
 SIGN_IN_EXTRA = bool(SSO_ISSUER) or MFA_REQUIRED
 if SIGN_IN_EXTRA:
-    from a2a_project.sign_in.mapping import mapped
+    from a2a_project.sign_in.mapping import parse_mapping
 
     INSTALLED_APPS += [
         "allauth",
@@ -211,24 +222,23 @@ if SIGN_IN_EXTRA:
     ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
     ACCOUNT_EMAIL_VERIFICATION = "none"
     ACCOUNT_UNIQUE_EMAIL = False
-    # axes counts what fails, for all processes, and by address
+    # axes counts failures, for all processes, and by address
     ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
     ACCOUNT_SESSION_REMEMBER = False
-    SOCIALACCOUNT_ADAPTER = "a2a_project.sign_in.adapters.Issued"
-    SOCIALACCOUNT_LOGIN_ON_GET = (
-        True  # a form that ends at the issuer would need its address in the policy
-    )
+    SOCIALACCOUNT_ADAPTER = "a2a_project.sign_in.adapters.IssuerAdapter"
+    # A form that ends at the issuer would need its address in the content security policy.
+    SOCIALACCOUNT_LOGIN_ON_GET = True
     MFA_ADAPTER = "a2a_project.sign_in.adapters.Factors"
     MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
     MFA_TOTP_ISSUER = "A2A host"
-    MFA_TOTP_TOLERANCE = 1  # of half a minute, by which clocks may differ
+    MFA_TOTP_TOLERANCE = 1  # steps of half a minute, by which clocks may differ
     MFA_FORMS = {
         "authenticate": "a2a_project.sign_in.second_factor.CountedForm",
         "reauthenticate": "a2a_project.sign_in.second_factor.CountedAgainForm",
     }
-    SESSION_COOKIE_AGE = 12 * 3600  # so often the issuer is asked again
+    SESSION_COOKIE_AGE = 12 * 3600  # after that the issuer is asked again
     SSO_GROUPS_CLAIM = env.str("A2A_SSO_GROUPS_CLAIM", default="groups")
-    SSO_GROUPS = mapped(env.str("A2A_SSO_GROUPS", default=""))
+    SSO_GROUPS = parse_mapping(env.str("A2A_SSO_GROUPS", default=""))
     SOCIALACCOUNT_PROVIDERS = {
         "openid_connect": {
             "OAUTH_PKCE_ENABLED": True,
@@ -246,7 +256,7 @@ if SIGN_IN_EXTRA:
         }
     }
 
-#: Django's, of which the first is bounded: it hashes, and verifies what Django's own has hashed.
+#: Django's hashers, the first of them with a limit: it hashes, and verifies the hashes of Django's own.
 PASSWORD_HASHERS = ["a2a_tasks.access.hashing.BoundedHasher", *global_settings.PASSWORD_HASHERS[1:]]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -265,8 +275,8 @@ STATIC_ROOT = VAR_DIR / "static"
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise warns of a missing one
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
-#: Where files are kept that are too large for a row (Django's STORAGES): by default a directory, which all processes of a
-#: host must share.
+#: The storage of files that are too large for a row (Django's STORAGES): by default a directory, which all processes of
+#: a host must share.
 FILE_STORAGE = env.str("FILE_STORAGE", default="django.core.files.storage.FileSystemStorage")
 FILE_STORAGE_OPTIONS = env.json("FILE_STORAGE_OPTIONS", default={})
 if FILE_STORAGE == "django.core.files.storage.FileSystemStorage":
@@ -286,7 +296,8 @@ STORAGES = {
 REDIS_URL = variables.server(
     "REDIS_URL", env.str("REDIS_URL", default=""), ("redis", "rediss", "unix")
 )
-#: What the playground received (a2a_project/playground.py): seen by all web processes, and worth nothing after half an hour.
+#: Notifications to the playground (a2a_console/playground.py): shared by all web processes, and useless after half an
+#: hour.
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     "playground": {
@@ -302,7 +313,7 @@ CACHES = {
         "OPTIONS": {"MAX_ENTRIES": 1000},
     },
 }
-#: Brokers that Celery knows.
+#: Brokers that Celery supports.
 BROKERS = (
     "amqp",
     "amqps",
@@ -314,7 +325,7 @@ BROKERS = (
     "memory",
     "sqs",
 )
-#: The bell of the workers; empty = runs are started in the web process.
+#: The Celery broker; empty = runs are started in the web process.
 CELERY_BROKER_URL = variables.server(
     "CELERY_BROKER_URL", env.str("CELERY_BROKER_URL", default=""), BROKERS
 )
@@ -328,11 +339,6 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
-    "figures": {
-        "task": "a2a_tasks.execution.jobs.count_up_what_ended",
-        "schedule": 300.0,
-        "options": {"expires": 300.0},
-    },
     "webhooks": {
         "task": "a2a_push.jobs.sweep_webhooks",
         "schedule": 60.0,
@@ -340,12 +346,13 @@ CELERY_BEAT_SCHEDULE = {
     },
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-#: Of RabbitMQ's connections: a dead one is noticed after twice as long.
+#: Seconds, for RabbitMQ's connections: a dead one is noticed after twice as long.
 CELERY_BROKER_HEARTBEAT = 10
-#: What a full Redis answers is no reason to end.
+#: Errors of a full Redis must not end a worker.
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 if CELERY_BROKER_URL.startswith(("redis", "valkey")):
-    # Longer than the second that a worker waits for a message; without it, a Redis that is silent is waited for for ever.
+    # Longer than the second that a worker waits for a message; without a timeout, a silent Redis would block it for
+    # ever.
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         "socket_timeout": 3.0,
         "socket_connect_timeout": 2.0,
@@ -358,33 +365,33 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "a2a_project.log_line.LogLine",
+            "()": "a2a_project.log_format.SingleLineFormatter",
             "format": "{asctime} {levelname} {name} {message}",
             "style": "{",
         }
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "loggers": {  # two lines a ring of the bell, or a sign-in, tell nothing
+    "loggers": {  # two lines per hint or sign-in are useless
         "axes": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
     },
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
 }
-#: What the page of workers calls this code, unless A2A_RELEASE says better.
+#: Version on the page of workers, unless A2A_RELEASE is set.
 HOST_VERSION = __version__
-#: The management API (`a2a_tasks/api`): deny by default, JSON and nothing else, errors in one shape.
+#: The management API (`a2a_console/api`): denied by default, JSON only, all errors in one shape.
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["a2a_tasks.api.door.Door"],
-    "DEFAULT_PERMISSION_CLASSES": ["a2a_tasks.api.door.Allowed"],
-    "DEFAULT_PARSER_CLASSES": ["a2a_tasks.api.json_only.JSONBody"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["a2a_console.api.authentication.HostAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["a2a_console.api.permissions.HasRight"],
+    "DEFAULT_PARSER_CLASSES": ["a2a_console.api.parsers.HostJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "a2a_tasks.api.json_only.JSONOnly",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "a2a_console.api.parsers.IgnoreAccept",
     "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "a2a_tasks.api.problems.answer",
+    "DEFAULT_SCHEMA_CLASS": "a2a_console.api.schema.HostSchema",
+    "EXCEPTION_HANDLER": "a2a_console.api.exceptions.exception_handler",
     "URL_FORMAT_OVERRIDE": None,
-    "UNICODE_JSON": False,  # half a surrogate pair, which an agent may have said, can leave as an escape only
+    "UNICODE_JSON": False,  # half a surrogate pair from an agent can be written only as an escape
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "A2A host: management API",
@@ -392,7 +399,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["a2a_tasks.api.schema.exact"],
+    "POSTPROCESSING_HOOKS": ["a2a_console.api.schema.require_all_members"],
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "COMPONENT_SPLIT_REQUEST": True,
 }

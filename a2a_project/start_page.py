@@ -1,4 +1,4 @@
-"""The page for people at `/`: the agents of this host, a line to try with each, and the playground where there is one."""
+"""The start page at `/`: the agents of this host, a command to try each, and the playground where there is one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
-from a2a_project.playground import has_playground
-from a2a_tasks.access.grants import Right, rights_in_thread
+from a2a_console.playground import has_playground
+from a2a_tasks.access.grants import GrantRight, rights_in_thread
 from a2a_tasks.agents import Agent, registry
-from a2a_tasks.agents.security import anonymous_allowed, listed, sample_header
+from a2a_tasks.agents.security import anonymous_allowed, is_listed, sample_header
 from a2a_tasks.caller import ANONYMOUS
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
@@ -21,6 +22,7 @@ from a2a_tasks.protocol.mounts import MOUNTS, Mount
 __all__ = ["start"]
 
 
+@csrf_exempt  # other methods get 405, rather than a page about a token
 @require_safe
 def start(request: HttpRequest) -> HttpResponse:
     """Show the agents, the default one first."""
@@ -28,7 +30,7 @@ def start(request: HttpRequest) -> HttpResponse:
     shown = filter(_everybody_sees, registry.agents())
     agents = sorted(shown, key=lambda agent: agent.slug != conf.DEFAULT_AGENT)
     about = {
-        "agents": [_shown(agent, base) for agent in agents],
+        "agents": [_describe_agent(agent, base) for agent in agents],
         "base": base,
         "anonymous": anonymous_allowed(),
         "playground": has_playground(),
@@ -38,29 +40,29 @@ def start(request: HttpRequest) -> HttpResponse:
 
 
 def _everybody_sees(agent: Agent) -> bool:
-    """Is it open, or was its card granted to everybody? The page does not look who reads it."""
-    return not listed(agent) or Right.SEE in rights_in_thread(ANONYMOUS, agent.slug)
+    """Return whether the agent is open, or its card granted to everyone. The page does not identify its reader."""
+    return not is_listed(agent) or GrantRight.SEE in rights_in_thread(ANONYMOUS, agent.slug)
 
 
-def _shown(agent: Agent, base: str) -> dict[str, Any]:
+def _describe_agent(agent: Agent, base: str) -> dict[str, Any]:
     url = f"{base}/agents/{agent.slug}/"
     return {
         "agent": agent,
         "url": url,
         "card": f"{url}.well-known/agent-card.json",
-        "mounts": [_pinned(url, mount) for mount in reversed(list(MOUNTS.values()))],
+        "mounts": [_link_dialect(url, mount) for mount in reversed(list(MOUNTS.values()))],
         "try_it": _try_it(agent, url),
     }
 
 
-def _pinned(url: str, mount: Mount) -> dict[str, str]:
-    """A dialect's name, and where its card is."""
+def _link_dialect(url: str, mount: Mount) -> dict[str, str]:
+    """Return a dialect's name, and the URL of its card."""
     name = mount.path.rpartition("/")[2]
     return {"name": name, "card": f"{url}{mount.path}/.well-known/agent-card.json"}
 
 
 def _try_it(agent: Agent, url: str) -> str:
-    """A shell command that sends the first example of the agent's skills."""
+    """Return a shell command that sends the first example of the agent's skills."""
     examples = [example for skill in agent.skills for example in skill.examples]
     message = {
         "messageId": "1",

@@ -1,13 +1,12 @@
-"""What every serving process begins beside its requests, whatever it serves them over."""
+"""The background work of every serving process, for HTTP and gRPC alike."""
 
 from __future__ import annotations
 
 import functools
 
-from a2a_project import health
 from a2a_push import delivery
-from a2a_tasks import lifetime
-from a2a_tasks.access.spoken import say_who_may_come
+from a2a_tasks import process_lifetime
+from a2a_tasks.access.startup_notice import say_who_may_come
 from a2a_tasks.execution import dispatch, presence
 from a2a_tasks.store.workers import WorkerKind
 
@@ -21,10 +20,9 @@ async def deliver() -> None:
 
 
 def register(kind: WorkerKind = WorkerKind.WEB) -> None:
-    """Have it begun when the process starts. Call it once a process."""
-    # First, since what begins first ends last: it is there as long as it carries anything.
-    lifetime.on_start(functools.partial(presence.begin, kind, dispatch.load))
-    lifetime.on_start(dispatch.ensure_started)
-    lifetime.on_start(deliver)
-    lifetime.on_start(say_who_may_come)
-    lifetime.on_start(health.tell_when_ready)
+    """Register all background work. Call it once per process."""
+    # First, since the first to start is the last to stop: it is present as long as the process has runs.
+    process_lifetime.on_start(functools.partial(presence.begin, kind, dispatch.load))
+    process_lifetime.on_start(dispatch.ensure_started)
+    process_lifetime.on_start(deliver)
+    process_lifetime.on_start(say_who_may_come)

@@ -1,6 +1,7 @@
-"""Static files: WhiteNoise's, as whole responses.
+"""Static files by WhiteNoise, sent as complete responses.
 
-WhiteNoise streams each file by a synchronous iterator, of which Django warns under ASGI. It would read all of it first as well.
+WhiteNoise streams each file by a synchronous iterator, against which Django warns under ASGI, and which Django would
+read to the end anyway.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ __all__ = ["StaticFiles"]
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
-    """Serves the static files of all apps."""
+    """Middleware that serves the static files of all apps."""
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:

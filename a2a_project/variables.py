@@ -1,6 +1,6 @@
-"""Variables of the environment that are easily mistyped: what is wrong is said in one line, with how it should look.
+"""Environment variables that are easily mistyped: a mistake is reported in one line, with the right form.
 
-Passwords are in some of them, so no message repeats a value.
+Some of them contain passwords, so no message repeats a value.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from django.core.exceptions import ImproperlyConfigured
 
 __all__ = ["apps", "database", "server"]
 
-#: How the URLs of the databases look that the host knows.
+#: The forms of a URL for the supported databases.
 DATABASES = "postgres://USER:PASSWORD@HOST:5432/NAME or sqlite:////PATH/TO/FILE"
 
 
 def database(url: str) -> dict[str, Any]:
-    """The database of DATABASE_URL, as Django wants it."""
+    """Return the database of DATABASE_URL in Django's form."""
     engine = environ.Env.DB_SCHEMES.get(url.partition("://")[0], "")
     try:
         if engine.endswith(("sqlite3", "postgresql")):
             return dict(environ.Env.db_url_config(url))
-    except ValueError:  # a port that is no number, a bracket that is not closed
+    except ValueError:  # a port that is not a number, an unclosed bracket
         pass
     raise ImproperlyConfigured(f"DATABASE_URL is not the URL of a database: {DATABASES}")
 
 
 def server(name: str, url: str, schemes: Iterable[str]) -> str:
-    """The URL of a server in the variable of this name, or nothing."""
+    """Return the URL of a server in the variable of this name, or an empty text."""
     scheme, separator, rest = url.partition("://")
     if url and not (separator and rest and scheme in schemes):
         known = ", ".join(f"{one}://" for one in schemes)
@@ -39,7 +39,7 @@ def server(name: str, url: str, schemes: Iterable[str]) -> str:
 
 
 def apps(named: Iterable[str]) -> list[str]:
-    """The apps of A2A_APPS, which hold the agents."""
+    """Return the apps of A2A_APPS, which contain the agents."""
     found = [name.strip() for name in named if name.strip()]
     for name in found:
         if not _is_there(name):

@@ -1,25 +1,28 @@
-"""Which addresses webhooks may have: the guard of all calls out (a2a_tasks/outbound), under the settings of webhooks."""
+"""The address guard of webhooks: the guard of outgoing calls (a2a_tasks/outbound), with the settings of webhooks."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from a2a_tasks.conf import conf
-from a2a_tasks.outbound import Guard, Policy
+from a2a_tasks.outbound import Guard, OutboundPolicy
 
 __all__ = ["check_url", "guard"]
 
 
 def check_url(url: str) -> None:
-    """Raise AddressRefused, whose reason is for the client, if the text of the URL forbids to call it.
+    """Raise AddressRefused, whose reason is for the client, if the text of the URL is not allowed.
 
-    No name is resolved; that is done, and judged, before every delivery.
+    No name is resolved here; names are resolved and checked before every delivery.
     """
     guard().check(url)
 
 
 def guard() -> Guard:
-    """The guard under the settings of now. Raises ValueError if one cannot be read (a system check says so at start)."""
+    """Return the guard for the present settings.
+
+    Raises ValueError for an invalid one (a system check reports it at start).
+    """
     return _guard(
         conf.WEBHOOK_ALLOW_HTTP,
         conf.WEBHOOK_ALLOW_PRIVATE,
@@ -32,5 +35,5 @@ def guard() -> Guard:
 @lru_cache(maxsize=4)
 def _guard(http: bool, loopback: bool, allowed: str, ports: str, proxy: str) -> Guard:
     return Guard(
-        Policy.read(http=http, loopback=loopback, allowed=allowed, ports=ports, proxy=proxy)
+        OutboundPolicy.read(http=http, loopback=loopback, allowed=allowed, ports=ports, proxy=proxy)
     )

@@ -1,7 +1,8 @@
-"""Tokens by which the host says to a receiver who it is, where the receiver gave it no credentials.
+"""Tokens that authenticate the host to a receiver, for webhooks without credentials of their own.
 
-A JWT (RFC 7519) signed by ES256, verified with the public keys at `/.well-known/jwks.json`. Its claims are those the
-push notification topics of A2A name, and `request_body_sha256` as receivers made from Google's first samples check it.
+A token is a JWT (RFC 7519) signed by ES256, verified with the public keys at `/.well-known/jwks.json`. Its claims are
+those of A2A's push notification topics, and `request_body_sha256` as checked by receivers based on Google's first
+samples.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from a2a_tasks.signatures.keys import SEED, p256
 __all__ = ["LIFETIME_SECONDS", "TokenKey", "jwks", "mint"]
 
 ALGORITHM = "ES256"
-#: As long as the receivers of the samples believe a token.
+#: The receivers of the samples accept a token for this time.
 LIFETIME_SECONDS = 300
 
 
@@ -27,13 +28,13 @@ LIFETIME_SECONDS = 300
 class TokenKey:
     """A private key on P-256; its name, `kid`, is its thumbprint (RFC 7638)."""
 
-    #: Bytes a key is made from.
+    #: Bytes of the seed of a key.
     SEED: ClassVar[int] = SEED
     jwk: ECKey
 
     @classmethod
-    def made(cls, seed: bytes) -> Self:
-        """The key of a seed, always the same."""
+    def from_seed(cls, seed: bytes) -> Self:
+        """Return the key of a seed, always the same one."""
         key = ECKey.import_key(p256(seed).as_dict(private=True), {"use": "sig", "alg": ALGORITHM})
         key.ensure_kid()
         return cls(key)
@@ -49,9 +50,9 @@ def mint(
     body: bytes,
     now: float,
 ) -> str:
-    """A token for one attempt: of this body, to this origin, for five minutes from `now` (seconds since 1970).
+    """Return a token for one attempt: for this body and this origin, for five minutes from `now` (seconds since 1970).
 
-    `of` are the claims that say whose webhook it is.
+    `of` are the claims that identify the webhook.
     """
     issued = int(now)
     claims = {
@@ -68,5 +69,5 @@ def mint(
 
 
 def jwks(keys: Iterable[TokenKey]) -> dict[str, Any]:
-    """The public halves as a JWK Set (RFC 7517 §5)."""
+    """Return the public keys as a JWK Set (RFC 7517 §5)."""
     return dict(KeySet([key.jwk for key in keys]).as_dict(private=False))

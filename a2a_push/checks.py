@@ -12,13 +12,13 @@ from a2a_push import address_guard, keys
 from a2a_tasks import sealing
 from a2a_tasks.agents import registry
 from a2a_tasks.conf import conf
-from a2a_tasks.outbound import trusting
+from a2a_tasks.outbound import make_tls_context
 
 __all__ = ["check_public_url", "check_secret_keys", "check_way_out", "check_webhook_secrets"]
 
 _LOOPBACK_IS_OPEN = [
     Warning(
-        "A2A_WEBHOOK_ALLOW_PRIVATE is set: whoever registers a webhook has this machine call itself",
+        "A2A_WEBHOOK_ALLOW_PRIVATE is set: clients can make this machine call itself by a webhook",
         hint="It is for development and conformance kits. Unset it where strangers have accounts.",
         id="a2a_push.W001",
     )
@@ -29,7 +29,7 @@ _LOOPBACK_IS_OPEN = [
 def check_secret_keys(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Keys that are none, before the first secret is to be sealed."""
+    """Report invalid keys before the first secret is sealed."""
     try:
         sealing.check_keys()
     except ValueError as fault:
@@ -42,7 +42,7 @@ def check_secret_keys(
 def check_webhook_secrets(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Secrets that are none, before the first notification is to be signed."""
+    """Report invalid secrets before the first notification is signed."""
     try:
         keys.check_keys()
     except ValueError as fault:
@@ -55,7 +55,7 @@ def check_webhook_secrets(
 def check_public_url(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """A host that no webhook can name: nobody's request says how it is called when one is sent. `manage.py check --deploy`."""
+    """Report a missing public URL, which webhooks need: they have no request to take it from. `check --deploy`."""
     if not conf.PUBLIC_URL and any(agent.push_notifications for agent in registry.agents()):
         yield Warning(
             "A2A_PUBLIC_URL is not set: URLs of files in webhooks begin with a path, and receivers cannot open them",
@@ -68,7 +68,7 @@ def check_public_url(
 def check_way_out(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Settings of webhooks' addresses that cannot be read, and one that is dangerous."""
+    """Report invalid settings of webhooks' addresses, and a dangerous one."""
     try:
         address_guard.guard()
         allowed = conf.WEBHOOK_ALLOW_PRIVATE
@@ -80,6 +80,6 @@ def check_way_out(
 
 def _unreadable_bundle() -> Iterable[CheckMessage]:
     try:
-        trusting(conf.WEBHOOK_CA_BUNDLE)
+        make_tls_context(conf.WEBHOOK_CA_BUNDLE)
     except OSError as fault:
         yield Error(f"A2A_WEBHOOK_CA_BUNDLE cannot be read: {fault}", id="a2a_push.E003")

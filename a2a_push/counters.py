@@ -1,4 +1,7 @@
-"""What this process has done for webhooks, for `/metrics`. No tenant, address or id is a label: there are too many, and they are nobody's business."""
+"""Counters of this process for webhooks, for `/metrics`.
+
+No tenant, address or id is a label: there are too many, and they are confidential.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from prometheus_client import Gauge, Histogram
 
 __all__ = ["DELIVERED", "attempts", "under_way"]
 
-#: The outcome of an attempt that was answered by 2xx; others are the kind of the fault (`a2a_tasks.outbound.Kind`).
+#: The outcome of an attempt that was answered by 2xx; others are the kind of the fault
+#: (`a2a_tasks.outbound.FaultKind`).
 DELIVERED = "delivered"
 
 attempts = Histogram(

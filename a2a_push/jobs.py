@@ -1,4 +1,4 @@
-"""Celery's job of webhooks; workers of the queue `webhooks` send by themselves, for as long as they live."""
+"""The Celery job of webhooks; workers of the queue `webhooks` send by themselves as long as they live."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from a2a_push import delivery
 
 __all__ = ["QUEUE", "sweep_webhooks"]
 
-#: Where its workers are found.
+#: The queue of its workers.
 QUEUE = "webhooks"
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]
 def sweep_webhooks(**_: Any) -> None:
-    """Beat's duty: have a worker look at all webhooks, though nobody has told it anything."""
+    """Let a worker look at all webhooks, as a recurring job of beat, in case no hint arrived."""
     delivery.wake()

@@ -1,7 +1,7 @@
 """Keys derived from the host's master secrets: one set for each audience, one for tokens. Pure.
 
-Keys are for an audience: no tenant, and no webhook with a name of its own, verifies with the keys of another one, though
-their receivers share an origin (docs/decisions/0093, 0169).
+Keys belong to an audience: no tenant, and no webhook with a name of its own, can verify with the keys of another one,
+even if their receivers share an origin (docs/decisions/0019).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from a2a_push.signing import KeyPair, PublicKey, Secret, Signer, read_key
 
 __all__ = ["Audience", "Ring", "audience_of", "origin"]
 
-#: Set keys apart from everything else that is made from the same secret (RFC 5869 §3.2).
+#: Separate keys from all other keys derived from the same secret (RFC 5869 §3.2).
 MASTER, SYMMETRIC, ASYMMETRIC, TOKEN = (
     b"a2a_push: master of webhook keys",
     b"a2a_push: v1 for ",
@@ -31,65 +31,68 @@ MASTER, SYMMETRIC, ASYMMETRIC, TOKEN = (
     b"a2a_push: ES256",
 )
 _PORTS = {"http": 80, "https": 443}
-#: Ids that the host gives to webhooks without one (`operations/webhook.py`), beside the ids of tasks.
+#: Ids that the host gives to webhooks without one (`operations/webhook.py`), besides the ids of tasks.
 _GIVEN = re.compile(r"|default|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Audience(NamedTuple):
-    """For whom keys are."""
+    """The audience of keys."""
 
     tenant: str
-    #: Of the receiver's URLs.
+    #: Origin of the receiver's URLs.
     origin: str
-    #: Id of the webhook, if its client has named it; such a name may be the same for all its tasks.
+    #: Id of the webhook, if its client has named it; the name may be equal for all its tasks.
     config: str = ""
 
 
 def audience_of(tenant: str, url: str, config_id: str = "", task_id: str = "") -> Audience:
-    """For whom a webhook's keys are. An id that is the task's, a UUID or `default` is no name: the host gives such ids."""
+    """Return the audience of a webhook's keys.
+
+    The task's id, a UUID and `default` are no names: the host gives such ids.
+    """
     named = config_id != task_id and not _GIVEN.fullmatch(config_id)
     return Audience(tenant, origin(url), config_id if named else "")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ring:
-    """The live master secrets, newest first. All of them sign; the newest also signs tokens."""
+    """The active master secrets, newest first. All of them sign; the newest also signs tokens."""
 
     masters: tuple[bytes, ...]
 
     @classmethod
     def of(cls, secrets: Iterable[str]) -> Self:
-        """The ring of secrets as they are handed around. Raises ValueError, which tells none."""
+        """Return the ring of secrets in text form. Raises ValueError, without the secrets."""
         return cls(tuple(map(_master, secrets)))
 
     @classmethod
     def made_from(cls, keys: Iterable[bytes]) -> Self:
-        """The ring of a host that has other keys, and no secrets for webhooks."""
-        return cls(tuple(_derived(key, MASTER) for key in keys))
+        """Return the ring of a host with other keys but no secrets for webhooks."""
+        return cls(tuple(_derive(key, MASTER) for key in keys))
 
     def secrets(self, audience: Audience) -> tuple[Secret, ...]:
-        """What an audience verifies `v1` with, newest first."""
-        return tuple(Secret(_made(master, SYMMETRIC, audience)) for master in self.masters)
+        """Return the secrets with which an audience verifies `v1`, newest first."""
+        return tuple(Secret(_make_key(master, SYMMETRIC, audience)) for master in self.masters)
 
     def pairs(self, audience: Audience) -> tuple[KeyPair, ...]:
-        """Whose public halves an audience verifies `v1a` with, newest first."""
-        return tuple(KeyPair(_made(master, ASYMMETRIC, audience)) for master in self.masters)
+        """Return the key pairs whose public keys verify `v1a` for an audience, newest first."""
+        return tuple(KeyPair(_make_key(master, ASYMMETRIC, audience)) for master in self.masters)
 
     def signers(self, audience: Audience) -> tuple[Signer, ...]:
-        """All that signs for an audience."""
+        """Return all keys that sign for an audience."""
         return (*self.secrets(audience), *self.pairs(audience))
 
     def verifiers(self, audience: Audience) -> tuple[Secret | PublicKey, ...]:
-        """What an audience is given to verify with."""
+        """Return the public keys with which an audience verifies."""
         return (*self.secrets(audience), *(pair.public for pair in self.pairs(audience)))
 
     def token_keys(self) -> tuple[TokenKey, ...]:
-        """What verifies tokens; the first of them signs."""
+        """Return the keys that verify tokens; the first of them signs."""
         return tuple(map(_token_key, self.masters))
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of a URL, the port only where it is not the usual one (RFC 6454 §6.2)."""
+    """Return scheme, host and port of a URL, the port only where it is not the usual one (RFC 6454 §6.2)."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
@@ -106,14 +109,14 @@ def _master(text: str) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _made(master: bytes, purpose: bytes, audience: Audience) -> bytes:
-    return _derived(master, purpose + msgspec.json.encode(audience))
+def _make_key(master: bytes, purpose: bytes, audience: Audience) -> bytes:
+    return _derive(master, purpose + msgspec.json.encode(audience))
 
 
 @lru_cache(maxsize=8)
 def _token_key(master: bytes) -> TokenKey:
-    return TokenKey.made(_derived(master, TOKEN, length=TokenKey.SEED))
+    return TokenKey.from_seed(_derive(master, TOKEN, length=TokenKey.SEED))
 
 
-def _derived(key: bytes, info: bytes, length: int = 32) -> bytes:
+def _derive(key: bytes, info: bytes, length: int = 32) -> bytes:
     return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(key)

@@ -1,4 +1,4 @@
-"""The keys of webhooks that the settings say (docs/decisions/0093).
+"""The keys of webhooks from the settings (docs/decisions/0019).
 
 `A2A_WEBHOOK_SECRETS` holds master secrets, newest first; without any, they are made from `SECRET_KEY` and its fallbacks.
 """
@@ -15,22 +15,22 @@ from a2a_tasks.conf import conf
 
 __all__ = ["check_keys", "issuer", "ring"]
 
-#: Who the host says it is, if nobody told it.
+#: The issuer of tokens if the host has no public URL.
 UNNAMED = "urn:a2a-host"
 
 
 def ring() -> Ring:
-    """The keys of now: settings may change, in tests at least. Raises ValueError, which tells no key."""
+    """Return the present keys: settings may change, in tests at least. Raises ValueError, without the keys."""
     return _ring(conf.WEBHOOK_SECRETS, settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS))
 
 
 def issuer() -> str:
-    """Who the host is in tokens: its public URL; the keys are at `/.well-known/jwks.json` below it."""
+    """Return the issuer of tokens: the public URL; the keys are at `/.well-known/jwks.json` below it."""
     return str(conf.PUBLIC_URL).rstrip("/") or UNNAMED
 
 
 def check_keys() -> None:
-    """Raise ValueError, which tells no key, unless the settings hold master secrets."""
+    """Raise ValueError, without the keys, unless the settings hold valid master secrets."""
     ring()
 
 

@@ -1,9 +1,9 @@
-"""When a notification that was refused is tried again: the schedule of Standard Webhooks 1.0.0. Pure.
+"""The times of new attempts after a refused notification: the schedule of Standard Webhooks 1.0.0. Pure.
 
-The laws: attempts are counted, never timed, so that a host that was away skips none; jitter only makes earlier, so that
-the last attempt comes within 75 h 35 m 05 s; what a receiver asks for by Retry-After only makes later, by a day at most.
-Everything but 2xx is tried again, 4xx too (a receiver that mends its route gets what it missed); 410 is an end.
-What the host itself could not send was no attempt.
+The laws: attempts are counted, not timed, so that a host that was away skips none. Jitter only makes attempts earlier,
+so that the last one comes within 75 h 35 m 05 s. Retry-After of a receiver only makes them later, by a day at most.
+Every answer but 2xx is tried again, also 4xx (a receiver that repairs its route gets the missed notifications); 410 is
+an end. A failure of the host itself is no attempt.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Protocol
 __all__ = [
     "DELAYS",
     "JITTER",
-    "Again",
+    "Retry",
     "Disable",
     "GiveUp",
-    "Refusal",
+    "FailedAttempt",
     "Uncounted",
-    "asked_seconds",
+    "read_retry_after",
     "decide",
-    "spared",
+    "decide_uncounted",
 ]
 
 _MINUTE, _HOUR = 60, 3600
@@ -41,15 +41,15 @@ DELAYS = (
     20 * _HOUR,
     24 * _HOUR,
 )
-#: The part of a delay that chance may take away.
+#: The part of a delay that jitter may remove.
 JITTER = 0.1
-#: Seconds for which a receiver is left alone that has too much to do, and does not say for how long.
+#: Seconds of pause for an overloaded receiver that gives no time.
 SHORT_REST = 5
-#: Seconds until the host tries again what it could not send itself.
+#: Seconds until the host repeats a send that failed by its own fault.
 OWN_REST = 60
-#: Longest a receiver may ask us to wait, in seconds.
-LONGEST_ASKED = 24 * _HOUR
-#: The receiver has too much to do: nobody else should knock there either.
+#: Maximum wait that a receiver may ask for, in seconds.
+MAX_ASKED_SECONDS = 24 * _HOUR
+#: Statuses of an overloaded receiver: its other notifications are paused as well.
 BUSY = frozenset(
     {
         HTTPStatus.TOO_MANY_REQUESTS,
@@ -60,63 +60,63 @@ BUSY = frozenset(
 )
 
 
-class Refusal(Protocol):
-    """What is asked of an attempt that was not answered by 2xx."""
+class FailedAttempt(Protocol):
+    """An answer other than 2xx, with the members that the schedule needs."""
 
     @property
     def status(self) -> int | None:
-        """The HTTP status; None = there was no answer."""
+        """The HTTP status; None = no answer."""
 
     @property
     def retry_after(self) -> str | float | None:
-        """The header as it was, or its seconds."""
+        """The header's text, or its seconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """Try again."""
+class Retry:
+    """Another attempt."""
 
     #: Seconds since 1970.
     at: float
-    #: Leave the whole receiver alone until then, not only this notification; None = others may be sent.
+    #: The end of a pause of the whole receiver, not only of this notification; None = others may be sent.
     pause_until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Try no more: this notification is dead."""
+    """The end of all attempts: this notification is dead."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Disable:
-    """Send nothing there any more."""
+    """The end of all sends to the webhook."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Uncounted:
-    """It was no attempt, and says nothing about the receiver: send it later."""
+    """A failure that was no attempt, and says nothing about the receiver: send later."""
 
     #: Seconds since 1970.
     at: float
 
 
-def spared(made_at: float, now: float, *, scale: float = 1.0) -> Uncounted | None:
-    """What follows if the host itself could not send a notification made at `made_at` (both seconds since 1970).
+def decide_uncounted(made_at: float, now: float, *, scale: float = 1.0) -> Uncounted | None:
+    """Return the next step if the host itself could not send a notification made at `made_at` (seconds since 1970).
 
-    None = it has waited as long as all attempts take: now it counts as one, so that nothing waits for ever.
+    None = it has waited as long as all attempts take: now the failure counts as one, so that nothing waits for ever.
     """
     waits = now - made_at < sum(DELAYS) * scale
     return Uncounted(now + OWN_REST * scale) if waits else None
 
 
 def decide(
-    attempt: int, refused: Refusal, now: float, chance: float, *, scale: float = 1.0
-) -> Again | GiveUp | Disable:
-    """What follows from the `attempt`-th attempt (the first is 1), refused at `now` (seconds since 1970).
+    attempt: int, refused: FailedAttempt, now: float, chance: float, *, scale: float = 1.0
+) -> Retry | GiveUp | Disable:
+    """Decide what follows the `attempt`-th attempt (the first is 1), refused at `now` (seconds since 1970).
 
     `chance` is in [0, 1); `scale` shortens the schedule for tests. Raises ValueError for an attempt below 1.
     """
@@ -127,19 +127,19 @@ def decide(
     if attempt >= len(DELAYS):
         return GiveUp(f"{len(DELAYS)} attempts")
     planned = DELAYS[attempt] * (1 - JITTER * chance)
-    asked = min(asked_seconds(refused.retry_after, now), LONGEST_ASKED * scale)
-    # The plan is this notification's: others need not wait for hours because it has failed often.
+    asked = min(read_retry_after(refused.retry_after, now), MAX_ASKED_SECONDS * scale)
+    # The plan applies to this notification only: others need not wait for hours because it failed often.
     pause = now + max(SHORT_REST * scale, asked)
     busy = refused.status in BUSY
-    return Again(now + max(planned * scale, asked), pause_until=pause if busy else None)
+    return Retry(now + max(planned * scale, asked), pause_until=pause if busy else None)
 
 
-def asked_seconds(retry_after: str | float | None, now: float) -> float:
-    """Seconds that Retry-After asks for (RFC 9110 §10.2.3); 0 for what is no such thing, or past."""
+def read_retry_after(retry_after: str | float | None, now: float) -> float:
+    """Return the seconds that Retry-After asks for (RFC 9110 §10.2.3); 0 for an invalid or past value."""
     if retry_after is None:
         return 0.0
     seconds = _read(retry_after.strip(), now) if isinstance(retry_after, str) else retry_after
-    return max(0.0, seconds)  # 0 for NaN, too, which is not more than it
+    return max(0.0, seconds)  # 0 for NaN, too: it compares as not greater
 
 
 def _read(text: str, now: float) -> float:

@@ -1,7 +1,7 @@
-"""Signatures of notifications as Standard Webhooks 1.0.0 has them: what is signed is `id.timestamp.body`.
+"""Signatures of notifications by Standard Webhooks 1.0.0, over `id.timestamp.body`.
 
-Symmetric keys (`whsec_`, HMAC-SHA256) sign as `v1`, asymmetric ones (`whsk_`, Ed25519; receivers hold `whpk_`) as `v1a`.
-Every live key signs, so that receivers verify with the one they know while another takes over. Pure: keys, id, moment
+Symmetric keys (`whsec_`, HMAC-SHA256) sign as `v1`, asymmetric ones (`whsk_`, Ed25519; receivers hold `whpk_`) as
+`v1a`. Every active key signs, so that receivers verify with the key they know during a rotation. Pure: keys, id, time
 and body in, headers out. https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """
 
@@ -25,7 +25,7 @@ __all__ = [
     "KeyPair",
     "PublicKey",
     "Secret",
-    "Unverified",
+    "SignatureMismatch",
     "own_secrets",
     "read_key",
     "sign",
@@ -33,15 +33,15 @@ __all__ = [
 ]
 
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
-#: What the reference libraries allow a timestamp to differ from their clock, in seconds.
+#: The difference between a timestamp and the clock that the reference libraries allow, in seconds.
 TOLERANCE_SECONDS = 300
-SHORTEST, LONGEST = 24, 64
+MIN_LENGTH, MAX_LENGTH = 24, 64
 _SIZE = 32
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
-class Unverified(Exception):
-    """A notification is not what a known key signed, or not of now; the text says why and tells no key."""
+class SignatureMismatch(Exception):
+    """A notification is not signed by a known key, or not recent; the text gives the reason and no key."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,26 +51,26 @@ class Secret:
     raw: bytes
 
     def __post_init__(self) -> None:
-        if not SHORTEST <= len(self.raw) <= LONGEST:
-            raise ValueError(f"a webhook secret must have {SHORTEST} to {LONGEST} bytes")
+        if not MIN_LENGTH <= len(self.raw) <= MAX_LENGTH:
+            raise ValueError(f"a webhook secret must have {MIN_LENGTH} to {MAX_LENGTH} bytes")
 
     @property
     def text(self) -> str:
-        """As it is given to the receiver."""
+        """The form in which the receiver gets it."""
         return "whsec_" + _text(self.raw)
 
     def sign(self, signed: bytes) -> str:
-        """One signature, with its version."""
+        """Return one signature, with its version."""
         return "v1," + _text(hmac.digest(self.raw, signed, "sha256"))
 
-    def signed(self, signature: str, signed: bytes) -> bool:
-        """Is it this key's?"""
+    def matches(self, signature: str, signed: bytes) -> bool:
+        """Return whether the signature was made with this key."""
         return signature.isascii() and hmac.compare_digest(signature, self.sign(signed))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PublicKey:
-    """What a receiver verifies Ed25519 signatures with."""
+    """A key with which a receiver verifies Ed25519 signatures."""
 
     raw: bytes
 
@@ -80,14 +80,14 @@ class PublicKey:
 
     @property
     def text(self) -> str:
-        """As it is given to the receiver."""
+        """The form in which the receiver gets it."""
         return "whpk_" + _text(self.raw)
 
-    def signed(self, signature: str, signed: bytes) -> bool:
-        """Is it this key's?"""
-        version, _, said = signature.partition(",")
+    def matches(self, signature: str, signed: bytes) -> bool:
+        """Return whether the signature was made with this key."""
+        version, _, value = signature.partition(",")
         try:
-            Ed25519PublicKey.from_public_bytes(self.raw).verify(_bytes(said), signed)
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(_bytes(value), signed)
         except (InvalidSignature, ValueError):
             return False
         return version == "v1a"
@@ -95,7 +95,7 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KeyPair:
-    """A key only the sender has, by its seed."""
+    """A key that only the sender has, stored as its seed."""
 
     seed: bytes
 
@@ -105,16 +105,16 @@ class KeyPair:
 
     @property
     def text(self) -> str:
-        """Seed and public key together, as other senders keep it."""
+        """Seed and public key together, in the form of other senders."""
         return "whsk_" + _text(self.seed + self.public.raw)
 
     @property
     def public(self) -> PublicKey:
-        """The other half."""
+        """The public key."""
         return PublicKey(self._key().public_key().public_bytes_raw())
 
     def sign(self, signed: bytes) -> str:
-        """One signature, with its version."""
+        """Return one signature, with its version."""
         return "v1a," + _text(self._key().sign(signed))
 
     def _key(self) -> Ed25519PrivateKey:
@@ -125,7 +125,7 @@ Signer = Secret | KeyPair
 
 
 def read_key(text: str) -> Secret | KeyPair | PublicKey:
-    """A key from the form it is handed around in. Raises ValueError, which does not repeat it."""
+    """Return a key from its text form. Raises ValueError, which does not repeat the text."""
     prefix, raw = text[:5], text.partition("_")[2]
     match prefix:
         case "whsec" if text[5:6] == "_":
@@ -138,7 +138,7 @@ def read_key(text: str) -> Secret | KeyPair | PublicKey:
 
 
 def own_secrets(token: str) -> tuple[Secret, ...]:
-    """The secrets a receiver gave as its token, separated by spaces; none if it is an ordinary token."""
+    """Return the secrets in a receiver's token, separated by spaces; none if it is an ordinary token."""
     words = token.split()
     try:
         keys = [read_key(word) for word in words]
@@ -149,7 +149,7 @@ def own_secrets(token: str) -> tuple[Secret, ...]:
 
 
 def _pair(raw: bytes) -> KeyPair:
-    """From the seed alone, or with the public key after it."""
+    """Return the key pair of a seed alone, or of a seed with the public key after it."""
     pair = KeyPair(raw[:_SIZE])
     if raw[_SIZE:] not in (b"", pair.public.raw):
         raise ValueError("the halves of a webhook key do not belong together")
@@ -157,12 +157,12 @@ def _pair(raw: bytes) -> KeyPair:
 
 
 def sign(keys: Iterable[Signer], id_: str, now: float, body: bytes) -> tuple[tuple[str, str], ...]:
-    """The three headers of an attempt made at `now` (seconds since 1970); no signature without keys."""
+    """Return the three headers of an attempt at `now` (seconds since 1970); without keys no signature."""
     timestamp = int(now)
-    signed = _signed(id_, str(timestamp), body)
+    signed = _join_signed(id_, str(timestamp), body)
     signatures = " ".join(key.sign(signed) for key in keys)
-    said = ((SIGNATURE, signatures),) if signatures else ()
-    return ((ID, id_), (TIMESTAMP, str(timestamp)), *said)
+    signature = ((SIGNATURE, signatures),) if signatures else ()
+    return ((ID, id_), (TIMESTAMP, str(timestamp)), *signature)
 
 
 def verify(
@@ -172,28 +172,28 @@ def verify(
     now: float,
     tolerance: float = TOLERANCE_SECONDS,
 ) -> str:
-    """The receiver's half: the id of a notification that one of the keys signed. Raises Unverified.
+    """Verify a notification for a receiver; return its id if one of the keys signed it. Raises SignatureMismatch.
 
-    `now` and `tolerance` are in seconds; names of headers are read whatever their case.
+    `now` and `tolerance` are in seconds; header names are case-insensitive.
     """
-    said = {name.lower(): value for name, value in headers.items()}
+    received = {name.lower(): value for name, value in headers.items()}
     try:
-        id_, timestamp, signatures = said[ID], said[TIMESTAMP], said[SIGNATURE]
+        id_, timestamp, signatures = received[ID], received[TIMESTAMP], received[SIGNATURE]
     except KeyError as missing:
-        raise Unverified(f"there is no header {missing.args[0]}") from None
+        raise SignatureMismatch(f"there is no header {missing.args[0]}") from None
     if not _SECONDS.fullmatch(timestamp) or abs(now - int(timestamp)) > tolerance:
-        raise Unverified("the timestamp is not of now")
+        raise SignatureMismatch("the timestamp is not of now")
     try:
-        signed = _signed(id_, timestamp, body)
+        signed = _join_signed(id_, timestamp, body)
     except ValueError as flaw:
-        raise Unverified(str(flaw)) from None
+        raise SignatureMismatch(str(flaw)) from None
     known = tuple(keys)
-    if not any(key.signed(each, signed) for each in signatures.split(" ") for key in known):
-        raise Unverified("no known key signed it")
+    if not any(key.matches(each, signed) for each in signatures.split(" ") for key in known):
+        raise SignatureMismatch("no known key signed it")
     return id_
 
 
-def _signed(id_: str, timestamp: str, body: bytes) -> bytes:
+def _join_signed(id_: str, timestamp: str, body: bytes) -> bytes:
     if "." in id_:
         raise ValueError("the id of a notification must not hold a dot")
     return b".".join((id_.encode(), timestamp.encode(), body))
@@ -204,7 +204,7 @@ def _text(raw: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Base64, with its padding or without. Raises ValueError, which does not repeat it."""
+    """Decode base64, with or without padding. Raises ValueError, which does not repeat the text."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):

@@ -1,26 +1,26 @@
-"""The task store's Django app."""
+"""The Django app of the task store."""
 
 from django.apps import AppConfig
 
 
 class TasksConfig(AppConfig):
-    """Loads the agents of every installed app and the system checks."""
+    """The Django app: at start it loads the agents of every installed app and the system checks."""
 
     name = "a2a_tasks"
     verbose_name = "A2A tasks"
 
     def ready(self) -> None:
-        """Find `agents.py` in every app, as the admin finds `admin.py`; hang up the workers' bell."""
+        """Find `agents.py` in every app, as the admin finds `admin.py`, and install the signal handlers."""
         from a2a_tasks import checks  # noqa: F401, PLC0415 - registers the checks once apps are loaded
-        from a2a_tasks.access import checks as _  # noqa: F401, PLC0415 - the same
-        from a2a_tasks.access import denials, sign_in_forms, sign_ins  # noqa: PLC0415 - they need the models
+        from a2a_tasks.access import auth_failures, auth_signals, sign_in_forms  # noqa: PLC0415 - they need the models
+        from a2a_tasks.access import checks as _  # noqa: F401, PLC0415 - for the same reason
         from a2a_tasks.agents import registry  # noqa: PLC0415 - agents import models of their apps
         from a2a_tasks.execution import bell  # noqa: PLC0415 - needs the models
-        from a2a_tasks.store import handed, sealed_columns  # noqa: PLC0415 - needs the models
+        from a2a_tasks.store import handed_secrets, sealed_columns  # noqa: PLC0415 - needs the models
 
         registry.discover()
         bell.install()
-        denials.install()
-        sign_ins.install()
+        auth_failures.install()
+        auth_signals.install()
         sign_in_forms.install()
-        sealed_columns.register(handed.SECRETS)
+        sealed_columns.register(handed_secrets.SECRETS)

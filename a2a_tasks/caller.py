@@ -1,4 +1,4 @@
-"""Who is asking, as a value. Bindings obtain one from `access`; operations take it as an argument."""
+"""The caller of a request, as a value. Bindings obtain one from `access`; operations take it as an argument."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import NamedTuple
 
 from a2a_tasks.protocol.errors import InvalidParams
 
-__all__ = ["ANONYMOUS", "TENANTS", "Caller", "Scope", "Shelf", "is_tenant", "scope_in"]
+__all__ = ["ANONYMOUS", "TENANTS", "Caller", "OwnerScope", "ScopePart", "is_tenant", "scope_in"]
 
-#: The owner of what the callers of a tenant share; no principal is called this.
+#: The owner of objects that all callers of a tenant share; no principal has this name.
 TENANTS = "*"
-#: Characters of the column that holds a drawer's tenant.
-LONGEST = 256
-#: A slash stands between it and the tenant a request names.
+#: Maximum length of the column that holds the tenant of a scope.
+MAX_LENGTH = 256
+#: A slash separates it from the tenant that a request names, so it may not contain one.
 _TENANT = re.compile(r"[^/\x00-\x1f\x7f]{0,128}")
 
 
 def is_tenant(text: str) -> bool:
-    """May a tenant of credentials be called this?"""
+    """Return whether credentials may have a tenant of this name."""
     return bool(_TENANT.fullmatch(text))
 
 
-class Shelf(NamedTuple):
-    """What is read of a drawer."""
+class ScopePart(NamedTuple):
+    """One readable part of a visibility scope."""
 
     owner: str
-    #: Only what this principal has made; empty = all of it.
+    #: Limits the part to objects made by this principal; empty = all objects of the owner.
     maker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """The drawer an object lies in: what is in another one does not exist for this caller (law 7)."""
+class OwnerScope:
+    """The visibility scope of an object: objects in another scope do not exist for this caller (law 7)."""
 
     tenant: str
     #: A principal, or `TENANTS`.
     owner: str
     agent: str
-    #: The other drawer, read and not written: what was made while the agent's visibility was the other one.
-    beside: Shelf | None = None
+    #: The second scope, which is read but never written: objects made while the agent had the other visibility.
+    beside: ScopePart | None = None
 
     @property
     def principal(self) -> str:
-        """Who asks, whoever the drawer belongs to."""
+        """The principal of the caller, also where the scope belongs to the tenant."""
         return self.beside.owner if self.owner == TENANTS and self.beside else self.owner
 
     @property
-    def shelves(self) -> tuple[Shelf, ...]:
-        """All that is read."""
-        own = Shelf(self.owner)
+    def parts(self) -> tuple[ScopePart, ...]:
+        """All parts of the scope that the caller may read."""
+        own = ScopePart(self.owner)
         return (own,) if self.beside is None else (own, self.beside)
 
 
@@ -58,52 +58,55 @@ class Scope:
 class Caller:
     """An authenticated (or admittedly anonymous) principal."""
 
-    #: Whose tasks these are: `key:...`, `jwt:...`, `user:7`, `cert:...`; empty = anonymous.
+    #: The owner of the caller's tasks: `key:...`, `jwt:...`, `user:7`, `cert:...`; empty = anonymous.
     principal: str = ""
     #: The tenant the credentials belong to; empty = the host's only one.
     tenant: str = ""
-    #: What the credentials open, beyond what every caller may.
+    #: Rights that the credentials give beyond those of every caller.
     scopes: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def anonymous(self) -> bool:
-        """Did nobody vouch for this caller?"""
+        """True if no credentials identify this caller."""
         return not self.principal
 
     @property
     def share(self) -> str:
-        """Whom limits and fair shares are counted for: the tenant of the credentials, or without one the principal."""
+        """The key for limits and fair shares: the tenant of the credentials, or without one the principal."""
         return f"tenant:{self.tenant}" if self.tenant else self.principal
 
-    def scope(self, agent: str, tenant: str = "", *, shared: bool = False) -> Scope:
-        """The drawer for an agent and the `tenant` of a request; `shared`: with all callers of the own tenant.
+    def scope(self, agent: str, tenant: str = "", *, shared: bool = False) -> OwnerScope:
+        """Return the scope for an agent and the `tenant` of a request; `shared`: with all callers of the own tenant.
 
-        A request's tenant is routing, not authority (A2A 1.0 §3.2.7): it only subdivides the caller's own.
-        Raises InvalidParams if the names of both are too long.
+        A request's tenant is routing, not authority (A2A 1.0 §3.2.7): it only subdivides the caller's own tenant.
+        Raises InvalidParams if both names together are too long.
         """
-        return scope_in(self._divided(tenant), self.principal, agent, shared=shared)
+        return scope_in(self._join_tenants(tenant), self.principal, agent, shared=shared)
 
-    def own(self, agent: str, tenant: str = "") -> Scope:
-        """The drawer of this caller alone, whatever it shares. Raises InvalidParams, as above."""
-        return Scope(self._divided(tenant), self.principal, agent)
+    def own(self, agent: str, tenant: str = "") -> OwnerScope:
+        """Return the scope of this caller alone, even if it shares tasks. Raises InvalidParams, as above."""
+        return OwnerScope(self._join_tenants(tenant), self.principal, agent)
 
-    def _divided(self, tenant: str) -> str:
-        """The own tenant and that of a request as one name, of which there is one for each two (`is_tenant`)."""
+    def _join_tenants(self, tenant: str) -> str:
+        """Return the own tenant and that of a request joined into one name, unique for each pair (`is_tenant`)."""
         if not tenant:
             return self.tenant
         divided = f"{self.tenant}/{tenant}"
-        if len(divided) > LONGEST:
+        if len(divided) > MAX_LENGTH:
             raise InvalidParams.field("tenant", "is too long")
         return divided
 
 
-def scope_in(tenant: str, principal: str, agent: str, *, shared: bool) -> Scope:
-    """The drawer of a principal in a tenant that was divided already. Without a tenant of its own it shares nothing."""
+def scope_in(tenant: str, principal: str, agent: str, *, shared: bool) -> OwnerScope:
+    """Return the scope of a principal in a tenant that is already joined.
+
+    A principal without a tenant shares nothing.
+    """
     if not tenant or tenant.startswith("/"):
-        return Scope(tenant, principal, agent)
+        return OwnerScope(tenant, principal, agent)
     if shared:
-        return Scope(tenant, TENANTS, agent, Shelf(principal))
-    return Scope(tenant, principal, agent, Shelf(TENANTS, principal))
+        return OwnerScope(tenant, TENANTS, agent, ScopePart(principal))
+    return OwnerScope(tenant, principal, agent, ScopePart(TENANTS, principal))
 
 
 ANONYMOUS = Caller()

@@ -1,4 +1,4 @@
-"""System checks of the host: `python manage.py check`. Each names the setting or agent and says what to do."""
+"""System checks of the host: `python manage.py check`. Each names the setting or agent and the remedy."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from django.db import DatabaseError
 from a2a_tasks import failpoints
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.cards import card_of
+from a2a_tasks.agents.http import guard
 from a2a_tasks.agents.security import GRANTS
 from a2a_tasks.agents.visibility import VISIBILITIES
 from a2a_tasks.audit.keys import keys
 from a2a_tasks.conf import conf, names
-from a2a_tasks.execution.fetching import guard
-from a2a_tasks.outbound import trusting
+from a2a_tasks.outbound import make_tls_context
 from a2a_tasks.signatures import ring
 from a2a_tasks.store import sealed_columns
 from a2a_tasks.store.files import STORAGE
@@ -37,7 +37,7 @@ __all__ = [
     "check_settings",
 ]
 
-#: Settings that are one of a few words.
+#: Settings with a fixed set of allowed values.
 CHOICES = {
     "CARD_DEFAULT": ("hybrid", "1.0", "0.3"),
     "CARD_SIGNED_FORMS": ("both", "strict"),
@@ -54,7 +54,7 @@ CHOICES = {
 def check_agents(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Mistakes in agents: clashing slugs, no skills, bad media types."""
+    """Report mistakes in agents: clashing slugs, no skills, bad media types."""
     return list(registry.check())
 
 
@@ -62,7 +62,7 @@ def check_agents(
 def check_settings(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Mistakes in the environment."""
+    """Report mistakes in the environment."""
     unreadable = list(_unreadable())
     return unreadable or [*_inconsistent(), *_unserved_queues(), *_slow_requests()]
 
@@ -71,7 +71,7 @@ def check_settings(
 def check_card_keys(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Keys that are none, before the first card is to be signed, and cards that cannot be."""
+    """Report invalid card keys and cards that cannot be signed, before the first card is signed."""
     try:
         ring.check_keys()
     except ValueError as fault:
@@ -84,12 +84,12 @@ def check_card_keys(
 def check_audit_keys(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Keys too short to seal with, before the first entry is to be sealed."""
+    """Report keys too short to seal with, before the first entry is sealed."""
     try:
         keys()
     except ValueError as fault:
         hint = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
-        return [Error(str(fault), hint=f"Make one: {hint}", id="a2a_tasks.E040")]
+        return [Error(str(fault), hint=f"Make one: {hint}", id="a2a_tasks.E048")]
     return []
 
 
@@ -97,7 +97,7 @@ def check_audit_keys(
 def check_audit_keys_of_production(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Seals that are made from the key of everything else."""
+    """Report an audit log that is sealed with a key derived from SECRET_KEY."""
     if conf.AUDIT_KEYS:
         return []
     return [
@@ -113,7 +113,7 @@ def check_audit_keys_of_production(
 def check_sealed_secrets(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Secrets in the database that no key of now opens: `manage.py check --deploy`."""
+    """Report secrets in the database that no current key opens: `manage.py check --deploy`."""
     for column in sealed_columns.columns():
         try:
             lost = sealed_columns.unreadable(column)
@@ -124,7 +124,7 @@ def check_sealed_secrets(
                 id="a2a_tasks.I045",
             )
             return
-        except ValueError:  # keys that are none, which have a check of their own
+        except ValueError:  # invalid keys have a check of their own
             return
         if lost:
             yield Warning(
@@ -138,7 +138,7 @@ def check_sealed_secrets(
 def check_card_keys_of_production(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Cards signed by what the host made up, not by keys that somebody keeps: `manage.py check --deploy`."""
+    """Report cards signed with a derived key instead of configured keys: `manage.py check --deploy`."""
     if conf.SIGN_CARDS and conf.PUBLIC_URL and not conf.CARD_KEYS.strip():
         yield Warning(
             "cards are signed with a key made from SECRET_KEY: who has that can sign, and its change is the key's",
@@ -151,7 +151,7 @@ def check_card_keys_of_production(
 def check_files(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """A storage of files that there is not, and settings of fetching that cannot be read."""
+    """Report an unknown file storage and invalid settings for fetching files."""
     try:
         storages[STORAGE]
     except Exception as fault:  # noqa: BLE001 - a backend may raise anything while it is made
@@ -159,7 +159,7 @@ def check_files(
         yield Error(f"the storage {STORAGE!r}: {fault}", hint=hint, id="a2a_tasks.E031")
     try:
         guard()
-        trusting(conf.FETCH_CA_BUNDLE)
+        make_tls_context(conf.FETCH_CA_BUNDLE)
     except (ValueError, OSError) as fault:
         yield Error(f"A2A_FETCH_*: {fault}", id="a2a_tasks.E032")
 
@@ -168,10 +168,10 @@ def check_files(
 def check_files_of_production(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Agents that may call this machine: `manage.py check --deploy`."""
+    """Report agents that may call this machine: `manage.py check --deploy`."""
     if conf.FETCH_ALLOW_PRIVATE:
         yield Warning(
-            "A2A_FETCH_ALLOW_PRIVATE is set: whoever sends the URL of a file may have this machine call itself",
+            "A2A_FETCH_ALLOW_PRIVATE is set: clients can make this machine call itself by the URL of a file",
             hint="It is for development. Unset it where strangers have accounts.",
             id="a2a_tasks.W033",
         )
@@ -181,7 +181,7 @@ def check_files_of_production(
 def check_secret_key_of_production(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """A key that nobody gave: what it seals and signs is good on this machine alone. `manage.py check --deploy`."""
+    """Report a generated SECRET_KEY, whose seals and signatures are valid on this machine alone: `check --deploy`."""
     if settings.SECRET_KEY_IS_OURS and not settings.EMBEDDED:
         yield Warning(
             "SECRET_KEY is not set: this machine has made one up, and every other one makes another",
@@ -200,7 +200,7 @@ def _unused_keys() -> Iterable[CheckMessage]:
 
 
 def _unsigned_cards() -> Iterable[CheckMessage]:
-    """Cards with something in them that has no canonical form, of agents that are well otherwise."""
+    """Report cards with values that have no canonical form, of agents without other serious mistakes."""
     well = (agent for agent in registry.agents() if not any(m.is_serious() for m in agent.check()))
     for agent in well:
         try:

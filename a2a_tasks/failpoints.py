@@ -1,7 +1,7 @@
 """Failpoints: named places at which the fault lab kills, stops or breaks a process (docs/testing.md).
 
-They do nothing unless A2A_FAILPOINTS names a directory, which no deployment does. The lab arms one by a file there;
-the process that comes by as the n-th of all takes the fault, alone.
+They do nothing unless A2A_FAILPOINTS names a directory, which no deployment does. The lab arms a failpoint by a file in
+that directory; only the process that passes it as the n-th of all processes takes the fault.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.db import OperationalError
 
 __all__ = ["NAMES", "ON", "STRIKING", "Armed", "failpoint"]
 
-#: Every failpoint there is, by what it interrupts. Faults of another kind are the lab's own.
+#: All failpoints, by the step they interrupt. Faults of other kinds are made by the lab itself.
 NAMES = (
     "accept.before",
     "accept.inserted",
@@ -59,30 +59,30 @@ NAMES = (
 )
 
 _directory = os.environ.get("A2A_FAILPOINTS", "")
-#: Are there any? Asked where a failpoint would cost something even unarmed.
+#: True if failpoints are enabled. Checked where even an unarmed failpoint would cost time.
 ON = bool(_directory)
 
 
 class Armed(msgspec.Struct, frozen=True):
-    """The file `armed`: which failpoint, what happens there, and at which passing of a process."""
+    """The file `armed`: the failpoint, the action, and the number of the pass at which it happens."""
 
-    #: Names the fault among those of one lab; its traces are the files `passing-ID` and `fired-ID`.
+    #: Identifies the fault within one lab; its traces are the files `passing-ID` and `fired-ID`.
     id: str
     name: str
     #: `kill`, `term`, `stop` (signals to the process itself) or `raise` (a database error).
     action: str
-    #: Counted over all processes.
+    #: The number of the pass, counted over all processes.
     nth: int = 1
 
 
-#: A signal to a process strikes its threads one after the other: seconds in which this one gets no further.
+#: Seconds to wait in this thread after a signal to the process, which reaches its threads one after the other.
 STRIKING = 0.02
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
 
 
 @dataclass
 class _Watch:
-    """What this process knows of the file `armed`."""
+    """The state of the file `armed` as this process last read it."""
 
     directory: Path
     armed: Armed | None = None
@@ -90,12 +90,16 @@ class _Watch:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def takes(self, name: str) -> str | None:
-        """The action to take at this failpoint, now, by this process; None almost always."""
+        """Return the action that this process takes at this failpoint now; almost always None."""
         with self._lock:
             armed = self._read()
             if armed is None or armed.name != name:
                 return None
-            return armed.action if self._passed(armed) >= armed.nth and self._first(armed) else None
+            return (
+                armed.action
+                if self._count_pass(armed) >= armed.nth and self._first(armed)
+                else None
+            )
 
     def _read(self) -> Armed | None:
         path = self.directory / "armed"
@@ -108,8 +112,8 @@ class _Watch:
             self._seen, self.armed = 0, None
         return self.armed
 
-    def _passed(self, armed: Armed) -> int:
-        """How often processes have passed it by now, this time included: a byte each."""
+    def _count_pass(self, armed: Armed) -> int:
+        """Record a pass as one byte in a file; return the number of passes of all processes, including this one."""
         trace = os.open(
             self.directory / f"passing-{armed.id}", os.O_CREAT | os.O_APPEND | os.O_RDWR
         )
@@ -135,7 +139,7 @@ _watch = _Watch(Path(_directory))
 
 
 def failpoint(name: str) -> None:
-    """Pass a failpoint. Raises OperationalError if the lab wants it so."""
+    """Pass a failpoint. Raises OperationalError if the lab has armed that action."""
     if not ON:
         return
     action = _watch.takes(name)

@@ -1,4 +1,4 @@
-"""Telling the log that a server is away: once, and then now and then, however often it is asked."""
+"""Throttled log lines about an unavailable server: at once, and then at intervals, however often it fails."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import logging
 import threading
 import time
 
-__all__ = ["Outage"]
+__all__ = ["ThrottledLogger"]
 
 #: Seconds between two lines about the same server.
 TELL_SECONDS = 10.0
 
 
-class Outage:
-    """One server, or one use of it. Thread-safe."""
+class ThrottledLogger:
+    """The log lines about one server, or about one use of it. Thread-safe."""
 
     def __init__(self, logger: logging.Logger, what: str) -> None:
-        """`what` becomes the line's beginning: "the database is away"."""
+        """`what` becomes the beginning of the line: "the database is away"."""
         self._logger, self._what = logger, what
         self._lock = threading.Lock()
         self._count, self._next = 0, 0.0
 
     def count(self, fault: BaseException) -> None:
-        """It failed once more: told at once, or with the next line."""
+        """Count a failure and log it at once, or with the next line."""
         with self._lock:
             self._count += 1
             if time.monotonic() < self._next:

@@ -14,7 +14,7 @@ _MICROSECONDS = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A bucket of `burst` tokens, into which one falls every `interval` microseconds."""
+    """A token bucket of `burst` tokens, to which one is added every `interval` microseconds."""
 
     interval: int
     burst: int
@@ -27,9 +27,9 @@ class Rate:
 
 @functools.lru_cache(maxsize=1024)
 def read_rate(text: str) -> Rate | None:
-    """The rate that is written; None = no limit, written as nothing. Without a burst, as many may come at once as the number says.
+    """Return the rate that a text says; None (no limit) for an empty text. Raises ValueError.
 
-    Raises ValueError.
+    Without a burst, the bucket holds as many tokens as the number says.
     """
     if not text.strip():
         return None

@@ -1,6 +1,6 @@
-"""Secrets at rest: sealed with the newest key, opened with any that is known (docs/decisions/0062).
+"""Secrets at rest: sealed with the newest key, opened with any that is known (docs/decisions/0016).
 
-A row holds only what `seal` gives; what opens it is in the settings of the process, never in the database.
+A row holds only the output of `seal`; the keys are in the settings of the process, never in the database.
 """
 
 from __future__ import annotations
@@ -16,56 +16,56 @@ from django.utils.encoding import force_bytes
 
 from a2a_tasks.conf import conf
 
-__all__ = ["Unreadable", "check_keys", "opened", "resealed", "seal"]
+__all__ = ["Unsealable", "check_keys", "unseal", "reseal", "seal"]
 
-#: Sets these keys apart from everything else that is made from SECRET_KEY (RFC 5869 §3.2).
-PURPOSE = b"a2a_push: secrets at rest"  # what was sealed when only webhooks had secrets still opens
+#: Separates these keys from all other keys derived from SECRET_KEY (RFC 5869 §3.2).
+PURPOSE = b"a2a_push: secrets at rest"  # unchanged since only webhooks had secrets, so that those still open
 
 
-class Unreadable(Exception):
-    """None of the known keys opens it."""
+class Unsealable(Exception):
+    """The secret is opened by none of the known keys."""
 
 
 def seal(text: str) -> str:
-    """The text, readable only with the keys; empty stays empty."""
+    """Encrypt a text with the newest key; an empty text stays empty."""
     return _ring().encrypt(text.encode()).decode() if text else ""
 
 
-def opened(sealed: str) -> str:
-    """What was sealed. Raises Unreadable."""
+def unseal(sealed: str) -> str:
+    """Decrypt a sealed text. Raises Unsealable."""
     if not sealed:
         return ""
     try:
         return _ring().decrypt(sealed.encode()).decode()
     except InvalidToken:
-        raise Unreadable from None
+        raise Unsealable from None
 
 
-def resealed(sealed: str) -> str:
-    """The same secret, sealed with the newest key. Raises Unreadable."""
+def reseal(sealed: str) -> str:
+    """Seal a secret again with the newest key. Raises Unsealable."""
     if not sealed:
         return ""
     try:
         return _ring().rotate(sealed.encode()).decode()
     except InvalidToken:
-        raise Unreadable from None
+        raise Unsealable from None
 
 
 def check_keys() -> None:
-    """Raise ValueError, which tells no key, unless the settings hold keys."""
+    """Raise ValueError, without any key in its message, unless the settings hold valid keys."""
     _ring()
 
 
 def _ring() -> MultiFernet:
-    """The keys of now: settings may change, in tests at least."""
+    """Return the current keys: settings may change, in tests at least."""
     return _keys(conf.SECRET_KEYS, settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS))
 
 
 @lru_cache(maxsize=4)
 def _keys(own: str, django: str | bytes, fallbacks: tuple[str | bytes, ...]) -> MultiFernet:
-    """Own keys first; those made from Django's still open what was sealed before there were any."""
+    """Return the configured keys, then those derived from Django's, which still open older secrets."""
     named = [key.strip() for key in own.split(",") if key.strip()]
-    return MultiFernet([*map(_fernet, named), *map(_made, (django, *fallbacks))])
+    return MultiFernet([*map(_fernet, named), *map(_make_fernet, (django, *fallbacks))])
 
 
 def _fernet(key: str) -> Fernet:
@@ -75,6 +75,6 @@ def _fernet(key: str) -> Fernet:
         raise ValueError("A2A_SECRET_KEYS must be Fernet keys: 32 bytes, URL-safe base64") from None
 
 
-def _made(key: str | bytes) -> Fernet:
+def _make_fernet(key: str | bytes) -> Fernet:
     derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=PURPOSE).derive(force_bytes(key))
     return Fernet(base64.urlsafe_b64encode(derived))

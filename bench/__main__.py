@@ -1,4 +1,4 @@
-"""`python -m bench`: measure this host against its peers, in one run, as ratios. See docs/benchmarks.md."""
+"""`python -m bench`: measure this host against its peers, in one run, as ratios. See docs/reports/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bench.postgres import Server
 from bench.procs import say
 from bench.report import Results
 from bench.scenarios import CONSOLE, PLAIN, TITLES, s3, s4
-from bench.targets import CACHE, TARGETS, Setup, Target, lacks
+from bench.targets import CACHE, TARGETS, Target, lacks
 from bench.wrk import Metrics
 
 SCENARIOS = sorted(TITLES)
@@ -48,9 +48,6 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         "--quick",
         action="store_true",
         help="one short round of smaller sizes: does it work at all?",
-    )
-    parser.add_argument(
-        "--server", choices=["uvicorn", "daphne"], default="uvicorn", help="of our host"
     )
     parser.add_argument("--json", type=Path, help="also write the JSON here")
     args = parser.parse_args(argv)
@@ -157,7 +154,7 @@ class Bench:
 
 def machine(server: Server, args: argparse.Namespace) -> str:
     """One paragraph about the conditions."""
-    host = f"{os.cpu_count()} cores, Python {platform.python_version()}, our host on {args.server}"
+    host = f"{os.cpu_count()} cores, Python {platform.python_version()}"
     quick = "; QUICK: these figures only show that it works" if args.quick else ""
     return f"{time.strftime('%Y-%m-%d %H:%M')}, {host}, {server.describe()}{quick}"
 
@@ -182,8 +179,7 @@ def write(results: Results, about: str, json_path: Path | None) -> None:
 async def measure(args: argparse.Namespace, plan: Plan, server: Server) -> Results:
     """Run every group that holds a chosen scenario."""
     results, about = Results({}, []), machine(server, args)
-    setup = Setup(server, args.server)
-    bench = Bench(plan, [TARGETS[name](setup) for name in args.targets], results)
+    bench = Bench(plan, [TARGETS[name](server) for name in args.targets], results)
     for group in GROUPS:
         if chosen := [name for name in group if name in args.scenarios]:
             await bench.group(chosen)

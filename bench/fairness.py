@@ -29,7 +29,7 @@ from bench import procs
 from bench.client import Endpoint, answer, send
 from bench.postgres import Server
 from bench.procs import Child, say
-from bench.targets import CACHE, ROOT, OursCelery, Setup
+from bench.targets import CACHE, ROOT, OursCelery
 from bench.waiting import CLIENTS
 
 STARTS = """
@@ -49,8 +49,8 @@ class Shared(OursCelery):
 
     name = "ours-shared"
 
-    def __init__(self, setup: Setup, settings: dict[str, str]) -> None:
-        super().__init__(setup)
+    def __init__(self, server: Server, settings: dict[str, str]) -> None:
+        super().__init__(server)
         self.arm = settings
 
     def env(self, redis: str = "") -> dict[str, str]:
@@ -85,7 +85,7 @@ class Arm:
 
 async def measured(server: Server, args: argparse.Namespace, arm: Arm) -> list[float]:
     """Milliseconds until B's runs start, p50 and p95: of those sent one by one, and of those sent at once."""
-    target = Shared(Setup(server), {"A2A_RUN_SLOTS": str(args.slots), **arm.settings})
+    target = Shared(server, {"A2A_RUN_SLOTS": str(args.slots), **arm.settings})
     target.prepare()
     async with target.up():
         with psycopg.connect(target.database, autocommit=True) as connection:

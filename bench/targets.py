@@ -13,7 +13,6 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -34,14 +33,6 @@ def _clean_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith(HOST_PREFIXES)}
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What all targets of a run share."""
-
-    server: Server
-    web_server: str = "uvicorn"
-
-
 class Target(ABC):
     """Something that can be measured: a database that stays for a while, and processes that come and go.
 
@@ -51,8 +42,8 @@ class Target(ABC):
     name: ClassVar[str]
     path: ClassVar[str] = "/"
 
-    def __init__(self, setup: Setup) -> None:
-        self.server, self.web_server = setup.server, setup.web_server
+    def __init__(self, server: Server) -> None:
+        self.server = server
         self.database = ""
         self.endpoint = client.Endpoint("")
         self.children: list[Child] = []
@@ -223,7 +214,7 @@ class OursLocal(Target):
 
     def web(self, port: int, redis: str = "") -> Child:
         """The web process."""
-        command = ["manage.py", "serve", "--server", self.web_server, "--port", str(port)]
+        command = ["manage.py", "serve", "--port", str(port)]
         self.web_process = self.child("", [sys.executable, *command], self.env(redis))
         return self.web_process
 

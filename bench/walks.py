@@ -3,7 +3,7 @@
     python -m bench --scenarios A3                              # beside the other scenarios
     python -m bench.walks [--size 1000000] [--database URL]     # alone, with pages and rows
 
-The pages are the admin's, by its own links to the next; of the walk through everything, those of `store/selection.py` that
+The pages are the admin's, by its own links to the next; of the walk through everything, those of `search/selection.py` that
 the admin, the API and the commands share. Meanwhile another connection adds tasks and changes some. A task that a walk missed, or
 met twice or out of order, ends the run.
 """
@@ -105,8 +105,8 @@ class _Admin:
 
 
 def _everything(before: str) -> Step:
+    from a2a_console.search.selection import Selection, page  # noqa: PLC0415
     from a2a_tasks.models import Task  # noqa: PLC0415 - Django is set up first
-    from a2a_tasks.store.selection import Selection, page  # noqa: PLC0415
 
     found = page(Task.objects.all(), Selection(), size=50, before=int(before) if before else None)
     return [task.pk for task in found.items], None if found.older is None else str(found.older)

@@ -19,28 +19,8 @@ from setting_rows import setting_rows  # noqa: E402
 
 from a2a_tasks.protocol import errors, lifecycle  # noqa: E402
 from a2a_tasks.protocol.catalogue import OPERATIONS  # noqa: E402
-from a2a_tasks.protocol.values import TaskState  # noqa: E402
 
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-
-def diagram() -> str:
-    """The life of a task as a drawing, without the edges from a state to itself."""
-    active = [state for state in lifecycle.TRANSITIONS if state not in lifecycle.TERMINAL]
-    lines = ["stateDiagram-v2", f"    [*] --> {name(TaskState.SUBMITTED)}"]
-    lines += [
-        f"    {name(state)} --> {name(to)}"
-        for state in active
-        for to in TaskState
-        if to in lifecycle.TRANSITIONS[state] and to is not state
-    ]
-    lines += [f"    {name(state)} --> [*]" for state in TaskState if state in lifecycle.TERMINAL]
-    return "```mermaid\n" + "\n".join(lines) + "\n```\n"
-
-
-def name(state: TaskState) -> str:
-    """A state's name in the drawing."""
-    return state.word.replace("-", "_")
 
 
 def transitions() -> str:
@@ -94,7 +74,7 @@ def settings() -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    part.__name__: part for part in (diagram, transitions, operations, faults, settings)
+    part.__name__: part for part in (transitions, operations, faults, settings)
 } | protocol_support.PARTS
 
 

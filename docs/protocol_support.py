@@ -5,7 +5,6 @@ What a table says a dialect writes is what it wrote when it was asked, not what 
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import re
@@ -17,9 +16,10 @@ from typing import Any
 from markdown_table import table
 from setting_rows import setting_rows
 
+from a2a_tasks.conf import Compatibility
 from a2a_tasks.protocol import detection
 from a2a_tasks.protocol.catalogue import BY_NAME, OPERATIONS
-from a2a_tasks.protocol.dialects import DIALECTS, Dialect, Subject, Switches
+from a2a_tasks.protocol.dialects import DIALECTS, Dialect, Subject
 from a2a_tasks.protocol.dialects.v03_rest import V03Rest
 from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.protocol.requests import SendMessageRequest
@@ -131,12 +131,12 @@ def http_json_detection() -> str:
     return table(("row", "path", "dialect"), [*rows, ("", "every other path", "1.0")])
 
 
-def _decision(row: detection.Row, slash: str) -> tuple[str, str, str]:
+def _decision(row: detection.Rule, slash: str) -> tuple[str, str, str]:
     methods = ", ".join(code(slash + method) for method in sorted(row.methods))
     return row.number, methods, DECIDES[row.number]
 
 
-# -- manners ---------------------------------------------------------------------------------------------------------
+# -- features ---------------------------------------------------------------------------------------------------------
 
 AT = "2026-01-01T00:00:00.000Z"
 
@@ -160,12 +160,12 @@ def _begins_with(dialect: Dialect) -> str:
 
 
 def _lost_states(dialect: Dialect) -> str:
-    lost = dialect.manners.degraded.items()
+    lost = dialect.features.degraded.items()
     return ", ".join(f"{state.word} as {said.word}" for state, said in lost) or "none"
 
 
 def _pauses(dialect: Dialect) -> str:
-    pauses = [state.word for state in TaskState if state in dialect.manners.pauses]
+    pauses = [state.word for state in TaskState if state in dialect.features.pauses]
     return " or ".join(["the task's end", *pauses])
 
 
@@ -177,7 +177,7 @@ LACONIC = {
 
 
 def _waits(dialect: Dialect) -> str:
-    said = "when the task settles" if dialect.manners.waits else "at once"
+    said = "when the task settles" if dialect.features.waits else "at once"
     if not isinstance(dialect.rest, V03Rest):
         return said
     request = dialect.rest.decode("SendMessage", LACONIC)
@@ -189,7 +189,7 @@ def _waits(dialect: Dialect) -> str:
 
 
 def _history(dialect: Dialect) -> str:
-    length = dialect.manners.history
+    length = dialect.features.history
     return "all of it" if length is None else "none" if length == 0 else f"the last {length}"
 
 
@@ -200,7 +200,7 @@ def _canceled(dialect: Dialect) -> str:
 
 def either(member: str, yes: str, no: str) -> Callable[[Dialect], str]:
     """One word or the other, as the manner of that name is."""
-    return lambda dialect: yes if getattr(dialect.manners, member) else no
+    return lambda dialect: yes if getattr(dialect.features, member) else no
 
 
 def _subscribed(say: Callable[[Dialect], str]) -> Callable[[Dialect], str]:
@@ -236,7 +236,7 @@ MANNERS: tuple[Row, ...] = (
 )
 
 
-def manners() -> str:
+def features() -> str:
     """How the dialects differ beside their spelling."""
     cells = {
         dialect.title: tuple(say(dialect) for _, say in MANNERS) for dialect in DIALECTS.values()
@@ -246,8 +246,7 @@ def manners() -> str:
 
 def switches() -> str:
     """The settings an operator may turn them by."""
-    names = {f"`A2A_{field.name.upper()}`" for field in dataclasses.fields(Switches)}
-    rows = ((name, default, text) for name, _, default, text in setting_rows() if name in names)
+    rows = ((name, default, text) for name, _, default, text in setting_rows(Compatibility))
     return table(("setting", "default", "what it turns"), rows)
 
 
@@ -314,7 +313,7 @@ PARTS: dict[str, Callable[[], str]] = {
         http_json_operations,
         json_rpc_detection,
         http_json_detection,
-        manners,
+        features,
         switches,
         held,
         requirements,

@@ -14,12 +14,12 @@ __all__ = ["setting_rows"]
 SETTING = re.compile(r"((?: *#: .*\n)+) *([A-Z0-9_]+): ")
 
 
-def setting_rows() -> Iterator[tuple[str, str, str, str]]:
-    """Name, type, default and comment of every `A2A_*` setting, as they are declared."""
-    types = get_type_hints(HostSettings)
-    for comment, key in SETTING.findall(inspect.getsource(HostSettings)):
+def setting_rows(of: type = HostSettings) -> Iterator[tuple[str, str, str, str]]:
+    """Name, type, default and comment of every `A2A_*` setting of a class of `conf.py`, as they are declared."""
+    types = get_type_hints(of)
+    for comment, key in SETTING.findall(inspect.getsource(of)):
         text = " ".join(line.strip().removeprefix("#: ") for line in comment.splitlines())
-        yield f"`A2A_{key}`", types[key].__name__, shown(HostSettings.__dict__[key]), text
+        yield f"`A2A_{key}`", types[key].__name__, shown(of.__dict__[key]), text
 
 
 def shown(default: object) -> str:

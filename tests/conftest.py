@@ -15,6 +15,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from tests import backend as backends
 from tests.campaigns.outages import pgbouncer
+from tests.campaigns.server import nginx
 from tests.support import chromium
 from tests.support.leftovers import Leftovers
 from tests.support.processes import Child, celery_worker
@@ -55,7 +56,8 @@ def pytest_report_header() -> str:
     browser = chromium.path() or "none found, so the tests marked `chromium` are left out"
     pictures = chromium.PICTURES if chromium.path() else "none"
     pool = pgbouncer.path() or "none found, so the tests marked `pgbouncer` are left out"
-    return f"{backends.describe()}, Chromium: {browser}, pictures of pages: {pictures}, PgBouncer: {pool}"
+    proxy = nginx.path() or "none found, so the tests marked `nginx` are left out"
+    return f"{backends.describe()}, Chromium: {browser}, pictures of pages: {pictures}, PgBouncer: {pool}, nginx: {proxy}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -70,6 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others += [item for item in items if item.get_closest_marker("thorough")]
     if pgbouncer.path() is None:
         others += [item for item in items if item.get_closest_marker("pgbouncer")]
+    if nginx.path() is None:
+        others += [item for item in items if item.get_closest_marker("nginx")]
     config.hook.pytest_deselected(items=others)
     left_out = set(others)
     items[:] = [item for item in items if item not in left_out]
@@ -192,8 +196,8 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     from django.core.management.commands import flush  # noqa: PLC0415 - the same
     from django.db import connection, transaction  # noqa: PLC0415 - the same
 
-    from a2a_tasks.store import hop  # noqa: PLC0415 - the same
-    from a2a_tasks.store.audit_triggers import unlocked  # noqa: PLC0415 - the same
+    from a2a_tasks.store import db as store_db  # noqa: PLC0415 - the same
+    from a2a_tasks.store.audit_triggers import unlock  # noqa: PLC0415 - the same
 
     models = apps.get_models(include_auto_created=True)
     tables = sorted({model._meta.db_table for model in models if model._meta.managed} - KEPT)
@@ -206,14 +210,14 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
 
         Also of the audit log, which is append-only for everybody else.
         """
-        with transaction.atomic(), unlocked(), connection.cursor() as cursor:
+        with transaction.atomic(), unlock(), connection.cursor() as cursor:
             for delete in deletes:
                 cursor.execute(delete)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flush.Command, "handle", empty)
         yield
-    hop.close()
+    store_db.close()
 
 
 @pytest.fixture(scope="session")
@@ -224,13 +228,13 @@ def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
     """
     from django.test.utils import setup_databases, teardown_databases  # noqa: PLC0415 - the same
 
-    from a2a_tasks.store import hop  # noqa: PLC0415 - the same
+    from a2a_tasks.store import db as store_db  # noqa: PLC0415 - the same
 
     with django_db_blocker.unblock():
         made = None if _has_tables() else setup_databases(verbosity=0, interactive=False)
     yield
     if made is not None:
-        hop.close()  # a journey may have used the store itself
+        store_db.close()  # a journey may have used the store itself
         with django_db_blocker.unblock():
             teardown_databases(made, verbosity=0)
 
@@ -255,17 +259,17 @@ def empty_audit_log(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     from django.db import transaction  # noqa: PLC0415 - only once Django is set up
 
-    from a2a_tasks.access import denials  # noqa: PLC0415 - the same
+    from a2a_tasks.access import auth_failures  # noqa: PLC0415 - the same
     from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal  # noqa: PLC0415 - the same
-    from a2a_tasks.store import hop  # noqa: PLC0415 - the same
-    from a2a_tasks.store.audit_triggers import unlocked  # noqa: PLC0415 - the same
+    from a2a_tasks.store import db as store_db  # noqa: PLC0415 - the same
+    from a2a_tasks.store.audit_triggers import unlock  # noqa: PLC0415 - the same
 
-    monkeypatch.setattr(denials, "_throttle", denials.Throttle(denials._put))
-    if (timer := denials._timer) is not None:
+    monkeypatch.setattr(auth_failures, "_throttle", auth_failures.Throttle(auth_failures._put))
+    if (timer := auth_failures._timer) is not None:
         timer.cancel()
         timer.join()
-    hop.close()
-    with transaction.atomic(), unlocked():
+    store_db.close()
+    with transaction.atomic(), unlock():
         for model in (AuditEntry, AuditLink, AuditSeal):
             model._default_manager.all().delete()
 
@@ -312,12 +316,14 @@ def _store_in_the_tests_transaction(request: pytest.FixtureRequest) -> Iterator[
 
 
 def _folded_before_the_end(request: pytest.FixtureRequest) -> Iterator[None]:
-    from a2a_tasks.store import folding, hop  # noqa: PLC0415 - only once Django is set up
+    from a2a_tasks.store import db, folding  # noqa: PLC0415 - only once Django is set up
 
     request.getfixturevalue("transactional_db")
     begun: list[Future[None]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "behind", lambda *work: begun.append(hop.behind(*work)))
+        patch.setattr(
+            folding, "run_in_background", lambda *work: begun.append(db.run_in_background(*work))
+        )
         yield
         while not all(job.done() for job in begun):  # one job begins the next
             wait(begun, timeout=10)

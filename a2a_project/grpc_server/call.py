@@ -1,197 +1,215 @@
-"""One call on a connection: the client's messages in, ours out, and how it ended."""
+"""A call of grpclib in the form that rpcs use (`bindings/grpc/call.py`).
+
+It adds two limits that grpclib lacks: on the size of a message, and on the time to receive it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Any
 
-from a2a_project.grpc_server.wire import (
-    PREFIX,
-    BadMessage,
-    Messages,
-    TooLarge,
-    Unpackable,
-    framed,
-    told,
-    written,
-)
-from a2a_tasks.bindings.grpc.call import Ended, Metadata, Status
+import grpclib
+from grpclib.server import Stream
+from h2.exceptions import StreamClosedError
 
-if TYPE_CHECKING:
-    from a2a_project.grpc_server.limits import Limits
+from a2a_tasks.bindings.grpc.call import CallEnded, GrpcStatus, Handler, Metadata
+from a2a_tasks.conf import conf
 
-__all__ = ["Headers", "OpenCall"]
+__all__ = ["Calls", "OpenCall"]
 
-Headers = list[tuple[bytes, bytes]]
-
-#: A header counts as so many bytes more than it has (RFC 9113 §6.5.2).
-HEADER = 32
-#: Headers that are HTTP's or gRPC's own business.
-OWN, OWN_BEGINNINGS = {b"te", b"content-type"}, (b":", b"grpc-")
-#: By this clients know how to say it again (grpc/grpc, doc/compression.md).
-ACCEPTED = [("grpc-accept-encoding", "identity,deflate,gzip")]
-_BEGUN = [(b":status", b"200"), (b"content-type", b"application/grpc")]
+#: Seconds that calls of health and reflection get to send their last message.
+LAST_WORD_SECONDS = 0.5
+#: A message begins with a flag and its length.
+PREFIX = 5
+#: The metadata key with the details of a status.
+DETAILS = "grpc-status-details-bin"
 
 
-class Line(Protocol):
-    """What a call needs of its connection."""
+class Calls:
+    """The open calls of a server."""
 
-    peer: tuple[str, int] | None
+    def __init__(self) -> None:
+        self.draining = False
+        #: Calls whose handlers wait for a message of their client.
+        self._reading: set[asyncio.Task[Any]] = set()
+        #: Calls of health and reflection.
+        self._looking: set[asyncio.Task[Any] | None] = set()
 
-    def send_headers(self, stream: int, headers: Headers, *, end: bool = False) -> None:
-        """Send headers or trailers."""
-        ...
+    def serve(self, handler: Handler) -> Any:
+        """Return the handler in the form that grpclib calls."""
 
-    async def send(self, call: OpenCall, data: bytes) -> None:
-        """Send data as the client makes room for them."""
-        ...
+        async def answer(stream: Stream[bytes, bytes]) -> None:
+            call = OpenCall(stream, self)
+            with contextlib.suppress(CallEnded):
+                await handler(call)
+            await call.close()
 
-    def refuse_rest(self, stream: int) -> None:
-        """The call is ended, whatever the client has yet to say."""
-        ...
+        return answer
 
-    def drop(self, stream: int) -> None:
-        """Stop what is done for a call."""
-        ...
+    def serve_looking(self, handler: Handler) -> Any:
+        """Return the handler as `serve` does, for calls that the drain does not wait for, even of slow clients."""
+        answer = self.serve(handler)
+
+        async def look(stream: Stream[bytes, bytes]) -> None:
+            task = asyncio.current_task()
+            self._looking.add(task)
+            try:
+                await answer(stream)
+            finally:
+                self._looking.discard(task)
+
+        return look
+
+    def drain(self) -> None:
+        """End the calls that wait for their clients; others go on."""
+        self.draining = True
+        for task in self._reading:
+            task.cancel()
+        asyncio.get_running_loop().call_later(LAST_WORD_SECONDS, self._look_away)
+
+    def _look_away(self) -> None:
+        for task in self._looking:
+            if task is not None:
+                task.cancel()
+
+    async def while_reading(self, reading: Any) -> Any:
+        """Await a read, until the drain. Raises CallEnded then."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine is always in one
+        self._reading.add(task)
+        try:
+            return await reading
+        except asyncio.CancelledError:
+            if not self.draining or task.uncancel():
+                raise
+            raise CallEnded from None
+        finally:
+            self._reading.discard(task)
 
 
 class OpenCall:
-    """A `Call` (bindings/grpc/call.py) of one stream of HTTP/2."""
+    """The `GrpcCall` of one stream."""
 
-    def __init__(
-        self,
-        connection: Line,
-        stream: int,
-        headers: Sequence[tuple[bytes, bytes]],
-        limits: Limits,
-    ) -> None:
-        """The call of a stream that began with these headers."""
-        self.stream = stream
-        self.headers = dict(headers)
-        #: Bytes of all of them, as the protocol counts.
-        self.size = sum(len(name) + len(value) + HEADER for name, value in headers)
-        self.metadata = [
-            pair
-            for pair in headers
-            if pair[0] not in OWN and not pair[0].startswith(OWN_BEGINNINGS)
-        ]
-        self._connection = connection
-        self._messages = Messages(limits.message_bytes, self.headers.get(b"grpc-encoding", b""))
-        self._limits = limits
-        self._patience: asyncio.Timeout | None = None
-        self._arrived: asyncio.Future[None] | None = None
-        self._first = True
-        #: Seconds that what came allows the first message to take beside those it has.
-        self._bought = 0.0
-        self._half_closed = self._begun = self._left = self.ended = False
+    def __init__(self, stream: Stream[bytes, bytes], calls: Calls) -> None:
+        self._stream, self._calls = stream, calls
+        #: The bytes below gRPC's messages. grpclib reads messages without a limit, and writes each separately.
+        self._bytes = stream._stream  # noqa: SLF001
+        self._first: Metadata | None = None
+        self._last: tuple[GrpcStatus, str, Metadata] | None = None
+        self._begun = False
+
+    @property
+    def metadata(self) -> Sequence[tuple[bytes, bytes]]:
+        """The client's metadata, as sent, without gRPC's own headers."""
+        pairs = self._stream.metadata.items() if self._stream.metadata else ()
+        return [(name.encode("latin-1"), _as_written(value)) for name, value in pairs]
 
     @property
     def peer(self) -> tuple[str, int] | None:
-        """Address and port of the other end of the connection."""
-        return self._connection.peer
-
-    # -- what the connection tells it
-
-    def came(self, data: bytes) -> None:
-        """Bytes of messages; `data` of an ended call are dropped."""
-        if not self.ended:
-            self._messages.take(data)
-            if len(self._messages) > 2 * (self._limits.message_bytes + PREFIX):
-                self.refuse("Nobody asked for that many messages")
-        bought = len(data) / self._limits.request_bytes_per_second
-        self._bought += bought
-        if self._patience is not None and (until := self._patience.when()) is not None:
-            self._patience.reschedule(until + bought)
-        self._tell()
-
-    @property
-    def unread(self) -> int:
-        """Bytes that are kept, since nobody has read them."""
-        return len(self._messages)
-
-    def refuse(self, why: str) -> None:
-        """End it since it is too much, and keep nothing of it."""
-        self.end(Status.RESOURCE_EXHAUSTED, why)
-        self._messages.forget()
-        self._connection.drop(self.stream)
-
-    def no_more(self) -> None:
-        """The client has said everything."""
-        self._half_closed = True
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._arrived is not None and not self._arrived.done():
-            self._arrived.set_result(None)
-
-    # -- what the handler asks of it
+        """Address and port of the peer of the connection."""
+        address = self._stream.peer.addr()
+        return (address[0], address[1]) if address else None
 
     async def read(self) -> bytes | None:
-        """The client's next message; None = there is none. Raises Ended."""
+        """Return the client's next message; None = there is none. Raises CallEnded."""
+        if self._calls.draining:
+            self.end(GrpcStatus.UNAVAILABLE, "This process stops")
+            raise CallEnded
         try:
-            first, self._first = self._first, False
-            if not first:
-                await asyncio.sleep(0)  # whoever sends many at once is not alone in this loop
-                return await self._next()
-            if self._half_closed and len(self._messages):
-                return await self._next()
-            seconds = self._limits.request_seconds
-            may_take = seconds + self._bought if seconds else None
-            async with asyncio.timeout(may_take) as self._patience:
-                return await self._next()
+            found: bytes | None = await self._calls.while_reading(self._next())
+        except CallEnded:
+            self.end(GrpcStatus.UNAVAILABLE, "This process stops")
+            raise
         except TimeoutError:
-            self.end(Status.DEADLINE_EXCEEDED, "The message did not come in time")
-        except TooLarge as fault:
-            self.end(Status.RESOURCE_EXHAUSTED, str(fault))
-        except Unpackable as fault:
-            self.end(Status.UNIMPLEMENTED, str(fault), ACCEPTED)
-        except BadMessage as fault:
-            self.end(Status.INVALID_ARGUMENT, str(fault))
-        finally:
-            self._patience = None
-        raise Ended
+            self.end(GrpcStatus.DEADLINE_EXCEEDED, "The message did not come in time")
+        except AssertionError:  # by grpclib, when the client ends the call within a message
+            self.end(GrpcStatus.INVALID_ARGUMENT, "The message is not complete")
+        else:
+            return found
+        raise CallEnded
 
     async def _next(self) -> bytes | None:
-        while (message := self._messages.next()) is None:
-            if self._half_closed:
-                if len(self._messages):
-                    raise BadMessage("The message is not complete")
+        seconds = float(conf.REQUEST_SECONDS) or None
+        async with asyncio.timeout(seconds) as patience:
+            prefix = await self._bytes.recv_data(PREFIX)
+            if not prefix:
                 return None
-            self._arrived = asyncio.get_running_loop().create_future()
-            await self._arrived
-        return message
+            size = int.from_bytes(prefix[1:])
+            if size > int(conf.MAX_BODY_BYTES):
+                self.end(
+                    GrpcStatus.RESOURCE_EXHAUSTED,
+                    f"The message is longer than {conf.MAX_BODY_BYTES} bytes",
+                )
+                raise CallEnded
+            if prefix[0]:
+                self.end(
+                    GrpcStatus.UNIMPLEMENTED,
+                    "Compressed messages are not supported",
+                    [("grpc-accept-encoding", "identity")],
+                )
+                raise CallEnded
+            if seconds and (until := patience.when()) is not None:
+                patience.reschedule(until + size / int(conf.REQUEST_BYTES_PER_SECOND))
+            return await self._bytes.recv_data(size)
 
     def begin(self, metadata: Metadata = ()) -> None:
-        """Send the initial metadata, once."""
-        if not self._begun and not self.ended:
-            self._begun = True
-            self._connection.send_headers(self.stream, [*_BEGUN, *written(metadata)])
+        """Set the initial metadata, which are sent with the first write."""
+        if self._first is None:
+            self._first = metadata
 
     async def write(self, *messages: bytes) -> None:
         """Send messages together. Waits while the client does not read; after the end they are dropped."""
-        self.begin()
-        if not self.ended:
-            await self._connection.send(self, framed(messages))
-
-    def end(self, status: Status = Status.OK, message: str = "", metadata: Metadata = ()) -> None:
-        """Tell how it ended; what was told first, holds."""
-        if self.ended:
+        if self._last is not None:
             return
-        self.ended = True
-        trailers = [(b"grpc-status", b"%d" % status), *written(metadata)]
-        if message:
-            trailers.insert(1, (b"grpc-message", told(message)))
-        first = [] if self._begun else _BEGUN
-        self._connection.send_headers(self.stream, [*first, *trailers], end=True)
-        if not self._half_closed:
-            self._connection.refuse_rest(self.stream)
+        if not self._begun:
+            self._begun = True
+            await self._stream.send_initial_metadata(metadata=_encode_metadata(self._first or ()))
+        framed = [
+            piece for message in messages for piece in (b"\0", len(message).to_bytes(4), message)
+        ]
+        if framed:
+            await self._bytes.send_data(b"".join(framed))
+            # grpclib gives other tasks no turn while the socket accepts everything
+            await asyncio.sleep(0)
 
-    def gone(self) -> None:
-        """The client left: there is nobody to tell anything."""
-        self._left = self.ended = True
+    def end(
+        self, status: GrpcStatus = GrpcStatus.OK, message: str = "", metadata: Metadata = ()
+    ) -> None:
+        """Set the final status; only the first call counts. The client gets it when the handler returns."""
+        if self._last is None:
+            self._last = (status, message, metadata)
 
-    @property
-    def answered(self) -> bool:
-        """Was anything said to the client?"""
-        return self._begun or (self.ended and not self._left)
+    async def close(self) -> None:
+        """Send the final status to the client."""
+        status, message, metadata = self._last or (GrpcStatus.OK, "", ())
+        if self._first is not None and not self._begun:
+            await self.write()
+        details = next((value for key, value in metadata if key == DETAILS), None)
+        with contextlib.suppress(StreamClosedError):  # the client has left
+            await self._stream.send_trailing_metadata(
+                status=grpclib.Status(int(status)),
+                status_message=message or None,
+                status_details=details,
+                metadata=_encode_metadata(metadata),
+            )
+
+
+def _as_written(value: str | bytes) -> bytes:
+    return base64.b64encode(value) if isinstance(value, bytes) else value.encode("latin-1")
+
+
+def _encode_metadata(metadata: Metadata) -> list[tuple[str, str | bytes]]:
+    """Return metadata for grpclib. Text values may contain only printable ASCII; other characters are left out."""
+    return [
+        (key.lower(), value if key.endswith("-bin") else _printable(value))
+        for key, value in metadata
+        if not key.startswith("grpc-")
+    ]
+
+
+def _printable(value: str | bytes) -> str:
+    text = value.decode("latin-1") if isinstance(value, bytes) else value
+    return "".join(sign for sign in text if " " <= sign <= "~").strip()

@@ -1,4 +1,4 @@
-"""The standard health service (grpc/grpc, doc/health-checking.md): what serves, asked once or watched."""
+"""The standard health service (grpc/grpc, doc/health-checking.md): the status of services, once or watched."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Mapping
 
 from google.protobuf.message import DecodeError
-from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
-from a2a_tasks.bindings.grpc.call import Call, Handler, Status
+from a2a_tasks.bindings.grpc.call import GrpcCall, GrpcStatus, Handler
 
-__all__ = ["NAME", "Health"]
+__all__ = ["NAME", "HealthService"]
 
 NAME = "grpc.health.v1.Health"
 
 
-class Health:
+class HealthService:
     """Services are serving from `serve` to `stop`; the empty name is the whole server."""
 
     def __init__(self) -> None:
@@ -24,12 +24,12 @@ class Health:
         self._changed = asyncio.Event()
 
     def serve(self, *names: str) -> None:
-        """Say that they serve."""
+        """Report these services as serving."""
         self._known.update(names)
         self._tell()
 
     def stop(self) -> None:
-        """Say that nothing does any more, and to those who watch that they have to ask elsewhere: the drain waits for nobody who only looks."""
+        """Report all services as not serving, and end the watches: the drain does not wait for them."""
         self._serving = False
         self._tell()
 
@@ -39,50 +39,50 @@ class Health:
 
     @property
     def handlers(self) -> Mapping[bytes, Handler]:
-        """By the paths of its rpcs."""
+        """The handlers by the paths of the rpcs."""
         return {f"/{NAME}/Check".encode(): self._check, f"/{NAME}/Watch".encode(): self._watch}
 
-    def _status(self, name: str) -> int:
+    def _status(self, name: str) -> HealthCheckResponse.ServingStatus.ValueType:
         if name not in self._known:
-            return int(HealthCheckResponse.SERVICE_UNKNOWN)
+            return HealthCheckResponse.SERVICE_UNKNOWN
         states = HealthCheckResponse.NOT_SERVING, HealthCheckResponse.SERVING
-        return int(states[self._serving])
+        return states[self._serving]
 
-    async def _check(self, call: Call) -> None:
-        name = await _asked(call)
+    async def _check(self, call: GrpcCall) -> None:
+        name = await _read_service_name(call)
         if name is None:
             return
         status = self._status(name)
         if status == HealthCheckResponse.SERVICE_UNKNOWN:
-            call.end(Status.NOT_FOUND, "There is no such service")
+            call.end(GrpcStatus.NOT_FOUND, "There is no such service")
         else:
             await call.write(_answer(status))
 
-    async def _watch(self, call: Call) -> None:
-        name = await _asked(call)
+    async def _watch(self, call: GrpcCall) -> None:
+        name = await _read_service_name(call)
         if name is None:
             return
-        told = -1
+        sent = None
         while True:
             changed = self._changed
-            if (status := self._status(name)) != told:
+            if (status := self._status(name)) != sent:
                 await call.write(_answer(status))
-                told = status
+                sent = status
             if not self._serving:
-                call.end(Status.UNAVAILABLE, "This process stops")
+                call.end(GrpcStatus.UNAVAILABLE, "This process stops")
                 return
             await changed.wait()
 
 
-def _answer(status: int) -> bytes:
+def _answer(status: HealthCheckResponse.ServingStatus.ValueType) -> bytes:
     answer = HealthCheckResponse(status=status)
     return answer.SerializeToString()
 
 
-async def _asked(call: Call) -> str | None:
-    """The name that is asked for; None when the call was ended since it cannot be read."""
+async def _read_service_name(call: GrpcCall) -> str | None:
+    """Return the requested name; None when the call was ended since the message is unreadable."""
     try:
         return HealthCheckRequest.FromString(await call.read() or b"").service
     except DecodeError:
-        call.end(Status.INVALID_ARGUMENT, "The message cannot be read")
+        call.end(GrpcStatus.INVALID_ARGUMENT, "The message cannot be read")
         return None

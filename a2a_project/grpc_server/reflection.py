@@ -8,13 +8,13 @@ from typing import Any
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
-from grpc_reflection.v1alpha.reflection_pb2 import (
+from grpclib.reflection.v1alpha.reflection_pb2 import (
     ErrorResponse,
     ServerReflectionRequest,
     ServerReflectionResponse,
 )
 
-from a2a_tasks.bindings.grpc.call import Call, Handler, Status
+from a2a_tasks.bindings.grpc.call import GrpcCall, GrpcStatus, Handler
 
 __all__ = ["NAME", "Reflection"]
 
@@ -22,10 +22,10 @@ NAME = "grpc.reflection.v1alpha.ServerReflection"
 
 
 class Reflection:
-    """Tells what is in the pool, and names the services."""
+    """The service: it describes the contents of the pool, and lists the services."""
 
     def __init__(self, pool: DescriptorPool, services: Sequence[str]) -> None:
-        """The services are named in this order."""
+        """`services` are listed in this order."""
         self._pool, self._services = pool, services
         self._answers: Mapping[str, Callable[[ServerReflectionRequest], dict[str, Any]]] = {
             "file_by_filename": lambda asked: _file(pool.FindFileByName(asked.file_by_filename)),
@@ -39,25 +39,27 @@ class Reflection:
 
     @property
     def handlers(self) -> Mapping[bytes, Handler]:
-        """By the path of its rpc."""
+        """The handler by the path of its rpc."""
         return {f"/{NAME}/ServerReflectionInfo".encode(): self._info}
 
-    async def _info(self, call: Call) -> None:
+    async def _info(self, call: GrpcCall) -> None:
         while (message := await call.read()) is not None:
             try:
                 asked = ServerReflectionRequest.FromString(message)
             except DecodeError:
-                call.end(Status.INVALID_ARGUMENT, "The message cannot be read")
+                call.end(GrpcStatus.INVALID_ARGUMENT, "The message cannot be read")
                 return
             await call.write(self._answer(asked).SerializeToString())
 
     def _answer(self, asked: ServerReflectionRequest) -> ServerReflectionResponse:
         answer = self._answers.get(asked.WhichOneof("message_request") or "")
         try:
-            told = answer(asked) if answer else _error(Status.INVALID_ARGUMENT, "Nothing is asked")
+            found = (
+                answer(asked) if answer else _error(GrpcStatus.INVALID_ARGUMENT, "Nothing is asked")
+            )
         except KeyError:
-            told = _error(Status.NOT_FOUND, "There is no such name")
-        return ServerReflectionResponse(valid_host=asked.host, original_request=asked, **told)
+            found = _error(GrpcStatus.NOT_FOUND, "There is no such name")
+        return ServerReflectionResponse(valid_host=asked.host, original_request=asked, **found)
 
     def _list(self, _: ServerReflectionRequest) -> dict[str, Any]:
         return {"list_services_response": {"service": [{"name": name} for name in self._services]}}
@@ -80,12 +82,12 @@ class Reflection:
         }
 
 
-def _error(status: Status, text: str) -> dict[str, Any]:
+def _error(status: GrpcStatus, text: str) -> dict[str, Any]:
     return {"error_response": ErrorResponse(error_code=status, error_message=text)}
 
 
 def _file(wanted: FileDescriptor) -> dict[str, Any]:
-    """The file and all that it needs, itself first."""
+    """Return the file and all its dependencies, itself first."""
     found: dict[str, bytes] = {}
     _collect(wanted, found)
     return {"file_descriptor_response": {"file_descriptor_proto": list(found.values())}}

@@ -1,4 +1,4 @@
-"""What django-allauth asks of a project: who may come, and what becomes of them."""
+"""The adapters of django-allauth: the users that may sign in, and their rights."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from django.http import HttpRequest
 from django.shortcuts import render
 
 from a2a_project.sign_in.groups import groups_of, make_staff
-from a2a_tasks.sealing import opened, seal
+from a2a_tasks.sealing import seal, unseal
 
-__all__ = ["Accounts", "Factors", "Issued"]
+__all__ = ["Accounts", "Factors", "IssuerAdapter"]
 
 
 class Accounts(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is untyped
-    """Users with a password here: an operator makes them."""
+    """Users with a password on this host: an operator makes them."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Nobody makes himself one."""
+        """Refuse: there is no self-registration."""
         return False
 
 
-class Issued(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Users whom the issuer vouches for. They are never taken for a user who was here already."""
+class IssuerAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """Users from the issuer. They are never merged with users of this host."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """Before anybody is signed in: what the issuer says now is what counts, also of who was here before.
+        """Update the user's rights before the sign-in: the issuer's present groups count, also for known users.
 
-        It is for signing in alone. An account is tied to nobody who is signed in: a link, which is a GET, could ask for it.
+        Only sign-ins are allowed. Accounts are never connected to a signed-in user: a link, which is a GET, could ask
+        for it.
         """
         if sociallogin.state.get("process") != AuthProcess.LOGIN:
             raise ImmediateHttpResponse(render(request, "not_staff.html", status=403))
@@ -45,27 +46,27 @@ class Issued(DefaultSocialAccountAdapter):  # type: ignore[misc]
             raise ImmediateHttpResponse(render(request, "not_staff.html", status=403))
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
-        """Whoever comes for the first time."""
+        """Save a user at the first sign-in."""
         user: User = super().save_user(request, sociallogin, form)
         make_staff(user, groups_of(sociallogin.account.extra_data["id_token"]))
         return user
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        """Whom the issuer vouches for, and whose groups are named."""
+        """Allow new users from the issuer whose groups are named."""
         return True
 
 
 class Factors(DefaultMFAAdapter):  # type: ignore[misc]
-    """Second factors. Their secrets are sealed as all secrets at rest are."""
+    """Second factors. Their secrets are sealed like all secrets at rest."""
 
     def encrypt(self, text: str) -> str:
-        """As it is kept."""
+        """Seal a secret."""
         return seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """As it was."""
-        return opened(encrypted_text)
+        """Open a sealed secret."""
+        return unseal(encrypted_text)
 
     def can_delete_authenticator(self, authenticator: Any) -> bool:
-        """Where one is required, an operator takes it away, not who has it."""
+        """Return whether users may delete it: where a second factor is required, only an operator may."""
         return not settings.MFA_REQUIRED

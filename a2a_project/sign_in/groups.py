@@ -1,4 +1,4 @@
-"""Who the issuer's groups make staff. Nobody is, unless one of their groups is named in `A2A_SSO_GROUPS`."""
+"""Staff rights from the issuer's groups. A user gets them only by a group that is named in `A2A_SSO_GROUPS`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["groups_of", "make_staff"]
 
 
 def groups_of(claims: Mapping[str, Any]) -> set[str]:
-    """The groups of ours that what the issuer said stands for."""
-    said = claims.get(settings.SSO_GROUPS_CLAIM)
-    theirs = said if isinstance(said, list) else []
+    """Return the groups of this host for the issuer's claims."""
+    claim = claims.get(settings.SSO_GROUPS_CLAIM)
+    theirs = claim if isinstance(claim, list) else []
     known: Mapping[str, list[str]] = settings.SSO_GROUPS
     return {ours for one in theirs if isinstance(one, str) for ours in known.get(one, ())}
 
 
 def make_staff(user: User, names: set[str]) -> None:
-    """Staff with these groups and no other, as far as they exist, and never a superuser; without any, not staff."""
+    """Make the user staff with these groups, as far as they exist, and never a superuser; without groups, not staff."""
     user.is_staff, user.is_superuser = bool(names), False
     user.save(update_fields=["is_staff", "is_superuser"])
     user.groups.set(Group.objects.filter(name__in=names))

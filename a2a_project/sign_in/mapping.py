@@ -1,12 +1,12 @@
-"""What `A2A_SSO_GROUPS` says; the settings read it, so it knows nothing of Django."""
+"""The parser of `A2A_SSO_GROUPS`; the settings use it, so it imports nothing of Django."""
 
 from __future__ import annotations
 
-__all__ = ["mapped"]
+__all__ = ["parse_mapping"]
 
 
-def mapped(text: str) -> dict[str, list[str]]:
-    """`theirs=ours,theirs=other`: a group of the issuer's, and the names of ours it stands for. Raises ValueError."""
+def parse_mapping(text: str) -> dict[str, list[str]]:
+    """Parse `theirs=ours,theirs=other`: groups of the issuer, each with groups of this host. Raises ValueError."""
     found: dict[str, list[str]] = {}
     for pair in filter(None, map(str.strip, text.split(","))):
         theirs, equals, ours = (part.strip() for part in pair.partition("="))

@@ -1,4 +1,4 @@
-"""The second factor: asked for before the admin, and guessed at no more often than a password."""
+"""The second factor: required before the admin, with the same limit on failures as a password."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = ["CountedAgainForm", "CountedForm", "SecondFactor"]
 
 
 class _Counted:
-    """A form for a code: a wrong one counts as a wrong password does (`access/lockout.py`)."""
+    """A form for a code: a wrong one counts like a wrong password (`access/lockout.py`)."""
 
     user: User
 
     def clean_code(self) -> str:
-        """The code, if it is right, and its user need not wait."""
+        """Return the code, if it is right and its user is not locked."""
         credentials = {"username": self.user.get_username()}
         if not AxesProxyHandler.is_allowed(context.request, credentials):
             raise ValidationError("Too many wrong codes. Come back later.")
         try:
-            code: str = super().clean_code()  # type: ignore[misc]  # of the form beside
+            code: str = super().clean_code()  # type: ignore[misc]  # of the second base class
         except ValidationError:
             user_login_failed.send(__name__, credentials=credentials, request=context.request)
             raise
@@ -38,20 +38,20 @@ class _Counted:
 
 
 class CountedForm(_Counted, AuthenticateForm):  # type: ignore[misc]  # allauth is untyped
-    """When somebody signs in."""
+    """The form at a sign-in."""
 
 
 class CountedAgainForm(_Counted, ReauthenticateForm):  # type: ignore[misc]
-    """When somebody who is in changes what lets him in."""
+    """The form before a signed-in user changes the credentials."""
 
 
 class SecondFactor(MiddlewareMixin):
-    """Middleware. Staff without a second factor is sent to make one before it sees the admin, and is nobody to the API."""
+    """Middleware. Staff without a second factor must set one up before the admin, and is anonymous to the API."""
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponse | None:
-        """To the page that makes one, if need be."""
+        """Redirect to the page that sets up a second factor, if necessary."""
         match = request.resolver_match
         if match is None or not settings.MFA_REQUIRED:
             return None

@@ -1,4 +1,4 @@
-"""Of allauth's pages those that staff needs: nobody signs up here, and nobody is sent mail."""
+"""The pages of allauth that staff needs: without registration and mail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ urlpatterns = [
     path("logout/", account.logout, name="account_logout"),
     path("inactive/", account.account_inactive, name="account_inactive"),
     path("reauthenticate/", account.reauthenticate, name="account_reauthenticate"),
-    # The picture to scan is in the page.
+    # The page contains the image to scan.
     path(
         "2fa/totp/activate/",
         csp_update({"img-src": [SELF, "data:"]})(activate_totp),

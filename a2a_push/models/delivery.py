@@ -1,4 +1,4 @@
-"""Deliveries: what a webhook is told of, once each, and every attempt at it."""
+"""Deliveries: each notification of a webhook once, and every attempt at it."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from a2a_push.models.push_config import PushConfig
 from a2a_push.models.receiver import Receiver
 
 
-class Status(models.TextChoices):
-    """Where a delivery stands."""
+class DeliveryStatus(models.TextChoices):
+    """The state of a delivery."""
 
-    PENDING = "pending"  #: is being tried
+    PENDING = "pending"  #: has further attempts
     DELIVERED = "delivered"  #: was answered by 2xx
-    DEAD = "dead"  #: is tried no more, until somebody replays it
-    CANCELLED = "cancelled"  #: its webhook was taken away first
+    DEAD = "dead"  #: has no further attempts, until an operator replays it
+    CANCELLED = "cancelled"  #: its webhook was deleted first
 
 
 class Trigger(models.TextChoices):
-    """Whose wish an attempt was."""
+    """The origin of an attempt."""
 
-    SCHEDULE = "schedule"  #: the host's own
-    OPERATOR = "operator"  #: somebody had it replayed, or tried at once
+    SCHEDULE = "schedule"  #: the retry schedule
+    OPERATOR = "operator"  #: an operator replayed it, or sent it at once
 
 
 class Delivery(models.Model):
-    """One notification: of one event, or of several joined. What is sent is frozen before the first attempt."""
+    """One notification: of one event, or of several joined. Its body is frozen before the first attempt."""
 
-    #: Empty once the webhook is taken away; what was sent is kept.
+    #: Null once the webhook is deleted; the delivery is kept.
     config = models.ForeignKey(
         PushConfig,
         on_delete=models.SET_NULL,
@@ -38,7 +38,7 @@ class Delivery(models.Model):
         related_name="deliveries",
         db_index=False,
     )
-    # No constraint in the database: its check would lock the task's row, and make its agent wait.
+    # No constraint in the database: its check would lock the task's row, and block its agent.
     task = models.ForeignKey(
         "a2a_tasks.Task",
         on_delete=models.CASCADE,
@@ -49,22 +49,22 @@ class Delivery(models.Model):
     receiver = models.ForeignKey(
         Receiver, on_delete=models.PROTECT, related_name="deliveries", db_index=False
     )
-    #: Numbers of the first and the last event told of.
+    #: Numbers of the first and the last event in the notification.
     number = models.IntegerField()
     through = models.IntegerField()
     webhook_id = models.CharField("webhook id", max_length=40, unique=True)
     dialect = models.CharField(max_length=8)
     content_type = models.CharField(max_length=64)
-    #: What is sent; empty = it is long, and a DeliveryBody with the same task, events and dialect has it.
+    #: The body; empty = it is long and stored in the DeliveryBody with the same task, events and dialect.
     body = models.TextField()
-    status = models.CharField(max_length=16, choices=Status.choices)
-    #: Attempts since it was made or last replayed; the schedule goes by it.
+    status = models.CharField(max_length=16, choices=DeliveryStatus.choices)
+    #: Attempts since it was made or last replayed; the schedule uses this number.
     attempts = models.IntegerField(default=0)
-    #: When the next attempt is due; empty = at once, or never again.
+    #: Time of the next attempt; null = at once, or never again.
     next_at = models.DateTimeField("next attempt", null=True, blank=True)
-    #: Why it waits, or is dead.
+    #: The reason why it waits, or is dead.
     reason = models.TextField(blank=True, default="")
-    #: Whose wish the next attempt is.
+    #: The origin of the next attempt.
     trigger = models.CharField(max_length=16, choices=Trigger.choices, default=Trigger.SCHEDULE)
     replays = models.IntegerField(default=0)
     created_at = models.DateTimeField(db_default=Now())
@@ -85,9 +85,10 @@ class Delivery(models.Model):
             models.Index("receiver", models.F("id").desc(), name="delivery_of_receiver"),
             models.Index("config", "id", name="delivery_pending", condition=Q(status="pending")),
             models.Index("created_at", name="delivery_dead", condition=Q(status="dead")),
-            models.Index(  # retention, and how many were delivered when
+            models.Index(  # retention, and statistics of deliveries by time
                 "settled_at",
                 "status",
+                "receiver",
                 name="delivery_settled",
                 condition=Q(settled_at__isnull=False),
             ),
@@ -98,7 +99,7 @@ class Delivery(models.Model):
 
 
 class DeliveryBody(models.Model):
-    """A long body, stored once for all deliveries of the same task, events and dialect (decision 168)."""
+    """A long body, stored once for all deliveries of the same task, events and dialect (decision 19)."""
 
     # No constraint in the database, for the same reason as with deliveries.
     task = models.ForeignKey(
@@ -111,7 +112,7 @@ class DeliveryBody(models.Model):
     number = models.IntegerField()
     through = models.IntegerField()
     dialect = models.CharField(max_length=8)
-    #: In bytes.
+    #: Size in bytes.
     size = models.IntegerField()
     body = models.TextField()
 
@@ -128,22 +129,22 @@ class DeliveryBody(models.Model):
 
 
 class Attempt(models.Model):
-    """One request and what became of it."""
+    """One request and its result."""
 
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="tries")
     #: Counted from 1 since the delivery was made or last replayed.
     number = models.IntegerField()
     trigger = models.CharField(max_length=16, choices=Trigger.choices)
     started_at = models.DateTimeField()
-    #: Until the end of the answer.
+    #: Seconds until the end of the answer.
     seconds = models.FloatField()
-    #: Of the answer; empty = there was none.
+    #: Status of the answer; null = there was none.
     status = models.SmallIntegerField("HTTP status", null=True, blank=True)
-    #: What went wrong, one of `a2a_tasks.outbound.Kind`; empty = nothing.
+    #: The kind of the fault, one of `a2a_tasks.outbound.FaultKind`; empty = none.
     fault = models.CharField(max_length=16, blank=True, default="")
     #: The beginning of the answer.
     excerpt = models.TextField(blank=True, default="")
-    #: What happened, in words.
+    #: A description of the result.
     detail = models.TextField(blank=True, default="")
     worker = models.CharField(max_length=128, blank=True, default="")
 

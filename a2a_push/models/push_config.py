@@ -1,4 +1,4 @@
-"""Push configs: followers of the event log, whose number is a row."""
+"""Push configs: followers of the event log, each with a cursor in its row."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from a2a_push.models.receiver import Receiver
 
 
 class PushConfig(models.Model):
-    """Where to tell of one task's events. Its key is kept when it is replaced: what was sent belongs to it.
+    """A webhook for one task's events. It keeps its key when it is replaced: its deliveries refer to it.
 
-    Whoever holds `token` until `lease_until` (database clock) may send for it.
+    The process that holds `token` until `lease_until` (database clock) may send for it.
     """
 
     task = models.ForeignKey(
@@ -25,20 +25,20 @@ class PushConfig(models.Model):
     receiver = models.ForeignKey(Receiver, on_delete=models.PROTECT, related_name="configs")
     #: Authentication schemes, a list as JSON.
     schemes = models.TextField(blank=True, default="[]")
-    #: Token, credentials and headers, as JSON, sealed (a2a_tasks/sealing.py); empty = there are none.
+    #: Token, credentials and headers, as JSON, sealed (a2a_tasks/sealing.py); empty = none.
     secret = models.TextField(blank=True, default="", editable=False)
-    #: Number of the last event that is settled: all up to it was delivered, or is dead with its attempts.
+    #: Number of the last settled event: all events up to it were delivered, or are dead with their attempts.
     cursor = models.IntegerField(default=0, db_default=0)
-    #: Number of the newest event when it was last looked at; nothing is to be done before there is another one.
+    #: Number of the newest event at the last look; no work is due before there is a newer one.
     looked = models.IntegerField(default=0, db_default=0)
-    #: False once its task has ended and all is settled: then nobody looks at it.
+    #: False once its task has ended and all is settled: then the sweep skips it.
     active = models.BooleanField(default=True, db_default=True)
-    #: When to look at it again, whatever the log has; empty = when there are events.
+    #: Time of the next look, whatever the log has; null = when there are events.
     due_at = models.DateTimeField(null=True, blank=True)
     token = models.CharField(max_length=40, blank=True, default="", db_default="", editable=False)
     lease_until = models.DateTimeField(null=True, blank=True)
     worker = models.CharField(max_length=128, blank=True, default="", db_default="")
-    #: Why nothing is sent to it any more; empty = it is.
+    #: The reason why it is disabled; empty = it is active.
     disabled_reason = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(db_default=Now())
 

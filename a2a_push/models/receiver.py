@@ -1,4 +1,4 @@
-"""Receivers: what is known of who answers webhooks, whichever task they are of."""
+"""Receivers: the state of the addresses of webhooks, across all tasks."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from django.db.models.functions import Now
 
 
 class Receiver(models.Model):
-    """One address that one tenant has webhooks at: scheme, host, port and path, without the query."""
+    """One address at which a tenant has webhooks: scheme, host, port and path, without the query."""
 
     tenant = models.CharField(max_length=256, blank=True, default="")
     address = models.TextField()
-    #: Of tenant and address, which together are longer than an index takes.
+    #: Digest of tenant and address, which together are too long for an index.
     digest = models.CharField(max_length=64, unique=True, editable=False)
     #: JSON of `a2a_push.breaker.Breaker`.
     breaker = models.TextField(blank=True, default="{}")
-    #: When the breaker lets an attempt through; empty = it is closed.
+    #: Time at which the breaker lets an attempt through; null = it is closed.
     probe_at = models.DateTimeField("next probe", null=True, blank=True)
-    #: Nothing is sent before: the receiver has asked for it.
+    #: Nothing is sent before this time: the receiver has asked for it.
     paused_until = models.DateTimeField(null=True, blank=True)
-    #: Nothing is sent until somebody enables it.
+    #: Nothing is sent until an operator enables it.
     disabled_at = models.DateTimeField(null=True, blank=True)
     disabled_reason = models.TextField(blank=True, default="")
-    #: Its last answer was a quick 2xx: it may be sent several notifications at a time.
+    #: True if its last answer was a quick 2xx: it may get several notifications at a time.
     well = models.BooleanField(default=False)
     delivered = models.BigIntegerField(default=0)
     failed = models.BigIntegerField("failed attempts", default=0)
     last_success_at = models.DateTimeField("last success", null=True, blank=True)
     last_failure_at = models.DateTimeField("last failure", null=True, blank=True)
-    #: How long the last attempt took.
+    #: Duration of the last attempt.
     last_seconds = models.FloatField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 

@@ -1,1 +1,1 @@
-"""What clients ask about webhooks, and webhooks that come with a message."""
+"""The operations of webhooks, and webhooks that come with a message."""

@@ -1,4 +1,4 @@
-"""What a webhook must look like to be registered. What its name resolves to is judged whenever it is called."""
+"""The requirements on a webhook at its registration. The addresses of its host name are checked at every call."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from a2a_tasks.protocol.values import PushConfig, replace
 
 __all__ = ["registrable"]
 
-LONGEST_ID, LONGEST_SECRET = 256, 16 * 1024
-#: Dialects in which a task has one webhook, named as the task (docs/decisions/0060).
+MAX_ID_LENGTH, MAX_SECRET_LENGTH = 256, 16 * 1024
+#: Dialects in which a task has one webhook, named as the task (docs/decisions/0009).
 ONE_A_TASK = frozenset({"s0", "v00", "v01", "v02"})
-#: What a webhook without an id is called, where clients expect a fixed name.
+#: The id of a webhook without one, where clients expect a fixed name.
 UNNAMED = {"v03": "default"}
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: The name of a header, and a scheme: `token` of RFC 9110 §5.6.2.
@@ -24,9 +24,9 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
 def registrable(config: PushConfig, task_id: str, dialect: str) -> PushConfig:
-    """The config as it is to be stored: with the ids of itself and its task, and its dialect.
+    """Return the config for the store: with the ids of itself and its task, and its dialect.
 
-    Raises InvalidParams, which names the wrong members as the client wrote them.
+    Raises InvalidParams, which names the wrong members by the client's names.
     """
     below = f"{config.path}." if config.path else ""
     wrong = [(below + name, text) for name, text in _violations(config)]
@@ -38,23 +38,23 @@ def registrable(config: PushConfig, task_id: str, dialect: str) -> PushConfig:
 
 
 def _violations(config: PushConfig) -> Iterator[tuple[str, str]]:
-    if len(config.id) > LONGEST_ID or "\x00" in config.id:
-        yield "id", f"must have at most {LONGEST_ID} characters, and no NUL"
+    if len(config.id) > MAX_ID_LENGTH or "\x00" in config.id:
+        yield "id", f"must have at most {MAX_ID_LENGTH} characters, and no NUL"
     if flaw := _flaw(config.url):
         yield "url", flaw
-    if len(_headed(config)) > LONGEST_SECRET:
-        yield "authentication", f"is too long, with token and headers over {LONGEST_SECRET}"
+    if len(_join_headers(config)) > MAX_SECRET_LENGTH:
+        yield "authentication", f"is too long, with token and headers over {MAX_SECRET_LENGTH}"
     yield from _unspeakable(config)
 
 
-def _headed(config: PushConfig) -> str:
-    """Everything that will be sent in headers."""
-    said = [config.token, config.credentials, *config.schemes]
-    return "".join([*said, *config.headers, *config.headers.values()])
+def _join_headers(config: PushConfig) -> str:
+    """Return all texts that will be sent in headers."""
+    secrets = [config.token, config.credentials, *config.schemes]
+    return "".join([*secrets, *config.headers, *config.headers.values()])
 
 
 def _unspeakable(config: PushConfig) -> Iterator[tuple[str, str]]:
-    """What cannot be in a header, or would begin another one (RFC 9110 §5.5)."""
+    """Yield values that cannot be in a header, or would begin another one (RFC 9110 §5.5)."""
     if _CONTROLS.search(config.token):
         yield "token", "must not hold control characters"
     if _CONTROLS.search(config.credentials):
@@ -69,7 +69,7 @@ def _unspeakable(config: PushConfig) -> Iterator[tuple[str, str]]:
 
 
 def _flaw(url: str) -> str:
-    """What is wrong with a URL; empty = it may be called, as far as its text tells."""
+    """Return the mistake in a URL; empty = its text is acceptable."""
     try:
         check_url(url)
     except AddressRefused as refused:

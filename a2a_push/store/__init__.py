@@ -1,4 +1,4 @@
-"""The only code that writes webhooks. Functions are synchronous, one transaction each; `hop` runs them.
+"""The only code that writes webhooks. Functions are synchronous, one transaction each; `run_in_thread` runs them.
 
 `configs` is what clients register; `work` takes due webhooks for a process and settles what became of them; `replays` and
 `switches` are for operators, `trials` is sending again to what was given up; `past` is retention; `presence` tells whether

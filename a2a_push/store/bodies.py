@@ -30,7 +30,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Key(NamedTuple):
-    """What deliveries with the same body have in common; both tables have these columns."""
+    """The columns that deliveries with the same body share; both tables have them."""
 
     task_id: int
     number: int

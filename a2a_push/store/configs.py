@@ -16,13 +16,13 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from a2a_push.keyring import origin
-from a2a_push.models import Delivery, PushConfig, Status
-from a2a_push.store.following import freeze_rest
+from a2a_push.models import Delivery, DeliveryStatus, PushConfig
+from a2a_push.store.cursor import freeze_rest
 from a2a_push.store.presence import note_one_more
 from a2a_push.store.receivers import receiver_of
-from a2a_tasks import sealing, wakeups
+from a2a_tasks import pubsub, sealing
 from a2a_tasks.audit import Action
-from a2a_tasks.caller import TENANTS, Scope
+from a2a_tasks.caller import TENANTS, OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import InvalidParams, RateLimited, TaskNotFound
@@ -39,17 +39,17 @@ __all__ = [
     "delete",
     "get",
     "move",
-    "opened",
+    "unseal_secrets",
     "page",
     "put",
-    "shown",
+    "to_value",
     "with_secrets",
 ]
 
 #: Where a message has its webhook.
 INLINE = "configuration.taskPushNotificationConfig"
 
-#: What a client says of a webhook.
+#: Columns of a webhook that the client sets.
 REGISTERED = ("dialect", "url", "receiver_id", "schemes", "secret")
 #: Why what was pending is cancelled.
 TAKEN_AWAY = "the webhook was taken away"
@@ -62,7 +62,7 @@ SECRETS = sealed_columns.Column("secrets of webhooks", PushConfig, "secret")
 
 
 class _Secret(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is sealed together."""
+    """The values that are sealed together."""
 
     token: str = ""
     credentials: str = ""
@@ -78,29 +78,29 @@ class ConfigNotFound(TaskNotFound):
 
 
 @transaction.atomic
-def create(scope: Scope, config: values.PushConfig) -> values.PushConfig:
+def create(scope: OwnerScope, config: values.PushConfig) -> values.PushConfig:
     """Register a webhook, or replace the one of that id, and return it as clients see it.
 
     Raises TaskNotFound, InvalidParams if the task has as many as it may have, RateLimited if its owner has.
     """
-    put(_held(scope, config.task_id), config, scope.principal)
+    put(_lock_task(scope, config.task_id), config, scope.principal)
     return values.replace(config, token="", credentials="", headers=_names(config))
 
 
 def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
-    """The same beside a task whose row the transaction holds, or has made.
+    """As `register`, for a task whose row the transaction has locked or created.
 
     A new webhook is told of what comes after this moment: at an ended task, nothing. It is by whoever made the task,
     unless `by` says so.
     """
     mine = PushConfig.objects.filter(task_id=task)
-    now = tasks.standing(task)
+    now = tasks.read_status(task)
     actor = now.maker if by is None else by
     columns = _columns(config) | {"receiver_id": receiver_of(now.scope.tenant, config.url)}
-    if _replaced(mine.filter(public_id=config.id), columns):
+    if _replace(mine.filter(public_id=config.id), columns):
         _note(Action.WEBHOOK_REPLACE, now, config, actor)
-        hint = wakeups.Committed(task, now.last_event)
-        transaction.on_commit(functools.partial(wakeups.announce, hint))
+        hint = pubsub.Committed(task, now.last_event)
+        transaction.on_commit(functools.partial(pubsub.publish, hint))
         return
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
         raise _too_many(config.path)
@@ -112,25 +112,25 @@ def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
     note_one_more()
 
 
-def _check_all_of(task: tasks.Standing) -> None:
+def _check_all_of(task: tasks.TaskStatusRow) -> None:
     """Raise RateLimited if whoever made the task has as many webhooks at unfinished ones as it may have."""
-    most = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
-    if most and PushConfig.objects.filter(_made_by(task.maker), active=True).count() >= most:
+    limit = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
+    if limit and PushConfig.objects.filter(_match_maker(task.maker), active=True).count() >= limit:
         raise RateLimited("Too many of your webhooks are active", retry_after=LATER)
 
 
-def _made_by(principal: str) -> Q:
+def _match_maker(principal: str) -> Q:
     """At the tasks a principal has made, its own and those its tenant shares."""
     return Q(task__owner=principal) | Q(task__owner=TENANTS, task__maker=principal)
 
 
-def _note(action: Action, task: tasks.Standing, config: values.PushConfig, actor: str) -> None:
+def _note(action: Action, task: tasks.TaskStatusRow, config: values.PushConfig, actor: str) -> None:
     """Path and query of a URL may be as good as a secret."""
-    said = {"config": config.id, "to": origin(config.url)}
-    audit.note(action, task.public_id, scope=task.scope, actor=actor, detail=said)
+    detail = {"config": config.id, "to": origin(config.url)}
+    audit.note(action, task.public_id, scope=task.scope, actor=actor, detail=detail)
 
 
-def _replaced(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:
+def _replace(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:
     """Replace a webhook, if there is one: what it has not been told of yet goes where the new one leads.
 
     If that is another receiver, whoever is sending to the old one is cut off, and what it was sending is sent again.
@@ -145,17 +145,17 @@ def _replaced(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:
 
 
 def _changes(row: PushConfig, columns: dict[str, Any]) -> dict[str, Any]:
-    """What is to be written. A secret that is the same stays as it was sealed, so that it is seen not to have changed."""
+    """Return the columns to write. An unchanged secret keeps its sealed form, so that it is seen not to have changed."""
     try:
-        same = sealing.opened(row.secret) == sealing.opened(columns["secret"])
-    except sealing.Unreadable:
+        same = sealing.unseal(row.secret) == sealing.unseal(columns["secret"])
+    except sealing.Unsealable:
         same = False
     return {name: value for name, value in columns.items() if not (same and name == "secret")}
 
 
 def _too_many(path: str) -> InvalidParams:
-    most = f"a task may have at most {conf.MAX_PUSH_CONFIGS} push notification configs"
-    return InvalidParams.field(path or "id", f"would be one more: {most}")
+    limit = f"a task may have at most {conf.MAX_PUSH_CONFIGS} push notification configs"
+    return InvalidParams.field(path or "id", f"would be one more: {limit}")
 
 
 def _columns(config: values.PushConfig) -> dict[str, Any]:
@@ -170,43 +170,47 @@ def _columns(config: values.PushConfig) -> dict[str, Any]:
     }
 
 
-def get(scope: Scope, task_id: str, config_id: str = "") -> values.PushConfig:
+def get(scope: OwnerScope, task_id: str, config_id: str = "") -> values.PushConfig:
     """One webhook; without an id that which is named as its task, else the oldest. Raises TaskNotFound, ConfigNotFound."""
     mine = _of(scope, task_id)
-    row = _named(mine, config_id or task_id)
+    row = _find(mine, config_id or task_id)
     if row is None and not config_id:
         row = mine.first()
     if row is None:
         raise ConfigNotFound("The task has no such push notification config", taskId=task_id)
-    return _told(row, task_id)
+    return _to_client_value(row, task_id)
 
 
-def page(scope: Scope, request: ListPushConfigsRequest) -> PushConfigPage:
+def page(scope: OwnerScope, request: ListPushConfigsRequest) -> PushConfigPage:
     """One page of a task's webhooks, oldest first. Raises TaskNotFound, and InvalidParams for a foreign token."""
     mine = _after(_of(scope, request.task_id), scope, request)
     rows = list(mine[: request.page_size + 1])
     here = rows[: request.page_size]
     more = len(rows) > len(here)
     return PushConfigPage(
-        configs=[_told(row, request.task_id) for row in here],
+        configs=[_to_client_value(row, request.task_id) for row in here],
         next_page_token=_signer(scope, request).sign_object(here[-1].pk) if more else "",
     )
 
 
 @transaction.atomic
-def delete(scope: Scope, task_id: str, config_id: str) -> None:
+def delete(scope: OwnerScope, task_id: str, config_id: str) -> None:
     """Take a webhook away; one that is not there is away already. Raises TaskNotFound for the task."""
-    mine = PushConfig.objects.filter(task_id=_held(scope, task_id))
+    mine = PushConfig.objects.filter(task_id=_lock_task(scope, task_id))
     if "\x00" not in config_id and _remove(mine.filter(public_id=config_id)):
-        said = {"config": config_id}
-        audit.note(Action.WEBHOOK_DELETE, task_id, scope=scope, actor=scope.principal, detail=said)
+        detail = {"config": config_id}
+        audit.note(
+            Action.WEBHOOK_DELETE, task_id, scope=scope, actor=scope.principal, detail=detail
+        )
 
 
 def _remove(which: QuerySet[PushConfig]) -> bool:
     """Take webhooks away, if there are any; what was still to be sent is cancelled, what is being sent may arrive."""
     keys = list(which.order_by("pk").select_for_update().values_list("pk", flat=True))
-    pending = Delivery.objects.filter(config__in=keys, status=Status.PENDING)
-    pending.update(status=Status.CANCELLED, next_at=None, settled_at=Now(), reason=TAKEN_AWAY)
+    pending = Delivery.objects.filter(config__in=keys, status=DeliveryStatus.PENDING)
+    pending.update(
+        status=DeliveryStatus.CANCELLED, next_at=None, settled_at=Now(), reason=TAKEN_AWAY
+    )
     return bool(PushConfig.objects.filter(pk__in=keys).delete()[0])
 
 
@@ -222,7 +226,7 @@ def move(old: int, new: int) -> None:
     if not going:
         return
     own = {config.public_id: config for config in PushConfig.objects.filter(task_id=new)}
-    successor = tasks.standing(new)
+    successor = tasks.read_status(new)
     for config in going:
         freeze_rest(config, successor.public_id)
         _begin_anew(config, new, own.pop(config.public_id, None))
@@ -248,10 +252,10 @@ def _begin_anew(config: PushConfig, task: int, replacement: PushConfig | None) -
 def with_secrets(task: int) -> list[tuple[int, values.PushConfig]]:
     """The webhooks of a task with their keys, oldest first, ready to be sent to. Raises sealing.Unreadable."""
     rows = PushConfig.objects.filter(task_id=task).select_related("task")
-    return [(row.pk, opened(shown(row, row.task.public_id), row.secret)) for row in rows]
+    return [(row.pk, unseal_secrets(to_value(row, row.task.public_id), row.secret)) for row in rows]
 
 
-def _held(scope: Scope, task_id: str) -> int:
+def _lock_task(scope: OwnerScope, task_id: str) -> int:
     """The key of a task that nobody changes before the transaction ends. Raises TaskNotFound."""
     # Asked twice: while the first waited for the row, its id may have gone to a successor.
     task = key_of(scope, task_id, lock=True) or key_of(scope, task_id, lock=True)
@@ -260,18 +264,18 @@ def _held(scope: Scope, task_id: str) -> int:
     return task
 
 
-def _of(scope: Scope, task_id: str) -> QuerySet[PushConfig]:
+def _of(scope: OwnerScope, task_id: str) -> QuerySet[PushConfig]:
     task = key_of(scope, task_id)
     if task is None:
         raise TaskNotFound(taskId=task_id)
     return PushConfig.objects.filter(task_id=task)
 
 
-def _named(mine: QuerySet[PushConfig], config_id: str) -> PushConfig | None:
+def _find(mine: QuerySet[PushConfig], config_id: str) -> PushConfig | None:
     return None if "\x00" in config_id else mine.filter(public_id=config_id).first()
 
 
-def shown(row: PushConfig, task_id: str) -> values.PushConfig:
+def to_value(row: PushConfig, task_id: str) -> values.PushConfig:
     """A webhook as clients see it: without its secrets."""
     return values.PushConfig(
         url=row.url,
@@ -282,12 +286,12 @@ def shown(row: PushConfig, task_id: str) -> values.PushConfig:
     )
 
 
-def _told(row: PushConfig, task_id: str) -> values.PushConfig:
-    """What its client is told: of a seed-0 webhook the names of its headers, too."""
-    config = shown(row, task_id)
+def _to_client_value(row: PushConfig, task_id: str) -> values.PushConfig:
+    """Return the config for its client; a seed-0 webhook includes the names of its headers."""
+    config = to_value(row, task_id)
     if row.dialect == NAMED_HEADERS and row.secret:
-        with contextlib.suppress(sealing.Unreadable):
-            return values.replace(config, headers=_names(opened(config, row.secret)))
+        with contextlib.suppress(sealing.Unsealable):
+            return values.replace(config, headers=_names(unseal_secrets(config, row.secret)))
     return config
 
 
@@ -296,9 +300,9 @@ def _names(config: values.PushConfig) -> dict[str, str]:
     return dict.fromkeys(config.headers if config.dialect == NAMED_HEADERS else (), "")
 
 
-def opened(config: values.PushConfig, secrets: str) -> values.PushConfig:
-    """The same with its secrets, to be sent to. Raises sealing.Unreadable."""
-    secret = _secret(sealing.opened(secrets) or "{}")
+def unseal_secrets(config: values.PushConfig, secrets: str) -> values.PushConfig:
+    """Return the config with its secrets, for sending. Raises sealing.Unreadable."""
+    secret = _secret(sealing.unseal(secrets) or "{}")
     return values.replace(
         config,
         token=secret.token,
@@ -307,13 +311,13 @@ def opened(config: values.PushConfig, secrets: str) -> values.PushConfig:
     )
 
 
-def _signer(scope: Scope, request: ListPushConfigsRequest) -> signing.Signer:
+def _signer(scope: OwnerScope, request: ListPushConfigsRequest) -> signing.Signer:
     salt = f"a2a.push-page/{scope.tenant}/{scope.owner}/{scope.agent}/{request.task_id}"
     return signing.Signer(salt=salt)
 
 
 def _after(
-    mine: QuerySet[PushConfig], scope: Scope, request: ListPushConfigsRequest
+    mine: QuerySet[PushConfig], scope: OwnerScope, request: ListPushConfigsRequest
 ) -> QuerySet[PushConfig]:
     if not request.page_token:
         return mine

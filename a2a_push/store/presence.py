@@ -6,10 +6,10 @@ from django.db import transaction
 
 from a2a_push.models import PushConfig
 
-__all__ = ["Presence", "anybody", "note_one_more"]
+__all__ = ["PusherPresence", "anybody", "note_one_more"]
 
 
-class Presence:
+class PusherPresence:
     """Counts the webhooks that this process has given something to follow, new ones and old ones."""
 
     count = 0
@@ -22,7 +22,7 @@ class Presence:
 
 def note_one_more() -> None:
     """A webhook has become active; counted once the transaction is committed."""
-    transaction.on_commit(Presence.one_more)
+    transaction.on_commit(PusherPresence.one_more)
 
 
 def anybody() -> bool:

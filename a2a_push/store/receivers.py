@@ -11,12 +11,13 @@ import msgspec
 from django.db import connection
 
 from a2a_push import breaker
-from a2a_push.breaker import Breaker, Phase, Policy
+from a2a_push.breaker import Breaker, BreakerPolicy, Phase
 from a2a_push.models import Receiver
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.store.backend.interface import backend
 
-__all__ = ["policy", "read", "receiver_of", "written"]
+__all__ = ["policy", "read", "receiver_of", "to_columns"]
 
 _breaker = msgspec.json.Decoder(Breaker).decode
 
@@ -25,24 +26,26 @@ def receiver_of(tenant: str, url: str) -> int:
     """The receiver that a tenant's webhook at this URL leads to, made if nobody has met it; in a transaction."""
     address = urlsplit(url)._replace(query="", fragment="").geturl()
     digest = hashlib.sha256(f"{tenant}\n{address}".encode()).hexdigest()
-    while (found := _known(digest)) is None:  # two may come at once, and retention may take it away
+    while (
+        found := _find_key(digest)
+    ) is None:  # two may come at once, and retention may take it away
         row = Receiver(tenant=tenant, address=address, digest=digest)
         Receiver.objects.bulk_create([row], ignore_conflicts=True)
     return found
 
 
-def _known(digest: str) -> int | None:
+def _find_key(digest: str) -> int | None:
     """The key of a receiver, which stays until the transaction ends. Others may use and change it meanwhile."""
     with connection.cursor() as cursor:
-        lock = "for key share" if connection.vendor == "postgresql" else ""
-        cursor.execute(f"select id from a2a_push_receiver where digest = %s {lock}", [digest])  # noqa: S608 - ours
+        statement = f"select id from a2a_push_receiver where digest = %s{backend().key_share}"  # noqa: S608 - ours
+        cursor.execute(statement, [digest])
         row = cursor.fetchone()
     return None if row is None else int(row[0])
 
 
-def policy() -> Policy:
+def policy() -> BreakerPolicy:
     """The numbers of breakers."""
-    return breaker.DEFAULT.scaled(float(conf.WEBHOOK_TIME_SCALE))
+    return breaker.DEFAULT.scale(float(conf.WEBHOOK_TIME_SCALE))
 
 
 def read(receiver: Receiver) -> Breaker:
@@ -50,7 +53,7 @@ def read(receiver: Receiver) -> Breaker:
     return _breaker(receiver.breaker)
 
 
-def written(state: Breaker) -> dict[str, Any]:
+def to_columns(state: Breaker) -> dict[str, Any]:
     """The columns of a breaker's state."""
     closed = state.phase in (Phase.CLOSED, Phase.DISABLED)
     until = None if closed else datetime.datetime.fromtimestamp(state.until, datetime.UTC)

@@ -1,4 +1,4 @@
-"""What goes between the tables and who sends."""
+"""Values that pass between the tables of webhooks and the sender."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import datetime
 from dataclasses import dataclass
 
 from a2a_push.envelope import Notification
-from a2a_push.retry_schedule import Again, Disable, GiveUp, Uncounted
+from a2a_push.retry_schedule import Disable, GiveUp, Retry, Uncounted
 from a2a_tasks.protocol.values import PushConfig
 
-__all__ = ["LARGE", "Candidate", "Fenced", "Held", "Result"]
+__all__ = ["LARGE", "Candidate", "WebhookLeaseLost", "ClaimedWebhook", "AttemptResult"]
 
 #: Bytes beyond which a body is stored once for all webhooks that are told the same, and counted while it is held.
 LARGE = 64 * 1024
 
 
-class Fenced(Exception):
+class WebhookLeaseLost(Exception):
     """The webhook is held by somebody else, or gone: nothing was written."""
 
 
@@ -29,12 +29,12 @@ class Candidate:
     well: bool
     #: Seconds until it is due.
     wait: float
-    #: Whose it is.
+    #: The tenant of its task.
     tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ClaimedWebhook:
     """One delivery to be attempted now, by whoever holds its webhook."""
 
     config: int
@@ -44,7 +44,7 @@ class Held:
     permit: int
     well: bool
     delivery: int
-    told: Notification
+    notification: Notification
     made_at: datetime.datetime
     #: The attempt to be made, counted from 1 since it was made or last replayed.
     attempt: int
@@ -58,14 +58,14 @@ class Held:
 
     @property
     def large(self) -> int:
-        """How many bytes it counts among what a process holds: none if it is small."""
-        size = len(self.told.body)
+        """Return the bytes that count against the limit of a process: 0 for a small body."""
+        size = len(self.notification.body)
         return size if size > LARGE else 0
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What became of an attempt, and what follows."""
+class AttemptResult:
+    """The outcome of an attempt, and what follows from it."""
 
     started_at: datetime.datetime
     seconds: float
@@ -76,5 +76,5 @@ class Result:
     excerpt: str
     detail: str
     #: None = it was delivered.
-    verdict: Again | GiveUp | Disable | Uncounted | None
+    verdict: Retry | GiveUp | Disable | Uncounted | None
     worker: str

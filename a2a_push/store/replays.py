@@ -1,4 +1,4 @@
-"""What an operator has sent once more, or at once."""
+"""Deliveries that an operator sends once more, or at once."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
-from a2a_push.models import Delivery, PushConfig, Status, Trigger
-from a2a_push.store.chosen import Chosen
+from a2a_push.models import Delivery, DeliveryStatus, PushConfig, Trigger
+from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.presence import note_one_more
-from a2a_push.store.trials import put_on_trial
-from a2a_tasks import wakeups
+from a2a_push.store.retries import put_on_trial
+from a2a_tasks import pubsub
 from a2a_tasks.audit import Action
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.store import audit
 
 __all__ = ["replay", "replay_between", "retry_now"]
@@ -42,11 +42,11 @@ def replay_between(
     agent: str = "",
     only_dead: bool = True,
 ) -> int:
-    """The same for what was made from `since` until before `until`, narrowed to a receiver, a webhook, an agent.
+    """Replay the deliveries made from `since` until before `until`, narrowed to a receiver, a webhook, an agent.
 
     Returns how many will be sent. Unless `only_dead`, delivered ones are, too.
     """
-    found = Chosen(
+    found = DeliverySelection(
         only_dead=only_dead, receiver=receiver, config=config, agent=agent, since=since, until=until
     )
     return replay(found.keys())
@@ -68,18 +68,18 @@ def _slices(ids: list[int]) -> list[list[int]]:
 
 
 def _again(ids: list[int]) -> int:
-    count, hints = _replayed(ids)
+    count, hints = _replay(ids)
     _announce(hints)
     return count
 
 
 @transaction.atomic
-def _replayed(ids: list[int]) -> tuple[int, list[wakeups.Hint]]:
-    settled = Delivery.objects.filter(pk__in=ids).exclude(status=Status.PENDING)
-    configs = put_on_trial(_held(settled))
+def _replay(ids: list[int]) -> tuple[int, list[pubsub.Hint]]:
+    settled = Delivery.objects.filter(pk__in=ids).exclude(status=DeliveryStatus.PENDING)
+    configs = put_on_trial(_lock_webhooks(settled))
     _note(settled.filter(config__in=configs))
     count = settled.filter(config__in=configs).update(
-        status=Status.PENDING,
+        status=DeliveryStatus.PENDING,
         attempts=0,
         next_at=None,
         reason="",
@@ -91,9 +91,9 @@ def _replayed(ids: list[int]) -> tuple[int, list[wakeups.Hint]]:
 
 
 @transaction.atomic
-def _now(delivery: int) -> list[wakeups.Hint]:
-    pending = Delivery.objects.filter(pk=delivery, status=Status.PENDING)
-    configs = put_on_trial(_held(pending))
+def _now(delivery: int) -> list[pubsub.Hint]:
+    pending = Delivery.objects.filter(pk=delivery, status=DeliveryStatus.PENDING)
+    configs = put_on_trial(_lock_webhooks(pending))
     _note(pending.filter(config__in=configs))
     if not pending.filter(config__in=configs).update(next_at=None, trigger=Trigger.OPERATOR):
         return []
@@ -103,25 +103,25 @@ def _now(delivery: int) -> list[wakeups.Hint]:
 def _note(deliveries: QuerySet[Delivery]) -> None:
     scopes = ("task__tenant", "task__owner", "task__agent")
     rows = deliveries.order_by("pk").values_list("webhook_id", *scopes)
-    audit.note_each(Action.WEBHOOK_REPLAY, [(Scope(*scope), name) for name, *scope in rows])
+    audit.note_each(Action.WEBHOOK_REPLAY, [(OwnerScope(*scope), name) for name, *scope in rows])
 
 
-def _held(deliveries: QuerySet[Delivery]) -> list[int]:
+def _lock_webhooks(deliveries: QuerySet[Delivery]) -> list[int]:
     """The webhooks of deliveries, locked."""
     keys = list(deliveries.filter(config__isnull=False).values_list("config", flat=True))
     configs = PushConfig.objects.filter(pk__in=keys).order_by("pk").select_for_update()
     return list(configs.values_list("pk", flat=True))
 
 
-def _due(configs: list[int]) -> list[wakeups.Hint]:
-    """Have somebody look at these webhooks now."""
+def _due(configs: list[int]) -> list[pubsub.Hint]:
+    """Make these webhooks due now."""
     due = PushConfig.objects.filter(pk__in=configs)
     due.update(active=True, due_at=Now())
     note_one_more()
     tasks = due.values_list("task", "task__last_event").order_by("task").distinct()
-    return [wakeups.Committed(task, last) for task, last in tasks]
+    return [pubsub.Committed(task, last) for task, last in tasks]
 
 
-def _announce(hints: list[wakeups.Hint]) -> None:
+def _announce(hints: list[pubsub.Hint]) -> None:
     for hint in hints:
-        wakeups.announce(hint)
+        pubsub.publish(hint)

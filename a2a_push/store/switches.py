@@ -10,8 +10,8 @@ from a2a_push import breaker
 from a2a_push.breaker import Breaker
 from a2a_push.models import PushConfig, Receiver
 from a2a_push.store.presence import note_one_more
-from a2a_push.store.trials import is_switched_off
-from a2a_tasks import wakeups
+from a2a_push.store.retries import is_switched_off
+from a2a_tasks import pubsub
 from a2a_tasks.audit import Action
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.store import audit, tasks
@@ -19,7 +19,7 @@ from a2a_tasks.store import audit, tasks
 __all__ = ["disable", "enable", "enable_config"]
 
 #: Webhooks that are looked at because their receiver was enabled, at once.
-MOST_HINTED = 1000
+MAX_HINTED = 1000
 
 
 @transaction.atomic
@@ -48,14 +48,14 @@ def enable(receiver: int) -> bool:
 
     What is dead stays so until it is replayed.
     """
-    if not _enabled(receiver):
+    if not _enable(receiver):
         return False
     _announce(PushConfig.objects.filter(receiver=receiver, active=True))
     return True
 
 
 @transaction.atomic
-def _enabled(receiver: int) -> bool:
+def _enable(receiver: int) -> bool:
     known = Receiver.objects.filter(pk=receiver)
     blocked = known.exclude(disabled_at=None, probe_at=None, paused_until=None)
     row = blocked.select_for_update().first()
@@ -75,7 +75,7 @@ def _enabled(receiver: int) -> bool:
 
 def enable_config(config: int) -> bool:
     """Tell a webhook that had been disabled of what comes from now on. False if it was not."""
-    if not _enabled_config(config):
+    if not _enable_config(config):
         return False
     note_one_more()
     _announce(PushConfig.objects.filter(pk=config))
@@ -83,17 +83,17 @@ def enable_config(config: int) -> bool:
 
 
 @transaction.atomic
-def _enabled_config(config: int) -> bool:
+def _enable_config(config: int) -> bool:
     disabled = PushConfig.objects.filter(pk=config).exclude(disabled_reason="")
     if not disabled.update(disabled_reason="", active=True, due_at=Now()):
         return False
     row = PushConfig.objects.only("task_id", "public_id").get(pk=config)
-    task, said = tasks.standing(row.task_id), {"config": row.public_id}
-    audit.note(Action.WEBHOOK_ENABLE, task.public_id, scope=task.scope, detail=said)
+    task, detail = tasks.read_status(row.task_id), {"config": row.public_id}
+    audit.note(Action.WEBHOOK_ENABLE, task.public_id, scope=task.scope, detail=detail)
     return True
 
 
 def _announce(configs: QuerySet[PushConfig]) -> None:
-    """Have somebody look at these webhooks now; the sweep finds those that are too many."""
-    for task, last in configs.values_list("task", "task__last_event")[:MOST_HINTED]:
-        wakeups.announce(wakeups.Committed(task, last))
+    """Wake a deliverer for these webhooks; the sweep finds the rest if there are too many."""
+    for task, last in configs.values_list("task", "task__last_event")[:MAX_HINTED]:
+        pubsub.publish(pubsub.Committed(task, last))

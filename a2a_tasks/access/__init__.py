@@ -1,1 +1,1 @@
-"""Who is at the door: one layer for every route of every binding."""
+"""Authentication and authorization of callers: one layer for every route of every binding."""

@@ -1,9 +1,10 @@
-"""API keys: `a2a_<prefix>_<secret>`. The prefix is public and names the key; of the secret only the SHA-256 is kept.
+"""API keys: `a2a_<prefix>_<secret>`. The prefix is public and names the key; of the secret only the SHA-256 is stored.
 
-A plain SHA-256 is right because the secret has 256 random bits: nobody can try them, so a slow hash would only cost
-every caller time. (Passwords are another matter: people choose them.)
+A plain SHA-256 is sufficient because the secret has 256 random bits, which cannot be guessed: a slow hash would only
+cost every caller time. (Passwords differ: people choose them.)
 
-A key is rotated in place: it keeps prefix, principal and tasks, gets a new secret, and the old one goes on for a while.
+A key is rotated in place: it keeps its prefix, principal and tasks and gets a new secret; the old secret stays valid
+for a while.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from a2a_tasks.access.refusals import refused
-from a2a_tasks.access.vouched import Vouched
+from a2a_tasks.access.credentials import Identity
+from a2a_tasks.access.errors import refuse
 from a2a_tasks.agents.security import API_KEY, is_scope
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.models import ApiKey, Grant
 from a2a_tasks.rates import Rate, read_rate
 from a2a_tasks.store import audit
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 
 __all__ = [
     "LIFE",
-    "Issued",
+    "IssuedKey",
     "describe",
     "is_tenant",
     "issue",
-    "listed",
+    "list_keys",
     "powers",
     "principal_of",
     "revoke",
@@ -49,27 +50,30 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 PATTERN = re.compile(r"a2a_([a-z2-7]{12})_([A-Za-z0-9_-]{43})")
-#: The use of a key is written at most so often.
+#: Seconds between two writes of the last use of a key.
 USE_SECONDS = 60.0
-#: A key's life, unless whoever makes it says otherwise: in the admin, by the API or by command.
+#: The default lifetime of a key, for the admin, the API and the command.
 LIFE = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
-    """A key at the one moment at which it can be read."""
+class IssuedKey:
+    """A new key with its plain text, which cannot be read later."""
 
     row: ApiKey
     key: str = field(repr=False)
 
 
 def principal_of(row: ApiKey) -> str:
-    """Whom the key speaks for."""
+    """Return the principal of a key."""
     return f"key:{row.prefix}"
 
 
 def powers(row: ApiKey) -> list[str]:
-    """What a key holds: its scopes, and its own name if anything is granted to that. Who lacks one of them may not rotate it."""
+    """Return the scopes of a key, and its principal if that has grants.
+
+    Only callers with all of them may rotate the key.
+    """
     name = principal_of(row)
     named = [name] if Grant.objects.filter(grantee=name).exists() else []
     return [*row.scopes.split(), *named]
@@ -82,8 +86,8 @@ def issue(
     scopes: Iterable[str] = (),
     expires_at: datetime | None = None,
     rate: str = "",
-) -> Issued:
-    """Make a key. Raises ValueError for what is no scope, tenant or rate."""
+) -> IssuedKey:
+    """Make a key. Raises ValueError for an invalid scope, tenant or rate."""
     read_rate(rate)
     given = sorted(set(scopes))
     wrong = [scope for scope in given if not is_scope(scope)]
@@ -103,13 +107,13 @@ def issue(
             rate=rate,
         )
         _note(Action.KEY_CREATE, row)
-    return Issued(row, _key(row, secret))
+    return IssuedKey(row, _key(row, secret))
 
 
-def rotate(prefix: str, overlap: timedelta, expires_at: datetime | None = None) -> Issued:
-    """Give a key a new secret; the old one goes on for the overlap, one that was still going on ends now.
+def rotate(prefix: str, overlap: timedelta, expires_at: datetime | None = None) -> IssuedKey:
+    """Give a key a new secret; the old secret stays valid for the overlap, and the one before it ends now.
 
-    `expires_at` moves the key's end. Raises ValueError for a key that is not there, was revoked, or has ended.
+    `expires_at` changes the end of the key. Raises ValueError for a key that is missing, revoked or expired.
     """
     with transaction.atomic():
         row = ApiKey.objects.select_for_update().filter(prefix=prefix).first()
@@ -125,16 +129,19 @@ def rotate(prefix: str, overlap: timedelta, expires_at: datetime | None = None) 
         row.previous_used_at, row.expires_at = None, end
         row.save()
         _note(Action.KEY_ROTATE, row)
-    return Issued(row, _key(row, secret))
+    return IssuedKey(row, _key(row, secret))
 
 
-def listed() -> QuerySet[ApiKey]:
-    """All keys there ever were, oldest first."""
+def list_keys() -> QuerySet[ApiKey]:
+    """Return all keys, the revoked and expired ones too, oldest first."""
     return ApiKey.objects.order_by("pk")
 
 
 def revoke(prefix: str) -> bool:
-    """End a key for good; False if it had ended before, or is not there. It may open for A2A_CREDENTIAL_SECONDS yet."""
+    """Revoke a key for good; False if it is revoked already, or missing.
+
+    Caches may accept the key for another A2A_CREDENTIAL_SECONDS.
+    """
     with transaction.atomic():
         row = ApiKey.objects.select_for_update().filter(prefix=prefix, revoked_at=None).first()
         if row is not None:
@@ -146,7 +153,7 @@ def revoke(prefix: str) -> bool:
 
 @transaction.atomic
 def describe(row: ApiKey) -> None:
-    """Write what may be changed of a key: what it is for, its scopes, its rate, its end."""
+    """Write the editable columns of a key: its name, scopes, rate and end."""
     row.save(update_fields=["name", "scopes", "rate", "expires_at"])
     _note(Action.KEY_CHANGE, row)
 
@@ -157,12 +164,12 @@ def _note(action: Action, row: ApiKey) -> None:
     audit.note(action, row.prefix, tenant=row.tenant, detail=detail)
 
 
-async def verify(text: str) -> Vouched:
-    """Who shows this key. One read of the database. Raises WrongCredentials, Overloaded."""
+async def verify(text: str) -> Identity:
+    """Return the identity of an API key, with one read of the database. Raises WrongCredentials, Overloaded."""
     found = PATTERN.fullmatch(text)
     if found is None:
-        raise refused("an API key that cannot be one of ours")
-    return await hop(_look_up, found[1], _digest(found[2]))
+        raise refuse("an API key that cannot be one of ours")
+    return await run_in_thread(_look_up, found[1], _digest(found[2]))
 
 
 def _secret() -> str:
@@ -177,37 +184,37 @@ def _key(row: ApiKey, secret: str) -> str:
     return f"a2a_{row.prefix}_{secret}"
 
 
-def _look_up(prefix: str, digest: str) -> Vouched:
+def _look_up(prefix: str, digest: str) -> Identity:
     row = ApiKey.objects.filter(prefix=prefix).first()
     if row is None:
-        raise refused("an API key that is not there")
+        raise refuse("an API key that is not there")
     now = timezone.now()
     current = hmac.compare_digest(digest, row.digest)
     previous = hmac.compare_digest(digest, row.previous_digest)
     ends = [row.expires_at] if current else [row.expires_at, row.previous_until]
     if not (current or previous):
-        raise refused("an API key with a wrong secret", whose=principal_of(row))
+        raise refuse("an API key with a wrong secret", whose=principal_of(row))
     if row.revoked_at is not None:
-        raise refused("an API key that was revoked", whose=principal_of(row))
+        raise refuse("an API key that was revoked", whose=principal_of(row))
     if any(end <= now for end in ends if end is not None):
-        raise refused("an API key that has expired", "The API key has expired", principal_of(row))
+        raise refuse("an API key that has expired", "The API key has expired", principal_of(row))
     _note_use(row, "last_used_at" if current else "previous_used_at", now)
     caller = Caller(
         principal=principal_of(row), tenant=row.tenant, scopes=frozenset(row.scopes.split())
     )
     until = min((end.timestamp() for end in ends if end is not None), default=math.inf)
-    return Vouched(caller, API_KEY, until, rate=_rate(row))
+    return Identity(caller, API_KEY, until, rate=_rate(row))
 
 
 def _rate(row: ApiKey) -> Rate | None:
     try:
         return read_rate(row.rate)
     except ValueError:
-        raise refused("an API key whose rate cannot be read", whose=principal_of(row)) from None
+        raise refuse("an API key whose rate cannot be read", whose=principal_of(row)) from None
 
 
 def _note_use(row: ApiKey, column: str, now: datetime) -> None:
-    """Lazily, and no request fails because of it: a database that takes no writes may still be read."""
+    """Write the last use at intervals. A failure fails no request: a read-only database still lets keys be verified."""
     last: datetime | None = getattr(row, column)
     if last is not None and (now - last).total_seconds() < USE_SECONDS:
         return

@@ -1,11 +1,11 @@
-"""What a refusal says of the ways in: one WWW-Authenticate for each accepted scheme (RFC 9110 §11.6.1)."""
+"""The challenges of a refusal: one WWW-Authenticate for each accepted scheme (RFC 9110 §11.6.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from a2a_tasks.agents import Agent
-from a2a_tasks.agents.security import API_KEY, BASIC, BEARER, MUTUAL_TLS, accepted
+from a2a_tasks.agents.security import API_KEY, BASIC, BEARER, MUTUAL_TLS, list_accepted
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import (
     A2AError,
@@ -20,17 +20,20 @@ REALM = 'realm="a2a"'
 
 
 def challenges(fault: A2AError, agent: Agent | None) -> Iterator[str]:
-    """The challenges that go with an error; none with most."""
+    """Yield the challenges of an error; most errors have none."""
     if isinstance(fault, Unauthenticated):
-        for name in accepted(agent):
+        for name in list_accepted(agent):
             yield _challenge(name, agent, wrong=isinstance(fault, WrongCredentials))
-    elif isinstance(fault, InsufficientScope) and BEARER in accepted(agent):
+    elif isinstance(fault, InsufficientScope) and BEARER in list_accepted(agent):
         needed = " ".join(agent.scopes) if agent else fault.metadata["scope"]
         yield f'Bearer {REALM}, error="insufficient_scope", scope="{needed}"'  # RFC 6750 §3.1
 
 
 def _challenge(name: str, agent: Agent | None, *, wrong: bool) -> str:
-    """The challenge of a scheme. Keys and certificates have none that is registered: theirs are named after OpenAPI's types."""
+    """Return the challenge of a scheme.
+
+    API keys and certificates have no registered HTTP scheme: theirs are named after the types of OpenAPI.
+    """
     if name == BEARER:
         scopes = f', scope="{" ".join(agent.scopes)}"' if agent and agent.scopes else ""
         return f"Bearer {REALM}{scopes}" + (', error="invalid_token"' if wrong else "")

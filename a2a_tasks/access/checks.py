@@ -1,4 +1,4 @@
-"""System checks of how callers show who they are: mistakes in the environment, and what an operator should know."""
+"""System checks of the authentication settings: errors in the environment, and warnings for the operator."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 
 from a2a_tasks.access import credentials, issuer, tokens
-from a2a_tasks.agents.security import accepted, anonymous_allowed, is_scope
+from a2a_tasks.agents.security import anonymous_allowed, is_scope, list_accepted
 from a2a_tasks.conf import conf
-from a2a_tasks.outbound import Unanswered, trusting
+from a2a_tasks.outbound import Unanswered, make_tls_context
 from a2a_tasks.rates import read_rate
 
 __all__ = ["check_callers"]
@@ -24,10 +24,10 @@ SWITCHES = "A2A_API_KEYS=1, A2A_JWT_ISSUER, A2A_BASIC=1 and A2A_MTLS_PEERS let c
 def check_callers(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """Look at the schemes that are on."""
+    """Check the settings of the enabled schemes, the rates and the metrics."""
     try:
         return [*_openness(), *_tokens(), *_certificates(), *_rates(), *_metrics()]
-    except ValueError:  # an unreadable setting, which has a check of its own
+    except ValueError:  # an invalid setting, which another check reports
         return []
 
 
@@ -38,8 +38,8 @@ def _openness() -> Iterable[CheckMessage]:
             hint="Unset it where callers should be known.",
             id="a2a_tasks.W021",
         )
-    if not anonymous_allowed() and not accepted(None):
-        yield Warning("nobody can use this host", hint=SWITCHES, id="a2a_tasks.W022")
+    if not anonymous_allowed() and not list_accepted(None):
+        yield Warning("no caller can use this host", hint=SWITCHES, id="a2a_tasks.W022")
 
 
 def _tokens() -> Iterable[CheckMessage]:
@@ -52,7 +52,7 @@ def _tokens() -> Iterable[CheckMessage]:
     if not (conf.JWT_AUDIENCE or conf.PUBLIC_URL):
         yield Error(
             "A2A_JWT_ISSUER is set, but not what its tokens must be made out to",
-            hint="Set A2A_JWT_AUDIENCE, or A2A_PUBLIC_URL: a token for somebody else must not open this host.",
+            hint="Set A2A_JWT_AUDIENCE, or A2A_PUBLIC_URL: a token for another audience must not open this host.",
             id="a2a_tasks.E025",
         )
     try:
@@ -64,7 +64,7 @@ def _tokens() -> Iterable[CheckMessage]:
             id="a2a_tasks.E026",
         )
     try:
-        trusting(conf.JWT_CA_BUNDLE)
+        make_tls_context(conf.JWT_CA_BUNDLE)
     except OSError as fault:
         yield Error(f"A2A_JWT_CA_BUNDLE cannot be read: {fault}", id="a2a_tasks.E027")
 

@@ -1,9 +1,10 @@
-"""What a request brings to show who sends it, and which of it counts."""
+"""The credentials of a request, and the choice of the one that counts."""
 
 from __future__ import annotations
 
 import functools
 import ipaddress
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -11,46 +12,74 @@ from typing import Any, NamedTuple
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from a2a_tasks.agents.security import API_KEY, BASIC, BEARER, MUTUAL_TLS, accepted
+from a2a_tasks.agents.security import API_KEY, BASIC, BEARER, MUTUAL_TLS, list_accepted
+from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.outbound.networks import IPNetwork
+from a2a_tasks.rates import Rate
 
-__all__ = ["PEER", "Credentials", "Shown", "certificate_of", "networks", "shown"]
+__all__ = [
+    "PEER",
+    "Credentials",
+    "Identity",
+    "ShownCredential",
+    "certificate_of",
+    "networks",
+    "read_credential",
+]
 
-#: Where an ASGI scope has the connection's own other end, if `client` is whom a proxy speaks for.
+#: Key of an ASGI scope for the peer of the connection, if `client` is the address that a proxy forwards.
 PEER = "a2a.peer"
-#: What stands before the credentials in Authorization, in lower case (RFC 9110 §11.4).
+#: Schemes of the header Authorization, in lower case (RFC 9110 §11.4).
 AUTHORIZATION = {"bearer": BEARER, "basic": BASIC}
-#: More than that is no credential: the longest are tokens with many groups.
-LONGEST = 16 * 1024
+#: Longest credential in characters: the longest are tokens with many groups.
+MAX_LENGTH = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """A caller, and the limits of the credentials that identify it."""
+
+    caller: Caller
+    scheme: str
+    #: End of the credentials, in seconds since 1970.
+    until: float = math.inf
+    #: Audiences for which the credentials were issued; None = any agent of this host.
+    audiences: frozenset[str] | None = None
+    #: Thumbprint of the certificate that the credentials are bound to (RFC 8705 §3); empty = any connection.
+    bound: str = ""
+    #: Rate limit of this caller, if its credentials have one.
+    rate: Rate | None = None
+
+
+@dataclass(slots=True)
 class Credentials:
-    """A request as far as it tells who sends it; every binding can make one, gRPC of its metadata."""
+    """The parts of a request that identify its sender; every binding makes one per request, gRPC from its metadata."""
 
     #: Names in lower case.
     headers: Mapping[str, str] = field(repr=False)
-    #: Address of whoever holds the other end of the connection, no matter whom it speaks for; empty = unknown.
+    #: Address of the peer of the connection, which may be a proxy; empty = unknown.
     peer: str = ""
-    #: Address it is from: of whom a trusted proxy speaks for, else the same; empty = unknown.
+    #: Address of the client: the one that a trusted proxy forwards, else the peer; empty = unknown.
     address: str = ""
-    #: Headers that came more than once.
+    #: Headers that the request has more than once.
     repeated: Collection[str] = ()
+    #: The verified identity: a request is verified once.
+    identity: Identity | None = field(default=None, init=False, repr=False, compare=False)
 
 
-class Shown(NamedTuple):
-    """A credential; `scheme` is empty for what no scheme here can read."""
+class ShownCredential(NamedTuple):
+    """A credential; `scheme` is empty if no enabled scheme can read it."""
 
     scheme: str
     text: str
-    #: Where it was shown, if that makes a difference: who guesses at passwords is told to wait by address.
+    #: Address of the client, for passwords only: guessing is locked out by address.
     address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Doors:
-    """Where credentials are looked for."""
+    """The headers with credentials, and the proxies whose certificate header is trusted."""
 
     key: str
     certificate: str
@@ -58,7 +87,7 @@ class _Doors:
 
 
 def networks(text: str) -> tuple[IPNetwork, ...]:
-    """Addresses and networks, separated by commas. Raises ValueError that names a wrong one."""
+    """Parse addresses and networks, separated by commas. Raises ValueError that names a wrong one."""
     return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
@@ -73,43 +102,43 @@ def _forget(**_: Any) -> None:
     _doors.cache_clear()
 
 
-def shown(credentials: Credentials) -> Shown | None:
-    """The credential of a request; None = it has none.
+def read_credential(credentials: Credentials) -> ShownCredential | None:
+    """Return the credential of a request; None = it has none.
 
-    An API key or Authorization counts before the certificate of the connection. Both together are no credential:
-    which one the client means would be a guess.
+    An API key or Authorization takes precedence over the certificate of the connection. An API key together with
+    Authorization is refused: the choice between them would be a guess.
     """
     doors = _doors()
     key = credentials.headers.get(doors.key) if doors.key else None
     authorization = credentials.headers.get("authorization")
     if key is not None:
-        return Shown("" if authorization is not None else API_KEY, key.strip())
+        return ShownCredential("" if authorization is not None else API_KEY, key.strip())
     if authorization is not None:
         word, _, rest = authorization.strip().partition(" ")
         name = AUTHORIZATION.get(word.lower(), "")
         text = rest.strip()
-        scheme = name if name in accepted(None) and len(text) <= LONGEST else ""
-        return Shown(scheme, text, credentials.address if scheme == BASIC else "")
+        scheme = name if name in list_accepted(None) and len(text) <= MAX_LENGTH else ""
+        return ShownCredential(scheme, text, credentials.address if scheme == BASIC else "")
     certificate = certificate_of(credentials)
-    return None if certificate is None else Shown(MUTUAL_TLS, certificate)
+    return None if certificate is None else ShownCredential(MUTUAL_TLS, certificate)
 
 
 def certificate_of(credentials: Credentials) -> str | None:
-    """The certificate as a listed proxy sent it on. Anybody else's header is no more than a claim, and not looked at.
+    """Return the certificate that a listed proxy forwards. The header of any other peer is unproven and ignored.
 
-    One that came twice is unreadable: the proxy did not replace what its client had written.
+    A repeated header is unreadable: the proxy did not replace the header of its client.
     """
     doors = _doors()
     text = credentials.headers.get(doors.certificate) if doors.peers else None
-    if not text or not _listed(credentials.peer, doors.peers):
+    if not text or not _is_listed(credentials.peer, doors.peers):
         return None
     return "" if doors.certificate in credentials.repeated else text
 
 
-def _listed(peer: str, peers: tuple[IPNetwork, ...]) -> bool:
+def _is_listed(peer: str, peers: tuple[IPNetwork, ...]) -> bool:
     try:
         address = ipaddress.ip_address(peer)
-    except ValueError:  # a socket of the file system, or nothing
+    except ValueError:  # a Unix domain socket, or nothing
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return any((mapped or address) in network for network in peers)

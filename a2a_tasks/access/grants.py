@@ -1,6 +1,7 @@
-"""Grants: who may use and see agents that are listed (`A2A_GRANTS`), which are missing to everybody else; who operates any.
+"""Grants: the right to see and use listed agents (`A2A_GRANTS`), and to operate any agent.
 
-All of them are read at once and believed for A2A_CREDENTIAL_SECONDS, so that requests do not ask the database.
+A listed agent does not exist for callers without a grant. All grants are read at once and cached for
+A2A_CREDENTIAL_SECONDS, so that requests do not query the database.
 """
 
 from __future__ import annotations
@@ -21,30 +22,33 @@ from a2a_tasks.agents.security import is_scope
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import Caller, is_tenant
 from a2a_tasks.conf import conf
-from a2a_tasks.models import ALL, Grant, Right
+from a2a_tasks.models import ALL, Grant, GrantRight
 from a2a_tasks.store import audit
-from a2a_tasks.store.group import Group
+from a2a_tasks.store.batched_call import BatchedCall
 
 __all__ = [
-    "Right",
+    "GrantRight",
     "flaw_of",
     "forget",
     "grant",
-    "granted",
+    "list_grants",
     "is_grantee",
-    "operated_in_thread",
+    "find_operated_in_thread",
     "rights",
     "rights_in_thread",
     "withdraw",
 ]
 
-#: Principals, as `access` names them.
+#: The principals that `access` assigns.
 _PRINCIPAL = re.compile(r"(key|jwt|user|cert):.+")
-LONGEST = 256
-#: Whoever may do this may see the agent, too.
-_WITH = {Right.USE: {Right.USE, Right.SEE}, Right.OPERATE: {Right.OPERATE, Right.SEE}}
+MAX_LENGTH = 256
+#: The rights that a granted right includes: both include the right to see the agent.
+_WITH = {
+    GrantRight.USE: {GrantRight.USE, GrantRight.SEE},
+    GrantRight.OPERATE: {GrantRight.OPERATE, GrantRight.SEE},
+}
 #: Rights by agent and grantee.
-Given = Mapping[str, Mapping[str, frozenset[Right]]]
+Given = Mapping[str, Mapping[str, frozenset[GrantRight]]]
 
 
 class _Known(NamedTuple):
@@ -57,37 +61,39 @@ _known: _Known | None = None
 
 @receiver(setting_changed)
 def forget(**_: Any) -> None:
-    """Read them anew with the next request of this process."""
-    global _known  # noqa: PLW0603 - one memory a process
+    """Clear the cache: the next request of this process reads the grants anew."""
+    global _known  # noqa: PLW0603 - one cache per process
     _known = None
 
 
-# --- what is granted ----------------------------------------------------------------------------
+# --- reading ------------------------------------------------------------------------------------
 
 
-async def rights(caller: Caller, agent: str) -> frozenset[Right]:
-    """What a caller was granted with the agent of that slug. Raises Overloaded if the database is away."""
+async def rights(caller: Caller, agent: str) -> frozenset[GrantRight]:
+    """Return the rights of a caller to the agent of that slug. Raises Overloaded if the database is away."""
     known = _fresh()
-    return _held(await _reading(None) if known is None else known, caller, agent)
+    return _collect_rights(await _reading(None) if known is None else known, caller, agent)
 
 
-def rights_in_thread(caller: Caller, agent: str) -> frozenset[Right]:
-    """The same for pages, which are made in threads with a database of their own."""
+def rights_in_thread(caller: Caller, agent: str) -> frozenset[GrantRight]:
+    """Return the same as `rights`, for pages, whose threads have database connections of their own."""
     known = _fresh()
-    return _held(_read() if known is None else known, caller, agent)
+    return _collect_rights(_read() if known is None else known, caller, agent)
 
 
-def operated_in_thread(caller: Caller) -> frozenset[str] | None:
-    """The agents that a caller was granted to operate, those that are not hosted here too; None = all. For threads."""
+def find_operated_in_thread(caller: Caller) -> frozenset[str] | None:
+    """Return the agents that a caller may operate, also those that are not hosted here; None = all. For threads."""
     known = _fresh()
     given = _read() if known is None else known
-    agents = frozenset(slug for slug in given if Right.OPERATE in _held(given, caller, slug))
+    agents = frozenset(
+        slug for slug in given if GrantRight.OPERATE in _collect_rights(given, caller, slug)
+    )
     return None if ALL in agents else agents
 
 
-def _held(given: Given, caller: Caller, agent: str) -> frozenset[Right]:
+def _collect_rights(given: Given, caller: Caller, agent: str) -> frozenset[GrantRight]:
     named = list(_names(caller))
-    held: set[Right] = set()
+    held: set[GrantRight] = set()
     for slug in (agent, ALL):
         grantees = given.get(slug, {})
         held.update(*(grantees.get(name, ()) for name in named))
@@ -95,7 +101,7 @@ def _held(given: Given, caller: Caller, agent: str) -> frozenset[Right]:
 
 
 def _names(caller: Caller) -> Iterator[str]:
-    """What a caller is called in grants."""
+    """Yield the names by which grants refer to a caller."""
     yield ALL
     if not caller.anonymous:
         yield caller.principal
@@ -111,10 +117,10 @@ def _fresh() -> Given | None:
 def _read() -> Given:
     global _known  # noqa: PLW0603
     until = time.monotonic() + conf.CREDENTIAL_SECONDS
-    given: dict[str, dict[str, frozenset[Right]]] = defaultdict(dict)
+    given: dict[str, dict[str, frozenset[GrantRight]]] = defaultdict(dict)
     for agent, grantee, right in Grant.objects.values_list("agent", "grantee", "right"):
         held = given[agent].get(grantee, frozenset())
-        given[agent][grantee] = held | _WITH.get(Right(right), {Right(right)})
+        given[agent][grantee] = held | _WITH.get(GrantRight(right), {GrantRight(right)})
     _known = _Known(given, until)
     return given
 
@@ -123,43 +129,45 @@ def _read_for(asked: Sequence[None]) -> list[Given | Exception]:
     return [_read()] * len(asked)
 
 
-#: Once for all who ask at the same time.
-_reading: Group[None, Given] = Group(_read_for)
+#: The read of all grants, shared by concurrent requests.
+_reading: BatchedCall[None, Given] = BatchedCall(_read_for)
 
 
 # --- granting -----------------------------------------------------------------------------------
 
 
 def is_grantee(text: str) -> bool:
-    """May something be granted to this?"""
+    """Is the text a valid grantee?"""
     kind, _, name = text.partition(":")
     if kind == "scope":
         return is_scope(name)
     if kind == "tenant":
         return bool(name) and is_tenant(name)
-    principal = _PRINCIPAL.fullmatch(text) and text.isprintable() and len(text) <= LONGEST
+    principal = _PRINCIPAL.fullmatch(text) and text.isprintable() and len(text) <= MAX_LENGTH
     return text == ALL or bool(principal)
 
 
 def flaw_of(agent: str, grantee: str) -> str:
-    """What is wrong with a grant; empty = nothing. The agent need not be there yet."""
+    """Return the mistake in a grant; empty = none. The agent need not exist yet."""
     if agent != ALL and not SLUG.fullmatch(agent):
         return f"{agent!r} cannot be an agent; {ALL} stands for all"
     if not is_grantee(grantee):
         kinds = "key:..., jwt:..., user:..., cert:..., scope:... and tenant:..."
-        return f"{grantee!r} is nobody; there are {kinds}, and {ALL} for everybody"
+        return f"{grantee!r} is no principal; there are {kinds}, and {ALL} for all"
     return ""
 
 
 def grant(agent: str, grantee: str, right: str) -> bool:
-    """Grant it; False if it was granted before. It holds at once here, in A2A_CREDENTIAL_SECONDS everywhere.
+    """Grant a right; False if it was granted before. Raises ValueError for an invalid grant.
 
-    Raises ValueError for what cannot be granted.
+    The grant takes effect at once in this process, and within A2A_CREDENTIAL_SECONDS in all others.
     """
     if flaw := flaw_of(agent, grantee):
         raise ValueError(flaw)
     with transaction.atomic():
-        row, made = Grant.objects.get_or_create(agent=agent, grantee=grantee, right=Right(right))
+        row, made = Grant.objects.get_or_create(
+            agent=agent, grantee=grantee, right=GrantRight(right)
+        )
         if made:
             _note(Action.GRANT_ADD, row)
     forget()
@@ -167,7 +175,7 @@ def grant(agent: str, grantee: str, right: str) -> bool:
 
 
 def withdraw(agent: str, grantee: str, right: str = "") -> int:
-    """Take a right away again, or all that this agent and grantee have together. Returns how many there were."""
+    """Withdraw a right, or all rights of this grantee to this agent. Returns the number of withdrawn rights."""
     which = Grant.objects.filter(agent=agent, grantee=grantee)
     with transaction.atomic():
         rows = list((which.filter(right=right) if right else which).select_for_update())
@@ -182,6 +190,6 @@ def _note(action: Action, row: Grant) -> None:
     audit.note(action, row.grantee, detail={"agent": row.agent, "right": row.right})
 
 
-def granted() -> QuerySet[Grant]:
-    """All grants, by agent and grantee."""
+def list_grants() -> QuerySet[Grant]:
+    """Return all grants, ordered by agent and grantee."""
     return Grant.objects.order_by("agent", "grantee", "right")

@@ -1,15 +1,13 @@
-"""The public keys of the issuer of bearer tokens: where they are, and how long they are believed.
+"""The public keys of the issuer of bearer tokens: their URL, and the time for which they are trusted.
 
-They are asked for by the guarded client. The issuer's own host is the operator's word and may be inside; where its
-documents point is judged like any stranger's URL.
+The guarded client fetches them. The operator names the issuer's own host, which may be internal; URLs in the issuer's
+documents are checked like URLs from any client.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
-import ssl
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,62 +20,72 @@ from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 
 from a2a_tasks.agents.security import DISCOVERY
 from a2a_tasks.conf import conf
-from a2a_tasks.outages import Outage
-from a2a_tasks.outbound import Client, Guard, Limits, Policy, Unanswered, trusting
+from a2a_tasks.outages import ThrottledLogger
+from a2a_tasks.outbound import (
+    Client,
+    ClientLimits,
+    Guard,
+    OutboundPolicy,
+    Unanswered,
+    make_tls_context,
+)
 from a2a_tasks.outbound.networks import LOOPBACK
 from a2a_tasks.outbound.policy import PORTS
 from a2a_tasks.outbound.web_address import WebAddress, parse
 from a2a_tasks.protocol.errors import A2AError, Overloaded
 from a2a_tasks.protocol.jsontext import read
 
-__all__ = ["Keys", "Published", "guard", "published", "read_keys_of"]
+__all__ = ["Keys", "Published", "guard", "read_signing_keys", "read_keys_of"]
 
 logger = logging.getLogger(__name__)
-#: Seconds after which keys are asked for anew, beside the requests: a key that was withdrawn opens no longer than that.
+#: Seconds after which keys are fetched anew, in the background: a withdrawn key is accepted no longer than that.
 FRESH_SECONDS = 300.0
-#: Seconds for which keys are believed when the issuer does not answer.
+#: Seconds for which keys are trusted while the issuer does not answer.
 STALE_SECONDS = 3600.0
-#: Seconds between two questions because of a `kid` nobody knows: anybody can make one up.
+#: Seconds between two fetches because of an unknown `kid`, which any client can make up.
 APART_SECONDS = 30.0
-#: Seconds between two questions to an issuer that does not answer.
+#: Seconds between two fetches from an issuer that does not answer.
 AGAIN_SECONDS = 5.0
-#: What asking may cost: seconds, and bytes of a document.
-LIMITS = Limits(connect=5.0, total=10.0, answer=512 * 1024)
-#: Keys of an issuer beyond this are not read.
-MOST_KEYS = 100
-#: Bits below which an RSA key is no key (RFC 7518 §3.3).
-SHORTEST_RSA = 2048
+#: Limits of a fetch: seconds, and bytes of a document.
+LIMITS = ClientLimits(connect=5.0, total=10.0, answer=512 * 1024)
+#: Most keys of an issuer; further ones are not read.
+MAX_KEYS = 100
+#: Fewest bits of an RSA key (RFC 7518 §3.3).
+MIN_RSA_LENGTH = 2048
 OK = 200
 
 _kinds = (RSAKey, ECKey, OKPKey)
-_outage = Outage(logger, "the keys of A2A_JWT_ISSUER cannot be had")
+_outage = ThrottledLogger(logger, "the keys of A2A_JWT_ISSUER cannot be had")
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A public key, and the one algorithm it is for, if its owner says so."""
+    """A public key, and the one algorithm it is for, if its `alg` names one."""
 
     kid: str | None
     algorithm: str | None
     key: RSAKey | ECKey | OKPKey
 
     def signs(self, algorithm: str) -> bool:
-        """May what this algorithm signed be the key's? Its kind and curve are looked at by whoever verifies."""
+        """May the key belong to a signature of this algorithm? The verification itself checks its type and curve."""
         kinds = {"E": (ECKey,), "R": (RSAKey,), "P": (RSAKey,)}
         kind = (OKPKey,) if algorithm == "Ed25519" else kinds[algorithm[0]]
         return isinstance(self.key, kind) and self.algorithm in (None, algorithm)
 
 
-class Unreadable(Exception):
-    """The issuer's document is not what it should be."""
+class UnreadableKeys(Exception):
+    """A document of the issuer that is malformed, or not the issuer's."""
 
 
-def published(document: Any) -> list[Published]:
-    """The keys of a JWK Set (RFC 7517 §5) that sign; those of another kind or use are passed over. Raises Unreadable."""
+def read_signing_keys(document: Any) -> list[Published]:
+    """Return the signing keys of a JWK Set (RFC 7517 §5); keys of another type or use are skipped.
+
+    Raises UnreadableKeys.
+    """
     keys = document.get("keys") if isinstance(document, Mapping) else None
     if not isinstance(keys, list):
-        raise Unreadable("no JWK Set")
-    return [found for jwk in keys[:MOST_KEYS] if (found := _public(jwk)) is not None]
+        raise UnreadableKeys("no JWK Set")
+    return [found for jwk in keys[:MAX_KEYS] if (found := _public(jwk)) is not None]
 
 
 def _public(jwk: Any) -> Published | None:
@@ -91,14 +99,14 @@ def _public(jwk: Any) -> Published | None:
     if not isinstance(key, _kinds) or key.is_private:
         return None
     raw = key.public_key
-    if isinstance(raw, RSAPublicKey) and raw.key_size < SHORTEST_RSA:
+    if isinstance(raw, RSAPublicKey) and raw.key_size < MIN_RSA_LENGTH:
         return None
     kid, algorithm = jwk.get("kid"), jwk.get("alg")
     return Published(kid if isinstance(kid, str) else None, algorithm, key)
 
 
 class Keys:
-    """The issuer's keys, asked for when they are needed and not more often than is good for the issuer."""
+    """The issuer's keys, fetched when they are needed, and at intervals that spare the issuer."""
 
     def __init__(
         self,
@@ -110,8 +118,8 @@ class Keys:
         self._read = self._tried = float("-inf")
         self._asking: asyncio.Task[None] | None = None
 
-    async def named(self, kid: str | None) -> list[Published]:
-        """The keys of that name; all of them for a token that names none. Raises Overloaded when there are none to ask for."""
+    async def find_keys(self, kid: str | None) -> list[Published]:
+        """Return the keys with that `kid`; all keys for a token without one. Raises Overloaded when there are none."""
         await self._see_to_them()
         found = self._of(kid)
         if not found and self._clock() - self._tried >= APART_SECONDS:
@@ -139,7 +147,7 @@ class Keys:
         )
 
     async def _ask(self) -> None:
-        """Wait for the answer, ours or that of somebody who asked before us."""
+        """Wait for the fetch: a new one, or the one that is running."""
         await asyncio.shield(self._begin())
 
     def _begin(self) -> asyncio.Task[None]:
@@ -151,52 +159,47 @@ class Keys:
     async def _renew(self) -> None:
         try:
             self._keys = await self._fetch()
-        except (Unanswered, Unreadable, A2AError, OSError, ValueError) as fault:
+        except (Unanswered, UnreadableKeys, A2AError, OSError, ValueError) as fault:
             _outage.count(fault)
         else:
             self._read = self._clock()
 
 
 def read_keys_of(issuer: str, jwks_url: str) -> Callable[[], Awaitable[list[Published]]]:
-    """What asks the issuer for its keys: at their URL, or at the one its discovery document names."""
+    """Return the function that fetches the issuer's keys, from their URL or from the one in its discovery document."""
 
     async def fetch() -> list[Published]:
-        tls = await asyncio.to_thread(_trust, str(conf.JWT_CA_BUNDLE))
+        tls = await asyncio.to_thread(make_tls_context, str(conf.JWT_CA_BUNDLE))
         client = Client(guard(issuer, jwks_url), limits=LIMITS, tls=tls)
         try:
-            url = jwks_url or await _discovered(client, issuer)
-            return published(await _document(client, url))
+            url = jwks_url or await _discover(client, issuer)
+            return read_signing_keys(await _document(client, url))
         finally:
             await client.close()
 
     return fetch
 
 
-@functools.lru_cache(maxsize=2)
-def _trust(bundle: str) -> ssl.SSLContext:
-    return trusting(bundle)
-
-
-async def _discovered(client: Client, issuer: str) -> str:
-    """Where the provider says its keys are (OIDC Discovery §4.3: it must say the very issuer we asked)."""
-    said = await _document(client, issuer.rstrip("/") + DISCOVERY)
-    url = said.get("jwks_uri") if isinstance(said, Mapping) else None
-    if not isinstance(url, str) or said.get("issuer") != issuer:
-        raise Unreadable("the discovery document is another issuer's, or names no keys")
+async def _discover(client: Client, issuer: str) -> str:
+    """Return the URL of the keys in the discovery document (OIDC Discovery §4.3: it must name the same issuer)."""
+    document = await _document(client, issuer.rstrip("/") + DISCOVERY)
+    url = document.get("jwks_uri") if isinstance(document, Mapping) else None
+    if not isinstance(url, str) or document.get("issuer") != issuer:
+        raise UnreadableKeys("the discovery document is another issuer's, or names no keys")
     return url
 
 
 async def _document(client: Client, url: str) -> Any:
     answer = await client.ask("GET", url, [("accept", "application/json")])
     if answer.status != OK or not answer.whole:
-        raise Unreadable(f"{url} answered {answer.status}, or not to its end")
+        raise UnreadableKeys(f"{url} answered {answer.status}, or not to its end")
     return read(answer.body)
 
 
 def guard(issuer: str, jwks_url: str) -> Guard:
-    """Which URLs may be asked. Raises AddressRefused, ValueError for settings that cannot be."""
+    """Return the guard of these URLs. Raises AddressRefused or ValueError for invalid settings."""
     own = [parse(url) for url in (issuer, jwks_url) if url]
-    policy = Policy.read(
+    policy = OutboundPolicy.read(
         loopback=any(map(_is_loopback, own)),
         allowed=",".join(address.host for address in own if address.host != "localhost"),
         ports=",".join([PORTS, *(str(address.port) for address in own)]),

@@ -1,7 +1,7 @@
-"""Who is told to wait after wrong passwords: a name from an address, in the admin and by HTTP Basic alike.
+"""Lockout after wrong passwords: by user name and address, for the admin and HTTP Basic alike.
 
-Counting and refusing is django-axes' (`AXES_*` in the settings name the functions here). By name alone, anybody could
-lock the operator out; by address alone, one guest of a network all others.
+django-axes counts and refuses (`AXES_*` in the settings name the functions here). By name alone, any client could lock
+the operator out; by address alone, one guest of a network could lock out all others.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from django.http import HttpRequest
 
 from a2a_tasks.conf import conf
 
-__all__ = ["Attempt", "address", "attempt", "failures", "forgive", "waiting"]
+__all__ = ["SignInAttempt", "address", "attempt", "failures", "forgive", "read_cooloff"]
 
-#: What one subscriber has of IPv6: within it addresses are free, so that they tell nobody apart.
+#: Prefix length of one subscriber's IPv6 network: the subscriber can use any address in it, so only the network counts.
 SUBSCRIBER = 64
 
 
 def failures(request: HttpRequest, credentials: object) -> int:
-    """How many wrong passwords are one too many."""
+    """Return the number of wrong passwords that locks out."""
     return int(conf.LOGIN_FAILURES)
 
 
-def waiting(request: HttpRequest | None = None) -> timedelta:
-    """How long after the last of them."""
+def read_cooloff(request: HttpRequest | None = None) -> timedelta:
+    """Return the duration of a lockout, from the last wrong password."""
     return timedelta(minutes=conf.LOGIN_WAIT_MINUTES)
 
 
 def address(request: HttpRequest) -> str | None:
-    """Where a request is from; of IPv6, the subscriber. None = unknown, as of sockets in the file system.
+    """Return the address of the client; for IPv6, the subscriber's network. None = unknown, as on Unix domain sockets.
 
-    It is the other end of the connection, or whom a proxy among TRUSTED_PROXIES speaks for.
+    The client is the peer of the connection, or the one that a proxy among TRUSTED_PROXIES forwards.
     """
     try:
         found = ipaddress.ip_address(request.META.get("REMOTE_ADDR", ""))
@@ -46,19 +46,19 @@ def address(request: HttpRequest) -> str | None:
     return str(ipaddress.ip_network((int(found), SUBSCRIBER), strict=False).network_address)
 
 
-class Attempt(HttpRequest):
-    """What Django's backends take for the request with which somebody tries a password by HTTP Basic."""
+class SignInAttempt(HttpRequest):
+    """The request that Django's authentication backends get for a password by HTTP Basic."""
 
 
-def attempt(client: str) -> Attempt:
-    """One from this address."""
-    request = Attempt()
+def attempt(client: str) -> SignInAttempt:
+    """Return the request of an attempt from this address."""
+    request = SignInAttempt()
     request.META = {"REMOTE_ADDR": client, "HTTP_USER_AGENT": "HTTP Basic"}
     return request
 
 
 def forgive(request: HttpRequest, name: str) -> None:
-    """The password was right after all: count anew."""
+    """Delete the failed attempts of a name, after a right password."""
     attempts = AccessAttempt.objects.filter(username=name, ip_address=address(request))
-    if attempts.exists():  # a database that takes no writes may still be read
+    if attempts.exists():  # a read-only database still allows sign-ins without failures
         attempts.delete()

@@ -1,6 +1,6 @@
-"""The forms in which people sign in: an address that was wrong too often waits, as one does that calls agents.
+"""Rate limits of the sign-in forms: an address with too many wrong passwords waits, as it does for calls of agents.
 
-`lockout.py` counts by name and address; names are free, so that it never counts who tries a new one each time.
+`lockout.py` counts by name and address, so it never stops a client that tries a new name each time.
 """
 
 from __future__ import annotations
@@ -15,36 +15,39 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 
-from a2a_tasks.access import metering
-from a2a_tasks.access.lockout import Attempt
+from a2a_tasks.access import rate_limits
+from a2a_tasks.access.lockout import SignInAttempt
 from a2a_tasks.access.staff import address_of
 from a2a_tasks.protocol.errors import RateLimited
 
-__all__ = ["MOST", "SignInForms", "install"]
+__all__ = ["MAX_COUNT", "SignInForms", "install"]
 
-#: Views that try a password, or the code of a second factor.
+#: Views that check a password, or the code of a second factor.
 VIEWS = frozenset(
     {
         *("admin:login", "account_login", "account_reauthenticate"),
         *("mfa_authenticate", "mfa_reauthenticate"),
     }
 )
-#: Rows of attempts that are kept, the newest: django-axes removes those that are over only when somebody fails.
-MOST = 10_000
+#: Rows of attempts that are kept, the newest: django-axes deletes expired rows only at the next failed sign-in.
+MAX_COUNT = 10_000
 
 
 class SignInForms(MiddlewareMixin):
-    """Middleware. Refuses a form from an address with too many wrong ones before anything of it is tried (429)."""
+    """Middleware that refuses forms from an address with too many forms, or too many wrong ones (429).
+
+    It does so before the password is hashed.
+    """
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponse | None:
-        """The answer, if it is refused."""
+        """Return the response, if the form is refused."""
         match = request.resolver_match
         if request.method != "POST" or match is None or match.view_name not in VIEWS:
             return None
         try:
-            async_to_sync(metering.may_try)(address_of(request))
+            async_to_sync(rate_limits.may_sign_in)(address_of(request))
         except RateLimited as fault:
             answer = render(request, "locked.html", status=fault.http_status)
             answer["Retry-After"] = fault.metadata["retry_after"]
@@ -53,17 +56,19 @@ class SignInForms(MiddlewareMixin):
 
 
 def install() -> None:
-    """Count from now on."""
-    user_login_failed.connect(_failed, dispatch_uid="a2a_tasks.access.sign_in_forms")
-    post_save.connect(_kept, sender=AccessAttempt, dispatch_uid="a2a_tasks.access.sign_in_forms")
+    """Connect the signals."""
+    user_login_failed.connect(_on_failure, dispatch_uid="a2a_tasks.access.sign_in_forms")
+    post_save.connect(
+        _on_attempt, sender=AccessAttempt, dispatch_uid="a2a_tasks.access.sign_in_forms"
+    )
 
 
-def _failed(request: HttpRequest | None = None, **_: Any) -> None:
-    """Of HTTP Basic the door counts (`callers`), once for all of its schemes."""
-    if request is not None and not isinstance(request, Attempt):
-        async_to_sync(metering.count_wrong)(address_of(request))
+def _on_failure(request: HttpRequest | None = None, **_: Any) -> None:
+    """Count a wrong password in a form; `authentication` counts those of HTTP Basic, with all of its schemes."""
+    if request is not None and not isinstance(request, SignInAttempt):
+        async_to_sync(rate_limits.count_wrong)(address_of(request))
 
 
-def _kept(instance: AccessAttempt, created: bool, **_: Any) -> None:
+def _on_attempt(instance: AccessAttempt, created: bool, **_: Any) -> None:
     if created:
-        AccessAttempt.objects.filter(pk__lte=instance.pk - MOST).delete()
+        AccessAttempt.objects.filter(pk__lte=instance.pk - MAX_COUNT).delete()

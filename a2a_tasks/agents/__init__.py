@@ -1,9 +1,10 @@
-"""The plug-in API: what an app's `agents.py` imports. See docs/agents.md."""
+"""The plug-in API for the `agents.py` of an app. See docs/agents.md."""
 
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.content import data, file, link, text
 from a2a_tasks.agents.faults import AgentError, FileUnavailable
 from a2a_tasks.agents.files import Files
+from a2a_tasks.agents.http import CallRefused
 from a2a_tasks.agents.secrets import Secrets
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.steps import Journal
@@ -13,6 +14,7 @@ from a2a_tasks.protocol.values import Message, Part
 __all__ = [
     "Agent",
     "AgentError",
+    "CallRefused",
     "ArtifactWriter",
     "Extension",
     "FileUnavailable",

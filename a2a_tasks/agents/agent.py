@@ -1,4 +1,4 @@
-"""The class to subclass. docs/agents.md is its guide."""
+"""The base class of agents. docs/agents.md is its guide."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 - Django's own name
 
+from a2a_tasks.agents.author_errors import definition
 from a2a_tasks.agents.content import Content
 from a2a_tasks.agents.emission import Emission
-from a2a_tasks.agents.mistakes import definition
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.turn import Turn
 from a2a_tasks.caller import Caller
@@ -31,19 +31,20 @@ Answer = AsyncIterator[Yielded] | Iterator[Yielded] | Awaitable[Yielded | None] 
 
 
 class Agent:
-    """An agent: what its card says, and `run`, which answers one message.
+    """An agent: the contents of its card, and `run`, which answers one message.
 
-    `run` may be an async generator, a coroutine function, a generator or a plain function; synchronous ones run in
-    a thread, and any of them in a process of its own if it says so. What it yields (or returns) is text, parts, or values made by the turn's methods.
+    `run` may be an async generator, a coroutine function, a generator or a plain function. Synchronous ones run in a
+    thread; with `runs_in = "process"`, each runs in a process of its own. It yields (or returns) text, parts, or values
+    from the turn's methods.
     """
 
-    #: Names the agent in URLs; derived from the class name if empty.
+    #: Name of the agent in URLs; derived from the class name if empty.
     slug: ClassVar[str] = ""
     name: ClassVar[str] = ""
     description: ClassVar[str] = ""
     version: ClassVar[str] = "1.0.0"
     skills: ClassVar[Sequence[Skill]] = ()
-    #: Media types taken and given; `*/*` and `text/*` are understood.
+    #: Media types of input and output; `*/*` and `text/*` are allowed.
     default_input_modes: ClassVar[Sequence[str]] = ("text/plain",)
     default_output_modes: ClassVar[Sequence[str]] = ("text/plain",)
     provider: ClassVar[Provider | None] = None
@@ -52,33 +53,33 @@ class Agent:
     extensions: ClassVar[Sequence[Extension]] = ()
     #: May clients stream?
     streaming: ClassVar[bool] = True
-    #: May clients register webhooks? They are kept with their tasks; the host does not deliver to them yet.
+    #: Whether clients may register webhooks for their tasks.
     push_notifications: ClassVar[bool] = False
-    #: What webhooks are told: "all" events, "coalesced" (pieces of an artifact that follow each other as one) or "states".
+    #: Events for webhooks: "all", "coalesced" (consecutive pieces of an artifact as one event) or "states".
     push_events: ClassVar[str] = "coalesced"
-    #: May `run` answer with a direct Message? The host then waits for its first word before it answers.
+    #: May `run` answer with a direct Message? The host then waits for its first value before it answers.
     replies_directly: ClassVar[bool] = False
-    #: Is a message sent again, under the same id to the same task or context, the same message?
+    #: Is a second message with the same id, to the same task or context, a repetition of the first?
     idempotent_message_ids: ClassVar[bool] = False
     #: Does an authenticated caller get a fuller card from `extended_card`?
     has_extended_card: ClassVar[bool] = False
-    #: Scopes a caller must have, all of them. With any, nobody is anonymous here.
+    #: Required scopes of callers, all of them. If there are any, anonymous callers are refused.
     scopes: ClassVar[Sequence[str]] = ()
-    #: Ways to show who one is, of those the host accepts: "bearer", "apiKey", "basic", "mutualTLS"; () = any of them.
+    #: Authentication schemes, of those that the host accepts: "bearer", "apiKey", "basic", "mutualTLS"; () = all.
     schemes: ClassVar[Sequence[str]] = ()
-    #: Whose tasks a caller sees: its "own", or those of its whole "tenant"; "" = as A2A_VISIBILITY says.
+    #: Tasks that a caller sees: its "own", or those of its whole "tenant"; "" = the value of A2A_VISIBILITY.
     visibility: ClassVar[str] = ""
-    #: Who may use it: whoever is let in ("open"), or those alone who were granted it ("listed"); "" = as A2A_GRANTS says.
+    #: Callers that may use it: all accepted ones ("open"), or those with a grant ("listed"); "" = as A2A_GRANTS.
     grants: ClassVar[str] = ""
-    #: How often it may be asked by all callers together, as in A2A_RATE_PER_AGENT, which this replaces: "20/s".
+    #: Rate limit of requests by all callers together, such as "20/s"; it replaces A2A_RATE_PER_AGENT.
     rate: ClassVar[str] = ""
     #: The queue whose workers run this agent.
     queue: ClassVar[str] = "agents"
-    #: Where `run` is called: "process" for what keeps a core busy; "" = on the event loop, or in a thread if synchronous.
+    #: Place of `run`: "process" for work that keeps a core busy; "" = the event loop, or a thread if synchronous.
     runs_in: ClassVar[str] = ""
-    #: When its process died: "resume" runs it again for the same message, "fail" fails the task, visibly.
+    #: Recovery after its process died: "resume" runs it again for the same message, "fail" fails the task.
     after_crash: ClassVar[str] = "resume"
-    #: Set by `class Base(Agent, abstract=True)`: a base of others, hosted nowhere itself.
+    #: Set by `class Base(Agent, abstract=True)`: a base class of other agents that is not hosted itself.
     abstract: ClassVar[bool] = True
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
@@ -93,7 +94,7 @@ class Agent:
         raise NotImplementedError
 
     def extended_card(self, card: Mapping[str, Any], caller: Caller) -> Mapping[str, Any] | None:
-        """The card for an authenticated caller, made from the public one; None = there is none after all."""
+        """Return the card for an authenticated caller, made from the public card; None = there is none."""
         return None
 
     @property
@@ -107,11 +108,11 @@ class Agent:
         return admits([*self.default_input_modes, *modes], media_type)
 
     def check(self) -> Iterable[CheckMessage]:
-        """System checks of this agent; extend it with your own."""
+        """Yield the system checks of this agent; a subclass may add its own."""
         where = f"{type(self).__module__}.{type(self).__qualname__}"
         if not SLUG.fullmatch(self.slug):
             yield Error(
-                f"{self.slug!r} cannot be part of a URL",
+                f"Invalid slug {self.slug!r}: it must fit into a URL",
                 hint="slug: lower-case letters, digits and hyphens, at most 63.",
                 obj=where,
                 id="a2a_tasks.E002",
@@ -122,7 +123,7 @@ class Agent:
             yield Error("the agent has no skills", hint=SKILLS, obj=where, id="a2a_tasks.E004")
         elif unfit := unfit_skills(self.skills):
             yield Error(f"skills: {unfit}", hint=SKILLS, obj=where, id="a2a_tasks.E045")
-            return  # what follows reads them
+            return  # the further checks read the skills
         yield from self._check_skills(where)
         yield from self._check_modes(where)
         yield from self._check_push(where)
@@ -143,7 +144,7 @@ class Agent:
         try:
             read_rate(self.rate)
         except ValueError as fault:
-            yield Error(f"rate: {fault}", obj=where, id="a2a_tasks.E041")
+            yield Error(f"rate: {fault}", obj=where, id="a2a_tasks.E047")
         if type(self).run is Agent.run:
             yield Error("the agent has no run method", obj=where, id="a2a_tasks.E007")
         elif not _takes_a_turn(self.run):
@@ -196,7 +197,7 @@ class Agent:
 
 
 def unfit_skills(skills: Any) -> str:
-    """What is wrong with them as values; empty = they are skills."""
+    """Return the mistakes in the values of skills; empty = none."""
     if isinstance(skills, Skill) or not isinstance(skills, Sequence):
         return f"a {type(skills).__name__} is no list of skills"
     for number, skill in enumerate(skills):

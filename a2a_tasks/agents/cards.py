@@ -1,4 +1,4 @@
-"""Agent cards (A2A 1.0 §4.4, §8): generated from what the agent declares and the host enforces."""
+"""Agent cards (A2A 1.0 §4.4, §8), generated from the agent's declarations and the host's rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from a2a_tasks.agents.agent import Agent
-from a2a_tasks.agents.host_extensions import declared
+from a2a_tasks.agents.host_extensions import list_extensions
 from a2a_tasks.agents.security import requirements, security_of
 from a2a_tasks.agents.skill import Extension, Skill
 from a2a_tasks.conf import conf
@@ -14,8 +14,8 @@ from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
 __all__ = ["card_of", "url_of"]
 
-#: What readers of a 1.0 card are told of, the preferred one first: dialect, its A2A-Version, binding. Whoever speaks
-#: something else reads a card of that dialect, which names its own mount.
+#: Interfaces in a 1.0 card, the preferred one first: dialect, its A2A-Version, binding. Clients of another dialect read
+#: a card of that dialect, which names its own mount.
 INTERFACES = (
     ("v10", "1.0", "JSONRPC"),
     ("v10", "1.0", "HTTP+JSON"),
@@ -24,8 +24,8 @@ INTERFACES = (
 )
 
 
-def _filled(**members: Any) -> dict[str, Any]:
-    """The members that say something; an explicit False stays."""
+def _drop_empty(**members: Any) -> dict[str, Any]:
+    """Return the members without the empty ones; an explicit False stays."""
     return {key: value for key, value in members.items() if value not in (None, "", (), [], {})}
 
 
@@ -34,7 +34,7 @@ def _skill(agent: Agent, skill: Skill) -> dict[str, Any]:
     return {
         **about,
         "tags": list(skill.tags),
-        **_filled(
+        **_drop_empty(
             examples=list(skill.examples),
             inputModes=list(skill.input_modes),
             outputModes=list(skill.output_modes),
@@ -44,15 +44,15 @@ def _skill(agent: Agent, skill: Skill) -> dict[str, Any]:
 
 
 def _extension(extension: Extension) -> dict[str, Any]:
-    said = _filled(
+    members = _drop_empty(
         description=extension.description,
         params=dict(extension.params),
     )
-    return {"uri": extension.uri, **said, **({"required": True} if extension.required else {})}
+    return {"uri": extension.uri, **members, **({"required": True} if extension.required else {})}
 
 
 def url_of(agent: Agent, base_url: str, mount: Mount) -> str:
-    """Where an agent is mounted, as it is written in cards: without a slash at its end."""
+    """Return the URL of an agent's mount as it is written in cards: without a slash at its end."""
     return f"{base_url}/agents/{agent.slug}/{mount.path}"
 
 
@@ -68,9 +68,9 @@ def _interfaces(agent: Agent, base_url: str) -> list[dict[str, str]]:
 
 
 def _grpc_interfaces(agent: Agent, base_url: str) -> list[dict[str, str]]:
-    """The ways in by gRPC, which has one address for all agents: 1.0 tells them apart by `tenant`.
+    """Return the gRPC interfaces, which have one address for all agents: 1.0 distinguishes them by `tenant`.
 
-    0.3 has nothing of the kind in its cards, so it is the default agent's alone.
+    Cards of 0.3 have no such member, so only the default agent offers 0.3.
     """
     if not (address := _grpc_address(base_url)):
         return []
@@ -81,7 +81,7 @@ def _grpc_interfaces(agent: Agent, base_url: str) -> list[dict[str, str]]:
 
 
 def _grpc_address(base_url: str) -> str:
-    """`host:port`; empty = there is no gRPC."""
+    """Return `host:port`; empty = there is no gRPC."""
     if conf.GRPC_URL or not conf.GRPC_PORT:
         return str(conf.GRPC_URL)
     host = urlsplit(base_url).hostname or ""
@@ -89,7 +89,7 @@ def _grpc_address(base_url: str) -> str:
 
 
 def card_of(agent: Agent, base_url: str) -> dict[str, Any]:
-    """The public card, in the order of the specification. `base_url` has no slash at its end.
+    """Return the public card, in the order of the specification. `base_url` has no slash at its end.
 
     Cards of other dialects are made from this one (`a2a_tasks/protocol/dialects/cards.py`).
     """
@@ -98,20 +98,22 @@ def card_of(agent: Agent, base_url: str) -> dict[str, Any]:
         "name": agent.name,
         "description": agent.description,
         "supportedInterfaces": _interfaces(agent, base_url),
-        **_filled(
+        **_drop_empty(
             provider=provider and {"organization": provider.organization, "url": provider.url}
         ),
         "version": agent.version,
-        **_filled(documentationUrl=agent.documentation_url),
+        **_drop_empty(documentationUrl=agent.documentation_url),
         "capabilities": {
             "streaming": agent.streaming,
             "pushNotifications": agent.push_notifications,
-            **_filled(extensions=[_extension(extension) for extension in declared(agent)]),
+            **_drop_empty(
+                extensions=[_extension(extension) for extension in list_extensions(agent)]
+            ),
             "extendedAgentCard": agent.has_extended_card,
         },
         **security_of(agent),
         "defaultInputModes": list(agent.default_input_modes),
         "defaultOutputModes": list(agent.default_output_modes),
         "skills": [_skill(agent, skill) for skill in agent.skills],
-        **_filled(iconUrl=agent.icon_url),
+        **_drop_empty(iconUrl=agent.icon_url),
     }

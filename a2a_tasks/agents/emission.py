@@ -1,4 +1,4 @@
-"""What an agent may yield, as values; `Turn` makes them, the runner records them."""
+"""The values that an agent may yield; `Turn` makes them, the runner records them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 from a2a_tasks.agents.content import Content, parts
 from a2a_tasks.protocol.values import Part, TaskState
 
-__all__ = ["ANSWER", "Chunk", "Emission", "Reply", "Status", "emission"]
+__all__ = ["ANSWER", "Chunk", "Emission", "Reply", "StatusUpdate", "emission"]
 
-#: Id of the artifact that plain yielded text goes into (`answer-7` in the turn of event 7).
+#: Id of the artifact for plain yielded text (`answer-7` in the turn of event 7).
 ANSWER = "answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusUpdate:
     """The task's state, with or without a message."""
 
     state: TaskState
     parts: tuple[Part, ...] = ()
     metadata: Mapping[str, Any] | None = None
-    #: Names of secrets that somebody is to hand over; the host adds where.
+    #: Names of secrets that a person is asked to hand over; the host adds the link.
     hand_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """An artifact or a piece of one. Not `append` begins (or begins anew), `last` closes."""
+    """An artifact or a piece of one. Without `append` it begins (or replaces) the artifact; `last` closes it."""
 
     artifact_id: str
     parts: tuple[Part, ...]
@@ -42,20 +42,20 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A direct Message: the answer without a task."""
+    """A direct Message: an answer without a task."""
 
     parts: tuple[Part, ...]
     metadata: Mapping[str, Any] | None = None
 
 
-Emission = Status | Chunk | Reply
+Emission = StatusUpdate | Chunk | Reply
 
 
 def emission(value: Emission | Content, *, answer: str = ANSWER, begun: bool) -> Emission:
-    """What a yielded value means: text and parts are pieces of the artifact `answer`, which has `begun` or not.
+    """Return the emission for a yielded value: text and parts are pieces of the artifact `answer`.
 
-    Raises TypeError for anything else.
+    `begun`: has that artifact a first piece already? Raises TypeError for any other value.
     """
-    if isinstance(value, Status | Chunk | Reply):
+    if isinstance(value, StatusUpdate | Chunk | Reply):
         return value
     return Chunk(artifact_id=answer, parts=parts((value,)), append=begun)

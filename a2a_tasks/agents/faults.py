@@ -1,4 +1,4 @@
-"""What agents raise to say something to the client."""
+"""Exceptions of agents whose text the client gets."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ __all__ = ["AgentError", "FileUnavailable"]
 
 
 class AgentError(Exception):
-    """Raise it to fail the task with a text the client may read. Other exceptions say nothing to the client."""
+    """A failure of the task with a text for the client. The client gets no text of other exceptions."""
 
 
 class FileUnavailable(AgentError):
-    """A file cannot be had; the text says why, and may be read by the client."""
+    """A file that is not available; the text names the reason, and the client may read it."""

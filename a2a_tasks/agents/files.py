@@ -1,6 +1,6 @@
-"""The files of a turn: what is in a part, what the host keeps for it, and what is somewhere on the web.
+"""The files of a turn: inside a part, in the host's storage, or at a URL.
 
-The host's own (execution/files) reads the storage and goes out by the address guard.
+The subclass of the host (execution/files) reads the storage, and downloads through the address guard.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ __all__ = ["Files"]
 
 
 class Files:
-    """Reads parts. This one calls nobody: it is for tests of agents.
+    """A reader of the files in parts. This base class makes no calls: it is for tests of agents.
 
-    `Files({"https://example.com/a.csv": b"a,b"})` has what these URLs would be answered with.
+    `Files({"https://example.com/a.csv": b"a,b"})` contains the answers of these URLs.
     """
 
     def __init__(self, answers: Mapping[str, bytes] | None = None) -> None:
         self._answers = answers or {}
 
     async def read(self, part: Part) -> bytes:
-        """The bytes of a file the host has. Raises ValueError for any other part, FileUnavailable."""
+        """Return the bytes of a file in the part or on the host. Raises ValueError for other parts, FileUnavailable."""
         if isinstance(part.raw, str):
             return base64.b64decode(part.raw)
         file = file_of(part)
         if file is None:
             raise ValueError("the host has no bytes of this part; `turn.fetch` gets those of a URL")
-        return await self.stored(file)
+        return await self.read_stored(file)
 
-    async def fetch(self, part: Part, most: int | None, seconds: float | None) -> bytes:
-        """The same, also of a URL, which is asked. Raises ValueError, FileUnavailable."""
+    async def fetch(self, part: Part, max_bytes: int | None, seconds: float | None) -> bytes:
+        """Return the bytes as `read` does, and also download a URL. Raises ValueError, FileUnavailable."""
         if isinstance(part.url, str) and file_of(part) is None:
-            return await self.fetched(part, most, seconds)
+            return await self.download(part, max_bytes, seconds)
         return await self.read(part)
 
-    async def stored(self, file: str) -> bytes:
-        """The bytes of a file in the host's storage, by its id. Raises FileUnavailable."""
+    async def read_stored(self, file: str) -> bytes:
+        """Return the bytes of a file in the host's storage, by its id. Raises FileUnavailable."""
         raise FileUnavailable("The file is no longer there.")
 
-    async def fetched(self, part: Part, most: int | None, seconds: float | None) -> bytes:
-        """What the URL of a part is answered with. Raises FileUnavailable."""
+    async def download(self, part: Part, max_bytes: int | None, seconds: float | None) -> bytes:
+        """Download the URL of a part. Raises FileUnavailable."""
         found = self._answers.get(str(part.url))
         if found is None:
             raise FileUnavailable("The file cannot be fetched.")

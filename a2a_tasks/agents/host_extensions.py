@@ -1,11 +1,11 @@
-"""What this host does beyond the protocol, declared as A2A extensions (A2A 1.0 §4.6): docs/extensions.md says how."""
+"""The host's additions to the protocol, declared as A2A extensions (A2A 1.0 §4.6). docs/clients.md explains them."""
 
 from __future__ import annotations
 
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.skill import Extension
 
-__all__ = ["IDEMPOTENT_SENDS", "RESUMABLE_STREAMS", "declared"]
+__all__ = ["IDEMPOTENT_SENDS", "RESUMABLE_STREAMS", "list_extensions"]
 
 RESUMABLE_STREAMS = Extension(
     "urn:a2a-host:extensions:resumable-streams:1",
@@ -17,7 +17,7 @@ IDEMPOTENT_SENDS = Extension(
 )
 
 
-def declared(agent: Agent) -> tuple[Extension, ...]:
-    """The extensions in an agent's card: its own, and the host's."""
+def list_extensions(agent: Agent) -> tuple[Extension, ...]:
+    """Return the extensions in an agent's card: its own, and the host's."""
     streams = (RESUMABLE_STREAMS,) if agent.streaming else ()
     return (*agent.extensions, *streams, IDEMPOTENT_SENDS)

@@ -1,4 +1,4 @@
-"""What an agent asks the host for: awaited by asynchronous agents, waited for by those in a thread."""
+"""Values that the host loads on demand: async agents await them, agents in a thread wait for them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Later", "begun_on"]
+__all__ = ["Later", "begin_on"]
 
 T = TypeVar("T")
 
 
-def begun_on(loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> Future[T]:
-    """Begin it on the host's loop, from a thread. RuntimeError on the loop's own thread, where it would never end."""
+def begin_on(loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> Future[T]:
+    """Start work on the host's event loop, from a thread. RuntimeError on the loop's own thread: it would deadlock."""
 
     async def done() -> T:
         return await work()
@@ -28,7 +28,7 @@ def begun_on(loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) 
 
 
 class Later(Generic[T]):
-    """Something read only if asked for: `await turn.history`, or `turn.history.now()` in a synchronous agent."""
+    """A value that is loaded on demand: `await turn.history`, or `turn.history.now()` in a synchronous agent."""
 
     def __init__(self, load: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop) -> None:
         self._load, self.loop = load, loop
@@ -37,5 +37,5 @@ class Later(Generic[T]):
         return self._load().__await__()
 
     def now(self) -> T:
-        """Wait for it in a thread. RuntimeError on the event loop's own thread, where it would never come."""
-        return begun_on(self.loop, self._load).result()
+        """Wait for the value in a thread. RuntimeError on the event loop's own thread: it would deadlock."""
+        return begin_on(self.loop, self._load).result()

@@ -1,6 +1,6 @@
-"""Who may use an agent, and how callers show who they are.
+"""The access rules of agents: accepted schemes, required scopes, grants.
 
-One place says it: `access` enforces what is accepted here, and cards declare it, so that they cannot differ.
+The rules are defined here alone: `access` enforces them and cards declare them, so that both always agree.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = [
     "GRANTS",
     "MUTUAL_TLS",
     "SCHEMES",
-    "accepted",
+    "list_accepted",
     "anonymous_allowed",
     "check",
     "is_scope",
-    "listed",
+    "is_listed",
     "open_to_anybody",
     "requirements",
     "sample_header",
@@ -38,24 +38,24 @@ __all__ = [
 ]
 
 BEARER, API_KEY, BASIC, MUTUAL_TLS = "bearer", "apiKey", "basic", "mutualTLS"
-#: All schemes the host knows by the names they have in cards, in the order clients should prefer.
+#: All supported schemes by their names in cards, in the order that clients should prefer.
 SCHEMES = (BEARER, API_KEY, BASIC, MUTUAL_TLS)
-#: Who may use an agent: whoever is let in, or those alone who were granted it.
+#: Callers that may use an agent: all accepted ones, or those with a grant.
 GRANTS = ("open", "listed")
-#: Where OpenID providers describe themselves, below their issuer (OIDC Discovery §4).
+#: Path of the discovery document of OpenID providers, below their issuer (OIDC Discovery §4).
 DISCOVERY = "/.well-known/openid-configuration"
-#: RFC 6749 §3.3.
+#: The syntax of a scope (RFC 6749 §3.3).
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,128}")
 
 
 def is_scope(text: str) -> bool:
-    """May a scope be called this?"""
+    """Is the text a valid scope?"""
     return bool(_SCOPE.fullmatch(text))
 
 
 @functools.cache
 def anonymous_allowed() -> bool:
-    """May callers without credentials in? By default only on the embedded host."""
+    """Are callers without credentials accepted? By default only on the embedded host."""
     if conf.ANONYMOUS == "auto":
         return bool(settings.EMBEDDED)
     return bool(conf.ANONYMOUS.strip().lower() in {"1", "true", "yes", "on"})
@@ -79,21 +79,21 @@ def _forget(**_: Any) -> None:
     _grants.cache_clear()
 
 
-def accepted(agent: Agent | None) -> tuple[str, ...]:
-    """The names of the schemes an agent accepts (None: the host's own surfaces), the preferred one first."""
+def list_accepted(agent: Agent | None) -> tuple[str, ...]:
+    """Return the schemes that an agent accepts (None: the host's own surfaces), the preferred one first."""
     if agent is None or not agent.schemes:
         return _on()
     return tuple(name for name in _on() if name in agent.schemes)
 
 
 def open_to_anybody(agent: Agent | None) -> bool:
-    """May callers without credentials use the agent? Not if it asks for scopes, or for a scheme."""
+    """May callers without credentials use the agent? Not if it requires scopes or a scheme."""
     narrowed = agent is None or agent.scopes or agent.schemes
     return anonymous_allowed() and not narrowed
 
 
-def listed(agent: Agent) -> bool:
-    """Is the agent for those alone who were granted it? To everybody else it does not exist. Misspelt is listed."""
+def is_listed(agent: Agent) -> bool:
+    """Does the agent need a grant? For callers without one it does not exist. A misspelt value means listed."""
     return (agent.grants or _grants()) != "open"
 
 
@@ -103,23 +103,23 @@ def _grants() -> str:
 
 
 def requirements(agent: Agent, scopes: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The ways to satisfy the agent, one of which will do (A2A 1.0 §4.5): each scheme, with all scopes."""
+    """Return the alternative requirements of the agent (A2A 1.0 §4.5): each scheme, with all scopes."""
     needed = sorted({*agent.scopes, *scopes})
-    return [{"schemes": {name: {"list": needed}}} for name in accepted(agent)]
+    return [{"schemes": {name: {"list": needed}}} for name in list_accepted(agent)]
 
 
 def security_of(agent: Agent) -> dict[str, Any]:
-    """The members of a card about security. None where nothing is asked for: an open agent promises no door."""
+    """Return the members of a card about security; empty for an open agent, which requires no credentials."""
     is_open = open_to_anybody(agent)
     if is_open and not (agent.has_extended_card or any(skill.scopes for skill in agent.skills)):
         return {}
-    schemes = {name: _declared(name) for name in accepted(agent)}
+    schemes = {name: _declare(name) for name in list_accepted(agent)}
     members: dict[str, Any] = {"securitySchemes": schemes}
     return members if is_open else {**members, "securityRequirements": requirements(agent)}
 
 
-def _declared(name: str) -> Mapping[str, Any]:
-    """A scheme as A2A 1.0 §4.5 has it."""
+def _declare(name: str) -> Mapping[str, Any]:
+    """Return the declaration of a scheme (A2A 1.0 §4.5)."""
     if name == API_KEY:
         return {"apiKeySecurityScheme": {"location": "header", "name": str(conf.API_KEY_HEADER)}}
     if name == BASIC:
@@ -133,9 +133,9 @@ def _declared(name: str) -> Mapping[str, Any]:
 
 
 def check(agent: Agent) -> Iterable[CheckMessage]:
-    """Mistakes in what an agent says of its callers."""
+    """Yield the mistakes in the access rules of an agent."""
     where = f"{type(agent).__module__}.{type(agent).__qualname__}"
-    if any(isinstance(said, str) for said in (agent.scopes, agent.schemes)):
+    if any(isinstance(value, str) for value in (agent.scopes, agent.schemes)):
         yield Error(
             "scopes and schemes are lists",
             hint='scopes = ["invoices"], not "invoices".',
@@ -167,9 +167,9 @@ def check(agent: Agent) -> Iterable[CheckMessage]:
             obj=where,
             id="a2a_tasks.E041",
         )
-    if not unknown and not accepted(agent) and not open_to_anybody(agent):
+    if not unknown and not list_accepted(agent) and not open_to_anybody(agent):
         yield Warning(
-            "nobody can use the agent: the host accepts none of the schemes it does",
+            "no caller can use the agent: the host accepts none of its schemes",
             hint="A2A_API_KEYS=1, A2A_JWT_ISSUER, A2A_BASIC=1 and A2A_MTLS_PEERS switch them on.",
             obj=where,
             id="a2a_tasks.W020",
@@ -177,9 +177,9 @@ def check(agent: Agent) -> Iterable[CheckMessage]:
 
 
 def sample_header(agent: Agent) -> str:
-    """A header for a command line that people try the agent by, with credentials to fill in; empty = none are needed."""
+    """Return a sample header for a command line, with a placeholder for credentials; empty = none are needed."""
     if open_to_anybody(agent):
         return ""
-    if API_KEY in accepted(agent):
+    if API_KEY in list_accepted(agent):
         return f"{conf.API_KEY_HEADER}: YOUR-KEY"
     return "Authorization: YOURS"

@@ -1,4 +1,4 @@
-"""What an agent says of itself beside its code: skills, provider, extensions."""
+"""The declarations of an agent for its card: skills, provider, extensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Extension", "Provider", "Skill"]
 
 @dataclass(frozen=True)
 class Skill:
-    """One thing an agent can do (A2A 1.0 §4.4.5). `tags` must not be empty: readers of cards insist."""
+    """A skill of an agent (A2A 1.0 §4.4.5). `tags` must not be empty: readers of cards require them."""
 
     id: str
     name: str
@@ -21,13 +21,13 @@ class Skill:
     #: Media types; empty = the agent's.
     input_modes: Sequence[str] = ()
     output_modes: Sequence[str] = ()
-    #: Scopes a caller needs for it, beside the agent's own. Cards say so; the agent sees to it: `turn.require`.
+    #: Required scopes beside the agent's own. Cards declare them; the agent must check them with `turn.require`.
     scopes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Provider:
-    """Who offers the agent (A2A 1.0 §4.4.2)."""
+    """The provider of an agent (A2A 1.0 §4.4.2)."""
 
     organization: str
     url: str
@@ -35,7 +35,7 @@ class Provider:
 
 @dataclass(frozen=True)
 class Extension:
-    """An extension of the protocol the agent speaks (A2A 1.0 §4.4.4)."""
+    """An extension of the protocol that the agent supports (A2A 1.0 §4.4.4)."""
 
     uri: str
     description: str = ""

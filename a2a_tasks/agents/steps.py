@@ -1,6 +1,7 @@
-"""Durable steps: what a turn has done is kept, and not done again when its process dies. docs/agents.md is the guide.
+"""Durable steps: their results are stored, so that they are not repeated when the process of the turn dies.
 
-A journal belongs to one turn and its event loop. The host's own (execution/journal) keeps results in the store.
+A journal belongs to one turn and its event loop. The subclass of the host (execution/journal) keeps results in the
+store. docs/agents.md is the guide.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from a2a_tasks.agents.later import begun_on
+from a2a_tasks.agents.later import begin_on
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.soundness import check_json
+from a2a_tasks.protocol.soundness import check_kept
 
-__all__ = ["Journal", "Sleep", "Step"]
+__all__ = ["Journal", "Sleep", "DurableStep"]
 
 T = TypeVar("T")
 #: Longest name of a step, in characters.
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 
 
 class Journal:
-    """Results of a turn's steps by name. This one forgets them with the process: it is for tests of agents.
+    """Results of a turn's steps by name. This base class keeps them in memory only: it is for tests of agents.
 
-    `Journal({"pay": "receipt 7"})` is that of a turn whose earlier attempt has paid.
+    `Journal({"pay": "receipt 7"})` is the journal of a turn whose earlier attempt has taken the step "pay".
     """
 
     def __init__(self, results: Mapping[str, Any] | None = None) -> None:
@@ -39,14 +40,14 @@ class Journal:
         self._stopped = False
 
     async def load(self) -> None:
-        """Have the results of earlier attempts in `results`. Called before every step."""
+        """Load the results of earlier attempts into `results`. It is called before every step."""
 
     async def keep(self, name: str, result: str) -> None:
-        """Keep a result; when this returns, it is there for every later attempt."""
+        """Store a result; when this returns, every later attempt will find it."""
         self.results[name] = result
 
     async def clock(self) -> float:
-        """Seconds since the epoch, on a clock that all attempts share."""
+        """Return the seconds since the epoch, by a clock that all attempts share."""
         return time.time()
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
@@ -54,7 +55,7 @@ class Journal:
         return await asyncio.to_thread(work)
 
     async def begin(self, name: str) -> str | None:
-        """Take the name; returns the result if the step was taken before. Raises ValueError."""
+        """Reserve the name; return the result if the step was taken before. Raises ValueError."""
         if name in self._begun:
             raise ValueError(f"this turn has a step {name!r} already; number them")
         check_name(name)
@@ -67,14 +68,14 @@ class Journal:
         return self.results.get(name)
 
     def give_up(self, name: str) -> None:
-        """The step raised: it may be tried again under its name."""
+        """Release the name of a step that raised, so that it may be tried again."""
         self._begun.discard(name)
 
     def wait(self, loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> T:
-        """Wait in a thread for what is done on the loop. Raises CancelledError once the turn is stopped."""
+        """Wait in a thread for work on the event loop. Raises CancelledError once the turn is stopped."""
         if self._stopped:
             raise CancelledError
-        future = begun_on(loop, work)
+        future = begin_on(loop, work)
         self._waits.add(future)
         if self._stopped:
             future.cancel()
@@ -84,14 +85,14 @@ class Journal:
             self._waits.discard(future)
 
     def stop(self) -> None:
-        """Wake the threads that wait: nobody wants the turn any more."""
+        """Wake the waiting threads, because the turn was stopped."""
         self._stopped = True
         for future in tuple(self._waits):
             future.cancel()
 
 
-class Step:
-    """Something done once a turn: awaited, or in a synchronous agent waited for with `now`."""
+class DurableStep:
+    """Work that is done once in a turn: awaited, or in a synchronous agent called with `now`."""
 
     def __init__(
         self,
@@ -101,45 +102,45 @@ class Step:
         work: Callable[[], Any],
         used: Callable[[Any], None] = lambda _: None,
     ) -> None:
-        """`used` is told when it is awaited or waited for."""
+        """Make a step; `used` is called with it when it is awaited or waited for."""
         self.name, self._journal, self._loop, self._work = name, journal, loop, work
         self._used = used
 
     def __await__(self) -> Generator[Any, None, Any]:
         self._used(self)
-        return self._taken().__await__()
+        return self._take().__await__()
 
-    async def _taken(self) -> Any:
+    async def _take(self) -> Any:
         kept = await self._journal.begin(self.name)
         if kept is None:
             try:
-                kept = as_json(self.name, await self._called())
+                kept = as_json(self.name, await self._call())
                 await self._journal.keep(self.name, kept)
             except BaseException:
                 self._journal.give_up(self.name)
                 raise
         return msgspec.json.decode(kept)
 
-    async def _called(self) -> Any:
+    async def _call(self) -> Any:
         if inspect.iscoroutinefunction(self._work):
             return await self._work()
         result = await self._journal.in_thread(self._work)
         return await result if inspect.isawaitable(result) else result
 
     def now(self) -> Any:
-        """Take the step in a thread, which it stays in. RuntimeError on the event loop's own thread."""
+        """Take the step in the calling thread. RuntimeError on the event loop's own thread."""
         self._used(self)
         kept = self._wait(lambda: self._journal.begin(self.name))
         if kept is None:
             try:
-                kept = result = as_json(self.name, self._called_here())
+                kept = result = as_json(self.name, self._call_here())
                 self._wait(lambda: self._journal.keep(self.name, result))
             except BaseException:
                 self._journal.give_up(self.name)
                 raise
         return msgspec.json.decode(kept)
 
-    def _called_here(self) -> Any:
+    def _call_here(self) -> Any:
         result = self._work()
         return self._wait(lambda: result) if inspect.isawaitable(result) else result
 
@@ -148,7 +149,7 @@ class Step:
 
 
 class Sleep:
-    """A wait that goes on where it was when its process died: what is kept is the moment of waking."""
+    """A wait that continues after its process died: the time of waking is stored."""
 
     def __init__(
         self,
@@ -158,7 +159,7 @@ class Sleep:
         seconds: float,
         used: Callable[[Any], None] = lambda _: None,
     ) -> None:
-        """`used` is told when it is awaited or waited for."""
+        """Make a wait; `used` is called with it when it is awaited or waited for."""
         self._journal, self._loop, self._name, self._seconds = journal, loop, name, seconds
         self._used = used
 
@@ -169,10 +170,10 @@ class Sleep:
     async def _slept(self) -> None:
         now = await self._journal.clock()
 
-        async def waking() -> float:
+        async def compute_wake_time() -> float:
             return now + self._seconds
 
-        until = await Step(self._journal, self._loop, self._name, waking)
+        until = await DurableStep(self._journal, self._loop, self._name, compute_wake_time)
         await asyncio.sleep(max(0.0, until - now))
 
     def now(self) -> None:
@@ -182,30 +183,12 @@ class Sleep:
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError for what cannot name a step."""
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"a step's name is 1 to {LONGEST_NAME} printable characters: {name!r}")
+    """Check the name of a step. Raises ValueError."""
+    if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        raise ValueError(f"a step's name is 1 to {MAX_NAME_LENGTH} printable characters: {name!r}")
 
 
 def as_json(name: str, result: Any) -> str:
-    """The result of a step as it is kept. Raises TypeError for what JSON cannot say and give back."""
-    try:
-        check_plain(result)
-        check_json(result)
-        return write(result).decode()
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as fault:
-        raise TypeError(f"the result of step {name!r} cannot be kept as JSON: {fault}") from fault
-
-
-def check_plain(value: Any) -> None:
-    """Raise TypeError for anything that would come back as something else than it was."""
-    if isinstance(value, dict):
-        for key, member in value.items():
-            if type(key) is not str:
-                raise TypeError(f"{key!r} is no name of a member")
-            check_plain(member)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            check_plain(item)
-    elif value is not None and type(value) not in {bool, int, float, str}:
-        raise TypeError(f"{type(value).__name__} is not JSON")
+    """Return the result of a step as JSON. Raises TypeError for values that do not survive JSON unchanged."""
+    check_kept(f"the result of step {name!r}", result)
+    return write(result).decode()

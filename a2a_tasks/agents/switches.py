@@ -1,4 +1,4 @@
-"""What operators have switched while the host runs, as this process last read it (`access/switched.py` reads it)."""
+"""The switches that operators set while the host runs, as this process last read them (`access/switch_cache.py`)."""
 
 from __future__ import annotations
 
@@ -7,53 +7,53 @@ from dataclasses import dataclass
 
 from a2a_tasks.agents.agent import Agent
 
-__all__ = ["ON", "Switch", "draining", "limits", "off", "put", "queue_of", "queues"]
+__all__ = ["ON", "Switch", "is_draining", "limits", "off", "put", "queue_of", "queues"]
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """What is set of one agent."""
+    """The operators' settings for one agent."""
 
-    #: "on", "draining" (no new tasks) or "off" (to clients there is none).
+    #: "on", "draining" (no new tasks) or "off" (hidden from clients).
     state: str = "on"
-    #: Runs of it at once, on the whole host; None = any number.
+    #: Most concurrent runs on the whole host; None = any number.
     max_running: int | None = None
-    #: Where its runs wait; empty = where its class says.
+    #: The queue of its runs; empty = the queue of its class.
     queue: str = ""
 
 
-#: An agent that nothing is set of.
+#: The switch of an agent without settings.
 ON = Switch()
 _known: Mapping[str, Switch] = {}
 
 
 def put(found: Mapping[str, Switch]) -> None:
-    """These are set, by slug; nothing of any other agent."""
-    global _known  # noqa: PLW0603 - one a process
+    """Replace all switches by these, by slug."""
+    global _known  # noqa: PLW0603 - one per process
     _known = found
 
 
 def off() -> set[str]:
-    """The agents that are off."""
+    """Return the slugs of the agents that are off."""
     return {slug for slug, switch in _known.items() if switch.state == "off"}
 
 
-def draining(slug: str) -> bool:
+def is_draining(slug: str) -> bool:
     """Does the agent take no new tasks?"""
     return _known.get(slug, ON).state == "draining"
 
 
 def queue_of(agent: Agent) -> str:
-    """Where runs of the agent wait."""
+    """Return the queue of the agent's runs."""
     return _known.get(agent.slug, ON).queue or agent.queue
 
 
 def queues() -> set[str]:
-    """The queues that agents were moved to."""
+    """Return the queues that agents were moved to."""
     return {switch.queue for switch in _known.values() if switch.queue}
 
 
 def limits() -> dict[str, int]:
-    """The agents of which only so many runs may be under way at once."""
+    """Return the limits of concurrent runs, by slug of the limited agents."""
     known = _known.items()
     return {slug: switch.max_running for slug, switch in known if switch.max_running is not None}

@@ -1,4 +1,4 @@
-"""A turn: everything an agent gets to know about one message, and the words it may answer with."""
+"""A turn: the data about one message for its agent, and the methods that make its answers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from functools import partial
 from secrets import token_hex
 from typing import Any
 
+from aiohttp import ClientSession
+
+from a2a_tasks.agents.author_errors import Unused
 from a2a_tasks.agents.content import Content, parts
-from a2a_tasks.agents.emission import Chunk, Reply, Status
+from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate
 from a2a_tasks.agents.faults import AgentError
 from a2a_tasks.agents.files import Files
+from a2a_tasks.agents.http import open_session
 from a2a_tasks.agents.later import Later
-from a2a_tasks.agents.mistakes import Unused
-from a2a_tasks.agents.secrets import Secrets, asked_for
-from a2a_tasks.agents.steps import Journal, Sleep, Step
+from a2a_tasks.agents.secrets import Secrets, check_names
+from a2a_tasks.agents.steps import DurableStep, Journal, Sleep
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import UNSET, Message, Part, Task, TaskState
 
@@ -22,14 +25,14 @@ __all__ = ["AgentError", "ArtifactWriter", "Later", "Turn"]
 
 
 class ArtifactWriter:
-    """An artifact written in pieces: `yield page.write("...")`, and `last=True` with the last one."""
+    """An artifact that is written in pieces: `yield page.write("...")`, with `last=True` for the last piece."""
 
     def __init__(self, artifact_id: str, unused: Unused, **about: Any) -> None:
         self.artifact_id, self._about, self._begun = artifact_id, about, False
         self._unused = unused
 
     def write(self, *content: Content, last: bool = False) -> Chunk:
-        """A piece, appended to what was written before."""
+        """Return a piece, which is appended to the earlier ones."""
         append, self._begun = self._begun, True
         about = {} if append else self._about
         piece = Chunk(
@@ -39,9 +42,9 @@ class ArtifactWriter:
 
 
 class Turn:
-    """One message to answer. The methods make values to be yielded (or returned); they do nothing themselves."""
+    """One message to answer. The methods make values to yield (or return); they do nothing themselves."""
 
-    def __init__(  # noqa: PLR0913 - a turn is what it knows
+    def __init__(  # noqa: PLR0913 - a turn is a record of all these
         self,
         *,
         message: Message,
@@ -63,146 +66,166 @@ class Turn:
         #: The message to answer.
         self.message = message
         self.task_id, self.context_id = task_id, context_id
-        #: Who asks (tenant, principal, scopes).
+        #: The caller (tenant, principal, scopes).
         self.caller = caller
-        #: The task's messages so far, this one included, oldest first.
+        #: The task's messages so far, including this one, oldest first.
         self.history = history
         #: The tasks the message refers to, as far as the caller may see them.
         self.references = references
-        #: A small JSON object kept between the turns of a task; change it in place.
+        #: A small JSON object that is kept between the turns of a task; change it in place.
         self.memory = memory
-        #: 1, or more if the process of an earlier attempt died.
+        #: The number of this attempt: 1, or more if the process of an earlier attempt died.
         self.attempt = attempt
-        #: Media types the client would like, in its order; empty = no wish.
+        #: Media types that the client prefers, in its order; empty = no preference.
         self.accepted_output_modes = accepted_output_modes
         #: The request's own metadata.
         self.metadata = dict(metadata or {})
         #: URIs of the extensions in force.
         self.extensions = extensions
-        #: Has an operator of the host given this message, in the caller's place?
+        #: Did an operator of the host send this message, in the caller's place?
         self.by_operator = by_operator
         self._cancelled = False
         self._journal = journal or Journal()
         self._files = files or Files()
         self._secrets = secrets or Secrets()
-        #: What the methods below made, until it is yielded or awaited.
+        self._session: ClientSession | None = None
+        #: Values from the methods below, until they are yielded or awaited.
         self._unused = Unused()
-        #: The generator that said the last word; its `file:line` where it runs in another process.
-        self._speaker: Any = None
+        #: The generator that yielded the last value; its `file:line` if it runs in another process.
+        self._source: Any = None
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The parts of the message."""
+        """Return the parts of the message."""
         return self.message.parts
 
     @property
     def text(self) -> str:
-        """The text of the message: its text parts, joined by line breaks."""
+        """Return the text of the message: its text parts, joined by line breaks."""
         return "\n".join(part.text for part in self.parts if part.text is not UNSET)
 
     @property
     def cancelled(self) -> bool:
-        """Is nobody waiting any more? Synchronous agents look here between steps; async ones are cancelled."""
+        """Was the turn stopped? Synchronous agents check this between steps; async ones are cancelled."""
         return self._cancelled
 
+    @property
+    def http(self) -> ClientSession:
+        """Return a session of aiohttp for calls to other servers: `async with turn.http.get(url) as answer: ...`
+
+        Every call, redirects included, may reach only what A2A_FETCH_* allows; else it raises CallRefused, an
+        aiohttp.ClientError. Answers can be read as they come. The session ends with the turn. Only async agents have it.
+        """
+        if self._session is None:
+            self._session = open_session()
+        return self._session
+
+    async def _close(self) -> None:
+        """Close the connections of the agent."""
+        if self._session is not None:
+            await self._session.close()
+
     def _stop(self) -> None:
-        """Tell the agent that nobody waits any more, also where it waits for a step in a thread."""
+        """Tell the agent that the turn was stopped, also while it waits for a step in a thread."""
         self._cancelled = True
         self._journal.stop()
 
-    def step(self, name: str, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Step:
-        """Do this once in the turn, however often its process dies: `await turn.step("pay", pay, 7)`.
+    def step(self, name: str, work: Callable[..., Any], *args: Any, **kwargs: Any) -> DurableStep:
+        """Take a step once in the turn, even if its process dies: `await turn.step("pay", pay, 7)`.
 
-        In a synchronous agent `turn.step(...).now()`. What `work` returns is kept before it is given, and given again
-        without calling `work` if the turn is begun anew. Raises ValueError for a name used already in this turn and
-        TypeError for a result that JSON cannot say; what `work` raises is not kept.
+        Synchronous agents write `turn.step(...).now()`. The result of `work` is stored before it is returned; a new
+        attempt of the turn gets the stored result, without a call of `work`. Raises ValueError for a name that this
+        turn has used already, and TypeError for a result that is not JSON; exceptions of `work` are not stored.
         """
-        work, used = partial(work, *args, **kwargs), self._unused.used
-        step = Step(self._journal, self.history.loop, name, work, used)
+        work, used = partial(work, *args, **kwargs), self._unused.note_use
+        step = DurableStep(self._journal, self.history.loop, name, work, used)
         return self._unused.watch(step, "await turn.step(...)")
 
     def sleep(self, seconds: float, *, name: str = "sleep") -> Sleep:
-        """Wait that long from the first time this is reached: `await turn.sleep(60)`, or `.now()` in a thread."""
-        sleep = Sleep(self._journal, self.history.loop, name, seconds, self._unused.used)
+        """Sleep for seconds from the first attempt's call on: `await turn.sleep(60)`, or `.now()` in a thread."""
+        sleep = Sleep(self._journal, self.history.loop, name, seconds, self._unused.note_use)
         return self._unused.watch(sleep, "await turn.sleep(...)")
 
     def read(self, part: Part) -> Later[bytes]:
-        """The bytes of a file that came with a message: `await turn.read(part)`, or `.now()` in a synchronous agent.
+        """Return the bytes of a file in a message: `await turn.read(part)`, or `.now()` in a synchronous agent.
 
-        Also of parts of `turn.history` and `turn.references`. Raises ValueError for a part that is no file, or a URL of
-        somebody else's; FileUnavailable if the file is gone.
+        The part may also be from `turn.history` or `turn.references`. Raises ValueError for a part that is no file, or
+        a URL elsewhere; FileUnavailable if the file is gone.
         """
         return Later(lambda: self._files.read(part), self.history.loop)
 
     def fetch(
-        self, part: Part, *, most: int | None = None, seconds: float | None = None
+        self, part: Part, *, max_bytes: int | None = None, seconds: float | None = None
     ) -> Later[bytes]:
-        """The same, and of a part with a URL what is there: the host asks for it, if its address guard lets it go.
+        """Return the bytes as `read` does, and also download the URL of a part, if the address guard allows it.
 
-        At most `most` bytes within `seconds`, and no more than A2A_FETCH_BYTES and A2A_FETCH_SECONDS. Raises
+        A download is limited to `max_bytes` and `seconds`, and to A2A_FETCH_BYTES and A2A_FETCH_SECONDS. Raises
         FileUnavailable, an AgentError whose text the client may read.
         """
-        return Later(lambda: self._files.fetch(part, most, seconds), self.history.loop)
+        return Later(lambda: self._files.fetch(part, max_bytes, seconds), self.history.loop)
 
     def secret(self, name: str) -> Later[str | None]:
-        """What was handed over under this name: `await turn.secret("GitHub token")`, or `.now()` in a synchronous agent.
+        """Return the secret of this name: `await turn.secret("GitHub token")`, or `.now()` in a synchronous agent.
 
-        None if nothing was, for this turn: then ask by `turn.need_auth(..., hand_over=name)`. Each attempt of the turn can
-        read it; when the turn is over it is wiped.
+        None if it was not handed over for this turn: then yield `turn.need_auth(..., hand_over=name)`. Each attempt of
+        the turn can read the secret; it is erased when the turn ends.
         """
 
-        async def found() -> str | None:
-            return (await self._secrets.handed()).get(name)
+        async def find_text() -> str | None:
+            return (await self._secrets.read_handed()).get(name)
 
-        return Later(found, self.history.loop)
+        return Later(find_text, self.history.loop)
 
     def require(self, *scopes: str) -> None:
-        """Go on only if the caller has these scopes: `turn.require(*PAYING.scopes)`. Raises AgentError that names the missing."""
+        """Check that the caller has these scopes: `turn.require(*PAYING.scopes)`.
+
+        Raises AgentError that names the missing ones.
+        """
         missing = [scope for scope in scopes if scope not in self.caller.scopes]
         if missing:
             raise AgentError(f"The caller lacks the scope: {' '.join(missing)}")
 
     def wants(self, media_type: str) -> bool:
-        """May an answer of this type be sent? (No wish means any.)"""
+        """Does the client accept this media type? Without a preference it accepts any."""
         kind = media_type.partition("/")[0]
         wished = {media_type, f"{kind}/*", "*/*"}
         return not self.accepted_output_modes or bool(wished & set(self.accepted_output_modes))
 
-    def working(self, *content: Content) -> Status:
-        """Say what is going on; the task is working."""
-        said = Status(TaskState.WORKING, parts(content))
-        return self._unused.watch(said, "yield turn.working(...)")
+    def working(self, *content: Content) -> StatusUpdate:
+        """Report progress; the task is working."""
+        status = StatusUpdate(TaskState.WORKING, parts(content))
+        return self._unused.watch(status, "yield turn.working(...)")
 
-    def ask(self, *content: Content) -> Status:
+    def ask(self, *content: Content) -> StatusUpdate:
         """Ask the client; the task waits for its next message, which starts a new turn."""
-        said = Status(TaskState.INPUT_REQUIRED, parts(content))
-        return self._unused.watch(said, "yield turn.ask(...)")
+        status = StatusUpdate(TaskState.INPUT_REQUIRED, parts(content))
+        return self._unused.watch(status, "yield turn.ask(...)")
 
-    def need_auth(self, *content: Content, hand_over: str | Sequence[str] = ()) -> Status:
-        """Say which credential is needed and why; the next message starts a new turn.
+    def need_auth(self, *content: Content, hand_over: str | Sequence[str] = ()) -> StatusUpdate:
+        """Ask for a credential, with the reason; the next message starts a new turn.
 
-        `hand_over`: names of secrets, for people: `"GitHub token"`. The host adds a link to a page on which they are handed
-        over once, outside the conversation; then a new turn starts that has them (`turn.secret`). ValueError for
-        names nobody can be asked by.
+        `hand_over`: names of secrets as people read them: `"GitHub token"`. The host adds a link to a page that takes
+        the secrets once, outside the conversation; then a new turn starts that can read them (`turn.secret`). Raises
+        ValueError for names that cannot be shown to people.
         """
-        asked = asked_for(hand_over)
-        said = Status(TaskState.AUTH_REQUIRED, parts(content), hand_over=asked)
-        return self._unused.watch(said, "yield turn.need_auth(...)")
+        asked = check_names(hand_over)
+        status = StatusUpdate(TaskState.AUTH_REQUIRED, parts(content), hand_over=asked)
+        return self._unused.watch(status, "yield turn.need_auth(...)")
 
-    def complete(self, *content: Content) -> Status:
-        """End the task as done, with a closing word. (Coming to the end of `run` does so without one.)"""
-        said = Status(TaskState.COMPLETED, parts(content))
-        return self._unused.watch(said, "yield turn.complete(...)")
+    def complete(self, *content: Content) -> StatusUpdate:
+        """Complete the task with a closing message; the end of `run` completes it without one."""
+        status = StatusUpdate(TaskState.COMPLETED, parts(content))
+        return self._unused.watch(status, "yield turn.complete(...)")
 
-    def fail(self, *content: Content) -> Status:
-        """End the task as failed, with a text for the client."""
-        said = Status(TaskState.FAILED, parts(content))
-        return self._unused.watch(said, "yield turn.fail(...)")
+    def fail(self, *content: Content) -> StatusUpdate:
+        """Fail the task, with a text for the client."""
+        status = StatusUpdate(TaskState.FAILED, parts(content))
+        return self._unused.watch(status, "yield turn.fail(...)")
 
-    def reject(self, *content: Content) -> Status:
-        """Refuse the task."""
-        said = Status(TaskState.REJECTED, parts(content))
-        return self._unused.watch(said, "yield turn.reject(...)")
+    def reject(self, *content: Content) -> StatusUpdate:
+        """Reject the task."""
+        status = StatusUpdate(TaskState.REJECTED, parts(content))
+        return self._unused.watch(status, "yield turn.reject(...)")
 
     def reply(self, *content: Content) -> Reply:
         """Answer with a direct Message and no task. The agent must declare `replies_directly`."""
@@ -213,10 +236,10 @@ class Turn:
         *content: Content,
         name: str | None = None,
         description: str | None = None,
-        id: str | None = None,  # noqa: A002 - the protocol's word
+        id: str | None = None,  # noqa: A002 - the name in the protocol
         metadata: Mapping[str, Any] | None = None,
     ) -> Chunk:
-        """A whole artifact."""
+        """Return a whole artifact."""
         artifact = Chunk(
             artifact_id=id or name or token_hex(8),
             parts=parts(content),
@@ -235,7 +258,7 @@ class Turn:
         id: str | None = None,  # noqa: A002
         metadata: Mapping[str, Any] | None = None,
     ) -> ArtifactWriter:
-        """An artifact to be written in pieces."""
+        """Return a writer for an artifact in pieces."""
         return ArtifactWriter(
             id or name or token_hex(8),
             self._unused,

@@ -1,4 +1,4 @@
-"""Whose tasks a caller sees: its own, or those of its whole tenant too. Each agent may say; the host says for the rest."""
+"""The tasks that a caller sees: its own, or those of its whole tenant. An agent may override the host's setting."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterable
 from django.core.checks import CheckMessage, Error
 
 from a2a_tasks.agents.agent import Agent
-from a2a_tasks.caller import Caller, Scope
+from a2a_tasks.caller import Caller, OwnerScope
 from a2a_tasks.conf import conf
 
-__all__ = ["VISIBILITIES", "check", "scope_of", "shared"]
+__all__ = ["VISIBILITIES", "check", "scope_of", "is_shared"]
 
 VISIBILITIES = ("own", "tenant")
 
 
-def shared(agent: Agent) -> bool:
+def is_shared(agent: Agent) -> bool:
     """Do the callers of a tenant share the tasks of this agent?"""
     return (agent.visibility or conf.VISIBILITY) == "tenant"
 
 
-def scope_of(agent: Agent, caller: Caller, tenant: str = "") -> Scope:
-    """The drawer in which a caller's objects lie, with the `tenant` of a request. Raises InvalidParams for one too long."""
-    return caller.scope(agent.slug, tenant, shared=shared(agent))
+def scope_of(agent: Agent, caller: Caller, tenant: str = "") -> OwnerScope:
+    """Return the scope of a caller's objects, with the `tenant` of a request. Raises InvalidParams for a long one."""
+    return caller.scope(agent.slug, tenant, shared=is_shared(agent))
 
 
 def check(agent: Agent) -> Iterable[CheckMessage]:
-    """Mistakes in what an agent says of it."""
+    """Yield the mistakes in the visibility of an agent."""
     if agent.visibility not in ("", *VISIBILITIES):
         yield Error(
             f"visibility is {agent.visibility!r}",

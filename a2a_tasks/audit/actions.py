@@ -1,7 +1,7 @@
-"""THE TABLE of actions: everything that changes the host's state on somebody's wish, and what was refused.
+"""THE TABLE of actions: all requested changes of the host's state, and all refusals.
 
-What an agent says of its task is not here: the task's own log has it. To add an action: a row here, and one call of
-`store.audit.note` in the transaction that does it.
+Changes that an agent makes to its task are not here: they are in the task's own log. To add an action: a row here, and
+one call of `store.audit.note` in the transaction that performs it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["HOST_WIDE", "Action"]
 
 
 class Action(StrEnum):
-    """An action by its name; the text says what is done, and what the entry's object is."""
+    """An action by its name; the text describes the action and the object of its entry."""
 
     about: str
 
@@ -25,11 +25,11 @@ class Action(StrEnum):
 
     TASK_SEND = "task.send", "a message was accepted: the task it began or went to"
     TASK_ANSWER = "task.answer", "an operator answered what a task waits for: the task"
-    TASK_ASSIGN = "task.assign", "a task that waits was given to somebody of the staff: the task"
-    TASK_RELEASE = "task.release", "a task that waits is nobody's any more: the task"
+    TASK_ASSIGN = "task.assign", "a task that waits was assigned to a user: the task"
+    TASK_RELEASE = "task.release", "the assignment of a task that waits was removed: the task"
     SECRET_ASKED = "secret.asked", "an agent asked to be handed secrets: the task"
     SECRET_LINK = "secret.link", "an operator made a fresh link for that: the task"
-    SECRET_HANDED = "secret.handed", "somebody with the link handed them over: the task"
+    SECRET_HANDED = "secret.handed", "secrets were handed over by a link: the task"
     TASK_RUN_AGAIN = (
         "task.run_again",
         "an operator ran an ended task again: that task; the detail names the new one",
@@ -65,8 +65,8 @@ class Action(StrEnum):
     GROUP_CREATE = "group.create", "a group of Django users was made: its number"
     GROUP_CHANGE = "group.change", "a group of Django users was changed: its number"
     GROUP_DELETE = "group.delete", "a group of Django users was deleted: its number"
-    LOGIN = "login.done", "somebody signed in to the pages: `user:<number>`"
-    LOGOUT = "login.ended", "somebody signed out: `user:<number>`"
+    LOGIN = "login.done", "a user signed in to the pages: `user:<number>`"
+    LOGOUT = "login.ended", "a user signed out: `user:<number>`"
     LOGIN_FAILED = "login.failed", "a sign-in failed: `user:<number>`, if there is such a user"
     ACCESS_REFUSED = "access.refused", "credentials were missing or wrong (401): nothing"
     ACCESS_DENIED = "access.denied", "a known caller may not do that (403): nothing"
@@ -85,7 +85,7 @@ class Action(StrEnum):
     HOLD_RELEASE = "hold.release", "a legal hold was released: what was held"
 
 
-#: What concerns the whole host and has no tenant, also where there are tenants: for whoever sees all of them.
+#: Actions of the whole host, which have no tenant even where there are tenants: only staff with all tenants see them.
 HOST_WIDE = frozenset(
     {
         *(Action.LOG_PURGE, Action.SECRETS_RESEAL, Action.CARD_KEYS_CHANGE),

@@ -1,6 +1,6 @@
-"""Who acts. Operations of the protocol name their caller; for everything else it is said here, around the work.
+"""The actor of an action. Operations of the protocol name their caller; other code sets the actor with `act_as`.
 
-A principal (`key:...`, `jwt:...`, `user:7`, `cert:...`; empty = nobody vouched for it), `staff:<user>` on the pages, or
+An actor is a principal (`key:...`, `jwt:...`, `user:7`, `cert:...`; empty = anonymous), `staff:<user>` on the pages, or
 `system:<what>`: a command with the user of the operating system, or a duty of the host.
 """
 
@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
-__all__ = ["acting", "actor", "request_id", "request_named", "staff", "system"]
+__all__ = ["act_as", "actor", "request_id", "request_named", "staff", "system"]
 
-#: What a client may call its request; anything else is not kept.
+#: The valid ids of requests; others are not stored.
 _REQUEST = re.compile(r"[A-Za-z0-9._:/+=@-]{1,64}")
 
 
 class _Acting(NamedTuple):
-    #: Asked when an entry is written: who signs in is known only then.
+    #: Called when an entry is written: a user who signs in is known only then.
     who: Callable[[], str]
     request: str
 
@@ -29,8 +29,8 @@ _acting: ContextVar[_Acting | None] = ContextVar("a2a_acting", default=None)
 
 
 @contextmanager
-def acting(who: Callable[[], str], request: str = "") -> Iterator[None]:
-    """Whatever is done inside, this one does it, at this request."""
+def act_as(who: Callable[[], str], request: str = "") -> Iterator[None]:
+    """Set the actor, and the request id, of all actions in the block."""
     token = _acting.set(_Acting(who, request))
     try:
         yield
@@ -39,29 +39,29 @@ def acting(who: Callable[[], str], request: str = "") -> Iterator[None]:
 
 
 def actor() -> str:
-    """Who acts now; unless somebody said so, the host itself."""
+    """Return the present actor; by default the host itself."""
     found = _acting.get()
     return found.who() if found is not None else "system:host"
 
 
 def request_id() -> str:
-    """The id of the request that is served now, if it has one."""
+    """Return the id of the present request, if it has one."""
     found = _acting.get()
     return found.request if found is not None else ""
 
 
 def request_named(header: str) -> str:
-    """The id a client gave its request (`X-Request-ID`), if it can be kept as it is."""
+    """Return the id that a client gave its request (`X-Request-ID`), if it is valid."""
     return header if _REQUEST.fullmatch(header) else ""
 
 
 def staff(key: object) -> str:
-    """A user at work on the pages; empty for nobody."""
+    """Return the actor for a user on the pages; empty for None."""
     return "" if key is None else f"staff:{key}"
 
 
 def system(what: str) -> str:
-    """A command, by the user of the operating system that gave it."""
+    """Return the actor for a command, with the user of the operating system that gave it."""
     try:
         return f"system:{what}@{getpass.getuser()}"
     except (KeyError, OSError, ImportError):  # a user without a name, as in some containers

@@ -1,7 +1,7 @@
 """The chain: each link is the SHA-256 of its entry, as canonical JSON (RFC 8785), and of the link before it.
 
-Of actor and object the link has commitments, not the text: SHA-256 of a salt and the text. So both can be taken out of
-an entry later, with their salts, and the chain holds (decision 113).
+For actor and object the link contains commitments, not the text: SHA-256 of a salt and the text. So both can be removed
+from an entry later, with their salts, and the chain stays valid (decision 20).
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from typing import NamedTuple
 
 __all__ = [
     "BEGINNING",
-    "Entry",
+    "ChainEntry",
     "Salts",
     "canonical",
     "commitment",
-    "linked",
+    "hash_link",
     "mac",
     "moment",
     "new_salts",
-    "redacted",
+    "redact",
 ]
 
-#: What the first link follows.
+#: The previous hash of the first link.
 BEGINNING = "0" * 64
-#: Begins what stands in the place of a salt whose text was taken out: the commitment follows.
+#: Prefix of the replacement for a salt whose text was removed: the commitment follows.
 REDACTED = "#"
 
 
 class Salts(NamedTuple):
-    """Of one entry's actor and object."""
+    """The salts of one entry's actor and object."""
 
     actor: str
     object: str
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ChainEntry:
     """One entry, as it was written."""
 
     id: int
@@ -52,36 +52,39 @@ class Entry:
     action: str
     object: str
     outcome: str
-    #: JSON, as it was written.
+    #: JSON text, as it was written.
     detail: str
     request: str
 
 
 def new_salts() -> Salts:
-    """Salts that nobody can guess."""
+    """Return random salts."""
     both = secrets.token_hex(32)
     return Salts(both[:32], both[32:])
 
 
 def commitment(salt: str, text: str) -> str:
-    """What the chain has of a text: nobody finds the text from it without the salt."""
+    """Return the commitment to a text: without the salt the text cannot be derived from it."""
     if salt.startswith(REDACTED):
         return salt[len(REDACTED) :]
     return hashlib.sha256(f"{salt}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def redacted(salt: str, text: str) -> str:
-    """What takes the place of a salt when its text is taken out."""
+def redact(salt: str, text: str) -> str:
+    """Return the replacement for a salt whose text is removed."""
     return REDACTED + commitment(salt, text)
 
 
-def linked(number: int, entry: Entry, salts: Salts, previous: str) -> str:
-    """The hash of the link with this number."""
+def hash_link(number: int, entry: ChainEntry, salts: Salts, previous: str) -> str:
+    """Return the hash of the link with this number."""
     return hashlib.sha256(canonical(number, entry, salts, previous)).hexdigest()
 
 
-def canonical(number: int, entry: Entry, salts: Salts, previous: str) -> bytes:
-    """What is hashed. For texts and small numbers under plain names this is RFC 8785, five times as fast as for all."""
+def canonical(number: int, entry: ChainEntry, salts: Salts, previous: str) -> bytes:
+    """Return the bytes to hash.
+
+    For texts and small numbers under plain names this is RFC 8785, five times as fast as the general form.
+    """
     document = {
         "number": number,
         "id": entry.id,
@@ -100,11 +103,11 @@ def canonical(number: int, entry: Entry, salts: Salts, previous: str) -> bytes:
 
 
 def moment(at: datetime.datetime) -> str:
-    """A moment as it is hashed and exported: in UTC, to the microsecond."""
+    """Return a time as it is hashed and exported: in UTC, to the microsecond."""
     utc = at.astimezone(datetime.UTC).replace(tzinfo=None)
     return utc.isoformat(timespec="microseconds") + "Z"
 
 
 def mac(key: bytes, number: int, link: str) -> str:
-    """What only a process of the host can make of a link: HMAC-SHA-256 (RFC 2104)."""
+    """Return the seal of a link, which only a process with the key can make: HMAC-SHA-256 (RFC 2104)."""
     return hmac.new(key, f"a2a audit\n{number}\n{link}".encode(), hashlib.sha256).hexdigest()

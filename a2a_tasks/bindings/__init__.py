@@ -1,1 +1,1 @@
-"""HTTP in, HTTP out. Bindings translate; each makes one call into the table it was handed."""
+"""The bindings: HTTP in, HTTP out. Each request becomes one call into the table of operations."""

@@ -1,8 +1,8 @@
-"""A Channels consumer for responses that last: it hears at once when the client has gone.
+"""A Channels consumer for long responses: it notices at once when the client disconnects.
 
-Channels' own AsyncHttpConsumer awaits `handle` where it should listen, so a disconnect is heard only after the
-response, and every message costs a trip to a thread for database connections. Here the response is a task beside a
-listener; whichever ends first ends the other. No thread and no database connection is held meanwhile.
+Channels' own AsyncHttpConsumer awaits `handle` where it should listen, so it notices a disconnect only after the
+response, and every message costs a switch to a thread for database connections. Here the response and a listener are
+two tasks; the first to end ends the other. No thread and no database connection is held meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 
 from channels.generic.http import AsyncHttpConsumer
 
-from a2a_tasks import lifetime
+from a2a_tasks import process_lifetime
 from a2a_tasks.bindings.http import Receive, Scope, Send
 
 __all__ = ["LastingHttpConsumer"]
@@ -27,7 +27,7 @@ class LastingHttpConsumer(AsyncHttpConsumer):  # type: ignore[misc]
         loop = asyncio.get_running_loop()
         response = asyncio.create_task(self._respond())
         departure = asyncio.create_task(self._departure(receive))
-        forget = lifetime.on_drain(lambda: loop.call_soon_threadsafe(self._tell, response))
+        forget = process_lifetime.on_drain(lambda: loop.call_soon_threadsafe(self._tell, response))
         try:
             await asyncio.wait({response, departure}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -35,13 +35,13 @@ class LastingHttpConsumer(AsyncHttpConsumer):  # type: ignore[misc]
             await self._end(response, departure)
 
     def _tell(self, response: asyncio.Task[bool]) -> None:
-        """The process drains. What has begun is interrupted; what has not, begins first, so that its client knows."""
+        """Handle the drain: interrupt a begun response; let another one begin first, so that its client knows of it."""
         self._told = True
         if self._begun:
             response.cancel()
 
     async def _respond(self) -> bool:
-        """Send the response; False if the drain came before its rest."""
+        """Send the response; return False if the drain began before its rest was sent."""
         await self.begin()
         self._begun = True
         if self._told:
@@ -57,7 +57,7 @@ class LastingHttpConsumer(AsyncHttpConsumer):  # type: ignore[misc]
             whole = await response
         await self.disconnect()
         if self._begun and not whole and not gone:
-            # A draining process ends the answer as a whole one, so that the client comes back.
+            # A draining process ends the response properly, so that the client reconnects.
             with contextlib.suppress(Exception):
                 await self.farewell()
 
@@ -67,7 +67,7 @@ class LastingHttpConsumer(AsyncHttpConsumer):  # type: ignore[misc]
             pass
 
     async def begin(self) -> None:
-        """Send what the client must have: the headers, and what it needs to come back."""
+        """Send the beginning that the client needs for a new try: the headers and the first items."""
         raise NotImplementedError
 
     async def go_on(self) -> None:
@@ -75,5 +75,5 @@ class LastingHttpConsumer(AsyncHttpConsumer):  # type: ignore[misc]
         raise NotImplementedError
 
     async def farewell(self) -> None:
-        """End the response before its end, because the process drains."""
+        """End an unfinished response, because the process drains."""
         raise NotImplementedError

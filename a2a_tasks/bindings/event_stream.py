@@ -1,4 +1,4 @@
-"""Server-sent events: a stream's items in a binding's envelope, each with the number of its event."""
+"""Server-sent events: the items of a stream in a binding's envelope, each with the number of its event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.failpoints import ON, failpoint
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.errors import A2AError, InternalError
-from a2a_tasks.protocol.sse import FAREWELL, KEEP_ALIVE, error_frame, frame, removed
+from a2a_tasks.protocol.sse import FAREWELL, KEEP_ALIVE, error_frame, frame, write_gap
 from a2a_tasks.streaming.stream import EventStream
 
 __all__ = ["STREAM_HEADERS", "Envelope", "send_stream"]
@@ -28,7 +28,7 @@ STREAM_HEADERS: Headers = [
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What a binding puts around the JSON of an item, and its way of telling an error."""
+    """The text that a binding puts around the JSON of an item, and its encoding of errors."""
 
     opening: bytes
     closing: bytes
@@ -36,12 +36,12 @@ class Envelope:
 
 
 def _gap(stream: EventStream) -> Headers:
-    """Says before which number there are no events any more, to a client that asked for such."""
+    """Return the header with the number before which events were removed, if the client asked for such events."""
     return [(b"a2a-events-removed-before", b"%d" % stream.removed)] if stream.removed else []
 
 
 class EventStreamConsumer(LastingHttpConsumer):
-    """One client's stream."""
+    """The stream of one client."""
 
     stream: EventStream
     dialect: Dialect
@@ -64,28 +64,28 @@ class EventStreamConsumer(LastingHttpConsumer):
             if events is None:
                 await self._send_first()
                 continue
-            frames = [self._frame(e.number, self.stream.encoded(self.dialect, e)) for e in events]
+            frames = [self._frame(e.number, self.stream.encode(self.dialect, e)) for e in events]
             await self._send_frames(b"".join(frames))
 
     @contextlib.asynccontextmanager
     async def _errors_told(self) -> AsyncIterator[None]:
-        """The stream has begun: an error has to travel in it."""
+        """Send an error inside the stream, which has begun already."""
         try:
             yield
-        except Exception as fault:  # noqa: BLE001 - whatever it is, the client gets to know
-            told = error_frame(self._told_client(fault), named=self.dialect.manners.error_event)
-            await self.send_body(told, more_body=True)
+        except Exception as fault:  # noqa: BLE001 - after any failure the client is informed
+            frame = error_frame(self._encode_fault(fault), named=self.dialect.features.error_event)
+            await self.send_body(frame, more_body=True)
             await self.stream.close()  # nothing follows
 
     async def farewell(self) -> None:
         await self.send_body(FAREWELL)
 
     async def _send_first(self) -> None:
-        """The first bytes leave at once, also for a client that resumes and has nothing to get yet."""
-        items = self.stream.begun(self.dialect)
+        """Send the first bytes at once, also to a client that resumes and has no new events yet."""
+        items = self.stream.encode_start(self.dialect)
         frames = [self._frame(self.stream.number, item) for item in items]
         if self.stream.removed:
-            frames.insert(0, removed(self.stream.removed))
+            frames.insert(0, write_gap(self.stream.removed))
         await self.send_body(b"".join(frames) or KEEP_ALIVE, more_body=True)
         failpoint("stream.began")
 
@@ -101,7 +101,7 @@ class EventStreamConsumer(LastingHttpConsumer):
         data = self.envelope.opening + item + self.envelope.closing
         return frame(number, data, self.stream.subject.mark)
 
-    def _told_client(self, fault: Exception) -> bytes:
+    def _encode_fault(self, fault: Exception) -> bytes:
         if not isinstance(fault, A2AError):
             logger.error("a stream broke", exc_info=fault)
             fault = InternalError()
@@ -120,7 +120,7 @@ async def send_stream(
     envelope: Envelope,
     headers: Headers,
 ) -> None:
-    """Send the stream to its end, or until the client leaves; then let go of it."""
+    """Send the stream to its end, or until the client leaves; then close it."""
     consumer = EventStreamConsumer()
     consumer.stream, consumer.dialect = stream, dialect
     consumer.envelope, consumer.extra_headers = envelope, headers

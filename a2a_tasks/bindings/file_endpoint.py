@@ -1,4 +1,4 @@
-"""Downloads of files: streamed piece by piece, as attachments that no browser runs on the host's origin."""
+"""Downloads of files: streamed in pieces, as attachments that no browser runs on the host's origin."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from urllib.parse import parse_qs, quote
 
 from django.core.files.base import File
 
-from a2a_tasks.access.callers import identify
+from a2a_tasks.access.authentication import identify
 from a2a_tasks.agents import Agent
-from a2a_tasks.bindings.faults import headers_of, told
+from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.bindings.http import Headers, Request, Send, respond
 from a2a_tasks.caller import ANONYMOUS
 from a2a_tasks.operations.download_file import (
     Download,
-    Row,
-    authenticated,
+    FileRow,
     chunks,
     download_file,
+    requires_caller,
 )
 from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.media_types import UNKNOWN, plain
 
-__all__ = ["authenticated", "serve_file", "serving_file"]
+__all__ = ["requires_caller", "serve_file", "match_file"]
 
-#: Below an agent. No route of a dialect looks like it.
+#: Segments of a file's path below an agent. No route of a dialect looks like it.
 SEGMENTS = 2
 PATH = re.compile(r"files/([0-9a-f]{32})")
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
-#: What browsers show without running it; anything else they are told nothing of.
+#: Types that browsers show without running code; files of other types are sent as UNKNOWN.
 _HARMLESS = re.compile(
     r"image/(png|jpeg|gif|webp|avif)|(audio|video)/[\w.+-]{1,100}|text/(plain|csv)|application/(json|pdf|zip)",
     re.ASCII,
@@ -48,18 +48,18 @@ _NEVER_RUN: Headers = [
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """The bytes that are sent, of so many."""
+class ByteRange:
+    """The range of bytes that is sent."""
 
     status: int
     first: int
     length: int
-    #: Of the whole file.
+    #: Size of the whole file.
     size: int
 
     @property
     def headers(self) -> Headers:
-        """How the answer says it (RFC 9110 §14.4)."""
+        """The headers of the range (RFC 9110 §14.4)."""
         length: Headers = [(b"content-length", b"%d" % self.length)]
         if self.status == 200:  # noqa: PLR2004 - OK
             return length
@@ -67,24 +67,24 @@ class Span:
         return [*length, (b"content-range", f"bytes {part}/{self.size}".encode())]
 
 
-def span(asked: str, size: int) -> Span:
-    """What a `Range` header asks for (RFC 9110 §14.2): one range, else all of it."""
+def span(asked: str, size: int) -> ByteRange:
+    """Return the range that a `Range` header asks for (RFC 9110 §14.2): one range, else the whole file."""
     found = _RANGE.fullmatch(asked.strip())
     if found is None or not (found[1] or found[2]):
-        return Span(200, 0, size, size)
+        return ByteRange(200, 0, size, size)
     if not found[1]:
         first, end = max(0, size - int(found[2])), size
     else:
         first, end = int(found[1]), min(size, int(found[2]) + 1 if found[2] else size)
         if found[2] and int(found[2]) < first:
-            return Span(200, 0, size, size)
+            return ByteRange(200, 0, size, size)
     if first >= end:
-        return Span(416, 0, 0, size)
-    return Span(206, first, end - first, size)
+        return ByteRange(416, 0, 0, size)
+    return ByteRange(206, first, end - first, size)
 
 
-def _described(media_type: str, filename: str) -> Headers:
-    """Type and name of an attachment (RFC 6266)."""
+def _describe(media_type: str, filename: str) -> Headers:
+    """Return type and name of an attachment (RFC 6266)."""
     kind = plain(media_type)
     shown = kind if _HARMLESS.fullmatch(kind) else UNKNOWN
     name = filename.replace("\\", "/").rpartition("/")[2]
@@ -96,18 +96,18 @@ def _described(media_type: str, filename: str) -> Headers:
     ]
 
 
-def serving_file(request: Request, below: Sequence[str]) -> str | None:
-    """The id of the file whose path this is, below an agent; None if it is another one's."""
+def match_file(request: Request, below: Sequence[str]) -> str | None:
+    """Return the id of the file that a path below an agent names; None if the path is another route."""
     found = PATH.fullmatch("/".join(below)) if len(below) == SEGMENTS else None
     return found[1] if found and request.method in {"GET", "HEAD"} else None
 
 
 async def serve_file(request: Request, send: Send, agent: Agent, file_id: str) -> None:
-    """Send the file whose URL this is, or the range of it that is asked for."""
+    """Send a file, or the requested range of it."""
     try:
-        row, file = await _asked(request, agent, file_id)
-    except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
-        fault = told(raised)
+        row, file = await _find_file(request, agent, file_id)
+    except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
+        fault = to_a2a_error(raised)
         await respond(send, fault.http_status, rest.error_body(fault), headers_of(fault, agent))
         return
     try:
@@ -116,20 +116,20 @@ async def serve_file(request: Request, send: Send, agent: Agent, file_id: str) -
         await asyncio.to_thread(file.close)
 
 
-async def _asked(request: Request, agent: Agent, file_id: str) -> Download:
-    """The file, if this is a URL of it for who asks. Raises what `identify` and `download_file` raise."""
-    caller = await identify(request.credentials, agent) if authenticated() else ANONYMOUS
-    said = parse_qs(request.query)
-    expires, signature = (said.get(name, [""])[0] for name in ("expires", "signature"))
+async def _find_file(request: Request, agent: Agent, file_id: str) -> Download:
+    """Return the file, if the URL is valid for the caller. Raises the errors of `identify` and `download_file`."""
+    caller = await identify(request.credentials, agent) if requires_caller() else ANONYMOUS
+    query = parse_qs(request.query)
+    expires, signature = (query.get(name, [""])[0] for name in ("expires", "signature"))
     address = request.credentials.address
     return await download_file(
         agent, file_id, expires=expires, signature=signature, caller=caller, address=address
     )
 
 
-async def _send(request: Request, send: Send, row: Row, file: File[bytes]) -> None:
+async def _send(request: Request, send: Send, row: FileRow, file: File[bytes]) -> None:
     asked = span(request.header("range"), row.size)
-    described = _described(row.media_type, row.filename)
+    described = _describe(row.media_type, row.filename)
     etag = (b"etag", f'"{row.sha256}"'.encode())
     headers = [*described, *_NEVER_RUN, etag, *asked.headers]
     await send({"type": "http.response.start", "status": asked.status, "headers": headers})

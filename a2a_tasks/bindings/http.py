@@ -1,4 +1,4 @@
-"""Requests and responses of the protocol's routes, on bare ASGI: what a Django view costs is not paid here."""
+"""Requests and responses of the protocol's routes, on bare ASGI: without the cost of a Django view."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ Headers = list[tuple[bytes, bytes]]
 
 JSON = b"application/json"
 A2A_JSON = b"application/a2a+json"
-#: An answer is what its media type says, whatever a browser thinks it looks like.
+#: Browsers must use the given media type and not guess another one.
 NOSNIFF = (b"x-content-type-options", b"nosniff")
-#: What a body without a Content-Type may be taken for (RFC 9110 §8.3).
+#: The type that a body without a Content-Type may be taken for (RFC 9110 §8.3).
 UNNAMED = "application/octet-stream"
-#: Digits of a Content-Length that is still a length.
-LONGEST_NUMBER = 19
+#: Maximum number of digits in a valid Content-Length.
+MAX_NUMBER_LENGTH = 19
 
 
 class ClientGone(Exception):
-    """The client left before its request was whole."""
+    """The client disconnected before its request was complete."""
 
 
 class Request:
-    """One HTTP request. Header names are lower-case; repeated ones are joined by commas."""
+    """One HTTP request. Header names are lower-case; repeated headers are joined by commas."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope, self.receive = scope, receive
@@ -69,9 +69,9 @@ class Request:
         """A header's value, or an empty string."""
         return self.headers.get(name, "")
 
-    @property
+    @functools.cached_property
     def credentials(self) -> Credentials:
-        """What it brings to show who sends it."""
+        """The credentials in the request."""
         client = self.scope.get("client")
         peer = self.scope.get(PEER, client)
         return Credentials(
@@ -83,7 +83,7 @@ class Request:
 
     @functools.cached_property
     def segments(self) -> list[str]:
-        """The path's segments as they came, percent-encoded, so that an id may hold a slash or a colon."""
+        """The path's segments as received, percent-encoded, so that an id may contain a slash or a colon."""
         raw: bytes = self.scope.get("raw_path") or self.scope["path"].encode()
         return [part for part in raw.split(b"?")[0].decode("latin-1").split("/") if part]
 
@@ -93,7 +93,7 @@ class Request:
         return str(self.scope["query_string"].decode("latin-1"))
 
     def query_value(self, name: str) -> str:
-        """The value of a query parameter, or an empty string; different ones are joined by commas, like headers."""
+        """Return a query parameter, or an empty string; different values are joined by commas, like headers."""
         if not self.scope["query_string"]:
             return ""
         return ",".join(dict.fromkeys(parse_qs(self.query).get(name, [])))
@@ -105,9 +105,10 @@ class Request:
 
     @property
     def unreadable(self) -> str:
-        """What the body is said to be that nobody here reads, another media type or packed; empty = it may be JSON.
+        """The media type or encoding of a body that cannot be read here; empty = it may be JSON.
 
-        Of a browser it must be called JSON: a body without a name is what pages of other sites may send unasked.
+        A body from a browser must be declared as JSON: pages of other sites can send an undeclared one without
+        permission.
         """
         coding = self.header("content-encoding").strip().lower()
         if coding not in {"", "identity"}:
@@ -119,7 +120,7 @@ class Request:
 
     @property
     def base_url(self) -> str:
-        """The host's own base URL as this client sees it. Raises InvalidRequest for a host not allowed."""
+        """The host's own base URL as this client sees it. Raises InvalidRequest for a host that is not allowed."""
         if conf.PUBLIC_URL:
             return str(conf.PUBLIC_URL).rstrip("/")
         host = self.header("host")
@@ -128,7 +129,7 @@ class Request:
         return f"{self.scope.get('scheme', 'http')}://{host}{self.scope.get('root_path', '')}"
 
     async def body(self) -> bytes:
-        """The whole body. Raises TooLarge as soon as it is, and ClientGone."""
+        """Return the whole body. Raises TooLarge as soon as the limit is passed, and ClientGone."""
         limit = int(conf.MAX_BODY_BYTES)
         if _exceeds(self.header("content-length"), limit):
             raise TooLarge(f"The body is larger than {limit} bytes")
@@ -148,13 +149,13 @@ class Request:
 
 @functools.lru_cache(maxsize=64)
 def is_served(host: str, allowed: tuple[str, ...]) -> bool:
-    """Is this `Host` of a request, with or without a port, one of the allowed names (as in ALLOWED_HOSTS)?"""
+    """Return whether a `Host` header, with or without a port, is one of the allowed names (as in ALLOWED_HOSTS)."""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, allowed)
 
 
 def without_body(send: Send) -> Send:
-    """For HEAD: the headers of the answer that GET would get, and nothing after them (RFC 9110 §9.3.2)."""
+    """Return a `send` for HEAD: it sends the headers of the answer to GET, without the body (RFC 9110 §9.3.2)."""
 
     async def headers_only(message: MutableMapping[str, Any]) -> None:
         await send({**message, "body": b""} if "body" in message else message)
@@ -163,8 +164,8 @@ def without_body(send: Send) -> Send:
 
 
 def _exceeds(digits: str, limit: int) -> bool:
-    """Is a number written in so many digits greater? It may be too long to be read as one."""
-    return digits.isdecimal() and (len(digits) > LONGEST_NUMBER or int(digits) > limit)
+    """Return whether a number in decimal digits is greater than a limit. It may be too long to be parsed."""
+    return digits.isdecimal() and (len(digits) > MAX_NUMBER_LENGTH or int(digits) > limit)
 
 
 async def respond(

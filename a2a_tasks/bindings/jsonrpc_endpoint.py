@@ -6,22 +6,26 @@ import contextlib
 from collections.abc import Mapping
 from typing import NoReturn
 
-from a2a_tasks.bindings.circumstances import Circumstances, Visit, circumstances, spoken
+from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.bindings.event_stream import STREAM_HEADERS, Envelope, send_stream
-from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import ClientGone, Request, Send, respond
+from a2a_tasks.bindings.negotiation import (
+    NegotiatedRequest,
+    RequestContext,
+    load_dialect,
+    negotiate,
+)
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import jsonrpc
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.catalogue import BY_NAME
-from a2a_tasks.protocol.detection import Asked, by_call, voice
+from a2a_tasks.protocol.detection import DetectionInput, by_call, voice
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.errors import (
     A2AError,
     ContentTypeNotSupported,
     Forbidden,
     MethodNotAllowed,
-    MethodNotFound,
     Overloaded,
     RateLimited,
     TooLarge,
@@ -32,7 +36,7 @@ from a2a_tasks.protocol.sse import error_frame
 __all__ = ["serve_jsonrpc"]
 
 OK = 200
-#: Refusals of the transport keep their HTTP status; everything else is 200.
+#: Refusals of the transport keep their HTTP status; all others are 200.
 _TRANSPORT = (
     *(Unauthenticated, Forbidden, MethodNotAllowed),
     *(TooLarge, RateLimited, Overloaded),
@@ -40,7 +44,7 @@ _TRANSPORT = (
 
 
 class _WrongContentType(ContentTypeNotSupported):
-    """The body is not called JSON: refused before it is read, with status 415."""
+    """The body is not declared as JSON: refused before it is read, with status 415."""
 
 
 def _status(fault: A2AError) -> int:
@@ -55,23 +59,23 @@ def _check_content_type(request: Request) -> None:
 
 
 class _Exchange:
-    """One request and its answer; what is known of it so far shapes the answer to what goes wrong."""
+    """One request and its answer; the state reached so far decides the form of an error."""
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: RequestContext) -> None:
         self.visit = visit
         self.id = jsonrpc.NULL
         self.method = ""
         self.params: object = None
-        #: None while it is not settled.
+        #: None until it is detected.
         self.dialect: Dialect | None = None
 
     @property
     def voice(self) -> Dialect:
-        """The dialect of an answer to what goes wrong, whenever it does."""
-        return self.dialect or spoken(voice(self.visit.mount, self.method, self.params))
+        """The dialect for an error, at any time."""
+        return self.dialect or load_dialect(voice(self.visit.mount, self.method, self.params))
 
-    async def read(self) -> jsonrpc.Call:
-        """The call, whose id and method shape every answer from here on.
+    async def read(self) -> jsonrpc.JsonRpcCall:
+        """Read the call, whose id and method are used in every answer from here on.
 
         Raises ParseError, InvalidRequest, InvalidParams, TooLarge.
         """
@@ -85,16 +89,16 @@ class _Exchange:
         return call
 
     async def refuse(self, fault: A2AError) -> NoReturn:
-        """Refuse a request before it is read; it is only looked at for its id."""
+        """Refuse a request by its headers; its body is read only for the id."""
         with contextlib.suppress(A2AError):
             await self.read()
         raise fault
 
-    async def negotiate(self) -> tuple[jsonrpc.Call, Circumstances]:
-        """Everything that comes before the operation."""
+    async def negotiate(self) -> tuple[jsonrpc.JsonRpcCall, NegotiatedRequest]:
+        """Do everything that precedes the decoding of the operation."""
         if self.visit.request.method != "POST":
             raise MethodNotAllowed(allow="POST")
-        caller = await self.visit.caller()  # before a byte of the body is read
+        caller = await self.visit.caller()  # before the body is read
         try:
             version = self.visit.version()
             _check_content_type(self.visit.request)
@@ -102,26 +106,24 @@ class _Exchange:
             await self.refuse(fault)
         call = await self.read()
         params = call.params if isinstance(call.params, Mapping) else {}
-        asked = Asked(method=call.method, params=params, version=version)
+        asked = DetectionInput(method=call.method, params=params, version=version)
         dialect = self.dialect = await self.visit.detect(by_call, asked, caller)
-        return call, circumstances(self.visit, dialect, caller, Binding.JSONRPC)
+        operation = dialect.methods.get(call.method)
+        return call, negotiate(self.visit, dialect, caller, Binding.JSONRPC, operation)
 
     def streams_refusals(self) -> bool:
-        """Whether the client reads an event stream, whatever the answer is."""
+        """Return whether the client expects an event stream, even for an error."""
         name = self.voice.methods.get(self.method)
-        return bool(name and BY_NAME[name].streams and self.voice.manners.streams_refusals)
+        return bool(name and BY_NAME[name].streams and self.voice.features.streams_refusals)
 
     async def answer(self, send: Send) -> None:
-        """Do what is asked."""
+        """Execute the operation and send its result."""
         call, found = await self.negotiate()
         dialect = found.dialect
-        name = dialect.methods.get(call.method)
-        if name is None:
-            raise MethodNotFound
-        found.call.permit(name)
+        name = dialect.methods[call.method]
         result = await self.visit.table[name](dialect.decode(name, call.params), found.call)
         if not BY_NAME[name].streams:
-            body = jsonrpc.result(call.id, dialect.answer(name, found.shown(result)))
+            body = jsonrpc.result(call.id, dialect.answer(name, found.present(result)))
             await respond(send, 200, body, found.headers)
             return
         envelope = Envelope(
@@ -139,15 +141,15 @@ class _Exchange:
         )
 
 
-async def serve_jsonrpc(visit: Visit, send: Send) -> None:
+async def serve_jsonrpc(visit: RequestContext, send: Send) -> None:
     """Answer one JSON-RPC request to an agent."""
     exchange = _Exchange(visit)
     try:
         await exchange.answer(send)
     except ClientGone:
         return
-    except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
-        fault = told(raised)
+    except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
+        fault = to_a2a_error(raised)
         status, headers = _status(fault), headers_of(fault, visit.agent)
         body = jsonrpc.error(exchange.id, exchange.voice.error(fault))
         if status == OK and exchange.streams_refusals():

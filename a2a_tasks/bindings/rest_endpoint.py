@@ -6,18 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from a2a_tasks.bindings.circumstances import Visit, circumstances, spoken, switches
+from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.bindings.event_stream import Envelope, send_stream
-from a2a_tasks.bindings.faults import headers_of, told
 from a2a_tasks.bindings.http import A2A_JSON, JSON, ClientGone, Request, Send, respond
+from a2a_tasks.bindings.negotiation import RequestContext, load_dialect, negotiate, switches
 from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.catalogue import BY_NAME
-from a2a_tasks.protocol.detection import Asked, below_v1, by_route, reads_body, voice_of_route
+from a2a_tasks.protocol.detection import (
+    DetectionInput,
+    below_v1,
+    by_route,
+    reads_body,
+    voice_of_route,
+)
 from a2a_tasks.protocol.dialects import Dialect
-from a2a_tasks.protocol.dialects.dialect import Refusal
+from a2a_tasks.protocol.dialects.dialect import DialectRefusal
 from a2a_tasks.protocol.dialects.undecided import refuse
 from a2a_tasks.protocol.errors import A2AError, ContentTypeNotSupported, InvalidParams
 from a2a_tasks.protocol.jsontext import read
@@ -26,7 +32,10 @@ __all__ = ["serve_rest"]
 
 
 async def _body(request: Request) -> Mapping[str, Any]:
-    """The members of a body; none if it is empty or null. Raises InvalidParams, ParseError, ContentTypeNotSupported."""
+    """Return the members of a body; none if it is empty or null.
+
+    Raises InvalidParams, ParseError, ContentTypeNotSupported.
+    """
     body = await request.body()
     if not body.strip():
         return {}
@@ -41,39 +50,39 @@ async def _body(request: Request) -> Mapping[str, Any]:
 
 
 class _Exchange:
-    """One request and its answer; what is known of it so far shapes the answer to what goes wrong."""
+    """One request and its answer; the state reached so far decides the form of an error."""
 
-    def __init__(self, visit: Visit, segments: Sequence[str]) -> None:
+    def __init__(self, visit: RequestContext, segments: Sequence[str]) -> None:
         self.visit, self.request, self.segments = visit, visit.request, list(segments)
         self.path = unquote("/".join(segments))
         self._said: Mapping[str, Any] | None = None
-        #: None while the dialects below `/v1` are still to be told apart.
+        #: None while the dialects below `/v1` are not yet distinguished.
         self.dialect: Dialect | None = None
         if code := voice_of_route(visit.mount, self.path):
-            self.dialect = spoken(code).rest
+            self.dialect = load_dialect(code).rest
 
-    async def said(self) -> Mapping[str, Any]:
-        """What the body says."""
+    async def read_body(self) -> Mapping[str, Any]:
+        """Return the members of the body, which is read once."""
         if self._said is None:
             self._said = await _body(self.request)
         return self._said
 
     @property
     def media_type(self) -> bytes:
-        """`application/a2a+json` for those who name it, where the dialect has it."""
+        """`application/a2a+json` for clients that name it, if the dialect has it."""
         named = self.request.header("content-type") + self.request.header("accept")
         has = self.dialect is None or self.dialect.a2a_json
         return A2A_JSON if has and A2A_JSON.decode() in named.lower() else JSON
 
     async def detect(self, caller: Caller) -> Dialect:
-        """The dialect spoken. Raises VersionNotSupported, and what is wrong with the body where it has to tell."""
+        """Return the dialect. Raises VersionNotSupported, and the errors of a body that decides."""
         version = self.visit.version()
         params: Mapping[str, Any] = {}
         if not self.visit.mount.dialect and reads_body(self.path):
-            params = await self.said()
+            params = await self.read_body()
         elif self.segments[:2] == ["v1", "tasks"] and len(self.segments) > 2:  # noqa: PLR2004
             params = {"id": rest.subject(self.segments[2])}
-        asked = Asked(
+        asked = DetectionInput(
             method=self.path,
             params=params,
             version=version,
@@ -82,8 +91,8 @@ class _Exchange:
         return (await self.visit.detect(by_route, asked, caller)).rest
 
     async def answer(self, send: Send) -> None:
-        """Do what is asked."""
-        caller = await self.visit.caller()  # before a byte of the body is read
+        """Execute the operation and send its result."""
+        caller = await self.visit.caller()  # before the body is read
         dialect = self.dialect = await self.detect(caller)
         match = rest.match(
             dialect.routes,
@@ -91,11 +100,10 @@ class _Exchange:
             below_v1(self.visit.mount, self.segments, dialect.code),
             tenants=dialect.has_tenants,
         )
-        found = circumstances(self.visit, dialect, caller, Binding.REST)
-        found.call.permit(match.operation)
+        found = negotiate(self.visit, dialect, caller, Binding.REST, match.operation)
         query = rest.query_params(self.request.query)
         reads = self.request.method in {"GET", "DELETE"}
-        asked = dialect.decode_route(match, query if reads else await self.said(), query)
+        asked = dialect.decode_route(match, query if reads else await self.read_body(), query)
         result = await self.visit.table[match.operation](asked, found.call)
         if BY_NAME[match.operation].streams:
             envelope = Envelope(b"", b"", lambda fault: dialect.refusal(fault).body)
@@ -108,25 +116,25 @@ class _Exchange:
                 headers=found.headers,
             )
             return
-        body = b"{}" if result is None else dialect.answer(match.operation, found.shown(result))
+        body = b"{}" if result is None else dialect.answer(match.operation, found.present(result))
         await respond(send, 200, body, [*found.headers, (b"content-type", self.media_type)])
 
-    def refusal(self, fault: A2AError) -> Refusal:
-        """The answer to what went wrong."""
+    def refusal(self, fault: A2AError) -> DialectRefusal:
+        """Return the answer to an error."""
         if self.dialect is None:
             return refuse(fault, switches())
         return self.dialect.refusal(fault)
 
 
-async def serve_rest(visit: Visit, send: Send, segments: Sequence[str]) -> None:
+async def serve_rest(visit: RequestContext, send: Send, segments: Sequence[str]) -> None:
     """Answer one HTTP+JSON request at a path below a mount, its segments still percent-encoded."""
     exchange = _Exchange(visit, segments)
     try:
         await exchange.answer(send)
     except ClientGone:
         return
-    except Exception as raised:  # noqa: BLE001 - whatever it is, the client gets an answer
-        fault = told(raised)
+    except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
+        fault = to_a2a_error(raised)
         refusal = exchange.refusal(fault)
         media_type = refusal.media_type.encode() or exchange.media_type
         headers = [*headers_of(fault, visit.agent), (b"content-type", media_type)]

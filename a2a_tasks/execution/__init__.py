@@ -1,1 +1,1 @@
-"""Running agents: `runner` carries runs, `recorder` writes what they say, `dispatch` chooses who starts them."""
+"""Running agents: `runner` executes runs, `recorder` writes their events, `dispatch` chooses where they start."""

@@ -1,7 +1,7 @@
-"""The bell: tells Celery's workers that runs are due. It carries a queue's name and nothing else.
+"""The bell: messages to Celery's workers that runs are due. A message contains a queue's name and nothing else.
 
-Publishing costs a millisecond and may block, so one thread does it; whatever comes in meanwhile, or in the moment
-after, rings once: a job costs the worker more than a look at the table. Workers also poll, so a lost ring costs a second.
+Publishing takes a millisecond and may block, so one thread does it. Hints during a publication and shortly after share
+one message: a job costs the worker more than a query of the table. Workers also poll, so a lost message costs a second.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import logging
 import threading
 import time
 
-from a2a_tasks import lifetime, wakeups
+from a2a_tasks import process_lifetime, pubsub
 from a2a_tasks.execution.dispatch import by_workers
 from a2a_tasks.execution.jobs import carry_due_runs
-from a2a_tasks.outages import Outage
+from a2a_tasks.outages import ThrottledLogger
 
 __all__ = ["install"]
 
 logger = logging.getLogger(__name__)
-#: Seconds from one ring to the next, at least.
+#: Least seconds between two messages.
 REST = 0.01
-_outage = Outage(logger, "the bell did not ring")
+_outage = ThrottledLogger(logger, "the bell did not ring")
 
 
 class _Bell:
@@ -33,9 +33,9 @@ class _Bell:
         self._ringing = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def hear(self, hint: wakeups.Hint) -> None:
-        """Any thread: remember the queue, and have the thread ring."""
-        if not isinstance(hint, wakeups.Due) or not by_workers():
+    def hear(self, hint: pubsub.Hint) -> None:
+        """Note the queue of a hint, and wake the publishing thread. Any thread."""
+        if not isinstance(hint, pubsub.RunQueued) or not by_workers():
             return
         with self._lock:
             self._due.add(hint.queue)
@@ -52,7 +52,7 @@ class _Bell:
             time.sleep(REST)
 
     def ring(self) -> None:
-        """Ring for what was heard so far; returns when that is done, by whomever."""
+        """Publish the noted queues; returns when they are published, by this thread or another."""
         with self._ringing:
             with self._lock:
                 due, self._due = self._due, set()
@@ -67,10 +67,10 @@ class _Bell:
 
 
 _bell = _Bell()
-_installed = wakeups.listen(_bell.hear)
+_installed = pubsub.listen(_bell.hear)
 
 
 def install() -> None:
-    """Ring for every run that becomes due in this process, from now on, and to its end."""
+    """Publish every run that becomes due in this process, from now on to its end."""
     _installed.__enter__()
-    lifetime.on_stop(functools.partial(asyncio.to_thread, _bell.ring))
+    process_lifetime.on_stop(functools.partial(asyncio.to_thread, _bell.ring))

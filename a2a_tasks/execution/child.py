@@ -1,9 +1,9 @@
-"""The process of an agent that says `runs_in = "process"`: it carries one turn at a time for the runner that started it.
+"""The process of an agent with `runs_in = "process"`: it executes one turn at a time for the runner that started it.
 
     python -m a2a_tasks.execution.child DESCRIPTOR PARENT
 
-The same `drive` calls the agent as in the runner's process. What the turn has in the store is asked for over the pipe, so this
-process never touches the rows of its task. It ends when the pipe does, so it never outlives its runner.
+The agent is called by `drive`, as in the runner's process. Stored data of the turn is requested over the pipe, so this
+process never accesses the rows of its task. It ends with the pipe, so it never outlives its runner.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import itertools
 import os
+import pickle
 import signal
 import socket
 import sys
@@ -24,6 +25,7 @@ from typing import Any
 import django
 
 from a2a_tasks.agents import (
+    Agent,
     AgentError,
     Files,
     FileUnavailable,
@@ -33,30 +35,32 @@ from a2a_tasks.agents import (
     Turn,
     registry,
 )
-from a2a_tasks.agents.mistakes import line_of
+from a2a_tasks.agents.author_errors import definition, line_of
+from a2a_tasks.agents.emission import emission
 from a2a_tasks.agents.turn import Later
 from a2a_tasks.conf import conf
-from a2a_tasks.execution.drive import drive
-from a2a_tasks.execution.hearing import Said as Line
-from a2a_tasks.execution.hearing import current, install
+from a2a_tasks.execution.agent_call import drive
 from a2a_tasks.execution.pipe import (
     Answer,
     Ask,
-    Begun,
-    Carry,
     Close,
-    Ended,
-    Free,
-    Insist,
     Logged,
     Next,
+    Output,
+    ProcessIdle,
     Raised,
-    Said,
-    packed,
-    receiving,
+    Started,
+    StartRun,
+    StopRun,
+    TurnEnded,
+    iterate_messages,
+    pack,
 )
-from a2a_tasks.execution.threads import raise_in
-from a2a_tasks.execution.workplace import Workplace
+from a2a_tasks.execution.run_log_handler import LogLine as Line
+from a2a_tasks.execution.run_log_handler import current, install
+from a2a_tasks.execution.run_threads import RunThreads
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.soundness import check_kept
 
 __all__ = ["main"]
 
@@ -66,53 +70,53 @@ PR_SET_PDEATHSIG = 1
 class AskingJournal(Journal):
     """The journal of a turn whose real one is in the runner's process."""
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]], workplace: Workplace) -> None:
+    def __init__(self, ask: Callable[..., Awaitable[Any]], workplace: RunThreads) -> None:
         super().__init__()
         self._ask, self._workplace = ask, workplace
 
     async def load(self) -> None:
-        """Read what has been kept, always: of what was given up while being written only the store knows."""
+        """Read the stored results before each step: only the store knows whether an aborted write succeeded."""
         self.results.update(await self._ask("load"))
 
     async def keep(self, name: str, result: str) -> None:
-        """Have the runner keep it, after everything said before."""
+        """Store a step's result through the runner, after all earlier output."""
         await self._ask("keep", name, result)
         self.results[name] = result
 
     async def clock(self) -> float:
-        """The database's clock."""
+        """Return the time of the database's clock."""
         return float(await self._ask("clock"))
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
-        """Call it in a thread for agents."""
+        """Call a function in a thread for agents."""
         return await self._workplace.in_thread(work)
 
 
 class AskingFiles(Files):
-    """The files of a turn, which the runner has."""
+    """The files of a turn, read through the runner."""
 
     def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
         super().__init__()
         self._ask = ask
 
-    async def stored(self, file: str) -> bytes:
-        """Have the runner read the storage. Raises FileUnavailable."""
+    async def read_stored(self, file: str) -> bytes:
+        """Read the file storage through the runner. Raises FileUnavailable."""
         return _content(await self._ask("file", file))
 
-    async def fetched(self, part: Part, most: int | None, seconds: float | None) -> bytes:
-        """Have the runner ask the URL. Raises FileUnavailable."""
-        return _content(await self._ask("fetch", part, most, seconds))
+    async def download(self, part: Part, max_bytes: int | None, seconds: float | None) -> bytes:
+        """Download the URL through the runner. Raises FileUnavailable."""
+        return _content(await self._ask("fetch", part, max_bytes, seconds))
 
 
 class AskingSecrets(Secrets):
-    """The secrets of a turn, which the runner has."""
+    """The secrets of a turn, read through the runner."""
 
     def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
         super().__init__()
         self._ask = ask
 
-    async def handed(self) -> Mapping[str, str]:
-        """Have the runner read them."""
+    async def read_handed(self) -> Mapping[str, str]:
+        """Read the secrets through the runner."""
         found: Mapping[str, str] = await self._ask("secrets")
         return found
 
@@ -124,35 +128,35 @@ def _content(answer: bytes | FileUnavailable) -> bytes:
 
 
 class TellingLog:
-    """The log of a turn whose real one is in the runner's process. Any thread."""
+    """The log of a turn whose real one is in the runner's process. Thread-safe."""
 
-    def __init__(self, tell: Callable[[Any], None]) -> None:
-        self._tell = tell
+    def __init__(self, send: Callable[[Any], None]) -> None:
+        self._send = send
         self._lock = threading.Lock()
         self._left, self._missed = int(conf.RUN_LOG_LINES), 0
 
-    def take(self, said: Line) -> None:
-        """Tell the runner, or count what it would not keep."""
+    def take(self, line: Line) -> None:
+        """Send a line to the runner, or count it if the log is full."""
         with self._lock:
             if not self._left:
                 self._missed += 1
                 return
             self._left -= 1
-        self._tell(Logged(said))
+        self._send(Logged(line))
 
     def miss(self, count: int) -> None:
-        """Count them."""
+        """Count lines that were not kept."""
         with self._lock:
             self._missed += count
 
     def close(self) -> None:
-        """Tell the count."""
+        """Send the number of lines that were not kept."""
         if self._missed:
-            self._tell(Logged(None, self._missed))
+            self._send(Logged(None, self._missed))
 
 
-class Host:
-    """The runner, as the agent's process sees it."""
+class RunnerPipe:
+    """The pipe to the runner, in the agent's process."""
 
     def __init__(self, pipe: socket.socket) -> None:
         self._pipe = pipe
@@ -160,68 +164,58 @@ class Host:
         self._numbers = itertools.count(1)
         self._questions: dict[int, asyncio.Future[Any]] = {}
         self._taken: asyncio.Future[bool] | None = None
-        self._carried: Carried | None = None
-        #: Was the loop told to stop its run, and has not come to it?
-        self._deaf = False
-        #: Does nobody answer any more?
+        self._carried: HostedTurn | None = None
+        #: Has the runner left the turn, so that it answers no more?
         self._left = False
 
     def listen(self) -> None:
-        """Hear the runner, to the end of the pipe, and end the process. In a thread of its own."""
+        """Read messages of the runner to the end of the pipe, then end the process. In a thread of its own."""
         with contextlib.suppress(OSError):
-            for message in receiving(self._pipe):
-                if isinstance(message, Insist):
-                    self._insist()
-                self._loop.call_soon_threadsafe(self._hear, message)
-        os.killpg(0, signal.SIGKILL)  # with all that the agent has started
+            for message in iterate_messages(self._pipe):
+                if isinstance(message, StopRun) and self._carried is not None:
+                    self._carried.turn._stop()  # noqa: SLF001 - at once: the agent may keep the loop busy
+                self._loop.call_soon_threadsafe(self._take, message)
+        os.killpg(0, signal.SIGKILL)  # with all processes that the agent has started
 
-    def say(self, message: Any) -> None:
-        """Tell the runner; waits while it does not listen."""
-        self._pipe.sendall(packed(message))
+    def send(self, message: Any) -> None:
+        """Send a message to the runner; blocks while the pipe is full."""
+        self._pipe.sendall(pack(message))
 
-    def tell(self, message: Any) -> None:
-        """The same from any thread; of two at once neither may come in between the other."""
+    def send_from_any_thread(self, message: Any) -> None:
+        """Send a message as `send` does, from any thread; messages of two threads do not mix."""
         if threading.current_thread() is threading.main_thread():
-            self.say(message)
+            self.send(message)
         else:
-            self._loop.call_soon_threadsafe(self.say, message)
+            self._loop.call_soon_threadsafe(self.send, message)
 
-    async def taken(self) -> bool:
-        """Wait until the last word was taken; returns whether another one is wanted."""
+    async def wait_taken(self) -> bool:
+        """Wait until the runner has recorded the last value; returns whether it wants another one."""
         self._taken = self._loop.create_future()
         return await self._taken
 
     async def ask(self, what: str, *arguments: Any) -> Any:
-        """Ask the runner, and wait for the answer. CancelledError once it has left the turn."""
+        """Ask the runner, and wait for the answer. Raises CancelledError once the runner has left the turn."""
         if self._left:
             raise asyncio.CancelledError
         number = next(self._numbers)
         answer = self._questions[number] = self._loop.create_future()
-        self.say(Ask(number, what, arguments))
+        self.send(Ask(number, what, arguments))
         try:
             return await answer
         finally:
             del self._questions[number]
 
-    def _insist(self) -> None:
-        """Stop the agent, also where it holds the loop: then the exception is raised in its code."""
-        if self._carried is not None:
-            self._carried.turn._stop()  # noqa: SLF001 - as the runner does
-            if self._deaf:
-                raise_in(threading.main_thread().ident or 0)
-        self._deaf = True
-
-    def _hear(self, message: Any) -> None:
+    def _take(self, message: Any) -> None:
         match message:
-            case Carry():
+            case StartRun():
                 self._left = False
-                self._carried = Carried(self, message)
-            case Insist():
-                self._deaf, self._left = False, True
+                self._carried = HostedTurn(self, message)
+            case StopRun():
+                self._left = True
                 for question in self._questions.values():
                     question.cancel()
                 if self._carried is not None:
-                    self._carried.insist()
+                    self._carried.stop()
             case Answer(number, value):
                 asked = self._questions.get(number)
                 if asked is not None and not asked.done():
@@ -230,12 +224,12 @@ class Host:
                 self._taken.set_result(isinstance(message, Next))
 
 
-class Carried:
-    """The turn this process carries."""
+class HostedTurn:
+    """The turn that this process executes."""
 
-    def __init__(self, host: Host, carry: Carry) -> None:
+    def __init__(self, host: RunnerPipe, carry: StartRun) -> None:
         self._host, self._agent = host, carry.agent
-        self._workplace = Workplace(carry.agent)
+        self._workplace = RunThreads(carry.agent)
         loop = asyncio.get_running_loop()
         self.turn = Turn(
             **carry.about(),
@@ -245,15 +239,13 @@ class Carried:
             files=AskingFiles(self._ask),
             secrets=AskingSecrets(self._ask),
         )
-        #: Has the agent come to its end? What it left at work must not ask as if it were the turn that comes next.
+        #: Has the agent ended? Work that it left running must not send questions in the name of the next turn.
         self._over = False
         self._carrying = asyncio.create_task(self._carry())
         self._freeing = asyncio.create_task(self._free())
 
-    def insist(self) -> None:
-        """Stop the agent; the second time interrupt what it has in threads."""
-        if self._workplace.stopped:
-            self._workplace.force()
+    def stop(self) -> None:
+        """Cancel the agent. The runner kills this process if that does not end it."""
         self._workplace.stopped = True
         self._carrying.cancel()
 
@@ -263,55 +255,79 @@ class Carried:
         return await self._host.ask(what, *arguments)
 
     async def _carry(self) -> None:
-        """Run the agent, and say how it ended."""
-        self._host.say(Begun())
-        log = TellingLog(self._host.tell)
+        """Run the agent, and report how it ended."""
+        self._host.send(Started())
+        log = TellingLog(self._host.send_from_any_thread)
         current.set(log)
         try:
-            await self._speak()
+            await self._run_agent()
             self._over = True
             log.close()
-            self._host.say(Ended(self.turn.memory))
-        except BaseException as fault:  # noqa: BLE001 - it is the runner's to judge
+            self._host.send(TurnEnded(write(self.turn.memory).decode()))
+        except BaseException as fault:  # noqa: BLE001 - the runner decides about it
             self._over = True
             log.close()
-            self._host.say(_raised(fault))
+            self._host.send(_describe_fault(fault))
 
     async def _free(self) -> None:
-        """Say when also that has ended which the agent did not wait for."""
+        """Report when also the threads have ended for which the agent did not wait."""
         await asyncio.wait([self._carrying])
-        await self._workplace.left()
-        self._host.say(Free())
+        await self._workplace.wait_idle()
+        self._host.send(ProcessIdle())
 
-    async def _speak(self) -> None:
-        agent = registry.hosted(self._agent)
+    async def _run_agent(self) -> None:
+        agent = registry.find_hosted(self._agent)
         if agent is None:
             raise AgentError("The agent is no longer hosted here.")
-        async with contextlib.aclosing(drive(agent, self.turn, self._workplace)) as words:
-            async for word in words:
-                self._host.say(Said(word, line_of(self.turn._speaker)))  # noqa: SLF001 - the turn's other half has it, too
-                if not await self._host.taken():
+        async with contextlib.aclosing(drive(agent, self.turn, self._workplace)) as values:
+            async for value in values:
+                self._send_value(value, line_of(self.turn._source) or definition(agent.run))  # noqa: SLF001
+                if not await self._host.wait_taken():
                     break
-        self.turn._unused.tell(type(agent).__module__)  # noqa: SLF001
+        self._check_memory(agent)
+        self.turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001
+
+    def _send_value(self, value: Any, line: str) -> None:
+        """Send a value to the runner, after the check of its type: other values may not be picklable either."""
+        try:
+            emission(value, begun=False)
+            try:
+                self._host.send(Output(value, line))
+            except (pickle.PicklingError, TypeError, AttributeError):
+                write(value)  # raises the error of JSON, as on the event loop
+                raise
+        except Exception as fault:
+            fault.add_note(f"It was said at {line}")
+            raise fault from None
+
+    def _check_memory(self, agent: Agent) -> None:
+        """Check that the memory can be stored: other values may not be picklable either."""
+        try:
+            check_kept("turn.memory", self.turn.memory)
+        except TypeError as fault:
+            fault.add_note(f"It is the memory that the agent has left: {definition(agent.run)}")
+            raise
 
 
-def _raised(fault: BaseException) -> Raised:
-    told = isinstance(fault, AgentError)
+def _describe_fault(fault: BaseException) -> Raised:
+    is_public = isinstance(fault, AgentError)
     trace = "".join(traceback.format_exception(fault))
-    text = traceback.format_exception_only(fault)[-1].rstrip()  # whatever its own str() does
-    return Raised(str(fault) if told else text, trace, told)
+    notes = "\n".join(map(str, getattr(fault, "__notes__", ()))).splitlines()
+    # This works even if its str() raises; the notes come last and are skipped.
+    text = traceback.format_exception_only(fault)[-1 - len(notes)].rstrip()
+    return Raised(str(fault) if is_public else text, trace, is_public)
 
 
 # --- the process ----------------------------------------------------------------------------
 
 
 def main(descriptor: int, parent: int) -> None:
-    """Carry turns until the pipe of that descriptor ends."""
+    """Execute turns until the pipe of that descriptor ends."""
     os.set_inheritable(descriptor, False)
     os.register_at_fork(after_in_child=lambda: os.close(descriptor))  # it would keep the pipe open
     _die_with(parent)
     for signum in (signal.SIGTERM, signal.SIGINT):
-        # A supervisor's, for all processes of a group: the runner decides. No SIG_IGN, which programs would inherit.
+        # Supervisors signal the whole group, but the runner decides. SIG_IGN would be inherited by other programs.
         signal.signal(signum, lambda *_: None)
     django.setup()
     install()
@@ -319,7 +335,7 @@ def main(descriptor: int, parent: int) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Have the kernel kill this process with its runner: the end of the pipe tells nothing to who holds the GIL."""
+    """Ask the kernel to kill this process with its runner: while the GIL is held, the end of the pipe is unseen."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -327,7 +343,7 @@ def _die_with(parent: int) -> None:
 
 
 async def _serve(pipe: socket.socket) -> None:
-    host = Host(pipe)
+    host = RunnerPipe(pipe)
     threading.Thread(target=host.listen, name="pipe", daemon=True).start()
     await asyncio.Event().wait()
 

@@ -1,4 +1,4 @@
-"""Who starts a run: this process's own runner (`local`), or workers called by the bell (`celery`)."""
+"""The choice of where runs start: in this process's own runner (`local`), or in workers (`celery`)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import weakref
 
 from django.conf import settings
 
-from a2a_tasks import lifetime
+from a2a_tasks import process_lifetime
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.housekeeping import Housekeeper
-from a2a_tasks.execution.presence import Load
+from a2a_tasks.execution.presence import WorkerLoad
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
-from a2a_tasks.store.records import Assignment, Hold
+from a2a_tasks.store.records import ClaimedRun, PreclaimedLease
 
 __all__ = ["by_workers", "carry", "ensure_started", "hold", "load"]
 
@@ -22,12 +22,12 @@ _runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = weakref
 
 
 def by_workers() -> bool:
-    """Are runs carried by Celery workers?"""
+    """Are runs executed by Celery workers?"""
     return bool(conf.RUNS == "celery" or (conf.RUNS == "auto" and settings.CELERY_BROKER_URL))
 
 
 async def ensure_started() -> None:
-    """Start this process's runner, once a loop, if runs are local. Also finds what an earlier process left."""
+    """Start the runner of this event loop once, if runs are local. It also finds the runs of an earlier process."""
     if not by_workers():
         _runner()
 
@@ -38,28 +38,28 @@ def _runner() -> Runner:
     if found is None:
         found = _runners[loop] = Runner()
         found.start()
-        lifetime.on_drain(found.stop_claiming)
-        lifetime.on_stop(functools.partial(_drain, found))
-        lifetime.on_stop(Housekeeper().close)
-        lifetime.on_stop(Sealer().close)
+        process_lifetime.on_drain(found.stop_claiming)
+        process_lifetime.on_stop(functools.partial(_drain, found))
+        process_lifetime.on_stop(Housekeeper().close)
+        process_lifetime.on_stop(Sealer().close)
     return found
 
 
 async def _drain(runner: Runner) -> None:
-    await runner.drain(lifetime.drain_left())
+    await runner.drain(process_lifetime.drain_left())
 
 
-def load() -> Load:
-    """What the runners of this process take and carry; nothing where workers do."""
+def load() -> WorkerLoad:
+    """Return the load of this process's runner; an empty one if workers execute the runs."""
     loads = [runner.load() for runner in list(_runners.values())]
-    return loads[0] if loads else Load()
+    return loads[0] if loads else WorkerLoad()
 
 
-def hold(queue: str, share: str = "") -> Hold | None:
-    """A lease for a run about to be accepted here; None leaves it to whoever claims it."""
+def hold(queue: str, share: str = "") -> PreclaimedLease | None:
+    """Return a lease for a run that is about to be accepted here; None = another process may claim it."""
     return None if by_workers() else _runner().hold(queue, share)
 
 
-def carry(assignment: Assignment) -> None:
+def carry(assignment: ClaimedRun) -> None:
     """Start a run that was accepted with a lease of this process."""
     _runner().carry(assignment)

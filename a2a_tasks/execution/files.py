@@ -1,4 +1,4 @@
-"""The files of a turn that the host carries: read from the storage, fetched by the guard, and put away when large."""
+"""The files of a turn on the host: read from the storage, downloaded through the guard, and stored when large."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import base64
 import functools
 
 from a2a_tasks.agents import Files, FileUnavailable, registry
-from a2a_tasks.execution.fetching import fetch
+from a2a_tasks.execution.downloads import fetch
 from a2a_tasks.protocol.files import file_of
 from a2a_tasks.protocol.media_types import UNKNOWN, media_type_of
 from a2a_tasks.protocol.values import UNSET, Part, replace
 from a2a_tasks.store import files
-from a2a_tasks.store.files import FileGone, Row, is_large
-from a2a_tasks.store.hop import hop, until_answered
-from a2a_tasks.store.records import Assignment
+from a2a_tasks.store.db import retry_until_answered, run_in_thread
+from a2a_tasks.store.files import FileGone, FileRow, is_large
+from a2a_tasks.store.records import ClaimedRun
 
 __all__ = ["StoredFiles"]
 
@@ -21,46 +21,46 @@ GONE = "The file is no longer there."
 
 
 class StoredFiles(Files):
-    """Those of one run: what lies in its scope, and what it says itself."""
+    """The files of one run: those in its scope, and those that its agent yields."""
 
-    def __init__(self, run: Assignment) -> None:
+    def __init__(self, run: ClaimedRun) -> None:
         super().__init__()
         self._run = run
 
-    async def _found(self, file: str) -> Row:
+    async def _find(self, file: str) -> FileRow:
         scope = self._run.scope
-        row = await until_answered(
-            functools.partial(hop, files.find, file, scope.agent, scope), repeatable=True
+        row = await retry_until_answered(
+            functools.partial(run_in_thread, files.find, file, scope.agent, scope), repeatable=True
         )
         if row is None:
             raise FileUnavailable(GONE)
         return row
 
-    async def stored(self, file: str) -> bytes:
-        """The bytes of a file of this run's scope. Raises FileUnavailable, Overloaded."""
-        row = await self._found(file)
+    async def read_stored(self, file: str) -> bytes:
+        """Return the bytes of a file in this run's scope. Raises FileUnavailable, Overloaded."""
+        row = await self._find(file)
         try:
-            return await until_answered(functools.partial(files.read, row), repeatable=True)
+            return await retry_until_answered(functools.partial(files.read, row), repeatable=True)
         except FileGone:
             raise FileUnavailable(GONE) from None
 
-    async def fetched(self, part: Part, most: int | None, seconds: float | None) -> bytes:
-        """What a URL is answered with, of a media type the agent takes. Raises FileUnavailable."""
-        media_type, content = await fetch(str(part.url), most, seconds)
-        if media_type == UNKNOWN:  # the server does not know; the message did
+    async def download(self, part: Part, max_bytes: int | None, seconds: float | None) -> bytes:
+        """Download a URL whose media type the agent accepts. Raises FileUnavailable."""
+        media_type, content = await fetch(str(part.url), max_bytes, seconds)
+        if media_type == UNKNOWN:  # the server does not know it; the message may
             media_type = media_type_of(part)
-        agent = registry.hosted(self._run.scope.agent)
+        agent = registry.find_hosted(self._run.scope.agent)
         if agent is not None and not agent.accepts(media_type):
             raise FileUnavailable("The file is of a media type the agent does not take.")
         return content
 
     @staticmethod
     def concern(parts: tuple[Part, ...]) -> bool:
-        """Is there a file among what the agent says that is to be put away, or kept already?"""
+        """Is there a file among the parts that has to be stored, or is stored already?"""
         return any(is_large(part) or file_of(part) is not None for part in parts)
 
     async def put_away(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-        """The parts with large files in the storage, as this task's. Raises FileUnavailable, Overloaded."""
+        """Return the parts with large files moved to the storage of this task. Raises FileUnavailable, Overloaded."""
         return tuple([await self._slim(part) for part in parts])
 
     async def _slim(self, part: Part) -> Part:
@@ -71,15 +71,15 @@ class StoredFiles(Files):
 
     async def _keep(self, part: Part) -> Part:
         kept = functools.partial(files.keep, part, self._run.scope, self._run.task)
-        slimmed, _ = await until_answered(kept)
+        slimmed, _ = await retry_until_answered(kept)
         return slimmed
 
     async def _own(self, part: Part, file: str) -> Part:
-        """A file the agent gives on: this task's own as it is, another one's as a copy, which stays when that goes."""
-        row = await self._found(file)
+        """Return a part with a stored file: unchanged for this task's own; a copy for another task's, which may go."""
+        row = await self._find(file)
         if row.task == self._run.task:
             return part
-        return await self._keep(_with(part, await self.stored(file)))
+        return await self._keep(_with(part, await self.read_stored(file)))
 
 
 def _with(part: Part, content: bytes) -> Part:

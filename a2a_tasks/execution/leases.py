@@ -1,6 +1,6 @@
-"""Keeping the leases of the runs in this process's hands, and noticing which are gone.
+"""Extending the leases of this process's runs, and noticing lost leases.
 
-The heartbeats come from a thread of their own, so that a busy loop does not lose its leases.
+A thread of its own sends the heartbeats, so that a busy event loop does not lose its leases.
 """
 
 from __future__ import annotations
@@ -13,48 +13,48 @@ import time
 from collections.abc import Callable, Mapping
 
 from a2a_tasks.conf import conf
-from a2a_tasks.execution.carried import Carried
-from a2a_tasks.outages import Outage
+from a2a_tasks.execution.active_run import ActiveRun
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import runs
-from a2a_tasks.store.hop import hang_up, in_thread
+from a2a_tasks.store.db import close_connections, run_here
 
 __all__ = ["Leases"]
 
-_silence = Outage(logging.getLogger(__name__), "no heartbeat")
+_silence = ThrottledLogger(logging.getLogger(__name__), "no heartbeat")
 
 
 class Leases:
-    """Extends the leases of the carried runs (by their numbers), and calls `lost`, in the loop, with those that are gone.
+    """The leases of the active runs (by number); it calls `lost`, in the event loop, with each run that lost its lease.
 
-    Make it in the loop of the runs, then `start`. `lost` may be told of one more than once, and too late.
+    It must be made in the loop of the runs, then started. `lost` may be called twice for a run, or after its end.
     """
 
-    def __init__(self, carried: Mapping[int, Carried], lost: Callable[[Carried], None]) -> None:
+    def __init__(self, carried: Mapping[int, ActiveRun], lost: Callable[[ActiveRun], None]) -> None:
         self._carried, self._lost = carried, lost
         self._loop = asyncio.get_running_loop()
         self._stopped = threading.Event()
-        #: By token: runs that are to be given back when the database answers. None = its agent was never begun.
-        self.owed: dict[str, Carried | None] = {}
+        #: Runs to give back when the database answers, by token. None = the agent was never started.
+        self.owed: dict[str, ActiveRun | None] = {}
 
     def start(self) -> None:
-        """Begin to beat and to watch."""
+        """Start the heartbeats and the watch."""
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
         self._watch()
 
     def stop(self) -> None:
-        """Extend none any more."""
+        """Stop extending leases."""
         self._stopped.set()
 
-    def give_back(self, token: str, carried: Carried | None = None) -> None:
-        """Queue the run again once its agent has stopped and the database answers. The process lives: it is no death."""
+    def give_back(self, token: str, carried: ActiveRun | None = None) -> None:
+        """Queue the run again once its agent has stopped and the database answers; this does not count as a death."""
         self.owed[token] = carried
 
     def _beat(self) -> None:
-        """The heartbeat thread: extend every lease; tell of those that are gone.
+        """Run the heartbeat thread: extend every lease, and report the lost ones.
 
-        It also looks between two beats, so that a cancel nobody has hinted at is seen within A2A_POLL_SECONDS. A look
-        that takes long, because the database is far away, does not put off the beat.
+        It also queries between two beats, so that a cancel without a hint is noticed within A2A_POLL_SECONDS. A slow
+        query, because the database is far away, does not delay the beat.
         """
         try:
             self._connect()
@@ -65,13 +65,13 @@ class Leases:
                     beats_at = time.monotonic() + float(conf.BEAT_SECONDS)
                 self._look(beats=beats)
         finally:
-            hang_up()
+            close_connections()
 
     @staticmethod
     def _connect() -> None:
-        """Have a connection before there are leases to keep: it may take longer than they last."""
+        """Connect before there are leases to renew: connecting may take longer than a lease."""
         with contextlib.suppress(Overloaded):
-            in_thread(lambda: None)
+            run_here(lambda: None)
 
     @staticmethod
     def _pause(beats_at: float) -> float:
@@ -83,7 +83,7 @@ class Leases:
         try:
             self._give_back()
             alive = self._extend(held, beats=beats)
-        except Exception as fault:  # noqa: BLE001 - the thread must outlive whatever it is
+        except Exception as fault:  # noqa: BLE001 - the thread must survive any failure
             _silence.count(fault.__cause__ or fault)
             return
         for token in alive & held.keys():
@@ -92,26 +92,25 @@ class Leases:
             for token in held.keys() - alive:
                 self._loop.call_soon_threadsafe(self._lost, held[token])
 
-    def _extend(self, held: Mapping[str, Carried], *, beats: bool) -> set[str]:
-        """Extend the leases, or between two beats those that the last one missed; returns the tokens that still hold."""
+    def _extend(self, held: Mapping[str, ActiveRun], *, beats: bool) -> set[str]:
+        """Extend the leases, or between two beats those that the last one missed; return the tokens of valid leases."""
         asked, beat = time.monotonic(), float(conf.BEAT_SECONDS)
         due = [token for token, c in held.items() if beats or asked - c.extended > beat]
-        extended = in_thread(runs.heartbeat, due, carrying=len(held)) if due else set()
+        extended = run_here(runs.heartbeat, due, carrying=len(held)) if due else set()
         self._note(held, extended, asked)
         left = [carried.assignment.run for token, carried in held.items() if token not in extended]
-        alive = in_thread(runs.holding, left) if left else set()
-        for token in alive.intersection(
-            due
-        ):  # somebody holds its row; the others' next beat does not wait for that
+        alive = run_here(runs.find_held_tokens, left) if left else set()
+        for token in alive.intersection(due):
+            # Another transaction has locked the row; the next beat of the other leases must not wait for it.
             now = time.monotonic()
-            if now < asked + beat / 2 and in_thread(
+            if now < asked + beat / 2 and run_here(
                 runs.heartbeat_locked, token, carrying=len(held)
             ):
                 self._note(held, {token}, now)
         return extended | alive
 
     @staticmethod
-    def _note(held: Mapping[str, Carried], extended: set[str], asked: float) -> None:
+    def _note(held: Mapping[str, ActiveRun], extended: set[str], asked: float) -> None:
         for token in extended & held.keys():
             held[token].extended = asked
 
@@ -123,16 +122,16 @@ class Leases:
         ]
         if owed:
             tried = [token for token, carried in owed if carried is not None and carried.acted]
-            in_thread(runs.hand_back, [token for token, _ in owed], tried=tried)
+            run_here(runs.hand_back, [token for token, _ in owed], tried=tried)
             carriers = [carried.assignment for _, carried in owed if carried and not carried.acted]
-            in_thread(runs.take_back_deaths, {one.run: one.attempt for one in carriers})
+            run_here(runs.take_back_deaths, {one.run: one.attempt for one in carriers})
             for token, _ in owed:
                 del self.owed[token]
 
     def _watch(self) -> None:
-        """Stop what the database has said nothing of for so long that others may have it.
+        """Stop runs that other processes may have, because the database has not answered for too long.
 
-        What must not be begun again goes on: stopped, it could only fail, and nobody else carries it.
+        A run that must not be started again goes on: stopped, it could only fail, and no other process executes it.
         """
         for carried in list(self._carried.values()):
             if carried.is_unknown and not carried.ending and not carried.acted:

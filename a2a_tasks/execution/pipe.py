@@ -1,6 +1,6 @@
-"""What a runner and the process of an agent say to each other: pickled values, each behind its length.
+"""Messages between a runner and the process of an agent: pickled values, each after its length.
 
-Both ends are the same code with the same rights, and nobody else holds an end.
+Both ends are the same code with the same rights, and no other process has an end.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import Any, BinaryIO
 
 from a2a_tasks.agents import AgentError, Message, Turn
 from a2a_tasks.caller import Caller
-from a2a_tasks.execution.hearing import Said as Line
+from a2a_tasks.execution.run_log_handler import LogLine as Line
 
 __all__ = [
     "Answer",
     "Ask",
-    "Begun",
-    "Carry",
+    "Started",
+    "StartRun",
     "Close",
-    "Ended",
-    "Free",
-    "Insist",
+    "TurnEnded",
+    "ProcessIdle",
+    "StopRun",
     "Logged",
     "Next",
     "Raised",
-    "Said",
-    "packed",
-    "received",
-    "receiving",
+    "Output",
+    "pack",
+    "receive",
+    "iterate_messages",
 ]
 
 _LENGTH = struct.Struct("!Q")
@@ -42,7 +42,7 @@ _LENGTH = struct.Struct("!Q")
 
 
 @dataclass(frozen=True, slots=True)
-class Carry:
+class StartRun:
     """Run this agent for a turn."""
 
     agent: str
@@ -58,34 +58,34 @@ class Carry:
     by_operator: bool
 
     @classmethod
-    def of(cls, agent: str, turn: Turn) -> Carry:
-        """What the process has to know of a turn; the rest it asks for."""
+    def of(cls, agent: str, turn: Turn) -> StartRun:
+        """Return the message for a turn; the process asks for further data later."""
         names = cls.__match_args__[1:]
         return cls(agent, **{name: getattr(turn, name) for name in names})
 
     def about(self) -> dict[str, Any]:
-        """The turn's side of it."""
+        """Return the arguments for the Turn."""
         return {name: getattr(self, name) for name in self.__match_args__[1:]}
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The word was taken: go on."""
+    """The last value was recorded: continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """That was the last word: close the agent."""
+    """No further value is wanted: close the agent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Insist:
-    """Nobody waits for the agent: stop it. Said again it is an order to force it."""
+class StopRun:
+    """Stop the agent: its run was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """To the question of that number."""
+    """The answer to the question of that number."""
 
     number: int
     value: Any
@@ -95,21 +95,21 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """The turn has come; from now on its agent may act."""
+class Started:
+    """The turn was received; from now on its agent may act."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A word of the agent, and where it said it."""
+class Output:
+    """A value that the agent yielded, with its `file:line`."""
 
-    word: Any
+    value: Any
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """The agent has told the log something, or some more than is kept of it."""
+    """A log line of the agent, or the number of lines that were not kept."""
 
     line: Line | None
     missed: int = 0
@@ -117,7 +117,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The agent wants something that its turn has in the runner's process."""
+    """A question for data of the turn in the runner's process."""
 
     number: int
     what: str
@@ -125,15 +125,16 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """The agent came to its end."""
+class TurnEnded:
+    """The agent has ended."""
 
-    memory: dict[str, Any]
+    #: JSON, since a dict of the agent need not be picklable.
+    memory: str
 
 
 @dataclass(frozen=True, slots=True)
-class Free:
-    """Nothing of the turn is at work any more: the process may have another one."""
+class ProcessIdle:
+    """No work of the turn is running: the process can take another turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,37 +143,37 @@ class Raised:
 
     text: str
     trace: str
-    #: Was it AgentError, whose text is for the client?
-    told: bool
+    #: Is it AgentError, whose text is for the client?
+    is_public: bool
 
     def fault(self) -> Exception:
-        """The exception as the runner's process raises it."""
-        fault = AgentError(self.text) if self.told else RemoteFault(self.text)
+        """Return the exception that the runner's process raises."""
+        fault = AgentError(self.text) if self.is_public else RemoteFault(self.text)
         fault.__cause__ = RemoteFault(f"in the agent's process:\n\n{self.trace}")
         return fault
 
 
 class RemoteFault(Exception):
-    """What was raised in another process."""
+    """An exception from another process."""
 
 
 # --- the wire -------------------------------------------------------------------------------
 
 
-def packed(message: Any) -> bytes:
-    """A message as it is sent. Raises whatever pickle raises for what cannot be."""
+def pack(message: Any) -> bytes:
+    """Return a message in its sent form. Raises pickle's exceptions for a value that cannot be pickled."""
     body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return _LENGTH.pack(len(body)) + body
 
 
-async def received(reader: asyncio.StreamReader) -> Any:
-    """The next message. Raises IncompleteReadError at the end, OSError when the pipe breaks."""
+async def receive(reader: asyncio.StreamReader) -> Any:
+    """Read the next message. Raises IncompleteReadError at the end, OSError when the pipe breaks."""
     (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
     return pickle.loads(await reader.readexactly(length))  # noqa: S301 - from our own process
 
 
-def receiving(pipe: socket.socket) -> Any:
-    """Yield the messages as they come, to the end of the pipe; blocks."""
+def iterate_messages(pipe: socket.socket) -> Any:
+    """Yield the messages to the end of the pipe; blocks."""
     with pipe.makefile("rb") as file:
         while (message := _read(file)) is not None:
             yield message

@@ -1,7 +1,7 @@
-"""Signs of life: this process says every A2A_PRESENCE_SECONDS that it is there, what for, and how busy.
+"""Presence reports: every A2A_PRESENCE_SECONDS, this process records that it is alive, with its queues and load.
 
-They are for operators; nothing is decided by them. A thread of its own has the store's threads write them, so that a
-busy loop is no silence, and a database that is slow costs neither a request nor a lease anything.
+The reports are for operators; no lease depends on them. A thread of its own passes them to the store's threads, so that
+a busy event loop does not stop them, and a slow database delays neither requests nor leases.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from a2a_tasks import lifetime, process
+from a2a_tasks import process, process_lifetime
 from a2a_tasks.agents import registry
 from a2a_tasks.conf import conf
-from a2a_tasks.outages import Outage
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.store import workers
-from a2a_tasks.store.hop import behind, in_thread
+from a2a_tasks.store.db import run_here, run_in_background
 from a2a_tasks.store.workers import WorkerKind
 
-__all__ = ["Load", "Presence", "begin"]
+__all__ = ["WorkerLoad", "Presence", "begin"]
 
-_silence = Outage(logging.getLogger(__name__), "no sign of life")
-#: Seconds that are waited for the last one.
+_silence = ThrottledLogger(logging.getLogger(__name__), "heartbeat failed")
+#: Longest wait for the last report, in seconds.
 LAST_SECONDS = 1.0
 
 
-class Load(NamedTuple):
-    """What a process takes, and how much of it it has."""
+class WorkerLoad(NamedTuple):
+    """The queues and slots of a process, and its number of runs."""
 
     queues: Sequence[str] = ()
     slots: int = 0
@@ -41,40 +41,40 @@ class Load(NamedTuple):
 
 
 class Presence:
-    """Says that this process is there, from `start` to `close`."""
+    """The presence reports of this process, from `start` to `close`."""
 
-    def __init__(self, kind: WorkerKind, load: Callable[[], Load] = Load) -> None:
-        """`load` is asked each time, in any thread."""
+    def __init__(self, kind: WorkerKind, load: Callable[[], WorkerLoad] = WorkerLoad) -> None:
+        """Make the reports; `load` is called for each, in any thread."""
         self._kind, self._load = kind, load
         self._started_at = datetime.datetime.now(datetime.UTC)
         self._ended, self._due = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
 
     def start(self) -> None:
-        """Begin, and say at once when the process begins to drain."""
+        """Start the reports; one is also written as soon as the process drains."""
         self._thread.start()
-        lifetime.on_drain(self._due.set)
+        process_lifetime.on_drain(self._due.set)
 
     def stop(self) -> None:
-        """Take back that it is there; waits for that a moment. Blocks."""
+        """Remove this process from the reports; blocks for LAST_SECONDS at most."""
         self._ended.set()
         self._due.set()
         if self._thread.is_alive():
             self._thread.join(LAST_SECONDS)
 
     async def close(self) -> None:
-        """The same, in a loop."""
+        """Stop without blocking the event loop."""
         await asyncio.to_thread(self.stop)
 
     def _run(self) -> None:
         _write(workers.forget_old)
         while not self._ended.is_set():
-            _write(workers.beat, self._said())
+            _write(workers.beat, self._make_beat())
             self._due.wait(float(conf.PRESENCE_SECONDS))
             self._due.clear()
         _write(workers.leave, process.name())
 
-    def _said(self) -> workers.Beat:
+    def _make_beat(self) -> workers.Beat:
         return workers.Beat(
             name=process.name(),
             kind=self._kind,
@@ -83,31 +83,33 @@ class Presence:
             started_at=self._started_at,
             version=str(conf.RELEASE) or settings.HOST_VERSION,
             agents={
-                slug: agent.version for slug in registry.slugs() if (agent := registry.hosted(slug))
+                slug: agent.version
+                for slug in registry.slugs()
+                if (agent := registry.find_hosted(slug))
             },
-            draining=lifetime.draining(),
+            draining=process_lifetime.is_draining(),
             **self._load()._asdict(),
         )
 
 
 def _write(work: Callable[..., object], *args: Any) -> None:
-    """In one of the store's threads, which have connections. What fails is told to the log, and that is all."""
+    """Call `work` in one of the store's threads, which have connections. Failures are only logged."""
     try:
-        behind(_tried, work, *args).result()
-    except RuntimeError:  # the interpreter ends, and these threads have ended before
-        _tried(work, *args)
+        run_in_background(_heartbeat, work, *args).result()
+    except RuntimeError:  # the interpreter is ending, and its pools of threads have ended
+        _heartbeat(work, *args)
 
 
-def _tried(work: Callable[..., object], *args: Any) -> None:
+def _heartbeat(work: Callable[..., object], *args: Any) -> None:
     try:
-        in_thread(work, *args)
-    except Exception as fault:  # noqa: BLE001 - whatever it is, the next one may be written
+        run_here(work, *args)
+    except Exception as fault:  # noqa: BLE001 - after any failure the next report follows
         _silence.count(fault.__cause__ or fault)
 
 
-async def begin(kind: WorkerKind, load: Callable[[], Load] = Load) -> None:
-    """Say it from now on, to the end of this process's helpers; nothing if A2A_PRESENCE_SECONDS is 0."""
+async def begin(kind: WorkerKind, load: Callable[[], WorkerLoad] = WorkerLoad) -> None:
+    """Start the reports of this process, until its helpers stop; does nothing if A2A_PRESENCE_SECONDS is 0."""
     if float(conf.PRESENCE_SECONDS):
         made = Presence(kind, load)
         made.start()
-        lifetime.on_stop(made.close)
+        process_lifetime.on_stop(made.close)

@@ -1,7 +1,7 @@
-"""Processes for agents that say `runs_in = "process"`: begun when needed, used again, and killed if they must be.
+"""Processes for agents with `runs_in = "process"`: started when needed, used again, and killed if necessary.
 
-The runner's process keeps the lease and writes what the agent says; the agent's process (`child`) runs it. They take
-turns: the next word is asked for when the last one was taken. Whoever finds no process free waits for one.
+The runner's process keeps the lease and writes the events; the agent's process (`child`) runs the agent. It sends one
+value at a time, and the next only after the last was recorded. A turn waits for a free process.
 """
 
 from __future__ import annotations
@@ -18,43 +18,44 @@ import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from a2a_tasks.agents import Agent, FileUnavailable, Turn
 from a2a_tasks.conf import conf
-from a2a_tasks.execution.hearing import current
 from a2a_tasks.execution.pipe import (
     Answer,
     Ask,
-    Begun,
-    Carry,
     Close,
-    Ended,
-    Free,
-    Insist,
     Logged,
     Next,
+    Output,
+    ProcessIdle,
     Raised,
-    Said,
-    packed,
-    received,
+    Started,
+    StartRun,
+    StopRun,
+    TurnEnded,
+    pack,
+    receive,
 )
-from a2a_tasks.execution.stopping import insist
-from a2a_tasks.execution.workplace import Workplace
+from a2a_tasks.execution.run_log_handler import current
+from a2a_tasks.execution.run_threads import RunThreads
 
 __all__ = ["ProcessDied", "Processes"]
 
 logger = logging.getLogger(__name__)
-#: Longest a process takes to start, in seconds.
+#: Longest start of a process, in seconds.
 START_SECONDS = 60.0
-#: Longest anybody waits for the remains of a killed one, in seconds.
+#: Longest wait for the end of killed processes, in seconds.
 REAP_SECONDS = 0.3
 
 
 class ProcessDied(Exception):
-    """The agent's process died under it; the text says how."""
+    """The death of the agent's process; the text describes it."""
 
 
-class Child:
-    """One process, and the pipe to it."""
+class AgentProcess:
+    """A process for agents, and the pipe to it."""
 
     def __init__(
         self,
@@ -63,17 +64,17 @@ class Child:
         writer: asyncio.StreamWriter,
     ) -> None:
         self._process, self._reader, self._writer = process, reader, writer
-        #: Has it never carried a turn?
+        #: Has it executed no turn yet?
         self.fresh = True
-        #: How it died.
+        #: Description of its death; empty = it is alive.
         self.death = ""
-        #: What it does, or did last.
-        self.errand: Errand | None = None
+        #: Its present turn, or its last one.
+        self.process_run: ProcessRun | None = None
         self.reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls) -> Child:
-        """Start one, in this very thread: the kernel kills it when the thread that started it ends."""
+    async def start(cls) -> AgentProcess:
+        """Start a process from the calling thread: the kernel kills it when the thread that started it ends."""
         ours, theirs = socket.socketpair()
         with theirs:
             process = _popen(theirs.fileno())
@@ -81,37 +82,37 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id, and that of its group."""
+        """Return its process id, which is also that of its group."""
         return self._process.pid
 
-    def say(self, message: Any) -> None:
-        """Tell it; a dead one does not mind."""
+    def send(self, message: Any) -> None:
+        """Send a message; does nothing if the process is dead."""
         if not self._writer.is_closing():
-            self._writer.write(packed(message))
+            self._writer.write(pack(message))
 
     def kill(self) -> None:
-        """End it, with all that it has started."""
-        if self._process.returncode is None:  # else the number may be another's
+        """Kill the process, with all processes that it has started."""
+        if self._process.returncode is None:  # else the pid may be another process's
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
 
     async def _read(self) -> None:
         try:
             while True:
-                self._tell(await received(self._reader))
+                self._deliver(await receive(self._reader))
         except (EOFError, OSError):
             logger.debug("the pipe to process %s has ended", self.pid)
-        except Exception as fault:  # noqa: BLE001 - unpickling calls what the agent has defined
-            self._tell(Raised(str(fault), traceback.format_exc(), told=False))
+        except Exception as fault:  # noqa: BLE001 - unpickling calls code of the agent
+            self._deliver(Raised(str(fault), traceback.format_exc(), is_public=False))
         finally:
-            self.kill()  # a pipe that has ended is of no use, nor is what holds its other end
+            self.kill()  # without its pipe, the process is of no use
             self._writer.close()
         self.death = _death(await asyncio.to_thread(self._process.wait))
-        self._tell(None)
+        self._deliver(None)
 
-    def _tell(self, message: Any) -> None:
-        if self.errand is not None:
-            self.errand.hear(message)
+    def _deliver(self, message: Any) -> None:
+        if self.process_run is not None:
+            self.process_run.take(message)
 
 
 def _popen(descriptor: int) -> subprocess.Popen[bytes]:
@@ -130,30 +131,30 @@ def _death(code: int) -> str:
     return f"the agent's process {how}"
 
 
-class Errand:
-    """One turn in a process, from its beginning until the process is free again."""
+class ProcessRun:
+    """One turn in a process, from its start until the process is free again."""
 
-    def __init__(self, child: Child, turn: Turn, rested: Callable[[Errand], None]) -> None:
+    def __init__(
+        self, child: AgentProcess, turn: Turn, rested: Callable[[ProcessRun], None]
+    ) -> None:
         self.child, self._turn, self._rested = child, turn, rested
         self._log = current.get()
-        #: What the process said; None is its death.
-        self._heard: asyncio.Queue[Any] = asyncio.Queue()
-        #: Is the agent at its end, or never begun?
+        #: Messages of the process; None is its death.
+        self._messages: asyncio.Queue[Any] = asyncio.Queue()
+        #: Has the agent ended?
         self.over = False
         #: Is the process free, or dead?
         self.gone = False
-        #: Had it to be forced? Then nobody knows what is left in it.
-        self.forced = False
-        child.errand = self
+        child.process_run = self
 
-    def hear(self, message: Any) -> None:
-        """Take down what the process says."""
+    def take(self, message: Any) -> None:
+        """Handle a message of the process; None is its death."""
         if isinstance(message, Logged):
             self._note(message)
             return
-        if isinstance(message, Free) or message is None:
+        if isinstance(message, ProcessIdle) or message is None:
             self._rest()
-        self._heard.put_nowait(message)
+        self._messages.put_nowait(message)
 
     def _note(self, message: Logged) -> None:
         if self._log is not None and message.line is not None:
@@ -166,47 +167,47 @@ class Errand:
             self.gone = True
             self._rested(self)
 
-    async def begun(self, agent: str) -> bool:
-        """Begin. False if the process was dead already, so that nothing has happened. Raises ProcessDied."""
+    async def begin(self, agent: str) -> bool:
+        """Start the turn. False if the process was dead already, and the agent was not called. Raises ProcessDied."""
         fresh, self.child.fresh = self.child.fresh, False
-        self.child.say(Carry.of(agent, self._turn))
+        self.child.send(StartRun.of(agent, self._turn))
         try:
             async with asyncio.timeout(START_SECONDS):
-                first = await self._heard.get()
+                first = await self._messages.get()
         except TimeoutError:
             raise ProcessDied(f"the agent's process did not start in {START_SECONDS:g} s") from None
         if first is None and fresh:
             raise ProcessDied(self.child.death)
-        return isinstance(first, Begun)
+        return isinstance(first, Started)
 
-    async def words(self, workplace: Workplace) -> AsyncGenerator[Any, None]:
-        """What the agent says. Raises what it raises, and ProcessDied."""
-        while (said := await self._next()) is not None:
-            self._turn._speaker = said.line  # noqa: SLF001 - the turn's other half
+    async def read_values(self, workplace: RunThreads) -> AsyncGenerator[Any, None]:
+        """Yield the agent's values. Raises its exceptions, and ProcessDied."""
+        while (output := await self._next()) is not None:
+            self._turn._source = output.line  # noqa: SLF001 - private to agents
             try:
-                yield said.word
+                yield output.value
             except GeneratorExit:
                 if not workplace.stopped:
                     await self._close()
                 raise
-            self.child.say(Next())
+            self.child.send(Next())
 
     async def _close(self) -> None:
-        """It was the last word: let the agent clean up."""
-        self.child.say(Close())
+        """Close the agent, and let it clean up."""
+        self.child.send(Close())
         while await self._next() is not None:
             pass
 
-    async def _next(self) -> Said | None:
-        """The next word; None at the end of the agent."""
+    async def _next(self) -> Output | None:
+        """Return the next value, answering questions; None at the end of the agent."""
         while True:
-            match await self._heard.get():
-                case Said() as said:
-                    return said
+            match await self._messages.get():
+                case Output() as output:
+                    return output
                 case Ask() as ask:
-                    self.child.say(Answer(ask.number, await self._answer(ask)))
-                case Ended(memory):
-                    self.over, self._turn.memory = True, memory
+                    self.child.send(Answer(ask.number, await self._answer(ask)))
+                case TurnEnded(memory):
+                    self.over, self._turn.memory = True, msgspec.json.decode(memory)
                     return None
                 case Raised() as raised:
                     self.over = True
@@ -215,8 +216,8 @@ class Errand:
                     raise ProcessDied(self.child.death)
 
     async def _answer(self, ask: Ask) -> Any:
-        """What the turn has here. Raises Fenced, Overloaded."""
-        journal = self._turn._journal  # noqa: SLF001 - the turn's other half asks
+        """Return the answer to a question about the turn. Raises LeaseLost, Overloaded."""
+        journal = self._turn._journal  # noqa: SLF001 - private to agents
         match ask.what:
             case "history":
                 return await self._turn.history
@@ -226,36 +227,32 @@ class Errand:
                 await journal.load()
                 return dict(journal.results)
             case "file":
-                return await _or_why(self._turn._files.stored(*ask.arguments))  # noqa: SLF001
+                return await _or_why(self._turn._files.read_stored(*ask.arguments))  # noqa: SLF001
             case "fetch":
-                return await _or_why(self._turn._files.fetched(*ask.arguments))  # noqa: SLF001
+                return await _or_why(self._turn._files.download(*ask.arguments))  # noqa: SLF001
             case "secrets":
-                return await self._turn._secrets.handed()  # noqa: SLF001
+                return await self._turn._secrets.read_handed()  # noqa: SLF001
             case "keep":
                 return await journal.keep(*ask.arguments)
             case _:
                 return await journal.clock()
 
     def leave(self) -> None:
-        """Nobody listens any more. What is still at work is told, then forced, then killed."""
+        """Leave the turn. An agent that still works is asked to stop, and killed after A2A_STOP_SECONDS."""
         if not self.over:
-            self.child.say(Insist())
+            self.child.send(StopRun())
         if not self.gone:
-            insist(asyncio.get_running_loop(), self)
+            asyncio.get_running_loop().call_later(float(conf.STOP_SECONDS), self._kill)
 
-    def force(self) -> None:
-        """Have the exception raised in the agent's code."""
-        self.forced = True
-        self.child.say(Insist())
-
-    def let_go(self) -> None:
-        """Kill the process."""
-        logger.warning("process %s does not end its agent and is killed", self.child.pid)
-        self.child.kill()
+    def _kill(self) -> None:
+        """Kill the process if its agent goes on."""
+        if not self.gone:
+            logger.warning("process %s does not end its agent and is killed", self.child.pid)
+            self.child.kill()
 
 
 async def _or_why(content: Awaitable[bytes]) -> bytes | FileUnavailable:
-    """A file, or why it cannot be had, which is the agent's to hear."""
+    """Return a file, or the reason why it is not available, which the agent raises."""
     try:
         return await content
     except FileUnavailable as fault:
@@ -263,54 +260,54 @@ async def _or_why(content: Awaitable[bytes]) -> bytes | FileUnavailable:
 
 
 class Processes:
-    """The processes of one runner, at most A2A_AGENT_PROCESSES. Make it in the loop."""
+    """The processes of one runner, at most A2A_AGENT_PROCESSES. Must be made in the event loop."""
 
     def __init__(self, *, used_again: bool = True) -> None:
-        """`used_again`: a process may carry another turn after its first."""
-        #: How many there are at most.
+        """Make the pool; `used_again`: a process may execute another turn after its first."""
+        #: Most processes.
         self.count = int(conf.AGENT_PROCESSES) or os.cpu_count() or 1
         self._places, self._used_again = asyncio.Semaphore(self.count), used_again
-        self._children: set[Child] = set()
-        self._idle: list[Child] = []
+        self._children: set[AgentProcess] = set()
+        self._idle: list[AgentProcess] = []
 
-    async def words(
-        self, agent: Agent, turn: Turn, workplace: Workplace
+    async def drive(
+        self, agent: Agent, turn: Turn, workplace: RunThreads
     ) -> AsyncGenerator[Any, None]:
-        """What the agent says about the turn in a process, in order. Raises what it raises, and ProcessDied."""
-        errand = Errand(await self._taken(), turn, self._rested)
+        """Yield the agent's values for a turn in a process, in order. Raises its exceptions, and ProcessDied."""
+        process_run = ProcessRun(await self._take_idle(), turn, self._on_idle)
         try:
             workplace.begun = True
-            while not await errand.begun(agent.slug):
-                errand = Errand(await self._taken(), turn, self._rested)
-            async with contextlib.aclosing(errand.words(workplace)) as words:
-                async for word in words:
-                    yield word
+            while not await process_run.begin(agent.slug):
+                process_run = ProcessRun(await self._take_idle(), turn, self._on_idle)
+            async with contextlib.aclosing(process_run.read_values(workplace)) as values:
+                async for value in values:
+                    yield value
         finally:
-            errand.leave()
+            process_run.leave()
 
-    async def _taken(self) -> Child:
-        """A free process, when there is one."""
+    async def _take_idle(self) -> AgentProcess:
+        """Wait for a free process and return it."""
         await self._places.acquire()
         try:
             self._idle = [child for child in self._idle if not child.death]
-            child = self._idle.pop() if self._idle else await Child.start()
+            child = self._idle.pop() if self._idle else await AgentProcess.start()
         except BaseException:
             self._places.release()
             raise
         self._children = {child, *(other for other in self._children if not other.death)}
         return child
 
-    def _rested(self, errand: Errand) -> None:
-        """A process has ended its errand, for good or ill."""
-        child = errand.child
-        if errand.forced or not self._used_again:
+    def _on_idle(self, process_run: ProcessRun) -> None:
+        """Release the process of a turn, successful or not: use it again, or kill it."""
+        child = process_run.child
+        if not self._used_again:
             child.kill()
         elif not child.death:
             self._idle.append(child)
         self._places.release()
 
     async def kill(self) -> None:
-        """End all of them at once, whatever they do."""
+        """Kill all processes at once."""
         for child in self._children:
             child.kill()
         if self._children:

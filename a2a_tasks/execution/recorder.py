@@ -1,60 +1,74 @@
-"""Writing down what an agent says: events gather while a flush is under way and go together with the next.
+"""Writing the events of a run: events that come during a flush are written together by the next.
 
-An agent that says everything in one breath costs one transaction; one that thinks between words has each word
-written at once. Order is kept, memory is bounded: `room` makes a fast agent wait for the database.
+An agent that yields all its values at once costs one transaction; with pauses between them, each value is written at
+once. The order is kept and memory is bounded: `room` makes a fast agent wait for the database.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import secrets
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 
-from a2a_tasks.agents import AgentError
-from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, Status
+from a2a_tasks.agents import Agent, AgentError, Turn
+from a2a_tasks.agents.author_errors import definition, line_of
+from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, StatusUpdate, emission
 from a2a_tasks.conf import conf
+from a2a_tasks.execution.files import StoredFiles
+from a2a_tasks.execution.run_threads import RunThreads
+from a2a_tasks.execution.secrets import StoredSecrets
+from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, advance, assemble
-from a2a_tasks.protocol.soundness import check_json, check_parts
+from a2a_tasks.protocol.lifecycle import (
+    INTERRUPTED,
+    TERMINAL,
+    EventKind,
+    IllegalTransition,
+    advance,
+    assemble,
+)
+from a2a_tasks.protocol.soundness import check_json, check_kept, check_parts
 from a2a_tasks.protocol.values import Artifact, ArtifactUpdate, Message, Part, Role, TaskState
-from a2a_tasks.store import log
-from a2a_tasks.store.append import appending
-from a2a_tasks.store.hop import until_answered
-from a2a_tasks.store.records import ArtifactRow, Assignment, Batch, NewEvent, RunEnd
+from a2a_tasks.store import event_log
+from a2a_tasks.store.append import append_batched
+from a2a_tasks.store.db import retry_until_answered
+from a2a_tasks.store.records import ArtifactRow, Batch, ClaimedRun, NewEvent, RunEnd, StatusRow
 
 __all__ = ["Recorder"]
 
-#: Events, and their bytes, that wait for the database before an agent has to wait too.
-MOST_WAITING, MOST_BYTES = 1000, 1024 * 1024
-#: Members within members that are looked at for what JSON cannot say.
-DEEPEST = 20
+#: Most events that wait for the database, and most of their bytes; with more, the agent waits too.
+MAX_WAITING, MAX_BYTES = 1000, 1024 * 1024
+#: Emissions of one agent after which other runs get the event loop.
+BREATH = 50
+#: Exceptions for an emission that cannot be recorded.
+UNFIT = (AgentError, IllegalTransition, TypeError, ValueError)
 
 
 class TooMuch(Exception):
-    """Which setting was in the way: for the run's trace, which operators read."""
+    """The setting whose limit was exceeded: for the run's trace, which operators read."""
 
 
 class _Artifact:
-    """Where an artifact of the task stands."""
+    """The state of one artifact of the task."""
 
     __slots__ = ("bodies", "inherited", "open", "position")
 
     def __init__(self, position: int, *, open_: bool, inherited: bool = False) -> None:
         self.position, self.open = position, open_
-        #: Was its row not folded when this run was claimed? It may be folded at any moment, so it is opened anew.
+        #: Was its row not folded when this run was claimed? It may be folded at any moment, so it is reopened.
         self.inherited = inherited and open_
-        #: The bodies of its chunks, if all of them are in the batch being gathered.
+        #: The bodies of its chunks, if all of them are in the present batch.
         self.bodies: list[str] | None = None
 
 
 class Recorder:
-    """The pen of one run. Not thread-safe: it belongs to the event loop."""
+    """The recorder of one run's events. Not thread-safe: it belongs to the event loop."""
 
-    def __init__(self, assignment: Assignment) -> None:
+    def __init__(self, assignment: ClaimedRun) -> None:
         self._run = assignment
         self.state, self.is_task = assignment.state, assignment.is_task
         self._artifacts = {
@@ -62,14 +76,14 @@ class Recorder:
             for artifact_id, position, growing in assignment.artifacts
         }
         self._most, self._most_bytes = int(conf.MAX_ARTIFACTS), int(conf.MAX_ARTIFACT_BYTES)
-        #: Bytes this run has said in artifacts.
-        self._said = 0
-        #: Bytes of the batch that is gathered, and how many batches were written before it.
+        #: Bytes of this run's artifacts.
+        self._artifact_bytes = 0
+        #: Bytes of the present batch, and number of batches written before it.
         self._gathered, self._written = 0, 0
         self._batch = self._new_batch()
         self._flusher: asyncio.Task[None] | None = None
         self._memory = assignment.memory
-        #: Id of this turn's artifact of plain text; a later attempt of the same turn begins it anew.
+        #: Id of this turn's artifact for plain text; a later attempt of the same turn replaces it.
         self.answer = (
             ANSWER if assignment.input_number == 1 else f"{ANSWER}-{assignment.input_number}"
         )
@@ -78,25 +92,56 @@ class Recorder:
     def _new_batch(self) -> Batch:
         return Batch(task=self._run.task, run=self._run.run, token=self._run.token)
 
-    def say(self, said: Emission) -> None:
-        """Take down one emission; it is written soon. Raises IllegalTransition, and the flush's failure.
+    async def record(
+        self, values: AsyncIterator[Any], agent: Agent, turn: Turn, threads: RunThreads
+    ) -> None:
+        """Record what the agent yields, until it ends its task or stops.
 
-        AgentError for more, or larger, artifacts than there may be.
+        Raises what `emit` raises, and AgentError, TypeError or ValueError for a value that is no emission.
+        """
+        files, secrets = StoredFiles(self._run), StoredSecrets(self._run)
+        if not agent.replies_directly and self.state is TaskState.SUBMITTED:
+            self.emit(StatusUpdate(TaskState.WORKING))
+        count = 0
+        async for value in values:
+            threads.check()
+            if count == 0:
+                failpoint("worker.agent_started")
+            try:
+                emitted = emission(value, answer=self.answer, begun=self.answer_begun)
+                if isinstance(emitted, StatusUpdate) and emitted.hand_over:
+                    emitted = await secrets.add_link(emitted)
+                if files.concern(emitted.parts):
+                    emitted = replace(emitted, parts=await files.put_away(emitted.parts))
+                self.emit(emitted)
+            except UNFIT as fault:  # the agent's own frames are not in this trace
+                fault.add_note(f"It was said at {line_of(turn._source) or definition(agent.run)}")  # noqa: SLF001
+                raise
+            count += 1
+            if self.full or count % BREATH == 0:
+                await self.room()
+            if self.state in TERMINAL:
+                return
+
+    def emit(self, emitted: Emission) -> None:
+        """Add one emission, which is written soon.
+
+        Raises IllegalTransition, the failure of an earlier flush, and AgentError for too many or too large artifacts.
         """
         self._raise_failure()
-        match said:
-            case Status():
-                self._begin_if_silent(said.state)
-                self._status(said.state, said.parts, said.metadata)
+        match emitted:
+            case StatusUpdate():
+                self._begin_if_silent(emitted.state)
+                self._status(emitted.state, emitted.parts, emitted.metadata)
             case Chunk():
                 self._begin_if_silent(TaskState.WORKING, speaks=True)
-                self._chunk(said)
+                self._chunk(emitted)
             case Reply():
-                self._reply(said)
+                self._reply(emitted)
         self._schedule()
 
     def _begin_if_silent(self, coming: TaskState, *, speaks: bool = False) -> None:
-        """The first word of a run is WORKING, unless it says so itself or refuses at once."""
+        """Add the status WORKING before the first emission of a run, unless that is WORKING itself or a rejection."""
         self._batch.reveal = self.is_task = True
         begun = self.state is TaskState.WORKING or self.state in TERMINAL
         says_so = coming in {TaskState.WORKING, TaskState.REJECTED} and not speaks
@@ -110,13 +155,12 @@ class Recorder:
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         reached = advance(self.state, state)
-        message = (
-            self._message(parts, metadata) if parts else ""
-        )  # may raise: then nothing has changed
+        # This may raise: then nothing has changed.
+        message = self._message(parts, metadata) if parts else ""
         self.state = reached
-        at = log.now()
-        self._batch.status = (state, at, message)
-        body = log.status_body(state, at, message)
+        at = event_log.now()
+        self._batch.status = StatusRow(state, at, message)
+        body = event_log.status_body(state, at, message)
         self._gathered += len(body)
         self._batch.events.append(NewEvent(EventKind.STATUS, body, state))
 
@@ -125,7 +169,7 @@ class Recorder:
         check_json(metadata)
         return write(
             Message(
-                message_id=secrets.token_hex(16),
+                message_id=token_hex(16),
                 context_id=self._run.context_id,
                 task_id=self._run.task_id if self.is_task else None,
                 role=Role.AGENT,
@@ -135,9 +179,8 @@ class Recorder:
         ).decode()
 
     def _chunk(self, chunk: Chunk) -> None:
-        body = self._body(
-            chunk, last=chunk.last
-        )  # raises for what JSON cannot say, before anything is changed
+        # This raises for values that JSON cannot express, before anything is changed.
+        body = self._body(chunk, last=chunk.last)
         artifact = self._place(chunk)
         self.answer_begun = self.answer_begun or chunk.artifact_id == self.answer
         self._batch.events.append(NewEvent(EventKind.ARTIFACT, body))
@@ -170,23 +213,23 @@ class Recorder:
         return body.decode()
 
     def _check_number(self, artifact_id: str) -> None:
-        most = self._most
-        if most and artifact_id not in self._artifacts and len(self._artifacts) >= most:
+        limit = self._most
+        if limit and artifact_id not in self._artifacts and len(self._artifacts) >= limit:
             raise AgentError(
-                f"The agent made more than {most} artifacts, which is as many as a task may have."
+                f"The agent made more than {limit} artifacts, which is as many as a task may have."
             ) from TooMuch("A2A_MAX_ARTIFACTS")
 
     def _check_size(self, size: int) -> None:
-        most = self._most_bytes
-        if most and self._said + size > most:
+        limit = self._most_bytes
+        if limit and self._artifact_bytes + size > limit:
             raise AgentError(
-                f"The agent said more than {most} bytes in artifacts, which is as much as it may."
+                f"The agent said more than {limit} bytes in artifacts, which is as much as it may."
             ) from TooMuch("A2A_MAX_ARTIFACT_BYTES")
-        self._said += size
+        self._artifact_bytes += size
         self._gathered += size
 
     def _place(self, chunk: Chunk) -> _Artifact:
-        """The artifact a chunk belongs to; one that begins gets its row with this batch."""
+        """Return the artifact of a chunk; a new one gets its row with this batch."""
         known = self._artifacts.get(chunk.artifact_id)
         if known is not None and chunk.append:
             self._reopen(known)
@@ -194,7 +237,7 @@ class Recorder:
         position = known.position if known else len(self._artifacts)
         begun = self._artifacts[chunk.artifact_id] = _Artifact(position, open_=True)
         begun.bodies = []
-        batch = self._batch  # what it said of the artifact so far is of no interest any more
+        batch = self._batch  # its earlier entries about the artifact are obsolete
         batch.artifacts = [row for row in batch.artifacts if row.position != position]
         batch.closed = [closed for closed in batch.closed if closed != position]
         batch.reopened = [reopened for reopened in batch.reopened if reopened != position]
@@ -202,7 +245,7 @@ class Recorder:
         return begun
 
     def _reopen(self, artifact: _Artifact) -> None:
-        """A closed artifact grows after all: what was folded is no longer the whole."""
+        """Reopen a closed artifact that gets another chunk: its folded row is incomplete now."""
         if artifact.inherited:
             artifact.inherited = False
             self._batch.reopened.append(artifact.position)
@@ -219,10 +262,10 @@ class Recorder:
         ]
 
     def _close(self, artifact_id: str) -> None:
-        """The artifact is whole: fold it here if this batch has all of it and it is not large, else in the store."""
+        """Close a complete artifact: fold it here if this batch has all of it and it is small, else in the store."""
         artifact = self._artifacts[artifact_id]
         artifact.open = False
-        if artifact.bodies is None or sum(map(len, artifact.bodies)) > MOST_BYTES:
+        if artifact.bodies is None or sum(map(len, artifact.bodies)) > MAX_BYTES:
             self._batch.closed.append(artifact.position)
             return
         whole = assemble(artifact.bodies)[artifact_id].decode()
@@ -232,28 +275,27 @@ class Recorder:
         ]
 
     def _reply(self, reply: Reply) -> None:
-        if self.is_task:  # too late for a Message: it is the task's closing word
+        if self.is_task:  # too late for a Message: it becomes the task's final status
             self._begin_if_silent(TaskState.COMPLETED)
             self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
             return
         body = self._message(reply.parts, reply.metadata)
         self._gathered += len(body)
         self._batch.events.append(NewEvent(EventKind.MESSAGE, body))
-        # Also the closing word: if the host could not wait for it, the client was told of a task.
+        # It is also the final status: if the host could not wait for the Message, the client got a task.
         self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
 
     def remember(self, memory: Mapping[str, Any]) -> None:
-        """Keep the turn's memory, with what is written last. Raises TypeError if JSON cannot say it, with the member."""
-        try:
-            kept = write(memory).decode() if memory else ""
-        except (TypeError, ValueError, RecursionError) as fault:
-            where = _unfit("turn.memory", memory)
-            raise TypeError(f"{where} cannot be kept as JSON: {fault}") from fault
+        """Store the turn's memory with the last batch. Raises TypeError that names a member that is not JSON."""
+        if not isinstance(memory, dict):
+            raise TypeError(f"turn.memory must be a dict, not a {type(memory).__name__}")
+        check_kept("turn.memory", memory)
+        kept = write(memory).decode() if memory else ""
         if kept != self._memory:
             self._batch.memory = self._memory = kept
 
     def finish(self, end: RunEnd) -> None:
-        """The run is over: close what is open, complete what is not ended or waiting, let go of the task."""
+        """End the run: close open artifacts, complete the task unless it ended or waits, and release the task."""
         self._mark_last_chunk()
         for artifact_id, artifact in self._artifacts.items():
             if artifact.open:
@@ -265,7 +307,7 @@ class Recorder:
         self._schedule()
 
     def _mark_last_chunk(self) -> None:
-        """The answer's last piece says so, if it has not left yet."""
+        """Mark the last piece of the answer as the last, if it is not written yet."""
         answer = self._artifacts.get(self.answer)
         if answer is None or not answer.open or not self._batch.events:
             return
@@ -278,46 +320,46 @@ class Recorder:
     def _schedule(self) -> None:
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush())
-            # Whoever speaks next is told of a failure; a run that is stopped says nothing more.
+            # The next `emit` raises a failure; a stopped run has no next one, so the exception is retrieved here.
             self._flusher.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def _raise_failure(self) -> None:
         if self._flusher is not None and self._flusher.done():
-            self._flusher.result()  # after a failure nothing more is written: the log would have a hole
+            self._flusher.result()  # after a failure nothing more is written: the log would have a gap
             self._flusher = None
 
     @property
     def _ready(self) -> bool:
-        """Is there something to write? A terminal status waits for the end of its run: they are one transaction."""
+        """Is there something to write? A terminal status waits for the end of the run: both are one transaction."""
         batch = self._batch
         return batch.end is not None or (bool(batch.events) and not batch.ends_task)
 
     async def _flush(self) -> None:
-        await asyncio.sleep(0)  # hear the agent out
+        await asyncio.sleep(0)  # let the agent yield further values
         while self._ready:
             batch, self._batch, self._gathered = self._batch, self._new_batch(), 0
             batch.after = self._written
             for artifact in self._artifacts.values():
-                artifact.bodies = None  # what comes now is in another batch
-            await until_answered(functools.partial(self._append, batch), repeatable=True)
+                artifact.bodies = None  # further chunks are in another batch
+            await retry_until_answered(functools.partial(self._append, batch), repeatable=True)
             self._written += 1
 
     @staticmethod
     async def _append(batch: Batch) -> None:
-        """Write the batch. On Overloaded mark it as a repetition for the next try, and raise."""
+        """Write the batch. On Overloaded, mark it as a repetition for the next try, and raise."""
         try:
-            await appending(batch)
+            await append_batched(batch)
         except Overloaded:
             batch.come_again()
             raise
 
     @property
     def full(self) -> bool:
-        """Should the agent wait?"""
-        return len(self._batch.events) >= MOST_WAITING or self._gathered >= MOST_BYTES
+        """Must the agent wait for the database?"""
+        return len(self._batch.events) >= MAX_WAITING or self._gathered >= MAX_BYTES
 
-    async def written(self) -> None:
-        """Wait until everything said is in the log. Raises Fenced, Overloaded."""
+    async def wait_written(self) -> None:
+        """Wait until all events are in the log. Raises LeaseLost, Overloaded."""
         while self._flusher is not None:
             flusher = self._flusher
             await asyncio.shield(flusher)
@@ -327,24 +369,8 @@ class Recorder:
                 self._schedule()
 
     async def room(self) -> None:
-        """Let the database keep up, and other agents have the loop."""
+        """Wait for the database if the batch is full, and let other agents use the event loop."""
         if self.full:
-            await self.written()
+            await self.wait_written()
         else:
             await asyncio.sleep(0)
-
-
-def _unfit(name: str, value: Any, depth: int = 0) -> str:
-    """The innermost member that JSON cannot say, as code would name it."""
-    members: Any = ()
-    if isinstance(value, dict):
-        members = value.items()
-    elif isinstance(value, list | tuple):
-        members = enumerate(value)
-    for key, member in members:
-        try:
-            write({key: member} if isinstance(value, dict) else member)
-        except (TypeError, ValueError, RecursionError):
-            inner = f"{name}[{key!r}]"
-            return _unfit(inner, member, depth + 1) if depth < DEEPEST else inner
-    return name

@@ -1,7 +1,7 @@
-"""The log of a run: what an agent's code tells `logging` while it works is kept with its run, for operators.
+"""The log of a run: lines that an agent's code logs with `logging` are stored with its run, for operators.
 
-It is written every second for all runs of the process together. Nobody waits for that, and what cannot be written is
-given up: the process's own log has it.
+They are written every second for all runs of the process together. No run waits for that. Lines that cannot be written
+are dropped: the process's own log has them.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ import threading
 from collections.abc import Callable
 
 from a2a_tasks.conf import conf
-from a2a_tasks.execution.hearing import Said
-from a2a_tasks.execution.redacting import redacted
-from a2a_tasks.outages import Outage
+from a2a_tasks.execution.redaction import redact
+from a2a_tasks.execution.run_log_handler import LogLine
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.store import run_lines
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.records import Assignment
-from a2a_tasks.store.run_lines import LONGEST, Line
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.records import ClaimedRun
+from a2a_tasks.store.run_lines import MAX_LENGTH, RunLogLine
 
-__all__ = ["Notebook", "RunLog"]
+__all__ = ["RunLogWriter", "RunLog"]
 
 #: Seconds between two writes.
 EVERY = 1.0
-#: Of a long text, characters from its beginning; the rest comes from its end, where a trace says what it is about.
+#: Characters from the start of a long text; the rest comes from its end, where a trace names the exception.
 BEGINNING = 1200
 
-_lost = Outage(logging.getLogger(__name__), "log lines of runs were not kept")
+_lost = ThrottledLogger(logging.getLogger(__name__), "log lines of runs were not kept")
 
 
 class RunLog:
-    """The lines of one attempt that have not been written yet; so many in all, of the rest the number. Any thread."""
+    """The unwritten lines of one attempt; lines beyond A2A_RUN_LOG_LINES per attempt are counted. Thread-safe."""
 
-    def __init__(self, run: Assignment, due: Callable[[RunLog], None]) -> None:
-        """`due` is told when there is something to write, and not again before that was taken."""
+    def __init__(self, run: ClaimedRun, due: Callable[[RunLog], None]) -> None:
+        """Make a log; `due` is called when it has lines to write, and not again before they were taken."""
         self._run, self._attempt, self._due = run.run, run.attempt, due
         self._lock = threading.Lock()
         self._left, self._missed = int(conf.RUN_LOG_LINES), 0
-        self._said: list[Said] = []
+        self._lines: list[LogLine] = []
 
-    def take(self, said: Said) -> None:
-        """Take down a line, or count it."""
+    def take(self, line: LogLine) -> None:
+        """Add a line, or count it if the log is full."""
         with self._lock:
             if not self._left:
                 self._missed += 1
                 return
             self._left -= 1
-            self._append(said)
+            self._append(line)
 
     def miss(self, count: int) -> None:
         """Count lines that were not kept elsewhere."""
@@ -57,39 +57,39 @@ class RunLog:
             self._missed += count
 
     def close(self) -> None:
-        """The attempt is over: say how many were not kept."""
+        """End the log: add a line with the number of lines that were not kept."""
         with self._lock:
             if self._missed:
                 text = f"… {self._missed} more lines, which were not kept (A2A_RUN_LOG_LINES)"
                 now = datetime.datetime.now(datetime.UTC).timestamp()
-                self._append(Said(now, logging.WARNING, "", text))
+                self._append(LogLine(now, logging.WARNING, "", text))
                 self._missed = 0
 
-    def _append(self, said: Said) -> None:
-        self._said.append(said)
-        if len(self._said) == 1:
+    def _append(self, line: LogLine) -> None:
+        self._lines.append(line)
+        if len(self._lines) == 1:
             self._due(self)
 
-    def taken(self) -> list[tuple[int, int, Said]]:
-        """What has not been written, with the run and its attempt; it is forgotten here."""
+    def take_lines(self) -> list[tuple[int, int, LogLine]]:
+        """Take the lines that are not written yet, with the run and its attempt."""
         with self._lock:
-            said, self._said = self._said, []
-        return [(self._run, self._attempt, one) for one in said]
+            lines, self._lines = self._lines, []
+        return [(self._run, self._attempt, one) for one in lines]
 
 
-class Notebook:
-    """Writes the lines of all runs of this loop. Make it in the loop."""
+class RunLogWriter:
+    """The writer of the lines of all runs of an event loop. Must be made in the loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._due = asyncio.Event()
         self._waiting: set[RunLog] = set()
-        #: The newest write. It is never cancelled, as it has taken its lines.
+        #: The newest write. It is never cancelled, since it has taken its lines.
         self._writing = self._loop.create_task(self._write())
         self._task = self._loop.create_task(self._for_ever())
 
-    def open(self, run: Assignment) -> RunLog:
-        """The log of a run that begins."""
+    def open(self, run: ClaimedRun) -> RunLog:
+        """Open the log of a run that starts."""
         return RunLog(run, self._wait)
 
     def _wait(self, log: RunLog) -> None:
@@ -110,30 +110,30 @@ class Notebook:
 
     async def _write(self) -> None:
         logs, self._waiting = self._waiting, set()
-        said = [line for log in logs for line in log.taken()]
-        if said:
+        lines = [line for log in logs for line in log.take_lines()]
+        if lines:
             try:
-                await hop(_keep, said)
-            except Exception as fault:  # noqa: BLE001 - whatever it is, no run may suffer from it
+                await run_in_thread(_keep, lines)
+            except Exception as fault:  # noqa: BLE001 - no failure of the log may affect a run
                 _lost.count(fault.__cause__ or fault)
 
     async def close(self) -> None:
-        """Write what there is, then no more."""
+        """Write the remaining lines, and stop."""
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
         await self._writing
-        await asyncio.sleep(0)  # what was said last is on its way
+        await asyncio.sleep(0)  # the last call of `_note` is scheduled
         await self._write()
 
 
-def _keep(said: list[tuple[int, int, Said]]) -> None:
-    run_lines.write([_line(*one) for one in said])
+def _keep(lines: list[tuple[int, int, LogLine]]) -> None:
+    run_lines.write([_line(*one) for one in lines])
 
 
-def _line(run: int, attempt: int, said: Said) -> Line:
-    text = redacted(said.text).replace("\x00", "\\x00").encode(errors="backslashreplace").decode()
-    if len(text) > LONGEST:
-        text = f"{text[:BEGINNING]}\n…\n{text[BEGINNING + 3 - LONGEST :]}"
-    at = datetime.datetime.fromtimestamp(said.at, datetime.UTC)
-    return Line(run, attempt, at, said.level, said.logger, text)
+def _line(run: int, attempt: int, line: LogLine) -> RunLogLine:
+    text = redact(line.text).replace("\x00", "\\x00").encode(errors="backslashreplace").decode()
+    if len(text) > MAX_LENGTH:
+        text = f"{text[:BEGINNING]}\n…\n{text[BEGINNING + 3 - MAX_LENGTH :]}"
+    at = datetime.datetime.fromtimestamp(line.at, datetime.UTC)
+    return RunLogLine(run, attempt, at, line.level, line.logger, text)

@@ -1,4 +1,4 @@
-"""Seals the audit log every second, in one process of those that run agents; whoever is at it, the others pass by."""
+"""Sealing of the audit log every second, in the processes that run agents; only one of them seals at a time."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ import asyncio
 import contextlib
 import logging
 
-from a2a_tasks import lifetime
-from a2a_tasks.outages import Outage
+from a2a_tasks import process_lifetime
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store.audit_seals import MOST, seal
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.audit_seals import MAX_COUNT, seal
+from a2a_tasks.store.db import run_in_thread
 
 __all__ = ["Sealer"]
 
-_outage = Outage(logging.getLogger(__name__), "the audit log was not sealed")
+_outage = ThrottledLogger(logging.getLogger(__name__), "the audit log was not sealed")
 EVERY = 1.0
 
 
 class Sealer:
-    """Seals beside the runner of this loop. Make it in the loop."""
+    """The sealing beside the runner of an event loop. Must be made in the loop."""
 
     def __init__(self) -> None:
         self._task = asyncio.create_task(self._for_ever())
 
     async def _for_ever(self) -> None:
-        while not lifetime.draining():
+        while not process_lifetime.is_draining():
             await asyncio.sleep(EVERY)
             await self._seal()
 
     async def _seal(self) -> None:
-        """Seal what there is now; what cannot be sealed is sealed later."""
+        """Seal the present entries; after a failure they are sealed later."""
         try:
             more = True
             while more:
-                more = await hop(seal) == MOST
-        except Overloaded:  # the store has told the log
+                more = await run_in_thread(seal) == MAX_COUNT
+        except Overloaded:  # the store has logged it
             pass
-        except Exception as fault:  # noqa: BLE001 - whatever it is, it is tried again in a second
+        except Exception as fault:  # noqa: BLE001 - after any failure it is tried again in a second
             _outage.count(fault)
 
     async def close(self) -> None:
-        """Seal once more, then no more."""
+        """Seal once more, and stop."""
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task

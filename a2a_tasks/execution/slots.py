@@ -1,11 +1,11 @@
-"""The slots of a process: how many runs it carries at once, and how many of them may be one share's.
+"""The slots of a process: a limit on its concurrent runs, and on those of one share.
 
-Some stay free for whoever comes next: a share gets no more while it has `KEPT` times as many as are free. Alone it has
-nine tenths of all; two that want all have 95 % together, and so on, so that there is a slot for the next one whoever is
-there already. Of fewer than ten slots none is kept. `A2A_RUN_SLOTS_PER_TENANT` bounds a share besides.
+Some slots stay free for new shares: a share gets no more while it has `KEPT` times as many as are free. A single share
+gets nine tenths of all; two that want all get 95 % together, and so on, so that the next share always finds a slot. If
+there are fewer than ten slots, none is kept free. `A2A_RUN_SLOTS_PER_TENANT` also limits a share.
 
 These are the dynamic thresholds of Choudhury and Hahne (IEEE/ACM Transactions on Networking, 1998), by which a switch
-shares its memory among ports. See docs/decisions/0108.
+shares its memory among ports. See docs/decisions/0007.
 """
 
 from __future__ import annotations
@@ -18,28 +18,27 @@ from a2a_tasks.conf import conf
 
 __all__ = ["KEPT", "Slots"]
 
-#: How many times as many slots a share may have as are free.
+#: Largest ratio of a share's slots to the free slots.
 KEPT = 9
 
 
 class Slots:
-    """Counts the runs in a process's hands, in all and by share (`Caller.share`)."""
+    """The count of a process's runs, in total and by share (`Caller.share`)."""
 
     def __init__(self, count: int) -> None:
-        #: How many slots there are, and how many of them are free.
+        #: Number of slots, and number of free slots.
         self.count = self.room = count
         self._taken: Counter[str] = Counter()
 
     def take(self, share: str) -> None:
-        """One more run of this share."""
+        """Count one run more of this share."""
         self.room -= 1
         self._taken[share] += 1
 
     def free(self, share: str) -> bool:
-        """One less; may somebody have been waiting for the slot?"""
-        awaited = self.room <= 0 or bool(
-            self.full()
-        )  # another's end leaves more to a full one, too
+        """Count one run less of this share; return whether a due run may have waited for the slot."""
+        # With one more free slot, a full share may have more, too.
+        awaited = self.room <= 0 or bool(self.full())
         self.room += 1
         self._taken[share] -= 1
         if not self._taken[share]:
@@ -47,21 +46,21 @@ class Slots:
         return awaited
 
     def full(self) -> Collection[str]:
-        """The shares that have as many slots as they may have now."""
-        bound = self._bound()
+        """Return the shares that have all the slots that they may have now."""
+        bound = self._limit_share()
         return [share for share, taken in self._taken.items() if taken >= bound]
 
     def at_once(self) -> int:
-        """How many runs can be taken, whose share is not known yet, so that no share gets more than it may."""
-        bound = self._bound()
+        """Return how many runs of unknown shares can be taken so that no share exceeds its limit."""
+        bound = self._limit_share()
         fullest = max((taken for taken in self._taken.values() if taken < bound), default=0)
-        # While one share takes so many, what is free for each next one of them is less by one.
+        # In the worst case one share takes all of them, and each leaves one free slot less.
         until_kept = math.ceil((KEPT * self.room - fullest) / (KEPT + 1))
         return min(
             self.room, until_kept, (int(conf.RUN_SLOTS_PER_TENANT) or self.room + fullest) - fullest
         )
 
-    def _bound(self) -> int:
-        """A share that has so many slots gets no more at this moment."""
+    def _limit_share(self) -> int:
+        """Return the number of slots at which a share gets no more now."""
         kept = KEPT * max(0, self.room)
         return min(kept, int(conf.RUN_SLOTS_PER_TENANT) or kept)

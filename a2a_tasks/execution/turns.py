@@ -1,4 +1,4 @@
-"""From an assignment to the turn an agent sees, and the request's small print that travels with a run."""
+"""The turn for an agent, made from a claimed run, and the request data that is stored with a run."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import msgspec
 
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.files import Files
+from a2a_tasks.agents.memory import Memory
 from a2a_tasks.agents.secrets import Secrets
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.turn import Later, Turn
-from a2a_tasks.agents.visibility import shared
-from a2a_tasks.caller import Caller, Scope, scope_in
+from a2a_tasks.agents.visibility import is_shared
+from a2a_tasks.caller import Caller, OwnerScope, scope_in
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import UNSET, Message, Task
-from a2a_tasks.store.hop import hop, until_answered
-from a2a_tasks.store.records import Assignment
+from a2a_tasks.store.db import retry_until_answered, run_in_thread
+from a2a_tasks.store.records import ClaimedRun
 from a2a_tasks.store.tasks import find, references
 
-__all__ = ["RunRequest", "run_request", "said_with", "turn_of"]
+__all__ = ["RunRequest", "run_request", "read_run_request", "turn_of"]
 
 _message = msgspec.json.Decoder(Message).decode
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a request said beside its message, as stored with the run."""
+    """The data of a request beside its message, as stored with the run."""
 
     accepted_output_modes: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}
@@ -36,11 +37,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     principal: str = ""
     tenant: str = ""
     scopes: tuple[str, ...] = ()
-    #: Given by an operator for the caller.
+    #: Was the message sent by an operator in the caller's place?
     by_operator: bool = False
 
 
-said_with = msgspec.json.Decoder(RunRequest).decode
+read_run_request = msgspec.json.Decoder(RunRequest).decode
 
 
 def run_request(
@@ -50,7 +51,7 @@ def run_request(
     *,
     by_operator: bool = False,
 ) -> str:
-    """The small print of a request, as JSON for the run's row."""
+    """Return the data of a request beside its message, as JSON for the run's row."""
     return write(
         RunRequest(
             accepted_output_modes=request.accepted_output_modes,
@@ -64,45 +65,49 @@ def run_request(
     ).decode()
 
 
-def _reach(run: Assignment, said: RunRequest) -> Scope:
-    """What the sender of the message may see at this moment, in the drawer of the task."""
-    agent = registry.hosted(run.scope.agent)
-    shares = agent is not None and shared(agent)
-    return scope_in(run.scope.tenant, said.principal, run.scope.agent, shared=shares)
+def _reach(run: ClaimedRun, request: RunRequest) -> OwnerScope:
+    """Return the scope of the objects that the sender of the message may see now, in the tenant of the task."""
+    agent = registry.find_hosted(run.scope.agent)
+    shares = agent is not None and is_shared(agent)
+    return scope_in(run.scope.tenant, request.principal, run.scope.agent, shared=shares)
 
 
 def turn_of(
-    run: Assignment, journal: Journal, files: Files | None = None, secrets: Secrets | None = None
+    run: ClaimedRun, journal: Journal, files: Files | None = None, secrets: Secrets | None = None
 ) -> Turn:
-    """The turn of a run; history and references are read when the agent asks."""
-    said = said_with(run.request or "{}")
+    """Make the turn of a run; history and references are read when the agent asks for them."""
+    request = read_run_request(run.request or "{}")
     message = _message(run.input)
     loop = asyncio.get_running_loop()
 
     async def history() -> list[Message]:
-        found = await until_answered(
-            functools.partial(hop, find, run.scope, run.task_id), repeatable=True
+        found = await retry_until_answered(
+            functools.partial(run_in_thread, find, run.scope, run.task_id), repeatable=True
         )
         stored = [] if found is None or found.view.history is UNSET else found.view.history
         return [_message(text) for text in stored] or [message]
 
     async def refers_to() -> list[Task]:
-        asked = functools.partial(hop, references, _reach(run, said), message.reference_task_ids)
-        return await until_answered(asked, repeatable=True)
+        asked = functools.partial(
+            run_in_thread, references, _reach(run, request), message.reference_task_ids
+        )
+        return await retry_until_answered(asked, repeatable=True)
 
     return Turn(
         message=message,
         task_id=run.task_id,
         context_id=run.context_id,
-        caller=Caller(principal=said.principal, tenant=said.tenant, scopes=frozenset(said.scopes)),
+        caller=Caller(
+            principal=request.principal, tenant=request.tenant, scopes=frozenset(request.scopes)
+        ),
         history=Later(history, loop),
         references=Later(refers_to, loop),
-        memory=msgspec.json.decode(run.memory) if run.memory else {},
+        memory=Memory(msgspec.json.decode(run.memory) if run.memory else {}),
         attempt=run.attempt,
-        accepted_output_modes=said.accepted_output_modes,
-        metadata=said.metadata,
-        extensions=said.extensions,
-        by_operator=said.by_operator,
+        accepted_output_modes=request.accepted_output_modes,
+        metadata=request.metadata,
+        extensions=request.extensions,
+        by_operator=request.by_operator,
         journal=journal,
         files=files,
         secrets=secrets,

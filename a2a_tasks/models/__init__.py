@@ -1,13 +1,15 @@
-"""The tables: columns, constraints, indexes; no behaviour. Only the store writes them, and `access` API keys and grants."""
+"""The tables: columns, constraints, indexes; no behaviour.
+
+Only the store writes them; `access` writes API keys and grants.
+"""
 
 from a2a_tasks.models.agent_switch import AgentSwitch, SwitchState
 from a2a_tasks.models.api_key import ApiKey
 from a2a_tasks.models.assignment import Assignment, Waiting
 from a2a_tasks.models.audit import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.models.context import Context
-from a2a_tasks.models.ended_sums import EndedSums
 from a2a_tasks.models.event import Event
-from a2a_tasks.models.grant import ALL, Grant, Right
+from a2a_tasks.models.grant import ALL, Grant, GrantRight
 from a2a_tasks.models.handed_secret import HandedSecret
 from a2a_tasks.models.idempotency import Idempotency
 from a2a_tasks.models.privacy import Held, Hold, TenantRetention
@@ -28,14 +30,13 @@ __all__ = [
     "AuditLink",
     "AuditSeal",
     "Context",
-    "EndedSums",
     "Event",
     "Grant",
     "HandedSecret",
     "Held",
     "Hold",
     "Idempotency",
-    "Right",
+    "GrantRight",
     "Message",
     "Run",
     "RunLine",

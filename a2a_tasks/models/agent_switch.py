@@ -1,4 +1,4 @@
-"""Switches of agents: what operators have set while the host runs. `store/switches.py` writes them."""
+"""Switches of agents: settings that operators change while the host runs. `store/switches.py` writes them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from django.db.models.functions import Now
 
 
 class SwitchState(models.TextChoices):
-    """How far an agent is on."""
+    """The state of an agent."""
 
     ON = "on"  #: as its class says
-    DRAINING = "draining"  #: what there is goes on; no new tasks
-    OFF = "off"  #: to clients there is no such agent; what was accepted is finished
+    DRAINING = "draining"  #: existing tasks go on; no new tasks
+    OFF = "off"  #: clients see no such agent; accepted runs are finished
 
 
 class AgentSwitch(models.Model):
-    """What was set of one agent. Agents without a row are on."""
+    """The settings of one agent. Agents without a row are on."""
 
     slug = models.CharField("agent", max_length=64, unique=True)
     state = models.CharField(max_length=16, choices=SwitchState.choices, default=SwitchState.ON)
-    #: Runs of it that may be under way at once, on the whole host; null = any number.
+    #: Maximum number of its runs at once, on the whole host; null = any number.
     max_running = models.IntegerField(null=True, blank=True)
-    #: Where its runs wait instead of the queue its class names; empty = there.
+    #: The queue of its runs; empty = the queue that its class names.
     queue = models.CharField(max_length=64, blank=True, default="")
-    #: Who set it last, when, and why.
+    #: The operator of the last change, its time, and its reason.
     by = models.CharField(max_length=256)
     at = models.DateTimeField(db_default=Now())
     reason = models.CharField(max_length=500, blank=True, default="")

@@ -1,4 +1,4 @@
-"""Assignments: who among the staff sees to a task that waits for people."""
+"""Assignments: the staff user responsible for a task that waits for people."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from a2a_tasks.models.task import Task
 
 
 class Assignment(models.Model):
-    """A task's person. It stays with the task when it works on: if it asks again, it asks the same one."""
+    """The user assigned to a task. The row stays while the task works on: if it asks again, it asks the same user."""
 
     task = models.OneToOneField(
         Task, on_delete=models.CASCADE, primary_key=True, related_name="assignment"
     )
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    #: Who said so, as the audit log names it.
+    #: The actor of the assignment, as in the audit log.
     by = models.CharField(max_length=256, blank=True, default="")
     at = models.DateTimeField(db_default=Now())
 
@@ -28,10 +28,10 @@ class Assignment(models.Model):
 
 
 class Waiting(Task):
-    """Tasks as work for people: those that wait for an answer, or for a secret."""
+    """Tasks in the inbox: those that wait for an answer, or for a secret."""
 
     class Meta:
         proxy = True
         default_permissions = ()
-        verbose_name = "task that waits for somebody"
-        verbose_name_plural = "work for people"
+        verbose_name = "task that waits for an answer"
+        verbose_name_plural = "inbox"

@@ -1,4 +1,4 @@
-"""Contexts: what groups the tasks of one conversation (A2A 1.0 §3.4.1)."""
+"""Contexts: groups of the tasks of one conversation (A2A 1.0 §3.4.1)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 
 class Context(models.Model):
-    """A conversation of one owner with one agent. Its public id may be the client's own choice."""
+    """A conversation of one owner with one agent. The client may choose its public id."""
 
     tenant = models.CharField(max_length=256, blank=True, default="")
     owner = models.CharField(max_length=256, blank=True, default="")

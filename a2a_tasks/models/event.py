@@ -1,4 +1,4 @@
-"""The log: append-only, numbered per task without gaps. Everything else is a fold of it."""
+"""The log: append-only, numbered per task without gaps. All other state is a fold of it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Event(models.Model):
     kind = models.SmallIntegerField(choices=KINDS)
     #: Set on status events.
     state = models.CharField(max_length=32, blank=True, default="", choices=STATES)
-    #: The run that wrote it; none for the host's own (accepted, cancelled, given up).
+    #: The run that wrote the event; null for the host's own (accepted, cancelled, given up).
     run = models.BigIntegerField(null=True)
-    #: JSON as `protocol.lifecycle.Recorded.body`; empty where the Message row has it.
+    #: JSON as in `protocol.lifecycle.Recorded.body`; empty where the Message row has it.
     body = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(db_default=Now())
 

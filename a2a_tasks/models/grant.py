@@ -1,16 +1,16 @@
-"""Grants: who may do what with which agent. `access/grants.py` makes and reads them."""
+"""Grants: rights of callers on agents. `access/grants.py` makes and reads them."""
 
 from __future__ import annotations
 
 from django.db import models
 from django.db.models.functions import Now
 
-#: Stands for every agent, and for everybody.
+#: Means every agent, or every caller.
 ALL = "*"
 
 
-class Right(models.TextChoices):
-    """What may be granted."""
+class GrantRight(models.TextChoices):
+    """The rights that can be granted."""
 
     USE = "use", "use: send messages to it, and see what comes of them"
     SEE = "see", "see: its card, alone and in the catalogue"
@@ -18,13 +18,13 @@ class Right(models.TextChoices):
 
 
 class Grant(models.Model):
-    """One right of one grantee with one agent, or with all of them. A row is made and deleted, never changed."""
+    """One right of one grantee on one agent, or on all agents. A row is made and deleted, never changed."""
 
     #: A slug, or `ALL`.
     agent = models.CharField(max_length=64)
     #: A principal, `scope:<scope>`, `tenant:<tenant>`, or `ALL`.
     grantee = models.CharField("who", max_length=264)
-    right = models.CharField("may", max_length=16, choices=Right.choices)
+    right = models.CharField("may", max_length=16, choices=GrantRight.choices)
     created_at = models.DateTimeField("since", db_default=Now())
 
     class Meta:

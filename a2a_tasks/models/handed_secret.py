@@ -1,4 +1,4 @@
-"""Secrets handed over by a page that works once: asked for by an agent, sealed, read by one turn, wiped."""
+"""Secrets handed over on a page that works once: requested by an agent, sealed, read by one turn, wiped."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from a2a_tasks.models.task import Task
 
 
 class HandedSecret(models.Model):
-    """What a task asked to be handed over last; of what came before nothing is left."""
+    """The newest request of a task for secrets; earlier ones are deleted."""
 
     task = models.OneToOneField(
         Task, on_delete=models.CASCADE, primary_key=True, related_name="handed_secret"
     )
-    #: The names of what is asked for, as a JSON list.
+    #: The names of the requested secrets, as a JSON list.
     names = models.TextField()
-    #: Why, in the agent's words.
+    #: The agent's reason.
     reason = models.TextField(blank=True, default="")
     #: Number of the message whose turn asked.
     asked_in = models.IntegerField()
     #: SHA-256 of the link's token, in hex; empty = no link works.
     token_hash = models.CharField(max_length=64, blank=True, default="")
-    #: What was handed over, sealed (a2a_tasks/sealing.py); empty = nothing yet, or it was wiped.
+    #: The secrets, sealed (a2a_tasks/sealing.py); empty = none yet, or wiped.
     sealed = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(db_default=Now())
-    #: Until then the link works; once handed over, so long the secret is kept at the most.
+    #: The expiry of the link; after the handover, the latest time for which the secrets are kept.
     expires_at = models.DateTimeField()
     handed_at = models.DateTimeField(null=True)
-    #: Number of the message that came of it: its turn, and no other, may read.
+    #: Number of the message made from it: only its turn may read the secrets.
     handed_in = models.IntegerField(null=True)
-    #: When an agent read it first.
+    #: Time of the first read by an agent.
     taken_at = models.DateTimeField(null=True)
 
     class Meta:

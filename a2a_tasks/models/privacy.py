@@ -1,4 +1,4 @@
-"""What is kept longer or shorter than the rest: legal holds, and tenants with a retention of their own."""
+"""Exceptions from retention: legal holds, and tenants with a retention of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 
 class Held(models.TextChoices):
-    """What a hold is on."""
+    """Kinds of objects that a legal hold can cover."""
 
     TENANT = "tenant"  #: everything of a tenant, also below it (`acme` holds `acme/eu`)
     PRINCIPAL = "principal"  #: everything of a principal
@@ -17,10 +17,10 @@ class Held(models.TextChoices):
 
 
 class Hold(models.Model):
-    """Nothing it is on is purged or erased until it is released. Rows stay: they tell what was held, and why."""
+    """A legal hold: its objects are not purged or erased until it is released. Rows stay as a record of past holds."""
 
     kind = models.CharField("on", max_length=16, choices=Held.choices)
-    #: Of the tenant, the principal, the context or the task. An empty tenant is the host's only one.
+    #: Name of the tenant, the principal, the context or the task. An empty tenant is the host's only one.
     name = models.CharField(max_length=256, blank=True, default="")
     reason = models.CharField(max_length=500)
     by = models.CharField(max_length=256, editable=False)
@@ -42,7 +42,7 @@ class Hold(models.Model):
 
 
 class TenantRetention(models.Model):
-    """For how long the tasks of one tenant are kept, whatever A2A_RETENTION_DAYS says."""
+    """The retention of one tenant's tasks, in place of A2A_RETENTION_DAYS."""
 
     tenant = models.CharField(max_length=256, unique=True, blank=True, default="")
     days = models.FloatField(help_text="Days for which a task is kept after its end; 0 = for ever.")

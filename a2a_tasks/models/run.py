@@ -1,4 +1,4 @@
-"""Runs: one answer of an agent to one message, held by a lease while it is under way."""
+"""Runs: an agent's answer to one message, held by a lease while it is under way."""
 
 from __future__ import annotations
 
@@ -10,52 +10,53 @@ from a2a_tasks.models.task import Task
 
 
 class RunStatus(models.TextChoices):
-    """Where a run stands."""
+    """The state of a run."""
 
-    QUEUED = "queued"  #: waits for a process with room
+    QUEUED = "queued"  #: waits for a process with a free slot
     RUNNING = "running"  #: held by a process until its lease ends
-    ENDED = "ended"  #: the agent came to its end
+    ENDED = "ended"  #: the agent ended normally
     FAILED = "failed"  #: the agent raised, or its process died too often
-    CANCELED = "canceled"  #: the task was cancelled under it
-    DROPPED = "dropped"  #: the task had ended before its turn came
+    CANCELED = "canceled"  #: the task was cancelled during the run
+    DROPPED = "dropped"  #: the task had ended before the run started
 
 
 class Run(models.Model):
-    """One run. Whoever holds `token` until `lease_until` (database clock) may write for the task."""
+    """One run. The process that holds `token` until `lease_until` (database clock) may write for the task."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="runs")
     #: Number of the event with the message this run answers.
     input_number = models.IntegerField()
     queue = models.CharField(max_length=64)
-    #: Out of whose share of the slots it comes (`Caller.share`).
+    #: The tenant or principal whose share of the slots it counts for (`Caller.share`).
     share = models.CharField(max_length=256, blank=True, default="", db_default="")
-    #: Runs start in rounds, one of each share in a round (`store/rounds.py`); 0 = it had a slot at once.
+    #: Number of its round: runs start in rounds, one of each share per round (`store/backend/fair_queue.py`); 0 = started at
+    #: once.
     round = models.BigIntegerField(default=0, db_default=0)
     status = models.CharField(max_length=16, choices=RunStatus.choices)
     attempt = models.IntegerField(default=0)
     token = models.CharField(max_length=40, blank=True, default="")
     worker = models.CharField(max_length=128, blank=True, default="")
-    #: The lease this run was taken with, in seconds; kept here so that processes of two deploys agree.
+    #: Duration of this run's lease, in seconds; stored here so that processes of two deployments agree.
     lease_seconds = models.FloatField(default=0)
     lease_until = models.DateTimeField(null=True)
-    #: How many runs its process carried when it was last heard of, with this one; 0 = not known.
+    #: Number of runs in its process at the last heartbeat, including this one; 0 = unknown.
     company = models.IntegerField(default=0, db_default=0)
-    #: Deaths that count against A2A_MAX_ATTEMPTS: alone in its process, since an attempt last got further.
+    #: Deaths that count against A2A_MAX_ATTEMPTS: alone in its process, since the last progress of an attempt.
     deaths = models.IntegerField(default=0, db_default=0)
-    #: Deaths of processes that carried other runs as well, in a row. They lead into quarantine (`store/quarantine.py`).
+    #: Consecutive deaths of processes that carried other runs as well. They lead to quarantine (`store/quarantine.py`).
     shared_deaths = models.IntegerField(default=0, db_default=0)
     #: The task's newest event at the last death, and the most events that one attempt wrote before it died.
     died_at_event = models.IntegerField(default=0, db_default=0)
     furthest = models.IntegerField(default=0, db_default=0)
-    #: Longest that an attempt can have lived before it died, in seconds.
+    #: Upper bound of the lifetime of an attempt that died, in seconds.
     longest_life = models.FloatField(default=0, db_default=0)
     due_at = models.DateTimeField(db_default=Now())
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    #: What the request said beside the message (output modes, metadata, extensions), as JSON.
+    #: The parameters of the request besides the message (output modes, metadata, extensions), as JSON.
     request = models.TextField(blank=True, default="")
-    #: The trace of a failed run, for operators only.
+    #: The traceback of a failed run, for operators only.
     error = models.TextField(blank=True, default="")
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Steps: what an agent has done within one turn, so that it is not done again after a crash."""
+"""Steps: completed work of an agent within one turn, which is not repeated after a crash."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Step(models.Model):
     task = models.ForeignKey(
         Task, on_delete=models.CASCADE, related_name="steps", db_index=False, db_constraint=False
     )
-    #: Number of the event with the message the turn answers.
+    #: Number of the event with the message that the turn answers.
     input_number = models.IntegerField()
     name = models.CharField(max_length=200)
-    #: What the step returned, as JSON.
+    #: The result of the step, as JSON.
     result = models.TextField()
-    #: The run that took the step.
+    #: The run that executed the step.
     run = models.BigIntegerField()
     created_at = models.DateTimeField(db_default=Now())
 

@@ -1,4 +1,4 @@
-"""Files that are too large for a row: what is known of them. Their bytes are in the storage `a2a_files`."""
+"""Files that are too large for a row: their properties. Their bytes are in the storage `a2a_files`."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from a2a_tasks.models.task import Task
 
 
 class StoredFile(models.Model):
-    """One file of a task. The row is there before the bytes, and goes after them, so no bytes are ever forgotten."""
+    """One file of a task. The row is written before the bytes and deleted after them, so that no bytes are orphaned."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    #: Empty: its task is not accepted yet, or is gone.
+    #: Null: its task is not accepted yet, or is gone.
     task = models.ForeignKey(Task, on_delete=models.SET_NULL, null=True, related_name="files")
     tenant = models.CharField(max_length=256, blank=True, default="")
     owner = models.CharField(max_length=256, blank=True, default="")
     agent = models.CharField(max_length=64)
-    #: Bytes.
+    #: Size in bytes.
     size = models.BigIntegerField()
-    #: Of the bytes, in hexadecimal.
+    #: SHA-256 of the bytes, in hexadecimal.
     sha256 = models.CharField(max_length=64)
     media_type = models.TextField()
     filename = models.TextField(blank=True, default="")
-    #: Where the storage has it.
+    #: Name of the file in the storage.
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField(db_default=Now())
-    #: A task may take it until then; empty = it has been taken.
+    #: Time until which a task may take the file; null = it has been taken.
     pending_until = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [  # what the sweep looks for
+        indexes = [  # for the sweep of files without a task
             models.Index(fields=["id"], name="file_of_no_task", condition=Q(task=None)),
         ]
 

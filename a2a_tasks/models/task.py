@@ -16,40 +16,40 @@ WAITING = sorted(state.value for state in INTERRUPTED)
 
 
 class Task(models.Model):
-    """One task. Bodies are JSON text and never queried inside; what is filtered or sorted is a column."""
+    """One task. Bodies are JSON text and never queried inside; values for filters and sorting are columns."""
 
-    #: In PostgreSQL its collation is "C" (migration 0015), so that the unique index finds it by its beginning, too.
+    #: Its collation in PostgreSQL is "C" (migration 0002), so that the unique index also serves prefix searches.
     public_id = models.CharField("task id", max_length=256)
     tenant = models.CharField(max_length=256, blank=True, default="")
-    #: Whose drawer it lies in: a principal's, or `caller.TENANTS` if its tenant shares it.
+    #: The owner of its scope: a principal, or `caller.TENANTS` if its tenant shares it.
     owner = models.CharField(max_length=256, blank=True, default="")
-    #: Who made it, if that is not the owner.
+    #: The principal that made it, if that is not the owner.
     maker = models.CharField(max_length=256, blank=True, db_default="")
     agent = models.CharField(max_length=64)
     context = models.ForeignKey(
         Context, on_delete=models.PROTECT, related_name="tasks", db_index=False
     )
-    #: False while an agent that may answer with a direct Message has not spoken, and for ever if it did so.
+    #: False while an agent that may answer with a direct Message has no output yet, and for ever if it answered so.
     is_task = models.BooleanField("shown to clients", default=True)
     state = models.CharField(max_length=32, choices=STATES)
     status_at = models.DateTimeField("status since")
     #: The Message in the status, as JSON; empty = none.
     status_message = models.TextField(blank=True, default="")
     metadata = models.TextField(blank=True, default="")
-    #: What the agent keeps between turns (`turn.memory`), as JSON.
+    #: The agent's data between turns (`turn.memory`), as JSON.
     memory = models.TextField(blank=True, default="")
     #: Number of the newest event; events are numbered from 1 without gaps.
     last_event = models.IntegerField(default=0)
-    #: The fence: token of the run that may write; empty = nobody. It lies on this row because this row is what
-    #: every writer locks, so that a token taken away is seen by a writer already waiting.
+    #: The fencing token of the run that may write; empty = no run. It is on this row because every writer locks this
+    #: row, so that a writer that already waits sees when its token was revoked.
     run_token = models.CharField(max_length=40, blank=True, default="")
-    #: How many batches that run has written: one that comes again is known by it.
+    #: Number of batches that this run has written: it identifies a repeated batch.
     batches = models.IntegerField(default=0, db_default=0)
     origin_dialect = models.CharField(max_length=8)
-    #: `protocol/binding.py`; empty = by none: an operator had it run again, or it is older than this column.
+    #: `protocol/binding.py`; empty = none: an operator ran it again, or it is older than this column.
     origin_binding = models.CharField(max_length=16, blank=True, default="", db_default="")
-    #: The ended task whose id this one took over (dialects that begin ended tasks anew). Without constraint and
-    #: index: it is followed by hand, and every task would pay for them.
+    #: The ended task whose id this one took over (in dialects that reopen ended tasks). Without constraint and index:
+    #: it is followed by hand, and every task would bear their cost.
     predecessor = models.ForeignKey(
         "self",
         on_delete=models.DO_NOTHING,
@@ -98,7 +98,7 @@ class Task(models.Model):
                 models.F("id").desc(),
                 name="task_list_by_context",
             ),
-            models.Index(  # totalSize: tasks newer than the tally (store/tally.py)
+            models.Index(  # totalSize: tasks newer than the tally (store/task_counter.py)
                 "tenant",
                 "owner",
                 "agent",
@@ -106,22 +106,22 @@ class Task(models.Model):
                 name="task_tally",
                 condition=Q(is_task=True),
             ),
-            models.Index(  # rows that may yet become tasks; the tally stops before the oldest
+            models.Index(  # rows that may still become tasks; the tally stops before the oldest
                 "id",
                 name="task_undecided",
                 condition=Q(is_task=False) & ~Q(state__in=ENDED),
             ),
-            models.Index(  # what ended when, and how long it took: figures are read from this alone
+            # ended tasks by time: statistics read only this index
+            models.Index(
                 "status_at",
                 "state",
                 "agent",
                 "tenant",
-                "created_at",
                 name="task_ended",
                 condition=Q(state__in=ENDED),
             ),
             models.Index("state", models.F("id").desc(), name="task_admin_state"),
-            models.Index(  # work for people, oldest first (store/waiting.py)
+            models.Index(  # tasks for people, oldest first (a2a_console/queue/waiting.py)
                 "status_at",
                 "id",
                 name="task_waiting",
@@ -130,7 +130,7 @@ class Task(models.Model):
             models.Index("agent", models.F("id").desc(), name="task_admin_agent"),
         ]
         permissions = [
-            ("see_all_tenants", "Can see every tenant"),  # admin/staff.py
+            ("see_all_tenants", "Can see every tenant"),  # a2a_console/admin/widgets/staff.py
             ("answer_task", "Can answer tasks that wait for people, and say who does"),
             ("run_again_task", "Can run tasks again"),
         ]
@@ -149,8 +149,9 @@ class Message(models.Model):
     number = models.IntegerField()
     role = models.CharField(max_length=16)
     body = models.TextField()
-    #: Of a task's first message the beginning of its text (`protocol/opening.py`). It is here and not with the task,
-    #: since this row is written once: its index of words (`store/words.py`) costs a task one entry, not one a state.
+    #: For a task's first message, the beginning of its text (`protocol/title.py`). It is here and not on the task,
+    #: since this row is written once: its full-text index (`a2a_console/search/text_search.py`) has one entry per task,
+    #: not one per state.
     opening = models.CharField(max_length=200, blank=True, default="", db_default="")
     created_at = models.DateTimeField(db_default=Now())
 
@@ -165,10 +166,10 @@ class Artifact(models.Model):
     task = models.ForeignKey(
         Task, on_delete=models.CASCADE, related_name="artifacts", db_index=False
     )
-    #: Order of creation, from 0; never used again (`index` of the oldest dialects).
+    #: Order of creation, from 0; never reused (`index` of the oldest dialects).
     position = models.IntegerField()
     artifact_id = models.TextField()
-    #: The event with which the artifact, as it is now, begins.
+    #: The first event of the artifact in its present version.
     first_event = models.IntegerField()
     #: The whole artifact as JSON; empty while it grows.
     body = models.TextField(blank=True, default="")
@@ -178,7 +179,7 @@ class Artifact(models.Model):
 
 
 class Tally(models.Model):
-    """How many tasks a scope has up to an id, so that totalSize counts only what came after."""
+    """The number of tasks in a scope up to an id, so that totalSize counts only later ones."""
 
     tenant = models.CharField(max_length=256, blank=True, default="")
     owner = models.CharField(max_length=256, blank=True, default="")

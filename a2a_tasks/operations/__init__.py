@@ -1,1 +1,1 @@
-"""What the host can be asked, one module an operation. They decide; bindings translate; the store writes."""
+"""The operations of the host, one per module. They make the decisions; bindings translate; the store writes."""

@@ -1,34 +1,34 @@
-"""CancelTask (A2A 1.0 §3.1.5), and the same act by an operator."""
+"""CancelTask (A2A 1.0 §3.1.5), and cancellation by an operator."""
 
 from __future__ import annotations
 
 import logging
 
-from a2a_tasks.operations.call import Call
-from a2a_tasks.operations.history import trimmed
+from a2a_tasks.operations.call_context import CallContext
+from a2a_tasks.operations.history import trim_history
 from a2a_tasks.protocol.requests import CancelTaskRequest
 from a2a_tasks.protocol.values import Task
 from a2a_tasks.store import cancel
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 
 __all__ = ["cancel_by_key", "cancel_task"]
 
 logger = logging.getLogger(__name__)
 
 
-async def cancel_task(request: CancelTaskRequest, call: Call) -> Task:
-    """Cancel a task: it is final at once, then its agent is stopped. Raises TaskNotFound, TaskNotCancelable."""
-    canceled = await hop(
+async def cancel_task(request: CancelTaskRequest, call: CallContext) -> Task:
+    """Cancel a task: its state is final at once, then its agent is stopped. Raises TaskNotFound, TaskNotCancelable."""
+    canceled = await run_in_thread(
         cancel.cancel,
         call.scope(request.tenant),
         request.id,
         request=call.request_id,
     )
-    return trimmed(canceled, request.history_length)
+    return trim_history(canceled, request.history_length)
 
 
 async def cancel_by_key(task: int, *, by: str) -> Task:
     """Cancel any task by its primary key, for the operator `by`. Raises TaskNotFound, TaskNotCancelable."""
-    canceled = await hop(cancel.cancel_by_key, task)
+    canceled = await run_in_thread(cancel.cancel_by_key, task)
     logger.info("task %s was canceled by operator %s", canceled.id, by)
     return canceled

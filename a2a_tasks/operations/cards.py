@@ -1,4 +1,4 @@
-"""The public card of an agent in each form there is, signed: what clients are served, and operators look at."""
+"""The public card of an agent in each form, signed: for clients, and for operators on the pages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from a2a_tasks.protocol.dialects import DIALECTS, cards
 from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
 from a2a_tasks.signatures.ring import Seal
 
-__all__ = ["FORMS", "made"]
+__all__ = ["FORMS", "make_card"]
 
-#: By form: how it is made of the host's own card, and the mount whose URL stands in it.
+#: By form: the function that makes it from the host's own card, and the mount whose URL it contains.
 FORMS: Mapping[str, tuple[Callable[[Mapping[str, Any], str], Mapping[str, Any]], Mount]] = {
     **{code: (dialect.card, MOUNTS[code]) for code, dialect in DIALECTS.items()},
     "hybrid": (cards.hybrid, MOUNTS["v03"]),
@@ -26,8 +26,8 @@ FORMS: Mapping[str, tuple[Callable[[Mapping[str, Any], str], Mapping[str, Any]],
 
 
 @functools.lru_cache(maxsize=1024)
-def made(agent: Agent, base_url: str, form: str, seal: Seal) -> Mapping[str, Any]:
-    """The card in one of `FORMS`, as a host of that base URL (without a slash at its end) serves it."""
+def make_card(agent: Agent, base_url: str, form: str, seal: Seal) -> Mapping[str, Any]:
+    """Return the card in one of `FORMS`, as a host with that base URL (without a trailing slash) serves it."""
     make, mount = FORMS[form]
     card = make(card_of(agent, base_url), url_of(agent, base_url, mount))
     return seal.on(card, form, base_url)
@@ -35,4 +35,4 @@ def made(agent: Agent, base_url: str, form: str, seal: Seal) -> Mapping[str, Any
 
 @receiver(setting_changed)
 def _forget(**_: Any) -> None:
-    made.cache_clear()
+    make_card.cache_clear()

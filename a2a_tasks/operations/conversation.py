@@ -1,4 +1,4 @@
-"""Accepting a message and following what becomes of it: the common half of the two sends."""
+"""Acceptance of a message and reading of its events: the common half of the two sends."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import contextlib
 
 from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
-from a2a_tasks.operations.acceptance import RACES, accept, check, makes_task
-from a2a_tasks.operations.call import Call
-from a2a_tasks.operations.line import place_in_line
-from a2a_tasks.operations.patience import at_most
-from a2a_tasks.operations.repeats import key_of, turnstile
+from a2a_tasks.operations.accept_message import RACES, accept, check, makes_task
+from a2a_tasks.operations.backpressure import limit_waiting
+from a2a_tasks.operations.blocking_sends import at_most
+from a2a_tasks.operations.call_context import CallContext
+from a2a_tasks.operations.repeated_sends import key_of, lock_key
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw, Task, TaskState
-from a2a_tasks.store import log
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.idempotency import Key, KeyTaken, Recalled, recall
+from a2a_tasks.store import event_log
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.idempotency import IdempotencyKey, KeyTaken, PreviousSend, recall
 from a2a_tasks.store.records import Accepted
 from a2a_tasks.store.tasks import reveal
-from a2a_tasks.streaming.follow import EventsRemoved, Follower
+from a2a_tasks.streaming.stream import EventReader, EventsRemoved
 
 __all__ = ["Conversation", "converse"]
 
@@ -34,40 +34,43 @@ class Conversation:
         *,
         is_task: bool,
         pauses: frozenset[TaskState],
-        recalled: Recalled | None = None,
+        recalled: PreviousSend | None = None,
     ) -> None:
         self.accepted = accepted
-        #: Set if the message had been accepted before: its answer is joined, from its beginning.
+        #: Set if the message had been accepted before: its answer is read from its beginning.
         self.recalled = recalled
-        self.follower: Follower
-        #: Is it settled that the client gets a task?
+        self.follower: EventReader
+        #: True once it is certain that the client gets a task.
         self._is_task = self._decided = is_task
         self._pauses = pauses
-        #: What the events heard are folded onto, and the number up to which they are in it.
+        #: The task onto which new events are folded, and the number of the last event it includes.
         self._view, self._since = accepted.view, accepted.number
-        #: The last events heard; beyond a slice of the log, earlier ones are forgotten and read again for the answer.
+        #: The last events read; beyond a slice of the log, earlier ones are dropped and read again for the answer.
         self.heard: list[Recorded] = []
 
     async def close(self) -> None:
-        """Follow no longer. The run goes on."""
+        """Stop reading. The run goes on."""
         await self.follower.close()
 
     async def task(self) -> Task:
-        """The task after everything heard so far; where its events are gone already, as it is. Raises TaskNotFound."""
+        """Return the task after all events read so far; its present state if events were removed.
+
+        Raises TaskNotFound.
+        """
         last, events = self.follower.number, self.heard
         if not events or events[0].number != self._since + 1:
             events = []
         while (number := events[-1].number if events else self._since) < last:
-            read = await hop(log.read_after, self.accepted.task, number)
+            read = await run_in_thread(event_log.read_after, self.accepted.task, number)
             if not read or read[0].number != number + 1:
                 return (await self.follower.restart()).view
             events = events + [event for event in read if event.number <= last]
         return fold(self._view, events)
 
     async def first(self) -> Task | Raw:
-        """The task as it was accepted, or the direct Message of an agent that answers with one.
+        """Return the accepted task, or the direct Message of an agent that answers with one.
 
-        Waits for the first word of an agent that may; when that takes too long, it has to be a task.
+        Waits for the first output of an agent that may answer directly; after too long it has to be a task.
         """
         if self._decided:
             return self.accepted.view
@@ -78,41 +81,41 @@ class Conversation:
             return Raw(self.heard[0].body.encode())
         self._is_task = True
         if not self.heard:
-            await hop(reveal, self.accepted.task)
+            await run_in_thread(reveal, self.accepted.task)
         return self.accepted.view
 
     def ends(self, event: Recorded) -> bool:
-        """Is this the end of the message's turn: the task ended, or its own run asks something?"""
+        """Return whether this event ends the message's turn: the task ended, or its own run asks for input."""
         if event.state in TERMINAL or (event.kind is EventKind.MESSAGE and not self._is_task):
             return True
         return event.state in self._pauses and event.run == self.accepted.run
 
     async def current(self) -> Task:
-        """The task as it is now; after the message's turn, as it was then."""
+        """Return the task as it is now; after the message's turn, as it was at the turn's end."""
         while events := await self.follower.next(0):
             self._keep(events)
         return await self.task()
 
     async def reach(self, number: int) -> list[Recorded]:
-        """Hear everything up to an event that is in the log, or to the end of the turn; returns what came after it."""
+        """Read up to an existing event, or to the end of the turn; return the events that came after it."""
         while self.follower.number < number and not self.follower.done:
             self._keep(await self.follower.next())
         return [event for event in self.heard if event.number > number]
 
-    async def settled(self) -> Task:
-        """The task once it has ended or waits for the client, or as it is when the client has waited too long."""
+    async def wait_settled(self) -> Task:
+        """Return the task once it has ended or waits for the client, or its present state after the maximum wait."""
         async with at_most(float(conf.MAX_BLOCK_SECONDS)):
             while not self.follower.done:
                 await self._hear()
         return await self.task()
 
     def _keep(self, events: list[Recorded]) -> None:
-        if sum(event.size for event in self.heard) > log.SLICE_BYTES:
+        if sum(event.size for event in self.heard) > event_log.SLICE_BYTES:
             self.heard = []
         self.heard += events
 
     async def _hear(self) -> None:
-        """Take in what comes next; where events are gone already, the task as it is. Raises TaskNotFound."""
+        """Read the next events; where events were removed, the task as it is. Raises TaskNotFound."""
         try:
             self._keep(await self.follower.next())
         except EventsRemoved:
@@ -121,45 +124,36 @@ class Conversation:
 
 
 async def converse(
-    request: SendMessageRequest, call: Call, *, pauses: frozenset[TaskState]
+    request: SendMessageRequest, call: CallContext, *, pauses: frozenset[TaskState]
 ) -> Conversation:
-    """Accept the message, have it run, and follow the log to the end of its turn. Close the conversation.
+    """Accept the message, start its run, and follow the log to the end of its turn. Close the conversation.
 
-    One that was accepted before, under the same key, is joined. `pauses`: the states at which the turn ends although
-    the task goes on. Raises what the request deserves: TaskNotFound, TaskEnded, InvalidParams, IdempotencyConflict,
-    ContentTypeNotSupported, PushNotificationNotSupported; Overloaded when too much is waiting, RateLimited when too
-    much of it is the caller's.
+    A message that was accepted before, under the same key, continues the earlier conversation. `pauses`: the states at
+    which the turn ends although the task goes on. Raises the errors of the request: TaskNotFound, TaskEnded,
+    InvalidParams, IdempotencyConflict, ContentTypeNotSupported, PushNotificationNotSupported; Overloaded when too much
+    is waiting, RateLimited when too much of it belongs to the caller.
     """
     check(request, call)
-    with place_in_line():
-        return await _conversation(request, call, pauses)
-
-
-async def _conversation(
-    request: SendMessageRequest, call: Call, pauses: frozenset[TaskState]
-) -> Conversation:
     key = key_of(request, call)
-    if key is None:
-        return await _begin(request, call, pauses=pauses)
-    scope = call.scope(request.tenant)
-    async with turnstile(key):
-        for _ in range(RACES):
-            recalled = await hop(recall, key, scope)
-            if recalled is not None:
-                break
-            with contextlib.suppress(KeyTaken):  # by another process, at this moment
-                return await _begin(request, call, pauses=pauses, key=key)
-        else:
-            raise Overloaded
-    return await _join(recalled, pauses=pauses)
+    with limit_waiting():
+        if key is None:
+            return await _begin(request, call, pauses=pauses)
+        async with lock_key(key):
+            for _ in range(RACES):
+                previous = await run_in_thread(recall, key, call.scope(request.tenant))
+                if previous is not None:
+                    return await _join(previous, pauses=pauses)
+                with contextlib.suppress(KeyTaken):  # another process accepted it at this moment
+                    return await _begin(request, call, pauses=pauses, key=key)
+        raise Overloaded
 
 
-async def _join(recalled: Recalled, *, pauses: frozenset[TaskState]) -> Conversation:
+async def _join(recalled: PreviousSend, *, pauses: frozenset[TaskState]) -> Conversation:
     accepted = recalled.accepted
     conversation = Conversation(
         accepted, is_task=recalled.is_task, pauses=pauses, recalled=recalled
     )
-    conversation.follower = await Follower.open(
+    conversation.follower = await EventReader.open(
         accepted.task, after=accepted.number, until=conversation.ends, over=recalled.over
     )
     return conversation
@@ -167,23 +161,24 @@ async def _join(recalled: Recalled, *, pauses: frozenset[TaskState]) -> Conversa
 
 async def _begin(
     request: SendMessageRequest,
-    call: Call,
+    call: CallContext,
     *,
     pauses: frozenset[TaskState],
-    key: Key | None = None,
+    key: IdempotencyKey | None = None,
 ) -> Conversation:
     accepted = await accept(request, call, key)
     run = accepted.assignment
     is_task = bool(request.message.task_id) or makes_task(request, call)
     conversation = Conversation(accepted, is_task=is_task, pauses=pauses)
     try:
-        conversation.follower = await Follower.open(
+        conversation.follower = await EventReader.open(
             accepted.task,
             after=accepted.number,
             until=conversation.ends,
             fresh=run is not None,
         )
     finally:
-        if run is not None:  # it is ours already: whatever becomes of this request, it runs
+        # this process has claimed the run: it starts whatever happens to this request
+        if run is not None:
             dispatch.carry(run)
     return conversation

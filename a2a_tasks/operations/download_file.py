@@ -1,4 +1,4 @@
-"""Downloading a file of a task by the URL an answer had for it. What may not be had does not exist."""
+"""Download of a task's file by the URL in an answer. Files that the caller may not read do not exist for it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import TypeAlias
 
 from django.core.files.base import File
 
-from a2a_tasks.access import metering
+from a2a_tasks.access import rate_limits
 from a2a_tasks.agents import Agent
 from a2a_tasks.caller import ANONYMOUS, Caller
 from a2a_tasks.protocol.errors import MethodNotFound
 from a2a_tasks.store import files
-from a2a_tasks.store.file_links import authenticated, is_signed
-from a2a_tasks.store.files import FileGone, Row, chunks
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.file_links import is_signed, requires_caller
+from a2a_tasks.store.files import FileGone, FileRow, chunks
 
-__all__ = ["Download", "Row", "authenticated", "chunks", "download_file"]
+__all__ = ["Download", "FileRow", "requires_caller", "chunks", "download_file"]
 
-#: What is known of a file, and the file.
-Download: TypeAlias = "tuple[Row, File[bytes]]"
+#: The row of a file, and the open file.
+Download: TypeAlias = "tuple[FileRow, File[bytes]]"
 
 _NOWHERE = "There is nothing at this path"
 
@@ -26,19 +26,19 @@ _NOWHERE = "There is nothing at this path"
 async def download_file(
     agent: Agent, file_id: str, *, expires: str, signature: str, caller: Caller, address: str
 ) -> Download:
-    """The file, to be closed, and what is known of it. Raises Overloaded.
+    """Return the open file, which the caller closes, and its row. Raises Overloaded.
 
-    A URL that is signed for whoever has it counts for the address it is asked for from; raises RateLimited.
-    Raises MethodNotFound for a URL that is not ours, not this caller's or not good any more, and if there is no such file.
+    A URL that is signed for anyone counts against the rate of the client's address; raises RateLimited. Raises
+    MethodNotFound for a URL that is not valid here, for this caller or any more, and for a file that does not exist.
     """
     if not is_signed(agent.slug, file_id, expires, signature, caller.principal):
         raise MethodNotFound(_NOWHERE)
-    if not authenticated():  # else the door has counted the caller
-        await metering.take(metering.rates_for(ANONYMOUS, agent, address))
-    row = await hop(files.find, file_id, agent.slug)
+    if not requires_caller():  # else the binding has counted the caller
+        await rate_limits.take(rate_limits.rates_for(ANONYMOUS, agent, address))
+    row = await run_in_thread(files.find, file_id, agent.slug)
     if row is None:
         raise MethodNotFound(_NOWHERE)
     try:
-        return row, await files.opened(row)
+        return row, await files.open_file(row)
     except FileGone:
         raise MethodNotFound(_NOWHERE) from None

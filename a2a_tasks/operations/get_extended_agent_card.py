@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from a2a_tasks.agents.cards import card_of
-from a2a_tasks.operations.call import Call
+from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.errors import (
     ExtendedAgentCardNotConfigured,
     ExtendedCardUndeclared,
@@ -18,9 +18,9 @@ __all__ = ["get_extended_agent_card"]
 
 
 async def get_extended_agent_card(
-    request: GetExtendedAgentCardRequest, call: Call
+    request: GetExtendedAgentCardRequest, call: CallContext
 ) -> Mapping[str, Any]:
-    """The fuller card. Raises ExtendedCardUndeclared, Unauthenticated, ExtendedAgentCardNotConfigured."""
+    """Return the extended card. Raises ExtendedCardUndeclared, Unauthenticated, ExtendedAgentCardNotConfigured."""
     if not call.agent.has_extended_card:
         raise ExtendedCardUndeclared("The agent has no extended card")
     if call.caller.anonymous:

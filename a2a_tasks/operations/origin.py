@@ -1,16 +1,16 @@
-"""In which dialect was a task made? Asked where nothing else tells how a request is to be read."""
+"""The dialect in which a task was made, for requests whose dialect nothing else decides."""
 
 from __future__ import annotations
 
-from a2a_tasks.caller import Scope
-from a2a_tasks.operations.line import in_line
+from a2a_tasks.caller import OwnerScope
+from a2a_tasks.operations.backpressure import limit_waiting
 from a2a_tasks.store import tasks
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 
 __all__ = ["origin_of"]
 
 
-@in_line
-async def origin_of(scope: Scope, task_id: str) -> str:
-    """Code of the dialect; empty for a missing or foreign task."""
-    return await hop(tasks.origin, scope, task_id)
+async def origin_of(scope: OwnerScope, task_id: str) -> str:
+    """Return the code of the dialect; empty for a missing or foreign task."""
+    with limit_waiting():
+        return await run_in_thread(tasks.origin, scope, task_id)

@@ -1,10 +1,10 @@
-"""SendMessage (A2A 1.0 §3.1.1): a Task when it has settled, or at once if asked so, or a direct Message."""
+"""SendMessage (A2A 1.0 §3.1.1): a Task when it has settled, or at once if requested, or a direct Message."""
 
 from __future__ import annotations
 
-from a2a_tasks.operations.call import Call
+from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.conversation import converse
-from a2a_tasks.operations.history import trimmed
+from a2a_tasks.operations.history import trim_history
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Raw, Task
@@ -12,7 +12,7 @@ from a2a_tasks.protocol.values import Raw, Task
 __all__ = ["send_message"]
 
 
-async def send_message(request: SendMessageRequest, call: Call) -> Task | Raw:
+async def send_message(request: SendMessageRequest, call: CallContext) -> Task | Raw:
     """Accept a message. Returns the Task, or the direct Message as JSON."""
     conversation = await converse(request, call, pauses=INTERRUPTED)
     try:
@@ -20,10 +20,10 @@ async def send_message(request: SendMessageRequest, call: Call) -> Task | Raw:
         if isinstance(first, Raw):
             return first
         if not request.return_immediately:
-            task = await conversation.settled()
+            task = await conversation.wait_settled()
         else:
             recalled = conversation.recalled is not None
             task = await (conversation.current() if recalled else conversation.task())
-        return trimmed(task, request.history_length)
+        return trim_history(task, request.history_length)
     finally:
         await conversation.close()

@@ -1,29 +1,28 @@
-"""Calls this host makes on somebody else's behalf: one guard and one HTTP client for all of them.
+"""Outbound calls to URLs from others: one guard and one HTTP client for all of them.
 
-A URL that a client, a remote agent or a document handed us may lead anywhere, also to what only this machine can reach.
-Whoever calls one (webhooks do; keys, cards and files of others will) makes a `Guard` of a `Policy` and a `Client` of the
-guard, and calls nothing in any other way. See docs/decisions/0090 and 0091.
+A URL from a client, a remote agent or a document may lead anywhere, also to servers that only this machine can reach.
+Code that calls such a URL (webhooks, keys, cards, files) makes a `Guard` from an `OutboundPolicy` and a `Client` from
+the guard, and opens no other connections. See docs/decisions/0017 and 0025.
 """
 
-from a2a_tasks.outbound.client import Client, Limits, trusting
-from a2a_tasks.outbound.exchange import Answer
-from a2a_tasks.outbound.faults import AddressRefused, Kind, NameNotResolved, Unanswered
+from a2a_tasks.outbound.client import Client, ClientLimits, IncomingAnswer, make_tls_context
+from a2a_tasks.outbound.faults import AddressRefused, FaultKind, NameNotResolved, Unanswered
 from a2a_tasks.outbound.guard import Guard, Target
-from a2a_tasks.outbound.policy import Policy
+from a2a_tasks.outbound.policy import OutboundPolicy
 from a2a_tasks.outbound.resolver import Resolve, SystemResolver
 
 __all__ = [
     "AddressRefused",
-    "Answer",
+    "IncomingAnswer",
     "Client",
     "Guard",
-    "Kind",
-    "Limits",
+    "FaultKind",
+    "ClientLimits",
     "NameNotResolved",
-    "Policy",
+    "OutboundPolicy",
     "Resolve",
     "SystemResolver",
     "Target",
     "Unanswered",
-    "trusting",
+    "make_tls_context",
 ]

@@ -1,58 +1,58 @@
-"""Why a call had no answer."""
+"""The errors of calls without an answer."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["AddressRefused", "Kind", "NameNotResolved", "Unanswered"]
+__all__ = ["AddressRefused", "FaultKind", "NameNotResolved", "Unanswered"]
 
 
-class Kind(StrEnum):
-    """What kept a call from being answered as it should have been."""
+class FaultKind(StrEnum):
+    """The reason for which a call failed."""
 
-    #: The guard did not let it out.
+    #: The guard refused the URL.
     ADDRESS = "address"
-    #: The name has no address, or none was told in time.
+    #: The name has no address, or was not resolved in time.
     DNS = "dns"
-    #: No connection, or the proxy made none.
+    #: The connection failed, directly or through the proxy.
     CONNECT = "connect"
-    #: The other side could not show that it is who it was called as.
+    #: TLS failed, or the certificate is not the server's.
     TLS = "tls"
     #: No answer in time.
     TIMEOUT = "timeout"
-    #: The connection was closed before a word of an answer.
+    #: The connection was closed before the first byte of an answer.
     CLOSED = "closed"
-    #: What came is no HTTP/1.1 answer.
+    #: The answer is not valid HTTP/1.1.
     PROTOCOL = "protocol"
-    #: The head of the answer never ended.
+    #: The head of the answer is too long.
     TOO_LARGE = "too_large"
-    #: The request cannot be put into HTTP.
+    #: The request cannot be expressed in HTTP.
     REQUEST = "request"
-    #: It was answered, but not with success.
+    #: The answer has an error status.
     STATUS = "status"
-    #: It is this host's own fault: its proxy or its resolver is away, it has no sockets left, or it has a bug.
+    #: The fault is this host's own: its proxy or resolver is away, it has no sockets left, or it has a bug.
     HOST = "host"
 
 
 class Unanswered(Exception):
-    """There is no answer. `detail` is for the operator: it may tell what a name resolved to."""
+    """A call without an answer. `detail` is for the operator: it may contain the addresses of a name."""
 
-    def __init__(self, kind: Kind, detail: str) -> None:
+    def __init__(self, kind: FaultKind, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
         self.kind = kind
         self.detail = detail
 
 
 class AddressRefused(Unanswered):
-    """This URL is not called. `reason` says what is wrong with it, to anybody: "must ..."."""
+    """A URL that the guard refuses. `reason` names the fault and is public: "must ..."."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(Kind.ADDRESS, f"{reason}: {detail}" if detail else reason)
+        super().__init__(FaultKind.ADDRESS, f"{reason}: {detail}" if detail else reason)
         self.reason = reason
 
 
 class NameNotResolved(Unanswered):
-    """The name of the host has no usable addresses now; of the kind HOST, nobody could be asked."""
+    """A host name without usable addresses now; with the kind HOST, no resolver could be asked."""
 
-    def __init__(self, detail: str, kind: Kind = Kind.DNS) -> None:
+    def __init__(self, detail: str, kind: FaultKind = FaultKind.DNS) -> None:
         super().__init__(kind, detail)

@@ -1,8 +1,8 @@
-"""The guard of the way out: may this URL be called, and at which addresses?
+"""The guard of outbound calls: may this URL be called, and at which addresses?
 
-Asked twice. `check`, when a URL is handed in, looks at the text alone: what a name resolves to now says nothing about
-later, and would tell who asks which names exist inside. `resolve`, before every call, resolves once and judges every
-answer; only the addresses it returns are dialled, so nothing can change between the look and the call.
+It has two steps. `check`, when a URL is submitted, reads the text alone: the addresses of a name may change later, and
+resolving it would reveal to the submitter which internal names exist. `resolve`, before every call, resolves once and
+checks every address; only these addresses are dialled, so none can change between the check and the call.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from a2a_tasks.outbound.faults import AddressRefused, Kind, NameNotResolved
+from a2a_tasks.outbound.faults import AddressRefused, FaultKind, NameNotResolved
 from a2a_tasks.outbound.networks import LOOPBACK, is_public
-from a2a_tasks.outbound.policy import SERVICES, Policy, Proxy
+from a2a_tasks.outbound.policy import SERVICES, OutboundPolicy, Proxy
 from a2a_tasks.outbound.resolver import Resolve, SystemResolver
 from a2a_tasks.outbound.web_address import IPAddress, WebAddress, parse
 
 __all__ = ["Guard", "Target"]
 
-#: A name with more addresses than this is none of a service.
-MOST_ANSWERS = 64
+#: Most addresses of a name; a name with more is refused.
+MAX_ANSWERS = 64
 NOT_PUBLIC = "must not lead to a private or reserved address"
-#: Where "localhost" is, whatever a resolver says (RFC 6761 §6.3).
+#: The addresses of "localhost", which is never resolved (RFC 6761 §6.3).
 OWN = tuple(ipaddress.ip_address(address) for address in ("127.0.0.1", "::1"))
-#: Ends of names that are never public: RFC 6761, 6762, 8375, and what ICANN keeps from being delegated.
+#: Suffixes of names that are never public: RFC 6761, 6762, 8375, and those that ICANN does not delegate.
 INSIDE = tuple(
     f".{name}"
     for name in [
@@ -43,34 +43,34 @@ INSIDE = tuple(
         "onion",
     ]
 )
-#: Resolves for everybody who brings no resolver; its threads are the process's.
+#: The default resolver; its threads are shared by the process.
 _system = SystemResolver()
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a call goes: these addresses and no others, in this order."""
+    """The destination of a call: only these addresses, in this order."""
 
     address: WebAddress
-    #: Of the host; of the proxy, if there is one.
+    #: Addresses of the host, or of the proxy if there is one.
     addresses: tuple[IPAddress, ...]
     proxy: Proxy | None = None
 
     @property
     def port(self) -> int:
-        """The port to dial."""
+        """Return the port to dial."""
         return self.proxy.port if self.proxy else self.address.port
 
 
 class Guard:
-    """Judges URLs by a policy."""
+    """A check of URLs by a policy."""
 
-    def __init__(self, policy: Policy, resolve: Resolve = _system) -> None:
+    def __init__(self, policy: OutboundPolicy, resolve: Resolve = _system) -> None:
         self.policy = policy
         self._resolve = resolve
 
     def check(self, url: str) -> WebAddress:
-        """The URL, read, if nothing about its text forbids to call it. Asks nobody. Raises AddressRefused."""
+        """Parse a URL and check its text, without resolving its name. Raises AddressRefused."""
         address = parse(url)
         if address.literal is not None:
             self._judge(address.literal)
@@ -83,23 +83,33 @@ class Guard:
         return address
 
     async def resolve(self, url: str) -> Target:
-        """Where to call this URL now. Raises AddressRefused, NameNotResolved."""
+        """Return the target of a call to this URL now. Raises AddressRefused, NameNotResolved."""
         address = self.check(url)
         proxy = self.policy.proxy
         if proxy is not None:
             return Target(address, await self._of_the_proxy(proxy), proxy)
         if address.literal is not None:
             return Target(address, (address.literal,))
-        if self._is_own(address):
-            return Target(address, OWN)
-        answers = await self._asked(address.host)
-        if not self.policy.names_allowed(address.host):
+        return Target(address, await self.resolve_name(address.host))
+
+    async def resolve_name(self, name: str) -> tuple[IPAddress, ...]:
+        """Return the addresses at which a name may be called now; of the proxy's name, all of them.
+
+        Raises AddressRefused, NameNotResolved.
+        """
+        proxy = self.policy.proxy
+        if proxy is not None and name == proxy.host:
+            return await self._of_the_proxy(proxy)
+        if self.policy.loopback and _is_localhost(name):
+            return OWN
+        answers = await self._resolve_name(name)
+        if not self.policy.names_allowed(name):
             for answer in answers:
                 self._judge(answer)
-        return Target(address, answers)
+        return answers
 
     def _is_own(self, address: WebAddress) -> bool:
-        """Is it this machine by its own name or address, and may that be?"""
+        """Is the address this machine's loopback name or address, and does the policy allow it?"""
         if not self.policy.loopback:
             return False
         if address.literal is not None:
@@ -107,7 +117,7 @@ class Guard:
         return _is_localhost(address.host)
 
     def _has_port(self, address: WebAddress) -> bool:
-        """Is it one of the ports that are called? Of this machine itself, where that may be, any but a service's is."""
+        """Is the port allowed? On this machine itself, if allowed at all, any port is but those of SERVICES."""
         return address.port in self.policy.ports or (
             self._is_own(address) and address.port not in SERVICES
         )
@@ -124,13 +134,13 @@ class Guard:
 
     async def _of_the_proxy(self, proxy: Proxy) -> tuple[IPAddress, ...]:
         try:
-            return await self._asked(proxy.host)
+            return await self._resolve_name(proxy.host)
         except NameNotResolved as fault:
-            raise NameNotResolved(f"the proxy: {fault.detail}", Kind.HOST) from None
+            raise NameNotResolved(f"the proxy: {fault.detail}", FaultKind.HOST) from None
 
-    async def _asked(self, name: str) -> tuple[IPAddress, ...]:
+    async def _resolve_name(self, name: str) -> tuple[IPAddress, ...]:
         answers = await self._resolve(name)
-        if not 0 < len(answers) <= MOST_ANSWERS:
+        if not 0 < len(answers) <= MAX_ANSWERS:
             raise NameNotResolved(f"{name}: {len(answers)} addresses")
         return _read(name, answers)
 

@@ -1,4 +1,4 @@
-"""Which IP addresses are of the public internet. Sources: the IANA special-purpose registries (RFC 6890), and below."""
+"""IP networks outside the public internet, from the IANA special-purpose registries (RFC 6890) and the notes below."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ LOOPBACK: tuple[IPNetwork, ...] = (
     ipaddress.IPv6Network("::1/128"),
 )
 
-#: Written out, since what `is_global` says changes with Python's patch releases.
+#: Special networks, listed here since the results of `is_global` change with Python's patch releases.
 SPECIAL_V4 = tuple(
     map(
         ipaddress.IPv4Network,
         (
-            "0.0.0.0/8",  # this network; Linux takes it for itself
+            "0.0.0.0/8",  # this network; Linux treats it as itself
             "10.0.0.0/8",  # private, RFC 1918
             "100.64.0.0/10",  # carrier-grade NAT, RFC 6598; Alibaba's metadata
             "127.0.0.0/8",  # loopback
-            "168.63.129.16/32",  # Azure's platform service: public in form, answered by the machine's own host
+            "168.63.129.16/32",  # Azure's platform service: a public address that the machine's own host answers
             "169.254.0.0/16",  # link-local; the metadata of most clouds
             "172.16.0.0/12",  # private
             "192.0.0.0/24",  # protocol assignments, RFC 6890; Oracle's metadata
@@ -42,7 +42,7 @@ SPECIAL_V4 = tuple(
         ),
     )
 )
-#: All that is routed (RFC 4291 §2.4). Everything outside is special: mapped, ULA, link-local, site-local, multicast ...
+#: All routed addresses (RFC 4291 §2.4). All others are special: mapped, ULA, link-local, site-local, multicast ...
 UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
 SPECIAL_V6 = tuple(
     map(
@@ -50,19 +50,19 @@ SPECIAL_V6 = tuple(
         (
             "2001::/23",  # protocol assignments: Teredo, ORCHID, benchmarks
             "2001:db8::/32",  # documentation
-            "2002::/16",  # 6to4: an IPv4 address, by a relay nobody runs any more
+            "2002::/16",  # 6to4: an IPv4 address behind a relay, of which none runs any more
             "2620:4f:8000::/48",  # AS112
-            "3ffe::/16",  # the 6bone, given back
+            "3ffe::/16",  # the former 6bone
             "3fff::/20",  # documentation, RFC 9637
         ),
     )
 )
-#: An IPv4 address behind the translator of a network without IPv4 (RFC 6052 §2.1). Its answers are like this by design.
+#: IPv4 addresses behind the NAT64 of a network without IPv4 (RFC 6052 §2.1): its DNS returns such addresses by design.
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: IPAddress) -> bool:
-    """Is it of the public internet, and of nothing nearer?"""
+    """Is the address on the public internet, and in no special network?"""
     if address.version == 4:  # noqa: PLR2004 - IP's
         return address.is_global and not any(address in network for network in SPECIAL_V4)
     if address in NAT64:

@@ -1,4 +1,4 @@
-"""What may be called, as an operator says it."""
+"""The operator's policy of outbound calls."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from a2a_tasks.outbound.faults import AddressRefused
 from a2a_tasks.outbound.networks import LOOPBACK, IPNetwork
 from a2a_tasks.outbound.web_address import LAST_PORT, IPAddress, name_of
 
-__all__ = ["PORTS", "Policy", "Proxy"]
+__all__ = ["PORTS", "OutboundPolicy", "Proxy"]
 
-#: Ports that are called unless an operator says otherwise.
+#: Ports that may be called by default.
 PORTS = "80,443,1024-65535"
-#: Ports of services that take a line of HTTP for one of their own, or do as anybody says: closed unless named singly.
-#: After WHATWG Fetch §2.9 ("bad ports"; but 9, where everything is discarded), and what is found in a cluster.
+#: Ports of services that take a line of HTTP for a command, or need no credentials: refused unless named singly.
+#: Source: WHATWG Fetch §2.9 ("bad ports"; but not 9, where everything is discarded), and common services of a cluster.
 SERVICES = frozenset(
     map(
         int,
@@ -176,7 +176,7 @@ _PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """Where calls go out, and what it is told."""
+    """The proxy for outbound calls, and its credentials."""
 
     host: str
     port: int
@@ -185,16 +185,16 @@ class Proxy:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """What may be called. The default: https to public addresses."""
+class OutboundPolicy:
+    """The allowed outbound calls. The default: https to public addresses."""
 
-    #: May calls be made in clear?
+    #: May calls use plain http?
     http: bool = False
-    #: May this machine call itself, in clear too? For development.
+    #: May this machine call itself, with plain http too? For development.
     loopback: bool = False
-    #: Not public, and called nevertheless.
+    #: Allowed networks that are not public.
     networks: tuple[IPNetwork, ...] = ()
-    #: The same by name: what they resolve to is not judged. With a dot in front, all names below.
+    #: Allowed names, whose addresses are not checked. With a leading dot, all names below.
     names: frozenset[str] = frozenset()
     ports: frozenset[int] = field(default=frozenset(), repr=False)
     proxy: Proxy | None = None
@@ -208,10 +208,10 @@ class Policy:
         allowed: str = "",
         ports: str = PORTS,
         proxy: str = "",
-    ) -> Policy:
-        """From texts: `allowed` are networks and names, `ports` numbers and ranges, separated by commas; `proxy` a URL.
+    ) -> OutboundPolicy:
+        """Read a policy from texts. Raises ValueError that names the mistake.
 
-        Raises ValueError that names what is wrong.
+        `allowed` lists networks and names, `ports` lists numbers and ranges, separated by commas; `proxy` is a URL.
         """
         entries = [entry.strip() for entry in allowed.split(",") if entry.strip()]
         networks = {entry: _network(entry) for entry in entries}
@@ -225,17 +225,17 @@ class Policy:
         )
 
     def names_allowed(self, name: str) -> bool:
-        """Is it a name, or below one, that the operator vouches for?"""
+        """Is the name one that the operator allows, or below one?"""
         return any(name == own or (own[0] == "." and name.endswith(own)) for own in self.names)
 
     def allows(self, address: IPAddress) -> bool:
-        """Is it an address that is called though it may not be public?"""
+        """Is the address in an allowed network, even if it is not public?"""
         near = (*self.networks, *LOOPBACK) if self.loopback else self.networks
         return any(address in network for network in near)
 
 
 def _network(entry: str) -> IPNetwork | None:
-    """The network; None for what must be a name. Bits of a host in a network are a mistake."""
+    """Return the network; None if the entry must be a name. A network with host bits is a mistake."""
     if not re.fullmatch(r"[0-9.]+(/.*)?|.*[:/].*", entry):
         return None
     try:
@@ -277,5 +277,5 @@ def _proxy(url: str) -> Proxy:
 
 
 def _no_proxy() -> ValueError:
-    """Of a text that may hold a password, so that it is not shown."""
+    """Return the error for an invalid proxy, without its text, which may contain a password."""
     return ValueError("the proxy must be http://host:port, with user:password@ if need be")

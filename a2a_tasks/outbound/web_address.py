@@ -1,7 +1,7 @@
-"""A URL, read once and in one way: strictly, so that no second reader can see another host in it.
+"""Strict parsing of URLs, so that no other parser can find another host in the text.
 
-What browsers mend (WHATWG URL §4.4) is refused here: numbers that mean an IPv4 address, escapes and look-alikes in
-hosts, backslashes, credentials. What is left has one spelling, and that one is resolved, dialled and sent.
+Forms that browsers repair (WHATWG URL §4.4) are refused: numbers that mean an IPv4 address, escapes and look-alikes in
+hosts, backslashes, credentials. An accepted URL has one spelling, which is resolved, dialled and sent.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ import idna
 
 from a2a_tasks.outbound.faults import AddressRefused
 
-__all__ = ["LONGEST", "IPAddress", "WebAddress", "name_of", "parse"]
+__all__ = ["MAX_LENGTH", "IPAddress", "WebAddress", "name_of", "parse"]
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 #: Most characters of a URL, and of a host's name (RFC 1035 §2.3.4).
-LONGEST, LONGEST_NAME = 2048, 253
+MAX_LENGTH, MAX_NAME_LENGTH = 2048, 253
 DEFAULT_PORTS = {"http": 80, "https": 443}
 LAST_PORT = 65535
-#: Control, invisible and unpaired characters, and every kind of space: readers disagree about them.
+#: Unicode categories of control, invisible, unpaired and space characters: parsers disagree about them.
 UNREADABLE = {"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"}
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?")
 _IN_BRACKETS = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::([0-9]{1,5}))?")
 _NAMED = re.compile(r"([^:\[\]]+)(?::([0-9]{1,5}))?")
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
-#: The last label of what inet_aton(3) and browsers would take for an IPv4 address.
+#: The last label of a name that inet_aton(3) and browsers would take for an IPv4 address.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-#: What stays as it is in path and query; the rest is written in percent.
+#: Characters that are kept in path and query; all others are percent-encoded.
 _AS_IT_IS = "".join(set(string.printable) - set(string.whitespace) - set('"<>`{}'))
 
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """Where a URL leads, in canonical spelling."""
+    """A parsed URL in canonical spelling."""
 
     scheme: str
     #: A name in ASCII, or an IP address without brackets.
@@ -52,12 +52,12 @@ class WebAddress:
 
     @property
     def authority(self) -> str:
-        """Host and port, the port unless it is the scheme's own: the `Host` header."""
+        """Return the value of the `Host` header: host and port, without the default port of the scheme."""
         return self.bare if self.port == DEFAULT_PORTS[self.scheme] else f"{self.bare}:{self.port}"
 
     @property
     def bare(self) -> str:
-        """The host as it is written in URLs."""
+        """Return the host as it is written in URLs."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     def __str__(self) -> str:
@@ -65,9 +65,9 @@ class WebAddress:
 
 
 def parse(url: str) -> WebAddress:
-    """Read an absolute http or https URL; its fragment is left out. Raises AddressRefused."""
-    if len(url) > LONGEST:
-        raise AddressRefused(f"must have at most {LONGEST} characters")
+    """Parse an absolute http or https URL; its fragment is dropped. Raises AddressRefused."""
+    if len(url) > MAX_LENGTH:
+        raise AddressRefused(f"must have at most {MAX_LENGTH} characters")
     if "\\" in url or any(unicodedata.category(char) in UNREADABLE for char in url):
         raise AddressRefused("must not hold white space, control characters or backslashes")
     found = _URL.fullmatch(url)
@@ -114,11 +114,11 @@ def _v4(text: str) -> IPAddress | None:
 
 
 def name_of(host: str) -> str:
-    """A host's name in lower-case ASCII (IDNA 2008). Raises AddressRefused."""
+    """Return a host name in lower-case ASCII (IDNA 2008). Raises AddressRefused."""
     labels = unicodedata.normalize("NFC", host.lower()).split(".")
     name = ".".join(map(_label, labels))
-    if len(name) > LONGEST_NAME:
-        raise AddressRefused(f"must have a host of at most {LONGEST_NAME} characters")
+    if len(name) > MAX_NAME_LENGTH:
+        raise AddressRefused(f"must have a host of at most {MAX_NAME_LENGTH} characters")
     if _NUMBER.fullmatch(labels[-1]):
         raise AddressRefused("must have IPv4 addresses as four decimal numbers")
     return name
@@ -131,6 +131,6 @@ def _label(label: str) -> str:
     else:
         try:
             return idna.alabel(label).decode()
-        except UnicodeError:  # IDNAError is one
+        except UnicodeError:  # IDNAError is a subclass
             pass
     raise AddressRefused("must have a host of letters, digits and hyphens between single dots")

@@ -8,7 +8,7 @@ __all__ = ["Binding"]
 
 
 class Binding(StrEnum):
-    """By which a request came."""
+    """A binding by which a request came."""
 
     JSONRPC = "JSONRPC"
     REST = "HTTP+JSON"

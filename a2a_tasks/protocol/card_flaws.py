@@ -1,4 +1,4 @@
-"""What a card lacks, or has wrongly, by its dialect's schema: what readers of that generation stumble over."""
+"""Missing and invalid members of a card, by its dialect's schema: mistakes that break readers of that generation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODES = frozenset({"defaultInputModes", "defaultOutputModes"})
 OLDEST = frozenset({"name", "url", "version", "capabilities", "skills"})
 V02 = ABOUT | MODES | {"url", "protocolVersion"}
 V03 = V02 | {"preferredTransport"}
-#: By form (`operations/cards.py`), the members that its readers need.
+#: By form (`operations/cards.py`), the members that its readers require.
 REQUIRED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("s0", "v00", "v01"), OLDEST),
     "v02": V02,
@@ -22,14 +22,14 @@ REQUIRED: Mapping[str, frozenset[str]] = {
     "hybrid": V03 | {"supportedInterfaces"},
     "legacy": V02 | {"authentication"},
 }
-#: What a skill needs: the oldest dialects' two, and everybody else's.
+#: The members required of a skill: by the oldest dialects, and by all others.
 SKILL_OF_OLDEST, SKILL = ("id", "name"), ("id", "name", "description", "tags")
 TEXTS = ("name", "description", "url", "version", "protocolVersion", "preferredTransport")
 LISTS = ("skills", *MODES, "supportedInterfaces")
 
 
 def flaws(card: Mapping[str, Any], form: str) -> list[str]:
-    """What is wrong with it, a sentence each; none if nothing is."""
+    """Return the mistakes in a card, one sentence each."""
     return list(_flaws(card, form))
 
 

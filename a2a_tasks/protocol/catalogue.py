@@ -9,7 +9,7 @@ __all__ = ["BY_NAME", "OPERATIONS", "Operation"]
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One operation: its name, its verb and path over HTTP, whether it streams, what the card must declare."""
+    """An operation: its name, its HTTP verb and path, whether it streams, and the capability it needs in the card."""
 
     name: str
     verb: str
@@ -60,7 +60,7 @@ DELETE_PUSH_CONFIG = Operation(
 GET_EXTENDED_AGENT_CARD = Operation(
     name="GetExtendedAgentCard", verb="GET", path="extendedAgentCard"
 )
-#: The public card, where it is an operation (seed-0: `agent/getCard`); everywhere else it is a page.
+#: The public card as an operation (seed-0: `agent/getCard`); in other dialects it is only a page.
 GET_AGENT_CARD = Operation(name="GetAgentCard", verb="GET", path=".well-known/agent-card.json")
 
 OPERATIONS: tuple[Operation, ...] = (

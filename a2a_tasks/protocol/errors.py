@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree; each class knows its own face on every wire.
+"""The errors of requests, as one tree; each class knows its codes in every binding.
 
     A2AError
       RequestError            the client's fault, before the protocol's own errors
@@ -25,7 +25,7 @@
         ExtendedAgentCardNotConfigured -32007 400
         ExtensionSupportRequired      -32008  400
         VersionNotSupported           -32009  400
-      InternalError           -32603  500   ours; says nothing of the inside
+      InternalError           -32603  500   a fault of the host, without details
 
 Codes: A2A 1.0.1 §5.4 (JSON-RPC, HTTP, gRPC).
 """
@@ -71,7 +71,7 @@ class A2AError(Exception):
 
 
 class InternalError(A2AError):
-    """A fault of the host; logged there, told to nobody."""
+    """A fault of the host; its details are only in the host's log."""
 
     reason = "INTERNAL_ERROR"
 
@@ -89,7 +89,7 @@ class ParseError(RequestError):
 
 
 class InvalidRequest(RequestError):
-    """The body is JSON, but no request."""
+    """The body is JSON, but not a request."""
 
     reason, title = "INVALID_REQUEST", "Request payload validation error"
 
@@ -102,13 +102,13 @@ class MethodNotFound(RequestError):
 
 
 class MethodNotAllowed(RequestError):
-    """The route exists, not with this verb. `metadata["allow"]` lists what does."""
+    """The route exists, but not with this verb. `metadata["allow"]` lists the allowed ones."""
 
     http_status, grpc_status, title = 405, "UNIMPLEMENTED", "Method not allowed"
 
 
 class TooLarge(RequestError):
-    """The body is larger than the host takes."""
+    """The body is larger than the host accepts."""
 
     http_status, title = 413, "Request body too large"
 
@@ -121,71 +121,71 @@ class Unauthenticated(RequestError):
 
 
 class Forbidden(RequestError):
-    """The caller may not do this at all (never said of a single object)."""
+    """The caller may not do this at all (never used for a single object)."""
 
     code, http_status, grpc_status, title = -32000, 403, "PERMISSION_DENIED", "Forbidden"
 
 
 class WrongCredentials(Unauthenticated):
-    """Credentials that are not valid, or not accepted here. What is wrong with them is told to the log, not the client."""
+    """Credentials that are not valid, or not accepted here. The reason is in the log, not in the answer."""
 
-    #: What is wrong with them, without anything of them.
+    #: The reason of the refusal, without any part of the credentials.
     why = ""
-    #: The principal whose credentials they would be; empty = unknown. For the operator, too.
+    #: The principal of the credentials; empty = unknown. Only for the operator, too.
     whose = ""
-    #: Are they somebody's, and wrong only here? Then nobody has guessed.
+    #: True if the credentials are valid for something else: then they are not counted as guesses.
     genuine = False
 
 
 class InsufficientScope(Forbidden):
-    """The caller lacks scopes; `metadata["scope"]` names them, with spaces between."""
+    """The caller lacks scopes; `metadata["scope"]` lists them, separated by spaces."""
 
     @classmethod
-    def lacking(cls, scopes: Sequence[str]) -> InsufficientScope:
-        """The error for a caller without these."""
+    def for_scopes(cls, scopes: Sequence[str]) -> InsufficientScope:
+        """Return the error for a caller that lacks these scopes."""
         named = " ".join(scopes)
         return cls(f"The caller lacks the scope: {named}", scope=named)
 
 
 class Blame(enum.Enum):
-    """Whose fault it may be that the database did not do something."""
+    """The possible cause of a failed database operation, as far as the caller is concerned."""
 
-    NOBODY = enum.auto()  #: an outage: it concerns everybody, whatever they ask
-    OTHERS = enum.auto()  #: somebody else holds what it needs
+    NOBODY = enum.auto()  #: an outage: it affects all requests alike
+    OTHERS = enum.auto()  #: another transaction holds a resource that this one needs
     ITSELF = enum.auto()  #: it took too long, or failed for a reason of its own
 
 
 class Overloaded(RequestError):
-    """Try again later; `metadata["retry_after"]` is in seconds."""
+    """The host is overloaded or the database is away; retry after `metadata["retry_after"]` seconds."""
 
     code, http_status, grpc_status = -32000, 503, "UNAVAILABLE"
     title = "The host cannot take this request now"
-    #: Is it certain that nothing was written? (Never told: a client repeats its request under the same key.)
+    #: True if it is certain that nothing was written. (Not sent: a client repeats its request under the same key.)
     undone = False
     blame = Blame.NOBODY
 
     @classmethod
     def away(cls, *, undone: bool, blame: Blame = Blame.NOBODY) -> Overloaded:
-        """The database is away, or did not do it: come again in a second."""
+        """Return the error for an unavailable database or a failed operation; the client may retry after a second."""
         fault = cls(retry_after="1")
         fault.undone, fault.blame = undone, blame
         return fault
 
 
 class RateLimited(RequestError):
-    """Too many requests, or too much of something at a time; `metadata["retry_after"]` is in seconds."""
+    """Too many requests, or too much of something at a time; retry after `metadata["retry_after"]` seconds."""
 
     code, http_status, grpc_status = -32000, 429, "RESOURCE_EXHAUSTED"
     title = "Too many requests"
 
     @classmethod
     def until(cls, seconds: float, message: str = "") -> RateLimited:
-        """The error for a caller that may come again after so many seconds."""
+        """Return the error for a caller that may retry after so many seconds."""
         return cls(message, retry_after=str(max(1, math.ceil(seconds))))
 
     @property
     def details(self) -> list[dict[str, object]]:
-        """A google.rpc.RetryInfo, if it is known when to come again."""
+        """A google.rpc.RetryInfo, if the time of the next try is known."""
         if "retry_after" not in self.metadata:
             return []
         delay = f"{self.metadata['retry_after']}s"
@@ -193,7 +193,7 @@ class RateLimited(RequestError):
 
 
 class InvalidParams(RequestError):
-    """The parameters are wrong; `violations` are (path of the field, what is wrong with it)."""
+    """The parameters are wrong; `violations` are pairs of a field's path and its mistake."""
 
     code, reason, title = -32602, "INVALID_PARAMS", "Invalid parameters"
 
@@ -203,12 +203,12 @@ class InvalidParams(RequestError):
 
     @classmethod
     def field(cls, path: str, description: str) -> InvalidParams:
-        """An error about one field."""
+        """Return an error about one field."""
         return cls(violations=[(path, description)])
 
     @property
     def details(self) -> list[dict[str, object]]:
-        """A google.rpc.BadRequest, if there are violations to tell of."""
+        """A google.rpc.BadRequest, if there are violations."""
         if not self.violations:
             return []
         found = [{"field": path, "description": text} for path, text in self.violations]
@@ -220,7 +220,7 @@ class ContextMismatch(InvalidParams):
 
 
 class IdempotencyConflict(InvalidParams):
-    """A request other than the one its `Idempotency-Key` (or message id) was used for before."""
+    """A request that differs from the one its `Idempotency-Key` (or message id) was first used for."""
 
     http_status, reason = 422, "IDEMPOTENCY_CONFLICT"
 
@@ -229,12 +229,12 @@ class IdempotencyConflict(InvalidParams):
 
     @property
     def details(self) -> list[dict[str, object]]:
-        """A google.rpc.ErrorInfo: the reason sets it apart from other invalid parameters."""
+        """A google.rpc.ErrorInfo: its reason distinguishes this error from other invalid parameters."""
         return [self.info]
 
 
 class ProtocolError(A2AError):
-    """An error the protocol names (A2A 1.0 §3.3.2)."""
+    """An error that the protocol names (A2A 1.0 §3.3.2)."""
 
     http_status, grpc_status = 400, "FAILED_PRECONDITION"
 
@@ -245,7 +245,7 @@ class ProtocolError(A2AError):
 
 
 class TaskNotFound(ProtocolError):
-    """No such task, or none this caller may see: the same answer."""
+    """The task does not exist, or this caller may not see it: both get the same answer."""
 
     code, http_status, grpc_status = -32001, 404, "NOT_FOUND"
     reason, title = "TASK_NOT_FOUND", "Task not found"
@@ -279,19 +279,19 @@ class TaskEnded(UnsupportedOperation):
 
 
 class TaskNotWaiting(UnsupportedOperation):
-    """An operator's answer to a task that does not wait for it (any more). No client is told."""
+    """An operator's answer to a task that does not wait for it (any more). Never sent to clients."""
 
 
 class TaskTaken(UnsupportedOperation):
-    """A task that waits was given to somebody else meanwhile. No client is told."""
+    """A waiting task was assigned to another operator meanwhile. Never sent to clients."""
 
 
 class AgentOff(UnsupportedOperation):
-    """An operator's message to an agent that is switched off, or not hosted here (any more). No client is told."""
+    """An operator's message to an agent that is switched off, or not hosted here (any more). Never sent to clients."""
 
 
 class ContentTypeNotSupported(ProtocolError):
-    """A media type the agent or the endpoint does not take."""
+    """A media type that the agent or the endpoint does not accept."""
 
     code, grpc_status = -32005, "INVALID_ARGUMENT"
     reason, title = "CONTENT_TYPE_NOT_SUPPORTED", "Incompatible content types"
@@ -305,19 +305,19 @@ class InvalidAgentResponse(ProtocolError):
 
 
 class ExtendedAgentCardNotConfigured(ProtocolError):
-    """An extended card is declared, but there is none."""
+    """The card declares an extended card, but there is none."""
 
     code, reason = -32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
     title = "Authenticated Extended Card is not configured"
 
 
 class ExtensionSupportRequired(ProtocolError):
-    """The card requires an extension the client did not announce."""
+    """The card requires an extension that the client did not request."""
 
     code, reason, title = -32008, "EXTENSION_SUPPORT_REQUIRED", "A required extension is missing"
 
 
 class VersionNotSupported(ProtocolError):
-    """The A2A-Version asked for is not spoken here."""
+    """The requested A2A-Version is not supported here."""
 
     code, reason, title = -32009, "VERSION_NOT_SUPPORTED", "Version not supported"

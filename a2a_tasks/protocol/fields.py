@@ -1,7 +1,7 @@
-"""Reading a JSON object field by field, by the rules of ProtoJSON (A2A 1.0 §5.5, §5.7).
+"""Fields of a JSON object, read one by one by the rules of ProtoJSON (A2A 1.0 §5.5, §5.7).
 
 camelCase and the original snake_case are both read, null is absent, unknown members are ignored. Every bad field is
-noted with its path; `check` raises them together.
+recorded with its path; `check` raises them together.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ INT32 = 2**31
 
 @functools.cache
 def camel(name: str) -> str:
-    """`page_size` -> `pageSize`."""
+    """Return a name in camelCase: `page_size` -> `pageSize`."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def rfc3339(moment: datetime.datetime) -> str:
-    """The moment in UTC with milliseconds: `2026-11-20T12:00:00.000Z` (A2A 1.0 §5.6.1)."""
+    """Return the time in UTC with milliseconds: `2026-11-20T12:00:00.000Z` (A2A 1.0 §5.6.1)."""
     utc = moment.astimezone(datetime.UTC).replace(tzinfo=None)
     return utc.isoformat(timespec="milliseconds") + "Z"
 
 
 def parse_rfc3339(text: str) -> datetime.datetime:
-    """The moment, to the microsecond. Raises ValueError."""
+    """Return the time, to the microsecond. Raises ValueError."""
     if not _TIMESTAMP.fullmatch(text):
         raise ValueError(text)
     head, dot, tail = text.upper().partition(".")
@@ -50,7 +50,7 @@ def parse_rfc3339(text: str) -> datetime.datetime:
 
 
 def canonical_base64(text: str) -> str:
-    """Standard padded base64 of what `text` (standard or URL-safe, padded or not) says. Raises ValueError."""
+    """Return the content of `text` (base64: standard or URL-safe, padded or not) as standard padded base64."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     padded = plain + "=" * (-len(plain) % 4)
     try:
@@ -61,7 +61,7 @@ def canonical_base64(text: str) -> str:
 
 
 class Fields:
-    """One object of a request. Accessors return a harmless default for a bad field and note it."""
+    """The fields of one object of a request. Accessors record a bad field and return a harmless default."""
 
     def __init__(
         self,
@@ -74,35 +74,35 @@ class Fields:
 
     @classmethod
     def of(cls, value: Any, path: str = "") -> Fields:
-        """The fields of `value`. Raises InvalidParams if it is not an object."""
+        """Return the fields of `value`. Raises InvalidParams if it is not an object."""
         if not isinstance(value, Mapping):
             raise InvalidParams.field(path or "params", "must be an object")
         return cls(value, path)
 
     def check(self) -> None:
-        """Raise InvalidParams with everything noted so far, if anything was."""
+        """Raise InvalidParams with all recorded violations, if there are any."""
         if self.violations:
             raise InvalidParams(violations=self.violations)
 
     def where(self, name: str) -> str:
-        """The path of a field: `message.parts`."""
+        """Return the path of a field: `message.parts`."""
         return f"{self.path}.{camel(name)}" if self.path else camel(name)
 
     def bad(self, name: str, description: str) -> None:
-        """Note a violation."""
+        """Record a violation."""
         self.violations.append((self.where(name), description))
 
     def value(self, name: str) -> Any:
-        """The member under either spelling, or None."""
+        """Return the member under either spelling, or None."""
         found = self.members.get(camel(name))
         return self.members.get(name) if found is None else found
 
     def has(self, name: str) -> bool:
-        """Is the member there, if only as null?"""
+        """Return whether the member exists, even as null."""
         return camel(name) in self.members or name in self.members
 
     def string(self, name: str, *, required: bool = False, longest: int = 0) -> str | None:
-        """A string; empty counts as absent where it is required."""
+        """Return a string; an empty one counts as absent where it is required."""
         found = self.value(name)
         if found is None or found == "":
             if required:
@@ -117,7 +117,7 @@ class Fields:
         return found
 
     def integer(self, name: str) -> int | None:
-        """An int32: a number without fraction or its decimal string."""
+        """Return an int32: a number without fraction or its decimal string."""
         found = self.value(name)
         if found is None:
             return None
@@ -131,7 +131,7 @@ class Fields:
         return found
 
     def length(self, name: str) -> int | None:
-        """A count: an int32 that is not negative."""
+        """Return a count: an int32 that is not negative."""
         found = self.integer(name)
         if found is not None and found < 0:
             self.bad(name, "must not be negative")
@@ -139,7 +139,7 @@ class Fields:
         return found
 
     def boolean(self, name: str) -> bool | None:
-        """true or false, nothing that merely resembles them."""
+        """Return true or false; values that merely resemble them are violations."""
         found = self.value(name)
         if found is not None and not isinstance(found, bool):
             self.bad(name, "must be true or false")
@@ -147,7 +147,7 @@ class Fields:
         return found
 
     def struct(self, name: str) -> Mapping[str, Any] | None:
-        """A free JSON object (google.protobuf.Struct)."""
+        """Return a free JSON object (google.protobuf.Struct)."""
         found = self.value(name)
         if found is not None and not isinstance(found, Mapping):
             self.bad(name, "must be an object")
@@ -155,7 +155,7 @@ class Fields:
         return found
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """A list of strings."""
+        """Return a list of strings."""
         found = self.value(name)
         if found is None:
             return ()
@@ -165,7 +165,7 @@ class Fields:
         return tuple(found)
 
     def timestamp(self, name: str) -> str | None:
-        """An RFC 3339 moment, returned in UTC with milliseconds."""
+        """Return an RFC 3339 time, in UTC with milliseconds."""
         found = self.string(name)
         if found is None:
             return None
@@ -176,7 +176,7 @@ class Fields:
             return None
 
     def object(self, name: str, *, required: bool = False) -> Fields | None:
-        """A nested object; what is wrong in it is noted here."""
+        """Return a nested object; its violations are recorded here."""
         found = self.value(name)
         if found is None:
             if required:
@@ -188,7 +188,7 @@ class Fields:
         return Fields(found, self.where(name), self.violations)
 
     def objects(self, name: str) -> Iterator[Fields]:
-        """The objects of a list."""
+        """Yield the objects of a list."""
         found = self.value(name)
         if not isinstance(found, list):
             if found is not None:

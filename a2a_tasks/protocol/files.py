@@ -1,7 +1,7 @@
-"""Files kept beside the log: a part refers to one by a URL of the host's own, which an answer turns into a link.
+"""Files stored outside the log: a part refers to one by an internal URL, which answers replace by a link.
 
-Stored text holds `"url":"a2a-file:<32 hexadecimal digits>"`. Neither clients nor agents may say such a URL of a file that
-is not theirs, so what stands in a stored part was put there by the host. Text without the mark is not looked into.
+Stored text holds `"url":"a2a-file:<32 hexadecimal digits>"`. Clients and agents cannot use such a URL for another
+caller's file, so each one in a stored part was written by the host. Text without this mark is not parsed.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = [
 ]
 
 SCHEME = "a2a-file:"
-#: No text inside a JSON string looks like this: there, a quote has a backslash before it.
+#: No text inside a JSON string matches this mark: there, a quote has a backslash before it.
 _MARK = f'"url":"{SCHEME}'.encode()
 _MARK_TEXT = _MARK.decode()
 _REFERENCE = re.compile(re.escape(SCHEME) + r"([0-9a-f]{32})")
-#: Where the parts of a stored body may be, beside in itself.
+#: Members of a stored body that may have parts, besides the body itself.
 _HOLDERS = ("status", "message", "artifact")
-#: From the id of a file to the URL that a client is given.
+#: Maps the id of a file to the URL that a client gets.
 Link = Callable[[str], str]
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -53,23 +53,23 @@ _encode = msgspec.json.Encoder().encode
 
 
 def reference(file_id: str) -> str:
-    """The URL by which a stored part refers to a file."""
+    """Return the URL by which a stored part refers to a file."""
     return SCHEME + file_id
 
 
 def file_of(part: Part) -> str | None:
-    """The id of the file a part refers to; None if it refers to none."""
+    """Return the id of the file a part refers to; None if it refers to none."""
     found = _REFERENCE.fullmatch(part.url) if isinstance(part.url, str) else None
     return found[1] if found else None
 
 
 def refers(text: bytes | str) -> bool:
-    """May something in this stored text refer to a file?"""
+    """Return whether this stored text may refer to a file."""
     return _MARK_TEXT in text if isinstance(text, str) else _MARK in text
 
 
 def in_text(text: bytes, link: Link) -> bytes:
-    """A stored message, artifact, status or event with links in its parts; everything else in it stays as it is."""
+    """Replace file references in a stored message, artifact, status or event by links; all else stays unchanged."""
     if _MARK not in text:
         return text
     members = _members(text)
@@ -112,7 +112,7 @@ def _task_refers(task: Task) -> bool:
 
 
 def in_task(task: Task, link: Link) -> Task:
-    """The task with links to its files."""
+    """Return the task with links to its files."""
     if not _task_refers(task):
         return task
     return replace(
@@ -124,7 +124,7 @@ def in_task(task: Task, link: Link) -> Task:
 
 
 def in_answer(answer: Any, link: Link) -> Any:
-    """A Task, a page of them or a direct Message with links to their files; anything else as it is."""
+    """Return a Task, a page of tasks or a direct Message with links to their files; anything else unchanged."""
     match answer:
         case Task():
             return in_task(answer, link)
@@ -136,7 +136,7 @@ def in_answer(answer: Any, link: Link) -> Any:
 
 
 def in_event(event: Recorded, link: Link) -> Recorded:
-    """The event with links to its files."""
+    """Return the event with links to its files."""
     if _MARK_TEXT not in event.body:
         return event
     return replace(event, body=in_text(event.body.encode(), link).decode())

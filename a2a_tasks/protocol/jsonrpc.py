@@ -9,19 +9,19 @@ from typing import Any
 from a2a_tasks.protocol.errors import A2AError, InvalidRequest
 from a2a_tasks.protocol.jsontext import NO_ID, Flawed, read, write
 
-__all__ = ["Call", "error", "read_call", "result", "result_opening"]
+__all__ = ["JsonRpcCall", "error", "read_call", "result", "result_opening"]
 
 NULL = b"null"
 NEEDED = (
     'A request needs "jsonrpc": "2.0", a string "method" and an "id" that is a string or number'
 )
-#: Characters of an id: it comes again with every event of a stream.
-LONGEST_ID = 1024
+#: Maximum length of an id: every event of a stream repeats it.
+MAX_ID_LENGTH = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A request: its id as JSON (echoed with its type), the method, the parameters (an object, if the client is right)."""
+class JsonRpcCall:
+    """A request: its id as JSON (echoed with its type), its method and its parameters (normally an object)."""
 
     id: bytes
     method: str
@@ -29,7 +29,7 @@ class Call:
 
 
 class BadCall(Exception):
-    """What is wrong with an envelope, with the id to answer to."""
+    """A mistake in an envelope, with the id for the answer."""
 
     def __init__(self, id_: bytes, cause: A2AError) -> None:
         super().__init__(str(cause))
@@ -43,7 +43,7 @@ def _id_of(document: Any) -> bytes:
 
 def _is_id(found: Any) -> bool:
     if isinstance(found, str):
-        return len(found) <= LONGEST_ID
+        return len(found) <= MAX_ID_LENGTH
     return isinstance(found, int | float | None) and not isinstance(found, bool)
 
 
@@ -64,32 +64,32 @@ def _why_not(document: Any) -> str:
     return NEEDED
 
 
-def read_call(body: bytes, *, max_depth: int = 64) -> Call:
-    """The call in `body`. Raises BadCall with ParseError, InvalidRequest or InvalidParams inside."""
+def read_call(body: bytes, *, max_depth: int = 64) -> JsonRpcCall:
+    """Return the call in `body`. Raises BadCall with ParseError, InvalidRequest or InvalidParams inside."""
     try:
         document = read(body, max_depth=max_depth)
     except Flawed as flaw:
-        said = flaw.document.get("id") if isinstance(flaw.document, Mapping) else None
-        wrong = InvalidRequest(NEEDED) if said is NO_ID else flaw
+        request_id = flaw.document.get("id") if isinstance(flaw.document, Mapping) else None
+        wrong = InvalidRequest(NEEDED) if request_id is NO_ID else flaw
         raise BadCall(_id_of(flaw.document), wrong) from None
     except A2AError as fault:
         raise BadCall(NULL, fault) from None
     if not _is_envelope(document):
         raise BadCall(_id_of(document), InvalidRequest(_why_not(document)))
     params = document.get("params")
-    return Call(_id_of(document), document["method"], {} if params is None else params)
+    return JsonRpcCall(_id_of(document), document["method"], {} if params is None else params)
 
 
 def result_opening(id_: bytes) -> bytes:
-    """Everything before the result; after it comes one closing brace."""
+    """Return the text before the result; one closing brace follows the result."""
     return b'{"jsonrpc":"2.0","id":' + id_ + b',"result":'
 
 
 def result(id_: bytes, encoded: bytes) -> bytes:
-    """A response with the already encoded result."""
+    """Return a response with the already encoded result."""
     return result_opening(id_) + encoded + b"}"
 
 
 def error(id_: bytes, error: Mapping[str, Any]) -> bytes:
-    """A response with an error object, as a dialect writes it."""
+    """Return a response with an error object of a dialect."""
     return b'{"jsonrpc":"2.0","id":' + id_ + b',"error":' + write(error) + b"}"

@@ -1,8 +1,8 @@
-"""The one door for JSON: bytes in, a plain tree out, and nothing in it that a store or a peer would choke on.
+"""The JSON reader for all requests: bytes in, a plain tree out, without values that a store or a peer cannot handle.
 
 Not JSON (RFC 8259), so ParseError: bytes that are not UTF-8, a byte order mark, NaN and Infinity, trailing text.
-JSON, but not interoperable (RFC 7493), so InvalidParams: names twice in an object, lone surrogates, integers
-beyond 64 bits, floats beyond doubles, nesting and numbers of values beyond the limits. NUL inside a string is data and is kept.
+JSON, but not interoperable (RFC 7493), so InvalidParams: duplicate names in an object, lone surrogates, integers beyond
+64 bits, floats beyond doubles, too deep nesting or too many values. NUL inside a string is data and is kept.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import msgspec
 
 from a2a_tasks.protocol.errors import InvalidParams, ParseError
 
-__all__ = ["MOST_VALUES", "NO_ID", "Flawed", "read", "write"]
+__all__ = ["MAX_VALUES", "NO_ID", "Flawed", "read", "write"]
 
-#: Stands for the id of a refused document that is itself what is wrong, or of a kind that no id has.
+#: Replaces the id of a refused document if the id itself is wrong or has an impossible type.
 NO_ID: object = object()
 
-#: Values of a document, arrays and objects too. Small ones cost far more than their bytes, and nothing else of the process
-#: goes on while they are read: 4 MB of empty objects took a second and a half.
-MOST_VALUES = 100_000
-#: Also one that never ends, and without going back, so that no body costs more than its length.
+#: Maximum number of values in a document, including arrays and objects. Small values cost far more than their bytes,
+#: and parsing blocks the process: 4 MB of empty objects took a second and a half.
+MAX_VALUES = 100_000
+#: Also matches an unterminated string, and never backtracks, so that the cost stays linear in the body's length.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-#: Leaves the brackets alone: one level down, or (as a signed byte) one up.
+#: Keeps only the brackets: one level deeper, or (as a signed byte) one level up.
 _LEVELS, _OTHERS = bytes.maketrans(b"[{]}", b"\1\1\xff\xff"), bytes({*range(256)} - {*b"[]{}"})
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _INT64_DIGITS = 18
@@ -36,7 +36,7 @@ _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 
 class Flawed(InvalidParams):
-    """Readable JSON that is refused; `document` is what is left of it: an id to answer to."""
+    """Readable JSON that is refused; `document` has only the id, for the answer."""
 
     def __init__(self, description: str, document: Any = None) -> None:
         super().__init__(violations=[("", description)])
@@ -44,7 +44,7 @@ class Flawed(InvalidParams):
 
 
 class _Flaw(Exception):
-    """Raised inside the parser's hooks."""
+    """The exception of the parser's hooks."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -87,7 +87,10 @@ _encoder = msgspec.json.Encoder()
 
 
 def _too_deep(body: bytes, limit: int) -> bool:
-    """Is it nested deeper? What closes more than it opened may hide some; there the parser stops before it gets so far."""
+    """Return whether the body is nested deeper.
+
+    Superfluous closing brackets may hide levels, but the parser stops there.
+    """
     if body.count(b"[") + body.count(b"{") <= limit:  # nearly every request ends here
         return False
     levels = array("b", _STRINGS.sub(b"", body).translate(_LEVELS, _OTHERS))
@@ -95,13 +98,13 @@ def _too_deep(body: bytes, limit: int) -> bool:
 
 
 def _too_many(body: bytes) -> bool:
-    """Are there more values than MOST_VALUES? Each but the first of its array or object follows a comma, the first a bracket."""
-    if _marks(body) <= MOST_VALUES:  # nearly every request ends here
+    """Return whether there are more values than MAX_VALUES: each follows a comma or is the first after a bracket."""
+    if _marks(body) <= MAX_VALUES:  # nearly every request ends here
         return False
-    # A value has four quotes at the most, its name's and its own; so many strings need not be told apart from the rest.
-    if body.count(b'"') - body.count(b'\\"') > 4 * MOST_VALUES:
+    # A value has at most four quotes, those of its name and its own; with more quotes the exact count is not needed.
+    if body.count(b'"') - body.count(b'\\"') > 4 * MAX_VALUES:
         return True
-    return _marks(_STRINGS.sub(b"", body)) > MOST_VALUES
+    return _marks(_STRINGS.sub(b"", body)) > MAX_VALUES
 
 
 def _marks(body: bytes) -> int:
@@ -116,7 +119,7 @@ def _readable(text: str) -> Any:
 
 
 def _only_id(document: Any) -> Any:
-    """The id is all that is asked of a refused document. One that cannot be sent back stands there as NO_ID."""
+    """Return the id of a refused document, as nothing else of it is needed. An id that cannot be sent becomes NO_ID."""
     found = document.get("id") if isinstance(document, dict) else None
     match found:
         case str():
@@ -147,14 +150,14 @@ def read(body: bytes, *, max_depth: int = 64) -> Any:
     except UnicodeDecodeError:
         raise ParseError from None
     if _too_many(body):
-        raise Flawed(f"more than {MOST_VALUES} values")
+        raise Flawed(f"more than {MAX_VALUES} values")
     if _too_deep(body, max_depth):
         raise Flawed(f"nested deeper than {max_depth} levels")
     try:
         document = _strict.decode(text)
     except _Flaw as flaw:
         raise Flawed(str(flaw), _readable(text)) from None
-    except RecursionError:  # a limit beyond what Python can follow
+    except RecursionError:  # a limit beyond Python's recursion limit
         raise Flawed("nested too deep") from None
     except ValueError:
         raise ParseError from None

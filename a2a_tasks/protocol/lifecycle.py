@@ -1,4 +1,4 @@
-"""The life of a task. Everything about which state may follow which is in this file, and in its one table.
+"""The life cycle of a task: its one table says which state may follow which.
 
 The laws:
 
@@ -7,7 +7,7 @@ The laws:
 * Artifacts and messages may come in every state that is not terminal; they change no state.
 * A message of the client to an interrupted task resumes it: the host records WORKING with the message.
 
-`docs/lifecycle.md` is drawn from the table.
+`docs/architecture.md` shows the table.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
 }
 
 
-#: In the metadata of a task that took over the id of an ended one: the id that one has now.
+#: In the metadata of a task that took over the id of an ended one: the present id of the ended task.
 PREDECESSOR = "predecessorTaskId"
 _MARK = 8
 
 
 def mark_of(task: Task) -> str:
-    """What tells a task from an earlier one of the same id; empty for a task that had none before it."""
+    """Return the mark that distinguishes a task from an earlier one of the same id; empty without an earlier one."""
     if task.metadata is None:
         return ""
     predecessor = msgspec.json.decode(task.metadata, type=dict[str, Any]).get(PREDECESSOR)
@@ -80,7 +80,7 @@ def advance(state: TaskState, to: TaskState) -> TaskState:
 
 
 class EventKind(enum.IntEnum):
-    """What a row of a task's log says."""
+    """The kind of a row in a task's log."""
 
     INPUT = 1  #: a message of the client was accepted; streams do not show it
     STATUS = 2  #: the status changed (TaskStatusUpdateEvent)
@@ -89,10 +89,10 @@ class EventKind(enum.IntEnum):
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """One event as the log has it.
+    """One event of the log.
 
-    `body` is JSON text: the Message for INPUT and MESSAGE; `{"status": ...}` and `{"artifact": ...}`, without
-    the ids of the task, for the others. `state` is set on STATUS events. `run` is the run that wrote it.
+    `body` is JSON text: the Message for INPUT and MESSAGE; `{"status": ...}` and `{"artifact": ...}`, without the ids
+    of the task, for the others. `state` is set on STATUS events. `run` is the run that wrote the event.
     """
 
     number: int
@@ -111,7 +111,7 @@ _NOTHING = Raw(b"")
 
 
 class _StatusText(msgspec.Struct):
-    """A status whose message is left as text (msgspec decodes Raw only where nothing else may stand)."""
+    """A status whose message is kept as text (msgspec decodes Raw only where no other type is allowed)."""
 
     state: TaskState
     timestamp: str
@@ -123,7 +123,7 @@ class _Status(msgspec.Struct):
 
 
 class _Pieces(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
-    """An artifact whose parts are left as text."""
+    """An artifact whose parts are kept as text."""
 
     artifact_id: str
     name: str | None = None
@@ -145,9 +145,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _status_value(body: str) -> TaskStatus:
-    said = _status(body).status
-    message = None if said.message is _NOTHING else said.message
-    return TaskStatus(state=said.state, message=message, timestamp=said.timestamp)
+    status = _status(body).status
+    message = None if status.message is _NOTHING else status.message
+    return TaskStatus(state=status.state, message=message, timestamp=status.timestamp)
 
 
 class _Artifacts:
@@ -177,9 +177,9 @@ def assemble(bodies: Iterable[str], known: Iterable[Raw] = ()) -> dict[str, byte
 
 
 def fold(task: Task, events: Iterable[Recorded]) -> Task:
-    """Return the task after the events: what GetTask answers, computed from what a stream sent (law 6).
+    """Return the task after the events: the answer of GetTask, computed from the events of a stream (law 6).
 
-    What the agent asked comes into the history with its answer.
+    An agent's question enters the history together with its answer.
     """
     status = task.status
     history = [] if task.history is UNSET else list(task.history)

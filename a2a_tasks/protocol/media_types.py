@@ -1,4 +1,4 @@
-"""Media types of parts, and whether modes of an agent admit them (A2A 1.0 §4.1.6, §4.4.1)."""
+"""Media types of parts, and their check against an agent's modes (A2A 1.0 §4.1.6, §4.4.1)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ UNKNOWN = "application/octet-stream"
 
 
 def plain(media_type: str) -> str:
-    """Without parameters, in lower case (RFC 9110 §8.3.1)."""
+    """Return a media type without parameters, in lower case (RFC 9110 §8.3.1)."""
     return media_type.partition(";")[0].strip().lower()
 
 
 def admits(modes: Iterable[str], media_type: str) -> bool:
-    """Is it one of the modes? `text/*` is all of a kind, `*/*` everything; parameters do not count."""
+    """Return whether a mode admits the type.
+
+    `text/*` admits all of a kind, `*/*` everything; parameters are ignored.
+    """
     asked = plain(media_type)
     kind = asked.partition("/")[0]
     return not {asked, f"{kind}/*", "*/*"}.isdisjoint(map(plain, modes))
 
 
 def media_type_of(part: Part) -> str:
-    """What a part is said to be; of a file of which nothing is said, what its name means."""
+    """Return the media type of a part; without one, the type of its file name."""
     if part.media_type:
         return part.media_type
     if part.text is not UNSET:
@@ -37,7 +40,7 @@ def media_type_of(part: Part) -> str:
 
 
 def _name(part: Part) -> str:
-    """The name of a file, or the path of its URL."""
+    """Return the name of a file, or the path of its URL."""
     if part.filename or not isinstance(part.url, str):
         return part.filename or ""
     path = part.url.partition("#")[0].partition("?")[0].partition("://")[2]

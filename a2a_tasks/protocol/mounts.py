@@ -1,6 +1,6 @@
-"""Where a dialect can be asked for: the paths below an agent, as data.
+"""Mounts: the paths below an agent at which dialects are served, as data.
 
-The detecting mounts are for whoever has only an address; every card names the pinned mount of its reader's dialect.
+The detecting mounts are for clients that know only an address; every card names the pinned mount of its dialect.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ __all__ = ["DETECTING", "MOUNTS", "Mount", "split"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mount:
-    """A path below an agent: the dialect it is pinned to, and the A2A-Versions it admits beside none."""
+    """A path below an agent: its pinned dialect, and the A2A-Versions it admits besides an absent one."""
 
     path: str
-    #: Code of the dialect; empty = the request is looked at.
+    #: Code of the dialect; empty = detected from the request.
     dialect: str = ""
     admits: frozenset[str] = frozenset()
 
@@ -37,9 +37,9 @@ MOUNTS: Mapping[str, Mount] = {mount.dialect: mount for mount in PINNED}
 
 
 def split(segments: Sequence[str]) -> tuple[Mount, list[str]]:
-    """The mount a path below an agent begins with, and the segments after it.
+    """Return the mount that a path below an agent begins with, and the segments after it.
 
-    Below `a2a` everything that is not the name of a pinned mount is the detecting mount's.
+    Below `a2a`, every path without the name of a pinned mount belongs to the detecting mount.
     """
     if not segments or segments[0] != "a2a":
         return DETECTING, list(segments)

@@ -1,4 +1,4 @@
-"""What the operations are asked, as values; the same for every dialect and binding (A2A 1.0 §3.1)."""
+"""Parameters of the operations, as values; equal for every dialect and binding (A2A 1.0 §3.1)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ class SendMessageRequest:
     message: Message
     tenant: str = ""
     accepted_output_modes: tuple[str, ...] = ()
-    #: None = all of it.
+    #: Maximum number of messages of the history in the answer; None = all.
     history_length: int | None = None
     return_immediately: bool = False
-    #: To be stored with the task, before anything happens to it.
+    #: The webhook to store with the task, before anything else happens to it.
     push_config: PushConfig | None = None
     metadata: Mapping[str, Any] | None = None
-    #: The id the client names the task by, whether it exists or not (the oldest dialects); else the host names it.
+    #: The id that the client gives the task, whether it exists or not (the oldest dialects); empty = the host makes
+    #: one.
     named: str = ""
-    #: Codes of dialects: an ended task made in one of them is begun anew under its id instead of refusing the message.
+    #: Codes of dialects: a message reopens an ended task made in one of them, instead of being refused.
     reopens: frozenset[str] = frozenset()
     #: The answer must be a task: the dialect has no direct Message.
     wants_task: bool = False
@@ -64,7 +65,7 @@ class CancelTaskRequest:
     id: str
     tenant: str = ""
     metadata: Mapping[str, Any] | None = None
-    #: Of the answer; None = all of it.
+    #: Maximum number of messages of the history in the answer; None = all.
     history_length: int | None = None
 
 
@@ -74,16 +75,16 @@ class SubscribeToTaskRequest:
 
     id: str
     tenant: str = ""
-    #: A task that has ended is shown as it is instead of refused (before 1.0).
+    #: A task that has ended is returned instead of refused (before 1.0).
     lenient: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CreatePushConfigRequest:
-    """CreateTaskPushNotificationConfig (§3.1.7). `config` says for which task; its id may be empty."""
+    """CreateTaskPushNotificationConfig (§3.1.7). `config` names the task; its own id may be empty."""
 
     config: PushConfig
-    #: The task's config is taken away instead (0.1).
+    #: Delete the task's config instead of creating one (0.1).
     clears: bool = False
     tenant: str = ""
 
@@ -95,7 +96,7 @@ class GetPushConfigRequest:
     task_id: str
     id: str = ""
     tenant: str = ""
-    #: Nothing is answered where there is no config, instead of an error (0.1 and older).
+    #: Without a config the answer is null instead of an error (0.1 and older).
     lenient: bool = False
 
 
@@ -120,7 +121,7 @@ class DeletePushConfigRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GetAgentCardRequest:
-    """The public card, where a dialect asks for it as an operation (seed-0)."""
+    """The public card, where a dialect has it as an operation (seed-0)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,4 @@
-"""The HTTP+JSON binding's routes and bodies (A2A 1.0 §5.3, §11): pure; each dialect brings its table of routes."""
+"""The HTTP+JSON binding's routes and bodies (A2A 1.0 §5.3, §11): pure; each dialect has its own table of routes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = [
     "subject",
 ]
 
-#: Query names that are read as booleans; everything else is text for the dialect to read.
+#: Query names that are read as booleans; all others are text for the dialect to read.
 _BOOLEANS = {"includeArtifacts", "include_artifacts"}
 _WORDS = {"true": True, "false": False}
-#: A tenant can never have one of these names: they begin routes.
+#: Names that no tenant can have, since routes begin with them.
 RESERVED = {
     "v1",
     "tasks",
@@ -35,15 +35,15 @@ RESERVED = {
     "a2a",
     "agent",
 }
-#: The verbs that follow an id: a plain id does not end like one, else it may be anything.
+#: The verbs that may follow an id: a plain id must not end with one of them.
 _CUSTOM = (":cancel", ":subscribe")
-#: The snake_case of the names in paths, which bodies may use too.
+#: The snake_case of the names in paths, which bodies may use, too.
 _ORIGINAL = {"taskId": "task_id", "configId": "config_id"}
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One row of a dialect's table: the verbs, a path with `{name}` for what varies, the operation."""
+    """One row of a dialect's table: the verbs, a path with `{name}` for variable parts, and the operation."""
 
     verbs: tuple[str, ...]
     path: str
@@ -52,14 +52,14 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A route that fits: the operation and what its path says (`id`, `taskId`, `tenant`)."""
+    """A matching route: the operation and the parameters in its path (`id`, `taskId`, `tenant`)."""
 
     operation: str
     params: Mapping[str, str]
 
 
 def _bind(pattern: str, segment: str) -> tuple[str, str] | None:
-    """(name, value) for `{name}` or `{name}:verb`; ("", "") for a literal; None if it does not fit.
+    """Return (name, value) for `{name}` or `{name}:verb`; ("", "") for a literal; None if it does not match.
 
     An encoded colon is part of an id, a plain one begins a verb.
     """
@@ -72,7 +72,7 @@ def _bind(pattern: str, segment: str) -> tuple[str, str] | None:
 
 
 def subject(segment: str) -> str:
-    """The id in a segment that may have a verb after it."""
+    """Return the id in a segment that may end with a verb."""
     verb = next((verb for verb in _CUSTOM if segment.endswith(verb)), "")
     return unquote(segment.removesuffix(verb))
 
@@ -85,7 +85,7 @@ def _params(pattern: str, segments: Sequence[str]) -> dict[str, str] | None:
     return None if None in bound else dict(pair for pair in bound if pair and pair[0])
 
 
-def _fitting(
+def _match_routes(
     routes: Sequence[Route], segments: Sequence[str]
 ) -> list[tuple[Route, dict[str, str]]]:
     found = [(route, _params(route.path, segments)) for route in routes]
@@ -95,14 +95,16 @@ def _fitting(
 def match(
     routes: Sequence[Route], verb: str, segments: Sequence[str], *, tenants: bool = False
 ) -> Match:
-    """The operation at a path of percent-encoded segments; with `tenants`, also below the name of one.
+    """Return the operation at a path of percent-encoded segments; with `tenants`, also below the name of a tenant.
 
     Raises MethodNotFound (no such route) or MethodNotAllowed (not with this verb).
     """
-    fitting = _fitting(routes, segments)
+    fitting = _match_routes(routes, segments)
     if not fitting and tenants and len(segments) > 1 and unquote(segments[0]) not in RESERVED:
         tenant = {"tenant": unquote(segments[0])}
-        fitting = [(route, params | tenant) for route, params in _fitting(routes, segments[1:])]
+        fitting = [
+            (route, params | tenant) for route, params in _match_routes(routes, segments[1:])
+        ]
     if not fitting:
         raise MethodNotFound("There is nothing at this path")
     for route, params in fitting:
@@ -113,7 +115,7 @@ def match(
 
 
 def query_params(query: str) -> dict[str, Any]:
-    """The parameters of a query string (§11.5). Raises InvalidParams for a bad boolean or what is not UTF-8."""
+    """Return the parameters of a query string (§11.5). Raises InvalidParams for a bad boolean or invalid UTF-8."""
     params: dict[str, Any] = {}
     for name, text in _pairs(query):
         if name in _BOOLEANS:
@@ -134,23 +136,23 @@ def _pairs(query: str) -> list[tuple[str, str]]:
 
 
 def merge(path: Mapping[str, str], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Path and body (or query) together. Raises InvalidParams where they name different things."""
+    """Join the parameters of path and body (or query). Raises InvalidParams where they contradict each other."""
     for name, value in path.items():
-        said = (other.get(name), other.get(_ORIGINAL.get(name, name)))
-        if any(text not in (None, "", value) for text in said):
+        others = (other.get(name), other.get(_ORIGINAL.get(name, name)))
+        if any(text not in (None, "", value) for text in others):
             raise InvalidParams.field(name, "differs from the path")
     return {**other, **path}
 
 
 def error_body(fault: A2AError) -> bytes:
-    """The error as A2A 1.0.1 has it, where no dialect is at hand."""
+    """Return the body of an error by A2A 1.0.1, for use where the dialect is not known."""
     return status_body(fault, fault.http_status, fault.grpc_status)
 
 
 def status_body(fault: A2AError, http: int, grpc: str) -> bytes:
-    """The google.rpc.Status body of an error, with its HTTP status and the name of its gRPC one (A2A 1.0 §11.6).
+    """Return the google.rpc.Status body of an error, with its HTTP status and gRPC status name (A2A 1.0 §11.6).
 
-    Released clients tell errors apart by ErrorInfo alone, so those of JSON-RPC's own codes carry one too.
+    Released clients distinguish errors only by ErrorInfo, so errors with JSON-RPC's own codes have one, too.
     """
     status: dict[str, object] = {"code": http, "status": grpc, "message": fault.message}
     details = fault.details

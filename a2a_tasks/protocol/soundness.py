@@ -1,4 +1,4 @@
-"""What an agent says is held to the rules a client is held to (A2A 1.0 §4.1): parts there, one content each, real JSON."""
+"""Checks of agents' output by the rules for clients (A2A 1.0 §4.1): at least one part, one content each, valid JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from a2a_tasks.protocol.values import UNSET, Part
 
-__all__ = ["check_json", "check_parts"]
+__all__ = ["check_json", "check_kept", "check_parts"]
 
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
@@ -27,7 +27,7 @@ def check_parts(parts: Sequence[Part]) -> None:
 
 
 def check_json(value: Any) -> None:
-    """Raise ValueError for numbers that JSON's readers would change: NaN, infinities, more than 64 bits."""
+    """Raise ValueError for numbers that readers of JSON would change: NaN, infinities, more than 64 bits."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is not JSON")
     if isinstance(value, int) and not _INT_MIN <= value <= _INT_MAX:
@@ -38,3 +38,35 @@ def check_json(value: Any) -> None:
     elif isinstance(value, list | tuple):
         for item in value:
             check_json(item)
+
+
+def check_kept(name: str, value: Any) -> None:
+    """Raise TypeError, with the member's name, for values that JSON changes: sets, bytes, NaN, dates.
+
+    Tuples come back as lists. `name` is the name of the value in code: `turn.memory`.
+    """
+    try:
+        _check_kept(name, value)
+    except RecursionError:
+        raise TypeError(f"{name} cannot be kept as JSON: it is nested too deeply") from None
+
+
+def _check_kept(name: str, value: Any) -> None:
+    if isinstance(value, dict):
+        for key, member in value.items():
+            inner = f"{name}[{key!r}]"
+            if type(key) is not str:
+                raise TypeError(f"{inner} cannot be kept as JSON: its key is no str")
+            _check_kept(inner, member)
+    elif isinstance(value, list | tuple):
+        for number, member in enumerate(value):
+            _check_kept(f"{name}[{number}]", member)
+    elif value is not None and type(value) not in {bool, int, float, str}:
+        raise TypeError(f"{name} cannot be kept as JSON: it is a {type(value).__name__}")
+    else:
+        try:
+            check_json(value)
+            if isinstance(value, str):
+                value.encode()
+        except ValueError as fault:
+            raise TypeError(f"{name} cannot be kept as JSON: {fault}") from None

@@ -1,6 +1,6 @@
-"""The canonical objects of A2A 1.0 (§4): frozen, keyword-only, validated once at the door.
+"""The canonical objects of A2A 1.0 (§4): frozen, keyword-only, validated once on input.
 
-What the store keeps as JSON text stays JSON text here (`Raw`): a stored artifact travels to a socket without
+Values that the store keeps as JSON text stay JSON text here (`Raw`): a stored artifact travels to a socket without
 being parsed. Field names are the specification's, in snake_case; they are camelCase on the wire.
 """
 
@@ -36,22 +36,22 @@ class TaskState(enum.StrEnum):
     """The states of a task (A2A 1.0 §4.1.3), by their wire names."""
 
     SUBMITTED = "TASK_STATE_SUBMITTED"  #: accepted, not yet begun
-    WORKING = "TASK_STATE_WORKING"  #: an agent is at it
+    WORKING = "TASK_STATE_WORKING"  #: an agent works on it
     INPUT_REQUIRED = "TASK_STATE_INPUT_REQUIRED"  #: waits for a message of the client
     AUTH_REQUIRED = "TASK_STATE_AUTH_REQUIRED"  #: waits for a credential
-    COMPLETED = "TASK_STATE_COMPLETED"  #: ended as wished
+    COMPLETED = "TASK_STATE_COMPLETED"  #: ended with success
     FAILED = "TASK_STATE_FAILED"  #: ended by an error
     CANCELED = "TASK_STATE_CANCELED"  #: ended by the client or an operator
-    REJECTED = "TASK_STATE_REJECTED"  #: the agent would not do it
+    REJECTED = "TASK_STATE_REJECTED"  #: refused by the agent
 
     @property
     def word(self) -> str:
-        """The state as people say it: `input-required`."""
+        """The state in plain words: `input-required`."""
         return self.value.removeprefix("TASK_STATE_").lower().replace("_", "-")
 
 
 class Role(enum.StrEnum):
-    """Who speaks (A2A 1.0 §4.1.5)."""
+    """The sender of a message (A2A 1.0 §4.1.5)."""
 
     USER = "ROLE_USER"
     AGENT = "ROLE_AGENT"
@@ -98,7 +98,7 @@ class Artifact(_Value, frozen=True, kw_only=True):
 
 
 class ArtifactUpdate(_Value, frozen=True, kw_only=True):
-    """What an artifact event says, without the ids of its task (A2A 1.0 §4.2.2)."""
+    """The content of an artifact event, without the ids of its task (A2A 1.0 §4.2.2)."""
 
     artifact: Artifact
     append: bool = False
@@ -107,7 +107,7 @@ class ArtifactUpdate(_Value, frozen=True, kw_only=True):
 
 
 class TaskStatus(_Value, frozen=True, kw_only=True):
-    """State, moment (RFC 3339, UTC, milliseconds) and an optional stored Message (A2A 1.0 §4.1.2)."""
+    """State, time (RFC 3339, UTC, milliseconds) and an optional stored Message (A2A 1.0 §4.1.2)."""
 
     state: TaskState
     message: Raw | None = None
@@ -135,27 +135,27 @@ class TaskPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PushConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and how to tell somebody of a task's events (A2A 1.0 §4.3.1), with what the older dialects add."""
+    """A webhook for a task's events (A2A 1.0 §4.3.1), with the fields that the older dialects add."""
 
     url: str
     id: str = ""
     task_id: str = ""
     tenant: str = ""
-    #: Sent along with each notification, so that its receiver knows it; a secret.
+    #: Sent with each notification, so that its receiver recognizes the sender; a secret.
     token: str = ""
     #: Authentication schemes; A2A 1.0 knows one, the older dialects list several.
     schemes: tuple[str, ...] = ()
-    #: For the scheme; a secret.
+    #: Credentials for the scheme; a secret.
     credentials: str = ""
-    #: Headers to send as they are (seed-0); secrets.
+    #: Headers to send unchanged (seed-0); secrets.
     headers: Mapping[str, str] = {}
-    #: Code of the dialect that registered it; its notifications are written in it.
+    #: Code of the dialect that registered the webhook; its notifications are written in it.
     dialect: str = ""
-    #: Where it stood in the request, for errors: `configuration.pushNotificationConfig`.
+    #: Path of the config in the request, for errors: `configuration.pushNotificationConfig`.
     path: str = ""
 
     def __repr__(self) -> str:
-        """Without its secrets: values end up in logs."""
+        """Omit the secrets: values end up in logs."""
         return f"PushConfig(id={self.id!r}, task_id={self.task_id!r}, dialect={self.dialect!r})"
 
 
@@ -166,5 +166,5 @@ class PushConfigPage(msgspec.Struct, frozen=True, kw_only=True):
     next_page_token: str = ""
 
 
-#: A copy of a value with other members.
+#: Return a copy of a value with other members.
 replace = msgspec.structs.replace

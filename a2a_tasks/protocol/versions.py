@@ -7,26 +7,26 @@ from collections.abc import Collection
 
 from a2a_tasks.protocol.errors import VersionNotSupported
 
-__all__ = ["SUPPORTED", "read_version", "unsupported"]
+__all__ = ["SUPPORTED", "read_version", "refuse_version"]
 
-#: Every version spoken here, newest first.
+#: All supported versions, newest first.
 SUPPORTED = ("1.0", "0.3", "0.2", "0.1", "0.0")
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?", re.ASCII)
 
 
-def unsupported(asked: str, admitted: Collection[str] = SUPPORTED) -> VersionNotSupported:
-    """The error for a version that is not spoken here; `admitted` are those that are."""
+def refuse_version(asked: str, admitted: Collection[str] = SUPPORTED) -> VersionNotSupported:
+    """Return the error for an unsupported version; `admitted` are the supported ones."""
     spoken = [version for version in SUPPORTED if version in admitted]
     return VersionNotSupported(requestedVersion=asked, supportedVersions=",".join(spoken))
 
 
 def read_version(header: str, query: str, admitted: Collection[str] = SUPPORTED) -> str:
-    """The version asked for, without its patch number; empty if none was.
+    """Return the requested version, without its patch number; empty if none was requested.
 
-    Raises VersionNotSupported for one that is not `admitted`, and when header and query disagree.
+    Raises VersionNotSupported for a version that is not `admitted`, and when header and query disagree.
     """
-    said = [text for text in (header.strip(), query.strip()) if text]
-    found = {match[1] if (match := _VERSION.fullmatch(text)) else "" for text in said}
+    asked = [text for text in (header.strip(), query.strip()) if text]
+    found = {match[1] if (match := _VERSION.fullmatch(text)) else "" for text in asked}
     if len(found) > 1 or not found <= set(admitted):
-        raise unsupported(said[0], admitted)
+        raise refuse_version(asked[0], admitted)
     return "".join(found)

@@ -1,4 +1,4 @@
-"""Signatures of agent cards (A2A 1.0 §8.4): what they vouch for, the keys, signing and verifying. See docs/decisions/0101.
+"""Signatures of agent cards (A2A 1.0 §8.4): signed contents, keys, signing and verification. See docs/decisions/0010.
 
-All but `ring` is pure: no Django, no I/O, no clock.
+All modules but `ring` are pure: no Django, no I/O, no clock.
 """

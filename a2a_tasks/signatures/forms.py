@@ -1,7 +1,8 @@
-"""What a signature of a card vouches for: its members by the rules of presence (A2A 1.0 §8.4.1), as canonical JSON.
+"""The signed contents of a card: its members by the rules of presence (A2A 1.0 §8.4.1), as canonical JSON.
 
-There are two forms of a card of 1.0. The strict one is the specification's: what is required stays, though it be empty.
-The loose one is that of the SDKs for Python and JavaScript: whatever is empty goes. They differ where something is.
+A card of 1.0 has two forms. The strict form is the specification's: required members stay, even if they are empty. The
+loose form is that of the SDKs for Python and JavaScript: all empty members are omitted. Both forms are equal for a card
+without empty required members.
 """
 
 from __future__ import annotations
@@ -12,31 +13,31 @@ from typing import Any
 
 import rfc8785
 
-__all__ = ["SIGNED", "Kind", "form_of", "loose", "payload", "strict"]
+__all__ = ["SIGNED", "FieldKind", "form_of", "loose", "payload", "strict"]
 
 Card = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of object: the members it has, and those that stay when they are empty."""
+class FieldKind:
+    """A kind of object: its members, and those that stay when they are empty."""
 
-    #: None = data, which is left as it is.
-    members: Mapping[str, Kind | Named | None]
+    #: Members by name; None = data, which is not changed.
+    members: Mapping[str, FieldKind | Named | None]
     kept: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A map: names are data and stay, values are of a kind."""
+    """A map from any names, which all stay, to values of one kind."""
 
-    of: Kind
+    of: FieldKind
 
 
-def kind(names: str, **nested: Kind | Named) -> Kind:
-    """Of members' names; one with an exclamation mark stays though it is empty: required, or told to be there."""
+def kind(names: str, **nested: FieldKind | Named) -> FieldKind:
+    """Return the kind with these members; those with an exclamation mark stay if empty: required, or with presence."""
     members = {name.rstrip("!"): nested.get(name.rstrip("!")) for name in names.split()}
-    return Kind(members, frozenset(name[:-1] for name in names.split() if name.endswith("!")))
+    return FieldKind(members, frozenset(name[:-1] for name in names.split() if name.endswith("!")))
 
 
 _PROVIDER = kind("url! organization!")
@@ -97,64 +98,64 @@ DRAFT = kind(
         security=_REQUIREMENT,
     ),
 )
-#: By form of a card: what of it is signed; None = all of it, for want of rules (0.3 has none).
-SIGNED: Mapping[str, Kind | None] = {"v10": FINAL, "hybrid": FINAL, "dr": DRAFT, "v03": None}
-#: Forms that are read by those who leave out what is empty.
+#: The signed members by form of a card; None = all members, since 0.3 has no rules.
+SIGNED: Mapping[str, FieldKind | None] = {"v10": FINAL, "hybrid": FINAL, "dr": DRAFT, "v03": None}
+#: Forms that have a loose form, too.
 READ_LOOSELY = ("v10", "hybrid")
 
 
 def form_of(card: Card) -> str:
-    """Which of the signed forms a card has. A hybrid is read as what it is of 1.0."""
+    """Return the signed form of a card. A hybrid counts as a card of 1.0."""
     interfaces = card.get("supportedInterfaces")
     if not isinstance(interfaces, list):
         return "dr" if card.get("protocolVersion") == "1.0" else "v03"
-    told = any(isinstance(one, Mapping) and "protocolVersion" in one for one in interfaces)
-    of_draft = not told and (interfaces or "protocolVersion" in card)
+    has_version = any(isinstance(one, Mapping) and "protocolVersion" in one for one in interfaces)
+    of_draft = not has_version and (interfaces or "protocolVersion" in card)
     return "dr" if of_draft else "v10"
 
 
 def strict(card: Card, form: str) -> dict[str, Any]:
-    """What a signature by the specification vouches for: not the signatures, nor members that the form has not."""
+    """Return the strict form, which omits the signatures and members that are not part of the form."""
     of = SIGNED[form]
-    shown = _shown(card, of) if of else card
+    shown = _write_value(card, of) if of else card
     return {name: value for name, value in shown.items() if name != "signatures"}
 
 
 def loose(card: Card, form: str) -> dict[str, Any] | None:
-    """The same without anything empty; None if that is the strict form already, or nobody reads it so."""
+    """Return the loose form; None if it equals the strict form, or no reader uses it."""
     document = strict(card, form)
-    filled = _filled(document) or {}
+    filled = _drop_empty(document) or {}
     return filled if form in READ_LOOSELY and filled != document else None
 
 
 def payload(document: Card) -> bytes:
-    """Canonical JSON (RFC 8785). Raises ValueError for what has none: integers beyond 2^53, half of a surrogate pair."""
+    """Return canonical JSON (RFC 8785). Raises ValueError for integers beyond 2^53 and for lone surrogates."""
     try:
         return rfc8785.dumps(document)
     except rfc8785.CanonicalizationError as flaw:
         raise ValueError(f"it has no canonical form: {flaw}") from None
 
 
-def _shown(value: Any, of: Kind | Named | None) -> Any:
+def _write_value(value: Any, of: FieldKind | Named | None) -> Any:
     if isinstance(value, list | tuple):
-        return [_shown(item, of) for item in value]
+        return [_write_value(item, of) for item in value]
     if of is None or not isinstance(value, Mapping):
         return value
     if isinstance(of, Named):
-        return {name: _shown(item, of.of) for name, item in value.items()}
+        return {name: _write_value(item, of.of) for name, item in value.items()}
     found = {
-        name: _shown(value[name], nested)
+        name: _write_value(value[name], nested)
         for name, nested in of.members.items()
         if value.get(name) is not None
     }
     return {name: shown for name, shown in found.items() if shown or name in of.kept}
 
 
-def _filled(value: Any) -> Any:
-    """The value without what is empty, to its depth; None if nothing is left."""
+def _drop_empty(value: Any) -> Any:
+    """Return the value without empty values at any depth; None if nothing is left."""
     if isinstance(value, Mapping):
-        members = ((name, _filled(item)) for name, item in value.items())
+        members = ((name, _drop_empty(item)) for name, item in value.items())
         return {name: item for name, item in members if item is not None} or None
     if isinstance(value, list):
-        return [item for item in map(_filled, value) if item is not None] or None
+        return [item for item in map(_drop_empty, value) if item is not None] or None
     return None if value == "" else value

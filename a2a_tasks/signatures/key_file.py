@@ -1,4 +1,4 @@
-"""A file of card keys over time: a JWK Set, newest key first. What it becomes when keys come and go."""
+"""The file of card keys, a JWK Set with the newest key first, and its changes when keys are added and removed."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterable
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.signatures.keys import CardKey, read_keys
 
-__all__ = ["revoked", "rotated", "written"]
+__all__ = ["revoke", "rotate", "write_jwks"]
 
 
-def rotated(text: str, new: CardKey, *, until: float, now: float) -> tuple[CardKey, ...]:
-    """The new key in front; those before it sign and verify `until` then, or as long as was said. Expired ones go.
+def rotate(text: str, new: CardKey, *, until: float, now: float) -> tuple[CardKey, ...]:
+    """Put a new key in front; the former keys are valid `until` then at most, and expired ones are removed.
 
-    Raises ValueError, which tells no key.
+    Raises ValueError, whose text contains no key.
     """
     former = (key for key in read_keys(text) if key.current(now))
     return (new, *(_until(key, until) for key in former))
 
 
-def revoked(text: str, kid: str) -> tuple[CardKey, ...]:
-    """Without the key of that name: it verifies nothing any more. Raises ValueError if there is none, or no other."""
+def revoke(text: str, kid: str) -> tuple[CardKey, ...]:
+    """Remove the key with that `kid`: it verifies nothing. Raises ValueError if it is missing or the only one."""
     keys = read_keys(text)
     left = tuple(key for key in keys if key.kid != kid)
     if len(left) == len(keys):
@@ -30,8 +30,8 @@ def revoked(text: str, kid: str) -> tuple[CardKey, ...]:
     return left
 
 
-def written(keys: Iterable[CardKey]) -> str:
-    """The JWK Set with the private halves."""
+def write_jwks(keys: Iterable[CardKey]) -> str:
+    """Return the JWK Set of the keys, with their private halves."""
     rows = (write(key.as_dict(private=key.jwk.is_private)).decode() for key in keys)
     return '{"keys": [\n  ' + ",\n  ".join(rows) + "\n]}\n"
 

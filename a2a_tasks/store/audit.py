@@ -17,27 +17,27 @@ from django.db import connection
 from a2a_tasks.audit import Action
 from a2a_tasks.audit.actor import actor as acting_now
 from a2a_tasks.audit.actor import request_id
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["DONE", "REFUSED", "note", "note_each"]
 
 DONE, REFUSED = "done", "refused"
-#: What was not done.
+#: Actions that were refused.
 REFUSALS = frozenset({Action.LOGIN_FAILED, Action.ACCESS_REFUSED, Action.ACCESS_DENIED})
 INSERT = """
 insert into a2a_tasks_auditentry (tenant, agent, actor, action, object, outcome, detail, request)
 values (%s, %s, %s, %s, %s, %s, %s, %s)
 """
 #: Characters of a detail's text. What is longer is nobody's name.
-LONGEST = 200
+MAX_LENGTH = 200
 
 
 def note(
     action: Action,
     object: str = "",  # noqa: A002 - it is the object of the action
     *,
-    scope: Scope | None = None,
+    scope: OwnerScope | None = None,
     tenant: str = "",
     actor: str | None = None,
     request: str | None = None,
@@ -48,20 +48,20 @@ def note(
     Tenant and agent are the scope's. It was whoever acts now (audit/actor.py), unless `actor` says so. The detail is for a few names and numbers: no content, no secrets; long texts are cut.
     """
     if scope is None:
-        scope = Scope(tenant, "", "")
+        scope = OwnerScope(tenant, "", "")
     who = acting_now() if actor is None else actor
-    said = request_id() if request is None else request
-    _insert([_row(action, scope, object, who, said, _written(detail))])
+    by_request = request_id() if request is None else request
+    _insert([_row(action, scope, object, who, by_request, _encode_detail(detail))])
 
 
-def note_each(action: Action, objects: Iterable[tuple[Scope, str]]) -> None:
+def note_each(action: Action, objects: Iterable[tuple[OwnerScope, str]]) -> None:
     """Write one entry for each object, by whoever acts now."""
     who, request = acting_now(), request_id()
     _insert([_row(action, scope, name, who, request) for scope, name in objects])
 
 
 def _row(
-    action: Action, scope: Scope, name: str, actor: str, request: str, detail: str = ""
+    action: Action, scope: OwnerScope, name: str, actor: str, request: str, detail: str = ""
 ) -> list[str]:
     outcome = REFUSED if action in REFUSALS else DONE
     return [scope.tenant, scope.agent, actor, action.value, name, outcome, detail, request]
@@ -73,10 +73,11 @@ def _insert(rows: list[list[str]]) -> None:
         cursor.executemany(INSERT, rows)
 
 
-def _written(detail: Mapping[str, Any] | None) -> str:
+def _encode_detail(detail: Mapping[str, Any] | None) -> str:
     if not detail:
         return ""
     cut = {
-        key: value[:LONGEST] if isinstance(value, str) else value for key, value in detail.items()
+        key: value[:MAX_LENGTH] if isinstance(value, str) else value
+        for key, value in detail.items()
     }
     return write(cut).decode()

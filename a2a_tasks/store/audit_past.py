@@ -14,21 +14,21 @@ from django.db import transaction
 from a2a_tasks.audit import Action
 from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.store import audit, audit_seals
-from a2a_tasks.store.audit_triggers import unlocked
+from a2a_tasks.store.audit_triggers import unlock
 
 __all__ = ["purge_audit"]
 
 
-def purge_audit(before: datetime.datetime, most: int) -> Iterator[int]:
-    """Remove entries from before a moment, about `most` in one transaction; yields how many went.
+def purge_audit(before: datetime.datetime, limit: int) -> Iterator[int]:
+    """Remove entries from before a moment, about `limit` in one transaction; yields how many went.
 
     Removal ends at seals, so a piece may be larger. The newest seal always stays with what it sealed.
     """
-    while (through := _through(before, most)) is not None:
+    while (through := _through(before, limit)) is not None:
         yield _remove(through)
 
 
-def _through(before: datetime.datetime, most: int) -> int | None:
+def _through(before: datetime.datetime, limit: int) -> int | None:
     """The number of the seal up to which the next piece goes; None = nothing is old enough."""
     first = AuditLink.objects.order_by("pk").values_list("pk", flat=True).first()
     if first is None:
@@ -37,7 +37,7 @@ def _through(before: datetime.datetime, most: int) -> int | None:
     old = AuditSeal.objects.filter(pk__gte=first, at__lt=before)
     newest = AuditSeal.objects.order_by("-pk").values("pk")[:1]
     numbers = old.exclude(pk__in=newest).order_by("pk").values_list("pk", flat=True)
-    within = numbers.filter(pk__lt=first + most).last()
+    within = numbers.filter(pk__lt=first + limit).last()
     return within if within is not None else numbers.first()
 
 
@@ -47,7 +47,7 @@ def _remove(through: int) -> int:
     audit.note(Action.AUDIT_PURGE, str(through))
     audit_seals.seal_all()
     gone = AuditLink.objects.filter(pk__lte=through)
-    with unlocked():
+    with unlock():
         AuditEntry.objects.filter(pk__in=gone.values("entry_id")).delete()
         count, _ = gone.delete()
         AuditSeal.objects.filter(pk__lt=through).delete()

@@ -13,16 +13,17 @@ from dataclasses import fields
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from a2a_tasks.audit.chain import BEGINNING, Entry, linked, mac, new_salts
+from a2a_tasks.audit.chain import BEGINNING, ChainEntry, hash_link, mac, new_salts
 from a2a_tasks.audit.keys import keys
 from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal
+from a2a_tasks.store.backend.interface import backend
 
-__all__ = ["entry_of", "newest_seal", "seal", "seal_all", "unsealed"]
+__all__ = ["entry_of", "newest_seal", "seal", "seal_all", "list_unsealed"]
 
 #: Entries that are sealed in one transaction.
-MOST = 500
-#: What of an entry is hashed.
-COLUMNS = [field.name for field in fields(Entry)]
+MAX_COUNT = 500
+#: Columns of an entry that are hashed.
+COLUMNS = [field.name for field in fields(ChainEntry)]
 INSERT = """
 insert into a2a_tasks_auditlink (number, entry_id, actor_salt, object_salt, hash) values (%s, %s, %s, %s, %s)
 """
@@ -31,18 +32,18 @@ LOCK = 0x413241_5345414C
 
 
 def seal(*, wait: bool = False, everywhere: bool = False) -> int:
-    """Seal what is not yet, at most MOST entries; returns how many. 0 too if somebody else is at it, unless `wait`.
+    """Seal what is not yet, at most MAX_COUNT entries; returns how many. 0 too if somebody else is at it, unless `wait`.
 
     `everywhere`: also look where nothing can be any more, unless somebody took a link away.
     """
-    if not wait and not unsealed(everywhere=everywhere).exists():
+    if not wait and not list_unsealed(everywhere=everywhere).exists():
         return 0
     with transaction.atomic():
-        if not _alone(wait=wait):
+        if not backend().lock_number(LOCK, wait=wait):
             return 0
-        last, through = newest_seal(), _looked_through()
-        rows = unsealed(everywhere=everywhere).order_by("pk").values_list(*COLUMNS)[:MOST]
-        entries = [Entry(*row) for row in rows]
+        last, through = newest_seal(), _find_horizon()
+        rows = list_unsealed(everywhere=everywhere).order_by("pk").values_list(*COLUMNS)[:MAX_COUNT]
+        entries = [ChainEntry(*row) for row in rows]
         if entries:
             _link(entries, last, through)
         return len(entries)
@@ -61,27 +62,15 @@ def newest_seal() -> AuditSeal | None:
     return AuditSeal.objects.order_by("-pk").first()
 
 
-def unsealed(*, everywhere: bool = False) -> QuerySet[AuditEntry]:
+def list_unsealed(*, everywhere: bool = False) -> QuerySet[AuditEntry]:
     """Entries without a link. What cannot be without one is not looked at, unless `everywhere`."""
     unlinked = AuditEntry.objects.exclude(Exists(AuditLink.objects.filter(entry=OuterRef("pk"))))
     return unlinked if everywhere else unlinked.filter(pk__gt=_floor())
 
 
-def entry_of(row: AuditEntry) -> Entry:
-    """What of a row is hashed."""
-    return Entry(*(getattr(row, name) for name in COLUMNS))
-
-
-def _alone(*, wait: bool) -> bool:
-    """Is nobody else sealing, until this transaction ends? On SQLite there is one writer anyway."""
-    if connection.vendor != "postgresql":
-        return True
-    with connection.cursor() as cursor:
-        if wait:
-            cursor.execute("select pg_advisory_xact_lock(%s)", [LOCK])
-            return True
-        cursor.execute("select pg_try_advisory_xact_lock(%s)", [LOCK])
-        return bool(cursor.fetchone()[0])
+def entry_of(row: AuditEntry) -> ChainEntry:
+    """Return the hashed fields of a row."""
+    return ChainEntry(*(getattr(row, name) for name in COLUMNS))
 
 
 def _floor() -> int:
@@ -90,22 +79,13 @@ def _floor() -> int:
     return last.floor if last else 0
 
 
-def _looked_through() -> int:
+def _find_horizon() -> int:
     """Up to which number no further entry can come to light: whoever looks now sees all there will be."""
-    past = AuditSeal.objects.filter(horizon__lte=_snapshot("xmin")).order_by("-pk")
+    past = AuditSeal.objects.filter(horizon__lte=backend().read_snapshot("xmin")).order_by("-pk")
     return past.values_list("newest", flat=True).first() or 0
 
 
-def _snapshot(edge: str) -> int:
-    if connection.vendor != "postgresql":
-        return 0
-    with connection.cursor() as cursor:
-        cursor.execute(f"select pg_snapshot_{edge}(pg_current_snapshot())::text::bigint")
-        found: int = cursor.fetchone()[0]
-    return found
-
-
-def _link(entries: Sequence[Entry], last: AuditSeal | None, through: int) -> None:
+def _link(entries: Sequence[ChainEntry], last: AuditSeal | None, through: int) -> None:
     """Chain the entries, which are all up to the last of them, and seal the chain's end."""
     number, previous, newest, floor = (
         (last.number, last.hash, last.newest, last.floor) if last else (0, BEGINNING, 0, 0)
@@ -119,15 +99,15 @@ def _link(entries: Sequence[Entry], last: AuditSeal | None, through: int) -> Non
         hash=link,
         mac=mac(keys()[0], number, link),
         newest=max(newest, entries[-1].id),
-        horizon=_snapshot("xmax"),  # asked after the entries were read
+        horizon=backend().read_snapshot("xmax"),  # asked after the entries were read
         floor=max(floor, min(through, entries[-1].id)),
     )
 
 
 def _links(
-    entries: Iterable[Entry], number: int, previous: str
+    entries: Iterable[ChainEntry], number: int, previous: str
 ) -> Iterator[tuple[int, int, str, str, str]]:
     for entry in entries:
         number, salts = number + 1, new_salts()
-        previous = linked(number, entry, salts, previous)
+        previous = hash_link(number, entry, salts, previous)
         yield number, entry.id, salts.actor, salts.object, previous

@@ -8,27 +8,27 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.audit import Action
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Run, RunStatus, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import audit, log
-from a2a_tasks.store.reach import reached
+from a2a_tasks.store import audit, event_log
+from a2a_tasks.store.scoping import visible_to
 from a2a_tasks.store.tasks import view
 
 __all__ = ["cancel", "cancel_by_key"]
 
 
-def cancel(scope: Scope, public_id: str, *, request: str = "") -> values.Task:
+def cancel(scope: OwnerScope, public_id: str, *, request: str = "") -> values.Task:
     """Cancel a task of this scope; `request` is its id, for the audit log. Raises TaskNotFound, TaskNotCancelable."""
     if "\x00" in public_id:
         raise TaskNotFound(taskId=public_id)
     by = _By(public_id, scope.principal, request)
-    return _cancel(by, Q(public_id=public_id) & reached(scope))
+    return _cancel(by, Q(public_id=public_id) & visible_to(scope))
 
 
 def cancel_by_key(task: int) -> values.Task:
@@ -37,7 +37,7 @@ def cancel_by_key(task: int) -> values.Task:
 
 
 class _By(NamedTuple):
-    """What the task is called, and who wants it cancelled."""
+    """Selects the task to cancel, and names who cancels it."""
 
     name: str
     actor: str | None = None
@@ -49,15 +49,15 @@ def _cancel(by: _By, which: Q) -> values.Task:
     task, recorded, runs = _write(by, which, open_before=open_before)
     if recorded is None:
         return view(task)
-    wakeups.announce(wakeups.Committed(task.pk, recorded.number, [recorded]))
+    pubsub.publish(pubsub.Committed(task.pk, recorded.number, [recorded]))
     for run in runs:
-        wakeups.announce(wakeups.Stop(run))
+        pubsub.publish(pubsub.Stop(run))
     return view(task)
 
 
 @transaction.atomic
 def _write(by: _By, which: Q, *, open_before: bool) -> tuple[Task, Recorded | None, list[int]]:
-    task = log.locked(which)
+    task = event_log.lock_task(which)
     if task is None:
         raise TaskNotFound(taskId=by.name)
     state = TaskState(task.state)
@@ -68,6 +68,6 @@ def _write(by: _By, which: Q, *, open_before: bool) -> tuple[Task, Recorded | No
     active = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])
     runs = list(active.values_list("pk", flat=True))
     active.update(status=RunStatus.CANCELED, token="", lease_until=None, ended_at=Now())
-    scope = Scope(task.tenant, task.owner, task.agent)
+    scope = OwnerScope(task.tenant, task.owner, task.agent)
     audit.note(Action.TASK_CANCEL, task.public_id, scope=scope, actor=by.actor, request=by.request)
-    return task, log.change_state(task, TaskState.CANCELED, at=log.now()), runs
+    return task, event_log.change_state(task, TaskState.CANCELED, at=event_log.now()), runs

@@ -1,4 +1,4 @@
-"""Download URLs of files: signed, and good for a while. Nothing of them is stored (decision 110).
+"""Download URLs of files: signed, and good for a while. Nothing of them is stored (decision 8).
 
 The end of a URL's time is rounded, so that everybody who looks within A2A_FILE_URL_SECONDS is given the same one.
 """
@@ -14,19 +14,19 @@ from django.core.signing import BadSignature, Signer
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.files import Link
 
-__all__ = ["authenticated", "is_signed", "linking"]
+__all__ = ["requires_caller", "is_signed", "make_linker"]
 
 SALT = "a2a.files"
 #: Digits of a moment in seconds; more is no moment.
-LONGEST = 12
+MAX_LENGTH = 12
 
 
-def authenticated() -> bool:
+def requires_caller() -> bool:
     """Does a URL open only to the caller it was made for?"""
     return bool(conf.FILE_URLS == "authenticated")
 
 
-def linking(agent: str, base_url: str, principal: str) -> Link:
+def make_linker(agent: str, base_url: str, principal: str) -> Link:
     """From a file of this agent's to a URL for this principal."""
     return functools.partial(_url, agent, base_url, principal)
 
@@ -34,24 +34,24 @@ def linking(agent: str, base_url: str, principal: str) -> Link:
 def _url(agent: str, base_url: str, principal: str, file_id: str) -> str:
     seconds = max(1, int(conf.FILE_URL_SECONDS))
     expires = str((int(time.time()) // seconds + 2) * seconds)
-    signature = Signer(salt=SALT).signature(_signed(agent, file_id, expires, principal))
+    signature = Signer(salt=SALT).signature(_sign(agent, file_id, expires, principal))
     query = urlencode({"expires": expires, "signature": signature})
     return f"{base_url.rstrip('/')}/agents/{agent}/files/{file_id}?{query}"
 
 
-def _signed(agent: str, file_id: str, expires: str, principal: str) -> str:
-    whom = principal if authenticated() else ""
+def _sign(agent: str, file_id: str, expires: str, principal: str) -> str:
+    whom = principal if requires_caller() else ""
     return f"{agent}/{file_id}/{expires}/{whom}"
 
 
 def is_signed(agent: str, file_id: str, expires: str, signature: str, principal: str) -> bool:
     """Is this a URL of ours, for this principal, and still good?"""
-    if not (expires.isascii() and expires.isdecimal() and len(expires) <= LONGEST):
+    if not (expires.isascii() and expires.isdecimal() and len(expires) <= MAX_LENGTH):
         return False
     if ":" in signature:  # what stands before it would be read as the end of the principal
         return False
     try:
-        Signer(salt=SALT).unsign(f"{_signed(agent, file_id, expires, principal)}:{signature}")
+        Signer(salt=SALT).unsign(f"{_sign(agent, file_id, expires, principal)}:{signature}")
     except BadSignature:
         return False
     return int(expires) > time.time()

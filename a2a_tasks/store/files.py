@@ -1,4 +1,4 @@
-"""Files out of the row: their bytes in Django's storage `a2a_files`, and a row for each (decision 110).
+"""Files out of the row: their bytes in Django's storage `a2a_files`, and a row for each (decision 8).
 
 The row comes first and goes last. Whatever is interrupted in between leaves a row without a task, and `sweep` removes
 first the bytes and then the row of such. Bytes are moved in threads of their own, never in those of the database.
@@ -23,35 +23,35 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import StoredFile, Task
-from a2a_tasks.outages import Outage
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.files import reference
 from a2a_tasks.protocol.media_types import media_type_of
 from a2a_tasks.protocol.values import UNSET, Part, replace
-from a2a_tasks.store.companions import Companion
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.hooks import Companion
 
 __all__ = [
     "STORAGE",
     "FileGone",
-    "Row",
-    "attaching",
+    "FileRow",
+    "attach_files",
     "chunks",
     "discard",
     "find",
     "is_large",
     "keep",
-    "opened",
+    "open_file",
     "read",
     "remove_of",
     "sweep",
 ]
 
 logger = logging.getLogger(__name__)
-_outage = Outage(logger, "the storage of files is away")
+_outage = ThrottledLogger(logger, "the storage of files is away")
 #: The storage's name in Django's STORAGES.
 STORAGE = "a2a_files"
 #: A file nobody has taken after so long never will be.
@@ -66,8 +66,8 @@ class FileGone(Exception):
     """The storage has no such file any more."""
 
 
-class Row(NamedTuple):
-    """What is known of a file."""
+class FileRow(NamedTuple):
+    """The metadata of a file."""
 
     id: uuid.UUID
     task: int | None
@@ -96,19 +96,19 @@ def is_large(part: Part) -> bool:
     return raw is not UNSET and len(raw) * 3 // 4 - raw[-2:].count("=") > conf.FILE_INLINE_BYTES
 
 
-def _decoded(raw: str) -> tuple[bytes, str]:
+def _decode(raw: str) -> tuple[bytes, str]:
     content = base64.b64decode(raw)
     return content, hashlib.sha256(content).hexdigest()
 
 
-async def keep(part: Part, scope: Scope, task: int | None = None) -> tuple[Part, uuid.UUID]:
+async def keep(part: Part, scope: OwnerScope, task: int | None = None) -> tuple[Part, uuid.UUID]:
     """Put the bytes of a part into the storage; returns a part that refers to them, and the file's id.
 
-    Without a `task`, one has to take the file within the hour (`attaching`). Raises Overloaded, having kept nothing, and
+    Without a `task`, one has to take the file within the hour (`attach_files`). Raises Overloaded, having kept nothing, and
     FileGone if the task's files were removed meanwhile.
     """
     assert isinstance(part.raw, str)  # noqa: S101 - the caller looked
-    content, digest = await asyncio.to_thread(_decoded, part.raw)
+    content, digest = await asyncio.to_thread(_decode, part.raw)
     key = uuid.uuid4()
     row = StoredFile(
         id=key,
@@ -123,14 +123,14 @@ async def keep(part: Part, scope: Scope, task: int | None = None) -> tuple[Part,
         name=f"{key.hex[:2]}/{key.hex}",
         pending_until=None if task else Now() + PENDING,
     )
-    await hop(row.save, force_insert=True)
+    await run_in_thread(row.save, force_insert=True)
     try:
         await asyncio.to_thread(_save, row.name, content)
     except Exception as fault:
         lost = StoredFile.objects.filter(pk=key)
-        await hop(lost.update, task=None, pending_until=None)  # the sweep's, by and by
+        await run_in_thread(lost.update, task=None, pending_until=None)  # the sweep's, by and by
         raise _away(fault) from fault
-    if task and not await hop(StoredFile.objects.filter(pk=key, task=task).exists):
+    if task and not await run_in_thread(StoredFile.objects.filter(pk=key, task=task).exists):
         await asyncio.to_thread(_delete, row.name)
         raise FileGone(row.name)
     return replace(part, raw=UNSET, url=reference(key.hex)), key
@@ -158,14 +158,14 @@ def _save(name: str, content: bytes) -> None:
         os.close(descriptor)
 
 
-def attaching(files: Collection[uuid.UUID]) -> Companion:
-    """What gives these files to the task of their message, in the transaction that accepts it."""
+def attach_files(files: Collection[uuid.UUID]) -> Companion:
+    """Return a function that gives these files to the task of their message, in the transaction that accepts it."""
 
     def attach(task: int) -> None:
         waiting = StoredFile.objects.filter(pk__in=files, task=None, pending_until__gt=Now())
         owner = Task.objects.filter(pk=task).values(
             "owner"
-        )  # of a drawer that is not what new tasks get
+        )  # of an owner scope that new tasks no longer get
         if waiting.update(task_id=task, owner=owner, pending_until=None) != len(files):
             raise Overloaded.away(undone=True)  # swept: whoever sends again sends the bytes again
 
@@ -174,13 +174,13 @@ def attaching(files: Collection[uuid.UUID]) -> Companion:
 
 async def discard(files: Collection[uuid.UUID]) -> None:
     """Their message was not accepted: remove those of these files that no task has."""
-    doomed = await hop(_doomed, files)
+    doomed = await run_in_thread(_find_doomed, files)
     gone = [key for key, name in doomed if await asyncio.to_thread(_delete, name)]
-    await hop(_forget, gone)
+    await run_in_thread(_forget, gone)
 
 
 @transaction.atomic
-def _doomed(files: Collection[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
+def _find_doomed(files: Collection[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
     """Keys and names of those that no task has, nor can have any more."""
     mine = StoredFile.objects.filter(pk__in=files, task=None)
     mine.update(pending_until=None)
@@ -194,24 +194,24 @@ def _forget(files: Collection[uuid.UUID]) -> None:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def find(file_id: str, agent: str, scope: Scope | None = None) -> Row | None:
+def find(file_id: str, agent: str, scope: OwnerScope | None = None) -> FileRow | None:
     """A file of this agent's tasks, if a scope is given one of its own; None for any other."""
     rows = StoredFile.objects.filter(pk=uuid.UUID(file_id), agent=agent).exclude(task=None)
     if scope is not None:
         rows = rows.filter(tenant=scope.tenant, owner=scope.owner)
-    columns = ("id", "task_id", *Row._fields[2:])
+    columns = ("id", "task_id", *FileRow._fields[2:])
     found = rows.values_list(*columns).first()
-    return Row(*found) if found else None
+    return FileRow(*found) if found else None
 
 
-def _opened(name: str) -> File[bytes]:
+def _open(name: str) -> File[bytes]:
     return _storage().open(name)
 
 
-async def opened(row: Row) -> File[bytes]:
+async def open_file(row: FileRow) -> File[bytes]:
     """The file, to be closed. Raises FileGone; Overloaded if the storage is away."""
     try:
-        return await asyncio.to_thread(_opened, row.name)
+        return await asyncio.to_thread(_open, row.name)
     except FileNotFoundError as fault:
         raise FileGone(row.name) from fault
     except Exception as fault:
@@ -230,9 +230,9 @@ async def chunks(file: File[bytes], first: int, length: int) -> AsyncGenerator[b
         yield piece
 
 
-async def read(row: Row) -> bytes:
+async def read(row: FileRow) -> bytes:
     """All of it. Raises FileGone; Overloaded if the storage is away."""
-    file = await opened(row)
+    file = await open_file(row)
     try:
         return await asyncio.to_thread(file.read)
     except Exception as fault:
@@ -255,16 +255,16 @@ def remove_of(tasks: Collection[int]) -> int:
     return gone
 
 
-def _sweep_all(most: int) -> None:
-    while most > 0 and (gone := sweep()):
-        most -= gone
+def _sweep_all(limit: int) -> None:
+    while limit > 0 and (gone := sweep()):
+        limit -= gone
 
 
-def sweep(most: int = AT_ONCE) -> int:
+def sweep(limit: int = AT_ONCE) -> int:
     """Remove files without a task, bytes first, at most so many; returns how many. 0 = there are no more now."""
     lost = StoredFile.objects.filter(Q(pending_until=None) | Q(pending_until__lt=Now()), task=None)
     gone = []
-    for key, name in lost.order_by("id").values_list("id", "name")[:most]:
+    for key, name in lost.order_by("id").values_list("id", "name")[:limit]:
         if not _delete(name):
             break
         gone.append(key)

@@ -2,7 +2,7 @@
 
 While the body of an artifact's row is empty, its pieces are in the event log, and each reader assembles them. Folding
 writes the assembled artifact into the row. It happens after the transaction that closed the artifact, so that reading and
-assembling the pieces locks no row; only the update locks the task's row. See docs/decisions/0175.
+assembling the pieces locks no row; only the update locks the task's row. See docs/decisions/0008.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ import time
 from array import array
 from collections.abc import Collection, Iterator
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Left
 
 from a2a_tasks.models import Artifact, Event, Task
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind, assemble
-from a2a_tasks.store.deadline import allowing
-from a2a_tasks.store.hop import behind
-from a2a_tasks.store.sql import LARGE, Bytes
+from a2a_tasks.store.backend.sessions import allow_bytes
+from a2a_tasks.store.backend.statements import LARGE, Bytes
+from a2a_tasks.store.db import run_in_background
 
-__all__ = ["fold", "fold_behind", "growing"]
+__all__ = ["fold", "fold_behind", "assemble_growing"]
 
 #: An artifact of more bytes in at most so many pieces is not folded. Assembling it costs about as much as reading it.
-MOST_BYTES, FEW_PIECES = 4 * 1024 * 1024, 1000
+MAX_BYTES, FEW_PIECES = 4 * 1024 * 1024, 1000
 #: Pieces that one statement reads at most.
 SLICE = 500
 #: Seconds after which a job gives its thread to others, and goes on in a new job.
 SECONDS = 0.1
-#: How the body of each piece begins, with the id of its artifact as JSON.
+#: The beginning of the body of each piece; the id of its artifact as JSON follows.
 OPENING = '{"artifact":{"artifactId":'
 _ID = re.compile(re.escape(OPENING) + r'("(?:[^"\\]|\\.)*+")')
 
@@ -40,7 +40,7 @@ def fold_behind(task: int, through: int, positions: Collection[int] | None = Non
     """Fold artifacts in the store's threads after the current transaction has committed; see `fold`."""
 
     def begin() -> None:
-        behind(_fold_for_a_moment, fold(task, through, positions))
+        run_in_background(_fold_for_a_moment, fold(task, through, positions))
 
     transaction.on_commit(begin)
 
@@ -49,7 +49,7 @@ def _fold_for_a_moment(steps: Iterator[None]) -> None:
     end = time.monotonic() + SECONDS
     for _ in steps:
         if time.monotonic() > end:
-            behind(_fold_for_a_moment, steps)
+            run_in_background(_fold_for_a_moment, steps)
             return
 
 
@@ -78,7 +78,7 @@ class _Open:
 
     @property
     def worth_folding(self) -> bool:
-        return self.size <= MOST_BYTES or len(self.numbers) > FEW_PIECES
+        return self.size <= MAX_BYTES or len(self.numbers) > FEW_PIECES
 
 
 class _Folding:
@@ -129,12 +129,9 @@ class _Folding:
 
     def _keep(self, one: _Open, whole: str) -> None:
         """Write the whole into the artifact's row, unless the artifact has grown since."""
-        large = len(whole) > LARGE and connection.vendor == "postgresql"
-        with allowing(len(whole)) if large else transaction.atomic():
-            tasks = Task.objects.filter(pk=self._task)
+        with allow_bytes(len(whole)) if len(whole) > LARGE else transaction.atomic():
             # An append that holds the lock is waited for, and the next statement sees its pieces.
-            if connection.vendor == "postgresql":
-                tasks = tasks.select_for_update(of=("self",))
+            tasks = Task.objects.filter(pk=self._task).select_for_update(of=("self",))
             if not tasks.values_list("pk").first():
                 return
             while self._look():
@@ -152,7 +149,7 @@ def _pieces(task: int, first: int, through: int | None) -> QuerySet[Event]:
     return events.order_by("number")
 
 
-def growing(
+def assemble_growing(
     task: int, first_events: dict[str, int], *, through: int | None = None
 ) -> dict[str, bytes]:
     """Assemble artifacts that are not folded yet, from the events since each began. Returns JSON by artifact id.
@@ -162,8 +159,4 @@ def growing(
     """
     pieces = _pieces(task, min(first_events.values()), through)
     found = assemble(pieces.values_list("body", flat=True))
-    return {key: found.get(key) or _without_pieces(key) for key in first_events}
-
-
-def _without_pieces(artifact_id: str) -> bytes:
-    return write({"artifactId": artifact_id, "parts": []})
+    return {key: found.get(key) or write({"artifactId": key, "parts": []}) for key in first_events}

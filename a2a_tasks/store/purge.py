@@ -1,11 +1,11 @@
-"""Retention: what ended long ago goes, in small transactions, the oldest first (decision 71), but for what is held.
+"""Retention: what ended long ago goes, in small transactions, the oldest first (decision 13), but for what is held.
 
 Two steps, each with its own limit: the *log* of an ended task, and the ended task with everything that is its own. Tasks
 are walked in the order of their ids, which is that in which they began, so that the walk stops at the first one too
 young to have ended before the limit: no index is needed for it.
 
 The kinds of what goes have turns, a portion each. What cannot be removed stops nothing: it is tried alone, then skipped
-until the next purge (decision 172).
+until the next purge (decision 13).
 """
 
 from __future__ import annotations
@@ -23,27 +23,28 @@ from django.db.models import CASCADE, Count, Exists, OuterRef, QuerySet, Subquer
 from django.utils import timezone
 
 from a2a_tasks.audit import Action
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
 from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
-from a2a_tasks.store import audit, companions, files, handed, tally
+from a2a_tasks.store import audit, files, handed_secrets, hooks, task_counter
 from a2a_tasks.store.audit_past import purge_audit
-from a2a_tasks.store.companions import Needed
 from a2a_tasks.store.folding import fold
-from a2a_tasks.store.holds import in_force, unheld
 from a2a_tasks.store.idempotency import forget_idempotency
+from a2a_tasks.store.legal_holds import in_force, unheld
 from a2a_tasks.store.retention import days_of_tenants
 from a2a_tasks.store.run_lines import count_lines, cut_lines
 
-__all__ = ["Limits", "Removed", "purge", "remove_each", "survey"]
+__all__ = ["RetentionLimits", "Removed", "purge", "remove_each", "survey"]
 
 logger = logging.getLogger(__name__)
 #: Tasks looked at in one read of the walk.
 SLICE = 1000
 #: Rows a task has at the least: itself, message, event, run. So many tasks fit into a batch at most.
 SMALLEST = 4
-#: What is read of a task that goes.
+#: Those of these tasks that must not go yet.
+Needed = Callable[[Collection[int]], set[int]]
+#: Columns that are read of a task to be removed.
 COLUMNS = (
     "pk",
     "public_id",
@@ -68,8 +69,8 @@ select task_id from logged where task_id is not null limit %s
 """
 
 
-class Limits(NamedTuple):
-    """What ended before these moments goes; None = nothing does."""
+class RetentionLimits(NamedTuple):
+    """The moments before which ended tasks and old rows are removed; None = nothing is."""
 
     tasks: datetime.datetime | None = None
     events: datetime.datetime | None = None
@@ -77,16 +78,18 @@ class Limits(NamedTuple):
     keys: datetime.datetime | None = None
     #: Entries of the audit log that were written before it.
     audit: datetime.datetime | None = None
-    #: The same of the tasks of tenants that have days of their own.
+    #: Moments of tenants that have days of their own.
     tenants: Mapping[str, datetime.datetime | None] = {}
 
     @classmethod
-    def of(cls, days: float, event_days: float) -> Limits:
+    def of(cls, days: float, event_days: float) -> RetentionLimits:
         """So many days before now; 0 = never."""
         return cls(_before(days), _before(event_days))
 
     @classmethod
-    def configured(cls, days: float | None = None, event_days: float | None = None) -> Limits:
+    def from_settings(
+        cls, days: float | None = None, event_days: float | None = None
+    ) -> RetentionLimits:
         """Those of the settings, but for the days given."""
         tasks = float(conf.RETENTION_DAYS) if days is None else days
         events = float(conf.EVENT_RETENTION_DAYS) if event_days is None else event_days
@@ -106,7 +109,7 @@ class Limits(NamedTuple):
 
 
 class _Limit(NamedTuple):
-    """What ended before goes: a moment of all tenants, and some that are of one."""
+    """The moment before which ended tasks are removed, for all tenants and for single ones."""
 
     default: datetime.datetime | None
     tenants: Mapping[str, datetime.datetime | None]
@@ -132,7 +135,7 @@ def _before(days: float) -> datetime.datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What a batch has removed: whole tasks, contexts left without any, and rows of all kinds."""
+    """The counts of a batch: tasks removed, contexts left without any task, and rows of all kinds."""
 
     tasks: int = 0
     contexts: int = 0
@@ -148,7 +151,7 @@ class Removed:
 _Remove = Callable[[list[int], datetime.datetime, int], tuple[Removed, list[int]]]
 
 
-def purge(limits: Limits) -> Iterator[Removed]:
+def purge(limits: RetentionLimits) -> Iterator[Removed]:
     """Remove what is beyond the limits: one transaction of at most A2A_PURGE_BATCH rows a step.
 
     Stop iterating at any time. What another purge holds at that moment is left to it. A task's messages, artifacts and
@@ -157,12 +160,12 @@ def purge(limits: Limits) -> Iterator[Removed]:
     """
     kinds = [
         *_sweep(limits, _remove_tasks, _remove_log),
-        _portions(companions.forget),
-        _portions(lambda most: files.sweep(min(most, files.AT_ONCE))),
-        _portions(handed.sweep),
+        _portions(hooks.purge),
+        _portions(lambda max_count: files.sweep(min(max_count, files.AT_ONCE))),
+        _portions(handed_secrets.sweep),
     ]
     if (keys := limits.keys) is not None:
-        kinds.append(_portions(lambda most: forget_idempotency(keys, most)))
+        kinds.append(_portions(lambda max_count: forget_idempotency(keys, max_count)))
     if limits.audit is not None and not in_force().exists():
         batch = max(1, int(conf.PURGE_BATCH))
         kinds.append(Removed(rows=gone) for gone in purge_audit(limits.audit, batch))
@@ -180,7 +183,7 @@ def purge(limits: Limits) -> Iterator[Removed]:
 
 def _portions(remove: Callable[[int], int]) -> Iterator[Removed]:
     """Removed in portions of so many rows at most; one that cannot be removed is tried again with half as many."""
-    most = room = max(1, int(conf.PURGE_BATCH))
+    max_count = room = max(1, int(conf.PURGE_BATCH))
     while True:
         try:
             gone = remove(room)
@@ -193,7 +196,7 @@ def _portions(remove: Callable[[int], int]) -> Iterator[Removed]:
             continue
         if not gone:
             return
-        room = min(most, 2 * room)
+        room = min(max_count, 2 * room)
         yield Removed(rows=gone)
 
 
@@ -205,11 +208,14 @@ def _go_on_after(fault: Exception, what: str) -> None:
 
 
 def remove_each(keys: list[int]) -> Iterator[Removed]:
-    """Remove these tasks, whose webhooks nobody is told of any more; those that have not ended, or are held, stay."""
+    """Remove these tasks, whose webhooks nobody is told of any more; those that have not ended, or are held, stay.
+
+    What another transaction holds at that moment is waited for: an artifact may be folded just now, say.
+    """
     now = timezone.now() + datetime.timedelta(days=1)
     left = keys
     while left:
-        removed, left = _remove_tasks(left, now, max(1, int(conf.PURGE_BATCH)), needed=_nobody)
+        removed, left = _remove_tasks(left, now, max(1, int(conf.PURGE_BATCH)), _nobody, skip=False)
         yield removed
 
 
@@ -217,19 +223,19 @@ def _nobody(_: Collection[int]) -> set[int]:
     return set()
 
 
-def survey(limits: Limits) -> Removed:
+def survey(limits: RetentionLimits) -> Removed:
     """Count what `purge` would remove now, but for contexts."""
 
     def log(keys: list[int], limit: datetime.datetime, _: int) -> tuple[Removed, list[int]]:
-        going = _going(keys, limit)
+        going = _filter_purgeable(keys, limit)
         whole = limits.of_tasks()  # those go as a whole, and were counted so
         left = [task for task in going if not whole.goes(task.tenant, task.status_at)]
-        return Removed(rows=sum(map(_logged, left))), []
+        return Removed(rows=sum(map(_count_events, left))), []
 
     return sum(itertools.chain(*_sweep(limits, _count_tasks, log)), Removed())
 
 
-def _sweep(limits: Limits, tasks: _Remove, log: _Remove) -> list[Iterator[Removed]]:
+def _sweep(limits: RetentionLimits, tasks: _Remove, log: _Remove) -> list[Iterator[Removed]]:
     walks = [_walk(_all, limits.of_tasks(), tasks)]
     sooner = limits.tasks is None or limits.events is None or limits.events > limits.tasks
     if sooner or limits.tenants:
@@ -247,14 +253,14 @@ def _walk(
     if limit is None:
         return
     cursor, young = 0, False
-    most = room = max(1, int(conf.PURGE_BATCH))
+    max_count = room = max(1, int(conf.PURGE_BATCH))
     while not young and (keys := following(cursor)):
         cursor = keys[-1]
-        left, young = _ended(keys, limits, limit)
+        left, young = _filter_ended(keys, limits, limit)
         while left:
             try:
                 removed, left = remove(left, limit, room)
-                room = min(most, 2 * room)
+                room = min(max_count, 2 * room)
             except Exception as fault:  # noqa: BLE001 - whatever it is, what is behind it goes
                 if room == 1:
                     _go_on_after(fault, f"task {left[0]}")
@@ -270,13 +276,15 @@ def _all(after: int) -> list[int]:
 
 
 def _with_events(after: int) -> list[int]:
-    """The same, without those whose log is gone already, however many they are."""
+    """As `_all`, skipping tasks whose log is gone, however many they are."""
     with connection.cursor() as cursor:
         cursor.execute(LOGGED, [after, SLICE])
         return [key for (key,) in cursor.fetchall()]
 
 
-def _ended(keys: list[int], limits: _Limit, widest: datetime.datetime) -> tuple[list[int], bool]:
+def _filter_ended(
+    keys: list[int], limits: _Limit, widest: datetime.datetime
+) -> tuple[list[int], bool]:
     """Those of these tasks that ended before their limits, and whether the last one began after all of them."""
     rows = Task.objects.filter(pk__in=keys).order_by("pk")
     found = list(rows.values_list("pk", "state", "status_at", "created_at", "tenant"))
@@ -290,8 +298,8 @@ def _ended(keys: list[int], limits: _Limit, widest: datetime.datetime) -> tuple[
 # --- one batch ----------------------------------------------------------------------------------
 
 
-def _going(
-    keys: list[int], limit: datetime.datetime, needed: Needed = companions.needed
+def _filter_purgeable(
+    keys: list[int], limit: datetime.datetime, needed: Needed = hooks.find_needed
 ) -> QuerySet[Task]:
     """Those of these tasks that may go, each with the number its log begins with as `first`.
 
@@ -310,37 +318,39 @@ def _going(
     )
 
 
-def _held(
-    keys: list[int], limit: datetime.datetime, needed: Needed = companions.needed
+def _lock(
+    keys: list[int],
+    limit: datetime.datetime,
+    needed: Needed = hooks.find_needed,
+    *,
+    skip: bool = True,
 ) -> list[Task]:
-    """The same, locked, without those another transaction holds at this moment."""
-    tasks = _going(keys, limit, needed)
-    if connection.vendor == "postgresql":
-        tasks = tasks.select_for_update(of=("self",), skip_locked=True)
-    return list(tasks)
+    """As `_filter_purgeable`, locked; `skip`: without tasks that another transaction has locked."""
+    tasks = _filter_purgeable(keys, limit, needed)
+    return list(tasks.select_for_update(of=("self",), skip_locked=skip))
 
 
-def _logged(task: Task) -> int:
-    """How many events the log of a task that was read by `_held` still has."""
+def _count_events(task: Task) -> int:
+    """Return the number of events that the log of a task still has; the task was read by `_filter_purgeable`."""
     first: int | None = task.first  # type: ignore[attr-defined]  # annotated
     return 0 if first is None else task.last_event - first + 1
 
 
-def _cut(task: Task, most: int) -> int:
+def _cut(task: Task, max_count: int) -> int:
     """Remove the oldest events of a task, at most so many: what is left of its log has no gap."""
-    end = task.last_event - _logged(task) + 1 + most
+    end = task.last_event - _count_events(task) + 1 + max_count
     return Event.objects.filter(task_id=task.pk, number__lt=end).delete()[0]
 
 
-def _cut_all(task: Task, most: int) -> int:
-    """The same of the log lines of its runs, then of its events."""
-    return cut_lines(task.pk, most) or (_logged(task) and _cut(task, most))
+def _cut_all(task: Task, max_count: int) -> int:
+    """Remove the log lines of the task's runs, then its events."""
+    return cut_lines(task.pk, max_count) or (_count_events(task) and _cut(task, max_count))
 
 
 def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[Removed, list[int]]:
     """Remove log lines and events of these tasks; what is nowhere but in a log is folded before."""
     growing = Artifact.objects.filter(task=OuterRef("pk"), body="")
-    for task in _going(keys[:room], limit).filter(Exists(growing)):
+    for task in _filter_purgeable(keys[:room], limit).filter(Exists(growing)):
         for _ in fold(task.pk, task.last_event):
             pass
     return _cut_logs(keys, limit, room)
@@ -350,17 +360,17 @@ def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[R
 def _cut_logs(keys: list[int], limit: datetime.datetime, room: int) -> tuple[Removed, list[int]]:
     """Remove log lines and events of these tasks, and nothing else of them."""
     lines = events = 0
-    for task in _held(keys[:room], limit):
+    for task in _lock(keys[:room], limit):
         if Artifact.objects.filter(task=task, body="").exists():
             continue  # it is nowhere but in the log
         lines += cut_lines(task.pk, room - lines - events)  # first: by its events the task is found
         events += _cut(task, room - lines - events)
         if lines + events >= room:
-            return _told(lines, events), [key for key in keys if key >= task.pk]
-    return _told(lines, events), keys[room:]
+            return _make_removed(lines, events), [key for key in keys if key >= task.pk]
+    return _make_removed(lines, events), keys[room:]
 
 
-def _told(lines: int, events: int) -> Removed:
+def _make_removed(lines: int, events: int) -> Removed:
     if events:
         audit.note(Action.LOG_PURGE, detail={"events": events})
     return Removed(rows=lines + events)
@@ -371,28 +381,30 @@ def _remove_tasks(
     keys: list[int],
     limit: datetime.datetime,
     room: int,
-    needed: Needed = companions.needed,
+    needed: Needed = hooks.find_needed,
+    *,
+    skip: bool = True,
 ) -> tuple[Removed, list[int]]:
     """Remove the first of these tasks, as many as fit; the log of one that is too large goes before it, in pieces."""
-    most = max(1, room // SMALLEST)
-    tasks = _held(keys[:most], limit, needed)
+    max_count = max(1, room // SMALLEST)
+    tasks = _lock(keys[:max_count], limit, needed, skip=skip)
     sizes = _sizes([task.pk for task in tasks])
     whole: list[Task] = []
     rows = 0
     for task in tasks:
         left = [key for key in keys if key >= task.pk]
-        size = 1 + _logged(task) + sizes.get(task.pk, 0)
+        size = 1 + _count_events(task) + sizes.get(task.pk, 0)
         if size > room and not whole and (gone := _cut_all(task, room)):
             return Removed(rows=gone), left
         if whole and rows + size > room:
             return _delete(whole, limit), left
         whole.append(task)
         rows += size
-    return _delete(whole, limit), keys[most:]
+    return _delete(whole, limit), keys[max_count:]
 
 
 def _sizes(keys: list[int]) -> Counter[int]:
-    """How many rows each task has beside itself and its events, in whatever app they are."""
+    """Return the number of rows that each task has beside itself and its events, in all apps."""
     sizes: Counter[int] = Counter(count_lines(keys))
     for relation in Task._meta.related_objects:  # noqa: SLF001 - Django's documented interface
         if relation.on_delete is CASCADE and relation.related_model is not Event:
@@ -408,8 +420,8 @@ def _delete(tasks: list[Task], limit: datetime.datetime) -> Removed:
         return Removed()
     keys = [task.pk for task in tasks]
     contexts = _lock_contexts({task.context_id for task in tasks})
-    tally.forget(tasks)
-    scoped = [(Scope(task.tenant, task.owner, task.agent), task.public_id) for task in tasks]
+    task_counter.forget(tasks)
+    scoped = [(OwnerScope(task.tenant, task.owner, task.agent), task.public_id) for task in tasks]
     audit.note_each(Action.TASK_PURGE, scoped)
     rows, _ = Task.objects.filter(pk__in=keys).only("pk").delete()
     used = Task.objects.filter(context=OuterRef("pk"))
@@ -425,9 +437,7 @@ def _lock_contexts(keys: set[int]) -> list[int]:
     skipping: of two purges that empty a context together, the second has to see it.
     """
     contexts = Context.objects.filter(pk__in=keys)
-    contexts = contexts.order_by("public_id", "agent", "owner", "tenant")
-    if connection.vendor == "postgresql":
-        contexts = contexts.select_for_update()
+    contexts = contexts.order_by("public_id", "agent", "owner", "tenant").select_for_update()
     return list(contexts.values_list("pk", flat=True))
 
 
@@ -435,6 +445,6 @@ def _lock_contexts(keys: set[int]) -> list[int]:
 
 
 def _count_tasks(keys: list[int], limit: datetime.datetime, _: int) -> tuple[Removed, list[int]]:
-    tasks = _going(keys, limit)
-    rows = sum(1 + _logged(task) for task in tasks) + _sizes([t.pk for t in tasks]).total()
+    tasks = _filter_purgeable(keys, limit)
+    rows = sum(1 + _count_events(task) for task in tasks) + _sizes([t.pk for t in tasks]).total()
     return Removed(tasks=len(tasks), rows=rows), []

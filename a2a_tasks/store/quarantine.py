@@ -11,7 +11,7 @@ One run may still be the cause. Deaths beside others lead it, step by step, to w
 An attempt that got further than all attempts before it, by a kept step or by more events, begins both counts anew. It
 does so a limited number of times: a run may get further and kill its process each time. It comes to a process of its own
 all the same, and is given up in the end.
-See docs/decisions/0164.
+See docs/decisions/0004.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RENEWED = 30
 
 
 class Quarantine(enum.IntEnum):
-    """How a run is begun. The values are the deaths beside others, in a row, that lead there."""
+    """A way to begin a run. The values are the numbers of deaths beside others, in a row, that lead to it."""
 
     NONE = 0
     GROUP = 2
@@ -39,7 +39,7 @@ class Quarantine(enum.IntEnum):
 
     @classmethod
     def after(cls, shared_deaths: int) -> Quarantine:
-        """How a run with so many deaths beside others is begun."""
+        """Return the quarantine of a run with so many deaths beside others."""
         return max(stage for stage in cls if stage <= shared_deaths)
 
 

@@ -1,39 +1,53 @@
-"""What goes into the store and comes out of it, as values."""
+"""Values that go into the store and come out of it."""
 
 from __future__ import annotations
 
 import datetime
+import enum
 import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from django.db import IntegrityError
 
 from a2a_tasks.audit import Action
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus
-from a2a_tasks.store.companions import Companion
+from a2a_tasks.store.hooks import Companion
 from a2a_tasks.store.quarantine import Quarantine
 
 __all__ = [
     "Accepted",
     "ArtifactRow",
-    "Assignment",
+    "ClaimedRun",
     "Batch",
-    "Fenced",
-    "Hold",
+    "CLAIM_BYTES",
+    "LeaseLost",
+    "LogPosition",
+    "PreclaimedLease",
     "NewEvent",
     "NewTask",
-    "Question",
+    "StoredQuestion",
     "RunEnd",
+    "StatusRow",
+    "StepResult",
+    "StepConflict",
     "TaskExists",
+    "StoredTask",
+    "WantedEvents",
+    "WantedRuns",
+    "make_recorded",
     "status_of",
 ]
 
+#: Bytes of messages and memory after which a claim takes no more runs.
+CLAIM_BYTES = 8 * 1024 * 1024
 
-class Fenced(Exception):
+
+class LeaseLost(Exception):
     """The run's token no longer holds the task; nothing was written."""
 
 
@@ -41,8 +55,15 @@ class TaskExists(IntegrityError):
     """The owner has a task of that id already; nothing was written."""
 
 
+class StepConflict(IntegrityError):
+    """The step was kept before, with another result."""
+
+    def __init__(self) -> None:
+        super().__init__("the step was kept before, with another result")
+
+
 @dataclass(frozen=True, slots=True)
-class Hold:
+class PreclaimedLease:
     """A lease to be taken with the run itself, by the process that will carry it at once."""
 
     token: str
@@ -52,12 +73,12 @@ class Hold:
     asked: float = field(default_factory=time.monotonic, compare=False)
 
 
-class Question(NamedTuple):
-    """What somebody answers in the caller's place: the task by its primary key, and the number of its newest event then."""
+class StoredQuestion(NamedTuple):
+    """A question that is answered in the caller's place: the task by its primary key, and its newest event at that time."""
 
     task: int
     event: int
-    #: What the audit log calls the answer.
+    #: The action of the answer in the audit log.
     action: Action = Action.TASK_ANSWER
 
     @property
@@ -70,8 +91,8 @@ class Question(NamedTuple):
 class NewTask:
     """A message that begins a task."""
 
-    scope: Scope
-    #: Who sends the message; empty = the owner.
+    scope: OwnerScope
+    #: The principal that sends the message; empty = the owner.
     principal: str = ""
     id: str
     context_id: str
@@ -85,35 +106,35 @@ class NewTask:
     #: The beginning of its text, for lists (`protocol/opening.py`).
     opening: str = ""
     queue: str
-    #: Out of whose share of the slots its run comes.
+    #: The share of the slots that its run takes from.
     share: str = ""
-    #: What the request said beside the message, as JSON, for the run.
+    #: The rest of the request as JSON, for the run.
     request: str = ""
     metadata: str = ""
-    #: What the client or the proxy calls the request, for the audit log.
+    #: The request id of the client or the proxy, for the audit log.
     request_id: str = ""
-    #: Who sends it, for the audit log, if that is not the principal.
+    #: The sender in the audit log, if that is not the principal.
     sender: str = ""
     #: False if the agent may answer with a direct Message.
     is_task: bool = True
-    hold: Hold | None = None
+    hold: PreclaimedLease | None = None
     #: If the task exists and has ended, begin it anew if it was made in one of these dialects.
     reopens: frozenset[str] = frozenset()
     #: An answer in the caller's place, to this question and to no other.
-    answers: Question | None = None
-    #: What other apps keep beside the task, written in the same transaction.
+    answers: StoredQuestion | None = None
+    #: Functions that write rows of other apps beside the task, in the same transaction.
     companions: tuple[Companion, ...] = ()
-    #: What its companions lock that another batch may want too: a batch takes these in order.
+    #: The name of the row that its companions lock; a batch takes these in order, so that two batches do not deadlock.
     lock: str = ""
 
     @property
     def maker(self) -> str:
-        """Who makes the task, if that is not its owner."""
+        """The principal that makes the task, if that is not its owner; else empty."""
         return "" if self.principal == self.scope.owner else self.principal
 
     @property
     def actor(self) -> str:
-        """Who sends the message."""
+        """The sender of the message, for the audit log."""
         return self.sender or self.principal or self.scope.owner
 
     def accompany(self, task: int) -> None:
@@ -123,14 +144,35 @@ class NewTask:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Assignment:
-    """A run in the hands of a process: everything needed to carry it."""
+class WantedRuns:
+    """The conditions of a claim, and the worker that claims."""
+
+    queues: Sequence[str]
+    agents: Sequence[str]
+    worker: str
+    lease_seconds: float
+    #: The number of runs that the worker has already.
+    carrying: int = 0
+    #: Shares of which nothing is taken.
+    full: Collection[str] = ()
+    quarantine: Quarantine = Quarantine.NONE
+    #: Agents of which nothing is taken, not even to be failed.
+    withheld: Collection[str] = ()
+    #: Are runs taken that no process hosts, to be failed?
+    orphans: bool = True
+    #: The beginning of their tokens, at most 8 characters.
+    mark: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimedRun:
+    """A run that this process has claimed, with everything needed to execute it."""
 
     run: int
     token: str
     attempt: int
     task: int
-    scope: Scope
+    scope: OwnerScope
     task_id: str
     context_id: str
     state: TaskState
@@ -141,7 +183,7 @@ class Assignment:
     request: str
     memory: str
     share: str = ""
-    #: How it is begun, because of how earlier attempts died.
+    #: The quarantine that earlier deaths lead to.
     quarantine: Quarantine = Quarantine.NONE
     #: Longest that one of them lived, in seconds.
     longest_life: float = 0.0
@@ -159,7 +201,56 @@ class Accepted:
     number: int
     run: int
     view: Task
-    assignment: Assignment | None = None
+    assignment: ClaimedRun | None = None
+
+
+class StepResult(NamedTuple):
+    """The result of a step, to be kept: the run, the step's name, and the result as JSON."""
+
+    run: ClaimedRun
+    name: str
+    result: str
+
+
+class StoredTask(NamedTuple):
+    """A task as its rows have it, at the moment of event `last_event`."""
+
+    key: int
+    public_id: str
+    last_event: int
+    context_id: str
+    state: str
+    status_at: datetime.datetime
+    #: JSON, as are metadata and messages.
+    status_message: str
+    metadata: str
+    messages: Sequence[str] | None
+    #: (artifact id, number of its first event, JSON) of each; the JSON is empty while the artifact grows.
+    artifacts: Sequence[tuple[str, int | str, str]] | None
+
+
+class StatusRow(NamedTuple):
+    """The last status of a batch; the message is JSON."""
+
+    state: TaskState
+    at: datetime.datetime
+    message: str
+
+
+class WantedEvents(enum.IntEnum):
+    """The events of a page: all, changes of the status, or those that end the task or wait for the client."""
+
+    ALL = 0
+    STATES = 1
+    ENDS = 2
+
+
+class LogPosition(NamedTuple):
+    """The place in the log of a task after which a page of events begins."""
+
+    task: int
+    number: int
+    which: WantedEvents = WantedEvents.ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +274,7 @@ class ArtifactRow:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended: "ended" or "failed", and the trace of a failure."""
+    """The end of a run: "ended" or "failed", and the trace of a failure."""
 
     status: Literal["ended", "failed"] = "ended"
     error: str = ""
@@ -191,16 +282,16 @@ class RunEnd:
 
 @dataclass(kw_only=True, slots=True)
 class Batch:
-    """What one run appends in one transaction."""
+    """The events and rows that one run appends in one transaction."""
 
     task: int
     run: int
     token: str
     events: list[NewEvent] = field(default_factory=list)
-    #: State, moment and message (JSON) of the last status event.
-    status: tuple[TaskState, datetime.datetime, str] | None = None
+    #: The last status among the events.
+    status: StatusRow | None = None
     artifacts: list[ArtifactRow] = field(default_factory=list)
-    #: How many batches this acquisition of the run has written before; None = it is not counted.
+    #: The number of batches written since the run was claimed; None = it is not counted.
     after: int | None = None
     #: Is it a repetition of a try whose outcome is unknown?
     again: bool = False
@@ -223,21 +314,32 @@ class Batch:
         messages = [e for e in self.events if e.kind is EventKind.MESSAGE]  # they are written twice
         texts = [event.body for event in [*self.events, *messages]]
         texts += [row.body for row in self.artifacts]
-        texts += [self.memory or "", self.status[2] if self.status else ""]
+        texts += [self.memory or "", self.status.message if self.status else ""]
         return sum(map(len, texts))
 
     @property
     def ends_task(self) -> bool:
         """Is the last status terminal?"""
-        return self.status is not None and self.status[0] in TERMINAL
+        return self.status is not None and self.status.state in TERMINAL
 
-    def recorded(self, last: int) -> list[Recorded]:
+    def to_recorded(self, last: int) -> list[Recorded]:
         """The events as the log has them, the newest numbered `last`."""
         first = last - len(self.events) + 1
         return [
             Recorded(number=number, kind=e.kind, body=e.body, state=e.state, run=self.run)
             for number, e in enumerate(self.events, first)
         ]
+
+
+def make_recorded(number: int, kind: int, state: str, run: int | None, body: str) -> Recorded:
+    """Return the event in these columns of a row."""
+    return Recorded(
+        number=number,
+        kind=EventKind(kind),
+        state=TaskState(state) if state else None,
+        run=run,
+        body=body,
+    )
 
 
 def status_of(state: TaskState, at: datetime.datetime, message: str) -> TaskStatus:

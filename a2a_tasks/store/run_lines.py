@@ -17,15 +17,15 @@ from django.db.models import Count, Max, QuerySet
 
 from a2a_tasks.models import Run, RunLine
 
-__all__ = ["LONGEST", "Line", "count_lines", "cut_lines", "of", "of_run", "write"]
+__all__ = ["MAX_LENGTH", "RunLogLine", "count_lines", "cut_lines", "of", "of_run", "write"]
 
 #: Characters of a line that are kept.
-LONGEST = 2000
-LONGEST_LOGGER = 128
+MAX_LENGTH = 2000
+MAX_LOGGER_LENGTH = 128
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Line:
+class RunLogLine:
     """A line, as it was said."""
 
     run: int
@@ -38,7 +38,7 @@ class Line:
 
 
 @transaction.atomic
-def write(lines: Sequence[Line]) -> None:
+def write(lines: Sequence[RunLogLine]) -> None:
     """Write lines of any runs, each after those its run has already. Lines of runs that are gone are dropped."""
     numbers = _next_numbers({line.run for line in lines})
     rows = [row for line in lines if (row := _row(line, numbers)) is not None]
@@ -48,12 +48,12 @@ def write(lines: Sequence[Line]) -> None:
 
 def _next_numbers(runs: Collection[int]) -> dict[int, Iterator[int]]:
     there = Run.objects.filter(pk__in=runs).values_list("pk", flat=True)
-    said = RunLine.objects.filter(run__in=runs).values_list("run")
-    last: dict[int, int] = defaultdict(int, said.annotate(Max("number")).order_by())
+    lines_of_runs = RunLine.objects.filter(run__in=runs).values_list("run")
+    last: dict[int, int] = defaultdict(int, lines_of_runs.annotate(Max("number")).order_by())
     return {run: iter(range(last[run] + 1, 2**31)) for run in there}
 
 
-def _row(line: Line, numbers: dict[int, Iterator[int]]) -> RunLine | None:
+def _row(line: RunLogLine, numbers: dict[int, Iterator[int]]) -> RunLine | None:
     if line.run not in numbers:
         return None
     return RunLine(
@@ -62,8 +62,8 @@ def _row(line: Line, numbers: dict[int, Iterator[int]]) -> RunLine | None:
         attempt=line.attempt,
         at=line.at,
         level=line.level,
-        logger=line.logger[:LONGEST_LOGGER],
-        text=line.text[:LONGEST],
+        logger=line.logger[:MAX_LOGGER_LENGTH],
+        text=line.text[:MAX_LENGTH],
     )
 
 
@@ -73,15 +73,15 @@ def of(task: int) -> QuerySet[RunLine]:
 
 
 def count_lines(tasks: Collection[int]) -> dict[int, int]:
-    """How many lines there are of each of these tasks, if any."""
+    """Return the number of log lines of each of these tasks that has any."""
     rows = RunLine.objects.filter(run__task__in=tasks).order_by().values_list("run__task_id")
     return dict(rows.annotate(Count("number")))
 
 
-def cut_lines(task: int, most: int) -> int:
+def cut_lines(task: int, limit: int) -> int:
     """Remove the lines of a task that were written first, at most so many; returns how many went."""
     rows = RunLine.objects.filter(run__task=task).order_by("run_id", "number")
-    keys = list(rows.values_list("run_id", "number")[:most])
+    keys = list(rows.values_list("run_id", "number")[:limit])
     gone = 0
     for run, of_one in itertools.groupby(keys, key=operator.itemgetter(0)):
         *_, (_, last) = of_one

@@ -23,7 +23,7 @@ SLICE = 500
 class Column(NamedTuple):
     """Sealed texts, or JSON objects whose texts are sealed; empty ones hold nothing."""
 
-    #: What they are, for the operator.
+    #: The name of the values, for operators.
     name: str
     model: type[models.Model]
     column: str
@@ -43,7 +43,7 @@ def columns() -> list[Column]:
 
 
 def unreadable(column: Column) -> int:
-    """How many rows no key opens. Raises django.db.Error."""
+    """Count the rows that no key opens. Raises django.db.Error."""
     return sum(not _opens(value) for rows in _slices(column) for _, value in rows)
 
 
@@ -61,8 +61,8 @@ def _reseal(column: Column, rows: list[tuple[Any, Any]]) -> tuple[int, int]:
     done = lost = 0
     for key, value in rows:
         try:
-            fresh = _changed(value, sealing.resealed)
-        except sealing.Unreadable:
+            fresh = _change(value, sealing.reseal)
+        except sealing.Unsealable:
             lost += 1
             continue
         # One that was replaced meanwhile is sealed with the newest key already.
@@ -87,13 +87,13 @@ def _rows(column: Column) -> models.QuerySet[Any]:
 
 def _opens(value: Any) -> bool:
     try:
-        _changed(value, sealing.opened)
-    except sealing.Unreadable:
+        _change(value, sealing.unseal)
+    except sealing.Unsealable:
         return False
     return True
 
 
-def _changed(value: Any, change: Callable[[str], str]) -> Any:
+def _change(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {name: change(v) if isinstance(v, str) else v for name, v in value.items()}
     return change(value)

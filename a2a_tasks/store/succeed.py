@@ -1,4 +1,4 @@
-"""Beginning an ended task anew under its id, where a dialect promises that (decision 61).
+"""Beginning an ended task anew under its id, where a dialect promises that (decision 9).
 
 The ended task stays as it ended; only its id goes to its successor, and it gets a new one, also in what was said in
 it. The successor is in the same context, starts with the same memory, and names the old task in its metadata.
@@ -16,7 +16,7 @@ from a2a_tasks.models import Event, Message, Task
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import PREDECESSOR, EventKind
 from a2a_tasks.protocol.values import Raw
-from a2a_tasks.store import companions
+from a2a_tasks.store import hooks
 from a2a_tasks.store.accept import begin
 from a2a_tasks.store.records import Accepted, NewTask
 
@@ -29,10 +29,10 @@ def succeed(ended: Task, new: NewTask) -> Accepted:
     """Begin a task in place of an ended one, whose row is locked; call it in that transaction."""
     name = str(uuid.uuid4())
     _rename(ended, name)
-    new = replace(new, context_id=ended.context.public_id, metadata=_linked(ended.metadata, name))
+    new = replace(new, context_id=ended.context.public_id, metadata=_link(ended.metadata, name))
     accepted = begin(new)
     Task.objects.filter(pk=accepted.task).update(predecessor_id=ended.pk, memory=ended.memory)
-    companions.succeed(ended.pk, accepted.task)
+    hooks.succeed(ended.pk, accepted.task)
     if accepted.assignment is None:
         return accepted
     return replace(accepted, assignment=replace(accepted.assignment, memory=ended.memory))
@@ -53,8 +53,8 @@ def _rename(task: Task, name: str) -> None:
     status_message = task.status_message and message(task.status_message.encode()).decode()
     Task.objects.filter(pk=task.pk).update(public_id=name, status_message=status_message)
     for number, body in Message.objects.filter(task=task).values_list("number", "body"):
-        said = message(body.encode()).decode()
-        Message.objects.filter(task=task, number=number).update(body=said)
+        moved = message(body.encode()).decode()
+        Message.objects.filter(task=task, number=number).update(body=moved)
     events = Event.objects.filter(task=task, kind=EventKind.STATUS)
     for number, body in events.values_list("number", "body"):
         events.filter(number=number).update(body=event(body.encode()).decode())
@@ -66,6 +66,6 @@ def _within(text: bytes, key: str, change: Callable[[bytes], bytes]) -> bytes:
     return write({**members, key: Raw(change(members[key]))}) if key in members else text
 
 
-def _linked(metadata: str, name: str) -> str:
+def _link(metadata: str, name: str) -> str:
     kept = msgspec.json.decode(metadata) if metadata else {}
     return write({**kept, PREDECESSOR: name}).decode()

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models.functions import Now
 
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.agents.switches import Switch
 from a2a_tasks.audit import Action, actor
 from a2a_tasks.models import AgentSwitch, SwitchState
 from a2a_tasks.store import audit
 
-__all__ = ["SwitchState", "found", "limit", "move", "of", "row_of", "set_state"]
+__all__ = ["SwitchState", "read_switches", "limit", "move", "of", "row_of", "set_state"]
 
 #: The highest limit; it is no limit any more.
-MOST = 1_000_000
+MAX_COUNT = 1_000_000
 QUEUE = re.compile(r"[A-Za-z0-9._-]{1,64}")
-#: What setting each state is called in the audit log.
+#: The action of setting each state, in the audit log.
 ACTIONS = {
     SwitchState.ON: Action.AGENT_ENABLE,
     SwitchState.DRAINING: Action.AGENT_DRAIN,
@@ -27,14 +27,14 @@ ACTIONS = {
 }
 
 
-def found() -> dict[str, Switch]:
-    """What is set of each agent, by slug."""
+def read_switches() -> dict[str, Switch]:
+    """Return the settings of each agent, by slug."""
     rows = AgentSwitch.objects.values_list("slug", "state", "max_running", "queue")
-    return {slug: Switch(state, most, queue) for slug, state, most, queue in rows}
+    return {slug: Switch(state, limit, queue) for slug, state, limit, queue in rows}
 
 
 def of(slug: str) -> Switch:
-    """What is set of this agent now, whatever this process knows."""
+    """Return the settings of this agent from the database, not from this process's cache."""
     row = row_of(slug)
     return Switch(row.state, row.max_running, row.queue)
 
@@ -49,18 +49,18 @@ def set_state(slug: str, state: SwitchState, reason: str = "") -> bool:
     return _change(slug, ACTIONS[state], reason, state=state)
 
 
-def limit(slug: str, most: int | None, reason: str = "") -> bool:
+def limit(slug: str, limit: int | None, reason: str = "") -> bool:
     """Let so many runs of it be under way at once on the whole host; None = any number. False if it was so already.
 
-    Runs beyond it that are under way go on. 0 starts none: what is sent waits. ValueError for less, and for more than MOST.
+    Runs beyond it that are under way go on. 0 starts none: what is sent waits. ValueError for less, and for more than MAX_COUNT.
     """
-    if most is not None and not 0 <= most <= MOST:
-        raise ValueError(f"A limit is a number from 0 to {MOST:,}")
-    return _change(slug, Action.AGENT_LIMIT, reason, max_running=most)
+    if limit is not None and not 0 <= limit <= MAX_COUNT:
+        raise ValueError(f"A limit is a number from 0 to {MAX_COUNT:,}")
+    return _change(slug, Action.AGENT_LIMIT, reason, max_running=limit)
 
 
 def move(slug: str, queue: str, reason: str = "") -> bool:
-    """Have its runs wait in another queue from now on; empty = in that of its class. False if it was so already.
+    """Send new runs of the agent to another queue; empty = the queue of its class. False if nothing changed.
 
     What waits stays where it is. ValueError for a name that is none.
     """
@@ -74,17 +74,14 @@ def move(slug: str, queue: str, reason: str = "") -> bool:
 def _change(slug: str, action: Action, reason: str, **values: Any) -> bool:
     changed = _write(slug, action, reason.strip(), values)
     if changed:
-        wakeups.announce(wakeups.Switched())
+        pubsub.publish(pubsub.OverridesChanged())
     return changed
 
 
 @transaction.atomic
 def _write(slug: str, action: Action, reason: str, values: dict[str, Any]) -> bool:
     who = {"by": actor(), "at": Now(), "reason": reason}
-    rows = AgentSwitch.objects.all()
-    if connection.vendor == "postgresql":
-        rows = rows.select_for_update()
-    row, _ = rows.get_or_create(slug=slug, defaults=who)
+    row, _ = AgentSwitch.objects.select_for_update().get_or_create(slug=slug, defaults=who)
     if all(getattr(row, name) == value for name, value in values.items()):
         return False
     AgentSwitch.objects.filter(pk=row.pk).update(**values, **who)

@@ -4,70 +4,54 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.core import signing
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
 
-from a2a_tasks.caller import Scope, Shelf
+from a2a_tasks.caller import OwnerScope, ScopePart
 from a2a_tasks.models import Artifact, Event, Message, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.fields import parse_rfc3339
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind
 from a2a_tasks.protocol.requests import ListTasksRequest
-from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState, UnsetType
-from a2a_tasks.store import tally
-from a2a_tasks.store.folding import growing
-from a2a_tasks.store.group import Group, needs_no_mark
-from a2a_tasks.store.reach import on, reached
-from a2a_tasks.store.records import status_of
-from a2a_tasks.store.sql import Bytes, fetch
+from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState
+from a2a_tasks.store import task_counter
+from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.statements import Bytes
+from a2a_tasks.store.batched_call import BatchedCall, needs_no_mark
+from a2a_tasks.store.folding import assemble_growing
+from a2a_tasks.store.records import StoredTask, status_of
+from a2a_tasks.store.scoping import on, visible_to
 
 __all__ = [
     "PAGE_BYTES",
-    "Found",
-    "Standing",
+    "FoundTask",
+    "TaskStatusRow",
     "brief",
     "find",
     "find_by_key",
-    "finding",
+    "find_batched",
     "key_of",
     "list_tasks",
-    "open_artifacts",
     "origin",
     "references",
     "reveal",
-    "standing",
+    "read_status",
     "view",
 ]
 
 #: Bytes of the tasks on a page of a list. A task that has more is alone on its page.
 PAGE_BYTES = 4 * 1024 * 1024
 #: So far the tasks of a filter are counted; `totalSize` says this number where there are more.
-MOST_COUNTED = 10_000
-
-FIND = """
-select i.n, t.id, t.last_event, c.public_id, t.state, t.status_at, t.status_message, t.metadata,
-  (select array_agg(m.body order by m.number) from a2a_tasks_message m where m.task_id = t.id),
-  (select array_agg(array[a.artifact_id, a.first_event::text, a.body] order by a.position)
-   from a2a_tasks_artifact a where a.task_id = t.id)
-from unnest(%(n)s::int[], %(id)s::text[], %(agent)s::text[], %(owner)s::text[], %(tenant)s::text[],
-  %(maker)s::text[]) as i(n, id, agent, owner, tenant, maker)
-join a2a_tasks_task t
-  on t.public_id = i.id and t.agent = i.agent and t.owner = i.owner and t.tenant || '' = i.tenant and t.is_task
-  and (i.maker = '' or t.maker = i.maker)
-join a2a_tasks_context c on c.id = t.context_id
-"""
-# `tenant || ''` keeps the planner off the list indexes, which begin with the tenant: on a young table, without
-# statistics, they look as good to it as the unique one, and it would read every task of the owner.
+MAX_COUNTED = 10_000
 
 
-class Found:
+class FoundTask:
     """A task read at once: its key, the number of its newest event, and the value."""
 
     __slots__ = ("last_event", "state", "task", "view")
@@ -77,146 +61,106 @@ class Found:
         self.state = view.status.state
 
 
-def find_by_key(task: int) -> Found | None:
+def find_by_key(task: int) -> FoundTask | None:
     """The task with this primary key, for those who follow it already; None if it is gone."""
-    return _still(Task.objects.filter(pk=task).select_related("context"))
+    row = backend().find_task(task)
+    return None if row is None else _make_found(row)
 
 
-#: What a task is looked up by: its scope and its public id.
-Key = tuple[Scope, str]
+#: The scope and the public id of a task.
+Key = tuple[OwnerScope, str]
 
 
-def find(scope: Scope, public_id: str) -> Found | None:
+def find(scope: OwnerScope, public_id: str) -> FoundTask | None:
     """The task of that id in this scope, or None: missing and foreign are the same."""
     return _find_many([(scope, public_id)])[0]
 
 
-def brief(scope: Scope, public_id: str) -> Found | None:
-    """The same without history and artifacts, for a client that has them: it costs as little for a large task."""
+def brief(scope: OwnerScope, public_id: str) -> FoundTask | None:
+    """As `find`, without history and artifacts, for a client that has them: cheap for a large task, too."""
     if "\x00" in public_id:
         return None
     task = (
-        Task.objects.filter(reached(scope), public_id=public_id).select_related("context").first()
+        Task.objects.filter(visible_to(scope), public_id=public_id)
+        .select_related("context")
+        .first()
     )
-    return None if task is None else Found(task.pk, task.last_event, view(task, whole=False))
+    return None if task is None else FoundTask(task.pk, task.last_event, view(task, whole=False))
 
 
-def _find_many(keys: Sequence[Key]) -> list[Found | None]:
-    reader = _find_postgres if connection.vendor == "postgresql" else _find_portable
-    found = reader(
-        [key for key in dict.fromkeys(keys) if "\x00" not in key[1]]
-    )  # no text column holds NUL
+def _find_many(keys: Sequence[Key]) -> list[FoundTask | None]:
+    asked = [key for key in dict.fromkeys(keys) if "\x00" not in key[1]]  # no text column holds NUL
+    found = {key: _make_found(row) for key, row in backend().find_tasks(asked).items()}
     return [found.get(key) for key in keys]
 
 
-def _finding(keys: list[Key]) -> list[Found | Exception | None]:
+def _find_group(keys: list[Key]) -> list[FoundTask | Exception | None]:
     return list(_find_many(keys))
 
 
 #: `await finding((scope, id))`: find, together with whatever else is being looked up.
-finding = Group(_finding, again=needs_no_mark)
+find_batched = BatchedCall(_find_group, again=needs_no_mark)
 
 
-def key_of(scope: Scope, public_id: str, *, lock: bool = False) -> int | None:
+def key_of(scope: OwnerScope, public_id: str, *, lock: bool = False) -> int | None:
     """The primary key of a task this scope may see, for apps that keep something beside it.
 
     `lock`: nobody changes the task before the transaction ends; others may still point at it.
     """
     if "\x00" in public_id:
         return None
-    tasks = Task.objects.filter(reached(scope), public_id=public_id)
+    tasks = Task.objects.filter(visible_to(scope), public_id=public_id)
     if lock:
         tasks = tasks.select_for_update(no_key=True)
     return tasks.values_list("pk", flat=True).first()
 
 
-class Standing(NamedTuple):
+class TaskStatusRow(NamedTuple):
     """Where a task stands, for apps that follow it."""
 
     public_id: str
-    scope: Scope
+    scope: OwnerScope
     #: The principal that made it.
     maker: str
     last_event: int
     ended: bool
 
 
-def standing(task: int) -> Standing:
+def read_status(task: int) -> TaskStatusRow:
     """Where the task with this primary key stands; the transaction holds it, or has made it."""
     columns = ("public_id", "maker", "tenant", "owner", "agent", "last_event", "state")
     public_id, maker, *scope, last, state = Task.objects.values_list(*columns).get(pk=task)
-    drawer = Scope(*scope)
-    return Standing(public_id, drawer, maker or drawer.owner, last, state in TERMINAL)
+    owner_scope = OwnerScope(*scope)
+    return TaskStatusRow(
+        public_id, owner_scope, maker or owner_scope.owner, last, state in TERMINAL
+    )
 
 
-def origin(scope: Scope, public_id: str) -> str:
+def origin(scope: OwnerScope, public_id: str) -> str:
     """Code of the dialect a task was made in; empty if there is no such task in this scope."""
     if "\x00" in public_id:
         return ""
-    found = Task.objects.filter(reached(scope), public_id=public_id)
+    found = Task.objects.filter(visible_to(scope), public_id=public_id)
     return found.values_list("origin_dialect", flat=True).first() or ""
 
 
-def _find_postgres(keys: Sequence[Key]) -> dict[Key, Found]:
-    asked = [(scope, public_id, shelf) for scope, public_id in keys for shelf in scope.shelves]
-    columns = {
-        "n": list(range(len(asked))),
-        "id": [public_id for _, public_id, _ in asked],
-        "agent": [scope.agent for scope, _, _ in asked],
-        "owner": [shelf.owner for _, _, shelf in asked],
-        "tenant": [scope.tenant for scope, _, _ in asked],
-        "maker": [shelf.maker for _, _, shelf in asked],
-    }
-    newest_first = sorted(fetch(FIND, columns), key=lambda row: -row[1])
-    rows = {asked[row[0]][:2]: row for row in newest_first}
-    return {key: _found(key[1], row) for key, row in rows.items()}
-
-
-def _found(public_id: str, row: tuple[Any, ...]) -> Found:
-    _, key, last, context, state, at, message, metadata, history, artifacts = row
-    view = values.Task(
-        id=public_id,
-        context_id=context,
-        status=status_of(TaskState(state), at, message),
-        history=_raws(history or ()),
-        artifacts=_whole(key, last, artifacts or ()),
-        metadata=Raw(metadata.encode()) if metadata else None,
+def _make_found(row: StoredTask) -> FoundTask:
+    artifacts = row.artifacts or ()
+    growing = {artifact_id: int(first) for artifact_id, first, body in artifacts if not body}
+    texts = assemble_growing(row.key, growing, through=row.last_event) if growing else {}
+    whole = values.Task(
+        id=row.public_id,
+        context_id=row.context_id,
+        status=status_of(TaskState(row.state), row.status_at, row.status_message),
+        history=[Raw(text.encode()) for text in row.messages or ()] or UNSET,
+        artifacts=[Raw(texts.get(key) or body.encode()) for key, _, body in artifacts] or UNSET,
+        metadata=Raw(row.metadata.encode()) if row.metadata else None,
     )
-    return Found(key, last, view)
-
-
-def _whole(task: int, last: int, rows: Sequence[tuple[str, str, str]]) -> list[Raw] | UnsetType:
-    """Artifacts as they were at event `last`: (id, first event, body) each, the growing ones assembled."""
-    open_ = {artifact_id: int(first) for artifact_id, first, body in rows if not body}
-    texts = growing(task, open_, through=last) if open_ else {}
-    return [Raw(texts.get(key) or body.encode()) for key, _, body in rows] or UNSET
-
-
-def _raws(texts: Iterable[str]) -> list[Raw] | UnsetType:
-    return [Raw(text.encode()) for text in texts] or UNSET
-
-
-def _find_portable(keys: Sequence[Key]) -> dict[Key, Found]:
-    found = {}
-    for scope, public_id in keys:
-        named = Task.objects.filter(reached(scope), public_id=public_id)
-        task = _still(named.select_related("context"))
-        if task is not None:
-            found[scope, public_id] = task
-    return found
-
-
-def _still(which: QuerySet[Task]) -> Found | None:
-    """A task read in several queries, as it was at one number: read again if it grew meanwhile."""
-    while (task := which.first()) is not None:
-        whole = view(task)
-        if which.values_list("last_event", flat=True).first() == task.last_event:
-            return Found(task.pk, task.last_event, whole)
-    return None
+    return FoundTask(row.key, row.last_event, whole)
 
 
 class _Row(NamedTuple):
-    """What of a task's row a client sees. Pages are read as these: a model instance costs ten times as much."""
+    """The columns of a task that a client sees. Pages are read as these: a model instance costs ten times as much."""
 
     pk: int
     public_id: str
@@ -235,8 +179,8 @@ class _Row(NamedTuple):
 
 def view(task: Task, *, whole: bool = True) -> values.Task:
     """The value of a row whose context is loaded; if not `whole`, without history and artifacts."""
-    said = (task.state, task.status_at, task.status_message, task.metadata)
-    row = _Row(task.pk, task.public_id, task.context.public_id, *said)
+    status = (task.state, task.status_at, task.status_message, task.metadata)
+    row = _Row(task.pk, task.public_id, task.context.public_id, *status)
     return _views([row], history=None if whole else 0, artifacts=whole)[0]
 
 
@@ -268,7 +212,7 @@ def _artifacts(tasks: Collection[int]) -> dict[int, list[bytes]]:
         if not body:
             open_[task][artifact_id] = first
     for task, first_events in open_.items():
-        found[task] |= growing(task, first_events)
+        found[task] |= assemble_growing(task, first_events)
     return {task: list(texts.values()) for task, texts in found.items()}
 
 
@@ -290,30 +234,21 @@ def _views(tasks: list[_Row], *, history: int | None, artifacts: bool) -> list[v
     ]
 
 
-def open_artifacts(task: int) -> tuple[tuple[str, int, bool], ...]:
-    """(id, position, still growing?) of a task's artifacts."""
-    rows = Artifact.objects.filter(task_id=task).order_by("position")
-    return tuple(
-        (artifact_id, position, not body)
-        for artifact_id, position, body in rows.values_list("artifact_id", "position", "body")
-    )
-
-
 def reveal(task: int) -> None:
     """Make a task of what might have been a direct Message: its agent took too long to say."""
     Task.objects.filter(pk=task).update(is_task=True)
 
 
-def references(scope: Scope, public_ids: Collection[str]) -> list[values.Task]:
+def references(scope: OwnerScope, public_ids: Collection[str]) -> list[values.Task]:
     """The tasks a message refers to, as far as they are this scope's; others are ignored (A2A 1.0 §3.4)."""
     wanted = [public_id for public_id in public_ids if "\x00" not in public_id]
-    tasks = Task.objects.filter(reached(scope), public_id__in=wanted)
+    tasks = Task.objects.filter(visible_to(scope), public_id__in=wanted)
     return _views(_Row.of(tasks), history=None, artifacts=True)
 
 
-def _matching(scope: Scope, shelf: Shelf, request: ListTasksRequest) -> QuerySet[Task]:
-    """The tasks on a shelf that a list is about."""
-    tasks = Task.objects.filter(on(scope, shelf))
+def _filter_tasks(scope: OwnerScope, part: ScopePart, request: ListTasksRequest) -> QuerySet[Task]:
+    """The tasks on a part that a list is about."""
+    tasks = Task.objects.filter(on(scope, part))
     if request.context_id is not None:
         tasks = tasks.filter(context__public_id=request.context_id)
     if request.status is not None:
@@ -323,14 +258,14 @@ def _matching(scope: Scope, shelf: Shelf, request: ListTasksRequest) -> QuerySet
     return tasks
 
 
-def list_tasks(scope: Scope, request: ListTasksRequest) -> TaskPage:
+def list_tasks(scope: OwnerScope, request: ListTasksRequest) -> TaskPage:
     """One page, latest status first (A2A 1.0 §3.1.4), of PAGE_BYTES at most. Raises InvalidParams for a token that is not ours."""
     if "\x00" in (request.context_id or ""):
         return TaskPage(tasks=[], next_page_token="", page_size=request.page_size, total_size=0)
     rows = _rows(scope, request)
-    page = _fitting(rows[: request.page_size], request)
+    page = _take_fitting(rows[: request.page_size], request)
     return TaskPage(
-        tasks=_listed(page, request),
+        tasks=_read_page(page, request),
         next_page_token=_token(scope, page[-1]) if len(rows) > len(page) else "",
         page_size=request.page_size,
         total_size=_total(scope, request),
@@ -345,19 +280,19 @@ class _Place(NamedTuple):
     size: int
 
 
-def _rows(scope: Scope, request: ListTasksRequest) -> list[_Place]:
-    """The places of a page and the one after it. Each shelf is read along its index: together they would have none."""
+def _rows(scope: OwnerScope, request: ListTasksRequest) -> list[_Place]:
+    """The places of a page and the one after it. Each part is read along its index: together they would have none."""
     rows: list[_Place] = []
     size = Bytes("status_message") + Bytes("metadata")
-    for shelf in scope.shelves:
-        rest = _after(_matching(scope, shelf, request), scope, request.page_token)
+    for part in scope.parts:
+        rest = _after(_filter_tasks(scope, part, request), scope, request.page_token)
         rest = rest.order_by("-status_at", "-id")[: request.page_size + 1]
         rows += [_Place(*row) for row in rest.values_list("status_at", "pk", size)]
     rows.sort(reverse=True)
     return rows[: request.page_size + 1]
 
 
-def _fitting(rows: list[_Place], request: ListTasksRequest) -> list[_Place]:
+def _take_fitting(rows: list[_Place], request: ListTasksRequest) -> list[_Place]:
     """The first of these, as many as fit into a page, and one at the least. Only sizes are read for it."""
     sizes, room = _sizes([row.pk for row in rows], request), PAGE_BYTES
     for count, row in enumerate(rows):
@@ -385,19 +320,19 @@ def _sizes(tasks: list[int], request: ListTasksRequest) -> Counter[int]:
     return sizes
 
 
-def _total(scope: Scope, request: ListTasksRequest) -> int:
-    """How many tasks the list has; of a filter, and of what others share, MOST_COUNTED at most."""
+def _total(scope: OwnerScope, request: ListTasksRequest) -> int:
+    """Count the tasks of the list: up to MAX_COUNTED of a filter and of tasks that others share."""
     asked = (request.context_id, request.status, request.status_timestamp_after)
     filtered, total = asked != (None, None, None), 0
-    for shelf in scope.shelves:
-        if filtered or shelf.maker:
-            total += _matching(scope, shelf, request)[:MOST_COUNTED].count()
+    for part in scope.parts:
+        if filtered or part.maker:
+            total += _filter_tasks(scope, part, request)[:MAX_COUNTED].count()
         else:
-            total += tally.total(replace(scope, owner=shelf.owner))
-    return min(total, MOST_COUNTED) if filtered else total
+            total += task_counter.total(replace(scope, owner=part.owner))
+    return min(total, MAX_COUNTED) if filtered else total
 
 
-def _listed(page: list[_Place], request: ListTasksRequest) -> list[values.Task]:
+def _read_page(page: list[_Place], request: ListTasksRequest) -> list[values.Task]:
     rows = {row.pk: row for row in _Row.of(Task.objects.filter(pk__in=[p.pk for p in page]))}
     views = _views(
         [rows[place.pk] for place in page if place.pk in rows],  # one may have been removed since
@@ -409,16 +344,16 @@ def _listed(page: list[_Place], request: ListTasksRequest) -> list[values.Task]:
     return [values.replace(v, artifacts=[]) if v.artifacts is UNSET else v for v in views]
 
 
-def _signer(scope: Scope) -> signing.Signer:
+def _signer(scope: OwnerScope) -> signing.Signer:
     """Without the time of day: the same page has the same token."""
     return signing.Signer(salt=f"a2a.page/{scope.tenant}/{scope.owner}/{scope.agent}")
 
 
-def _token(scope: Scope, last: _Place) -> str:
+def _token(scope: OwnerScope, last: _Place) -> str:
     return _signer(scope).sign_object([last.status_at.isoformat(), last.pk])
 
 
-def _after(tasks: QuerySet[Task], scope: Scope, token: str) -> QuerySet[Task]:
+def _after(tasks: QuerySet[Task], scope: OwnerScope, token: str) -> QuerySet[Task]:
     """The rows behind the token, by row value, so that the index is walked from there."""
     if not token:
         return tasks

@@ -1,7 +1,7 @@
 """The processes of this host: each says again and again that it is there. All time is the database's.
 
 Whose a run is, its lease decides. What is told here is for operators, and for one decision: a run whose agent a claiming
-process has not is failed only if no process that has the agent was seen for a while (`runs.CLAIM`).
+process has not is failed only if no process that has the agent was seen for a while (`backend.postgres.CLAIM`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from a2a_tasks.models import Run, RunStatus, Worker, WorkerKind
 
 __all__ = [
     "KEPT",
+    "absence",
     "MISSED",
     "Beat",
     "Seen",
@@ -26,11 +27,11 @@ __all__ = [
     "alive",
     "beat",
     "forget_old",
-    "holding",
-    "hosted",
+    "list_runs",
+    "list_hosted",
     "leave",
-    "seen",
-    "serving",
+    "list_seen",
+    "count_serving",
 ]
 
 #: So many beats missed, and a process counts as dead.
@@ -38,12 +39,12 @@ MISSED = 3
 #: For how long the row of a dead one is kept, for whoever asks what became of it.
 KEPT = datetime.timedelta(days=1)
 #: Longest name of a process, and of its version, that its row holds.
-LONGEST_NAME, LONGEST_VERSION = 128, 64
+MAX_NAME_LENGTH, MAX_VERSION_LENGTH = 128, 64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Beat:
-    """What a process says of itself."""
+    """The state of a process, as it reports it."""
 
     name: str
     kind: WorkerKind
@@ -60,15 +61,15 @@ class Beat:
     draining: bool = False
 
 
-def beat(said: Beat) -> None:
+def beat(report: Beat) -> None:
     """Write it down, by the database's clock: one row a process, one statement."""
-    values = {name: getattr(said, name) for name in Beat.__slots__}
+    values = {name: getattr(report, name) for name in Beat.__slots__}
     values |= {
-        "name": said.name[:LONGEST_NAME],
-        "host": said.host[:LONGEST_NAME],
-        "version": said.version[:LONGEST_VERSION],
-        "queues": list(said.queues),
-        "agents": dict(said.agents),
+        "name": report.name[:MAX_NAME_LENGTH],
+        "host": report.host[:MAX_NAME_LENGTH],
+        "version": report.version[:MAX_VERSION_LENGTH],
+        "queues": list(report.queues),
+        "agents": dict(report.agents),
         "seen_at": Now(),
         "left_at": None,
     }
@@ -81,7 +82,7 @@ def beat(said: Beat) -> None:
 
 def leave(name: str) -> None:
     """Note that the process ends in good order. Its successor, in a deploy, may take a moment."""
-    Worker.objects.filter(name=name[:LONGEST_NAME]).update(seen_at=Now(), left_at=Now())
+    Worker.objects.filter(name=name[:MAX_NAME_LENGTH]).update(seen_at=Now(), left_at=Now())
 
 
 def forget_old() -> int:
@@ -92,6 +93,11 @@ def forget_old() -> int:
 def patience() -> datetime.timedelta:
     """For how long a process may say nothing and count as alive."""
     return datetime.timedelta(seconds=MISSED * float(conf.PRESENCE_SECONDS))
+
+
+def absence() -> datetime.timedelta:
+    """Return for how long no process with an agent must have been seen for the host to say that there is none."""
+    return max(datetime.timedelta(seconds=float(conf.ORPHAN_SECONDS)), patience())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,13 +119,14 @@ class Seen:
         return self.alive and queue in self.worker.queues and not self.worker.draining
 
 
-def seen() -> list[Seen]:
+def list_seen() -> list[Seen]:
     """All processes that have not left, by name, the dead ones with them.
 
     Each process replaces one dead process at most: the one of its kind and queues that fell silent first.
     """
     rows = list(Worker.objects.filter(left_at=None).annotate(now=Now()).order_by("name"))
-    silent = sorted((row for row in rows if row.now - row.seen_at >= patience()), key=_seen_at)
+    dead_rows = (row for row in rows if row.now - row.seen_at >= patience())
+    silent = sorted(dead_rows, key=lambda row: row.seen_at)
     replaced = set()
     for fresh in sorted(rows, key=lambda row: row.started_at):
         for dead in silent:
@@ -130,40 +137,35 @@ def seen() -> list[Seen]:
     return [Seen(row, row.now - row.seen_at, row.pk in replaced) for row in rows]
 
 
-def _seen_at(row: Worker) -> datetime.datetime:
-    return row.seen_at
-
-
 def alive(queue: str | None = None) -> list[Worker]:
     """The processes that are alive, by name; of a queue, those that take from it, and go on doing so."""
-    return [one.worker for one in seen() if (one.alive if queue is None else one.takes(queue))]
+    return [one.worker for one in list_seen() if (one.alive if queue is None else one.takes(queue))]
 
 
-def serving(named: Iterable[str], told: Sequence[Seen]) -> dict[str, int]:
-    """How many of the processes take from each queue: from these, and from all in which runs wait.
+def count_serving(named: Iterable[str], processes: Sequence[Seen]) -> dict[str, int]:
+    """Count the processes that take from each queue: from these, and from all in which runs wait.
 
-    Nothing if processes do not say that they are there.
+    Returns nothing if processes do not report their presence.
     """
     if not float(conf.PRESENCE_SECONDS):
         return {}
     awaited = Run.objects.filter(status=RunStatus.QUEUED).order_by().values_list("queue")
     queues = {*named, *(queue for (queue,) in awaited.distinct())}
-    return {queue: sum(one.takes(queue) for one in told) for queue in sorted(queues)}
+    return {queue: sum(one.takes(queue) for one in processes) for queue in sorted(queues)}
 
 
-def hosted(seconds: float) -> dict[str, set[str]]:
-    """By queue: the agents of all processes that took from it and were seen in the last so many seconds."""
-    since = Now() - datetime.timedelta(seconds=seconds)
+def list_hosted(within: datetime.timedelta) -> dict[str, set[str]]:
+    """Return by queue the agents of all processes that take from it and were seen within that time."""
     found = defaultdict[str, set[str]](set)
-    for worker in Worker.objects.filter(seen_at__gt=since):
+    for worker in Worker.objects.filter(seen_at__gt=Now() - within):
         for queue in worker.queues:
             found[queue] |= worker.agents.keys()
     return found
 
 
-def holding(worker: str) -> QuerySet[Run]:
+def list_runs(worker: str) -> QuerySet[Run]:
     """The runs that a process holds by their leases, the oldest first, with their tasks and without what is long."""
-    held = Run.objects.filter(status=RunStatus.RUNNING, worker=worker[:LONGEST_NAME])
+    held = Run.objects.filter(status=RunStatus.RUNNING, worker=worker[:MAX_NAME_LENGTH])
     unread = ("status_message", "metadata", "memory", "run_token")
     return (
         held.select_related("task")

@@ -1,1 +1,1 @@
-"""Following the log: `hub` hears of new events once a process and reads them once; `follow` is one reader of it."""
+"""Streams of a task's events: `event_buffer` reads new events once per process; `stream` is a reader of the buffer."""

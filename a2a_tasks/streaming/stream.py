@@ -1,22 +1,99 @@
-"""A stream as a binding sends it: one first item, then the events of a follower, nothing of any wire."""
+"""Following one task: a reader of its log, and the stream that a binding sends; independent of the bindings."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
 from a2a_tasks.protocol.dialects import Dialect, Subject
+from a2a_tasks.protocol.errors import TaskNotFound
 from a2a_tasks.protocol.files import Link, in_answer, in_event, refers
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import Raw, Task
-from a2a_tasks.streaming.follow import EventsRemoved, Follower
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.tasks import FoundTask, find_by_key
+from a2a_tasks.streaming.event_buffer import EventsRemoved, TaskEventBuffer, hub
 
-__all__ = ["EventStream"]
+__all__ = ["EventReader", "EventStream", "EventsRemoved"]
 
 SHOWN = (EventKind.STATUS, EventKind.ARTIFACT)
 
 
+class EventReader:
+    """A reader of one task's log: it stores a number, and gets each event after it once, in order.
+
+    Use: `await EventReader.open(...)`, then `next` until `done`, then `close`. A waiting reader holds no thread and no
+    database connection.
+    """
+
+    __slots__ = ("_until", "done", "feed", "number")
+
+    def __init__(
+        self, feed: TaskEventBuffer | None, after: int, until: Callable[[Recorded], bool]
+    ) -> None:
+        self.feed = feed
+        self.number, self.done = after, False
+        self._until = until
+
+    @classmethod
+    async def open(
+        cls,
+        task: int,
+        *,
+        after: int,
+        until: Callable[[Recorded], bool],
+        fresh: bool = False,
+        over: bool = False,
+    ) -> EventReader:
+        """Open a reader of the events after a number, up to the first for which `until` is true.
+
+        `fresh`: see `Hub.open`. `over`: the end was reached already, no events will come.
+        """
+        if over:
+            follower = cls(None, after, until)
+            follower.done = True
+            return follower
+        return cls(await hub().open(task, known=after, fresh=fresh), after, until)
+
+    async def close(self) -> None:
+        """Release the feed; a second call does nothing."""
+        feed, self.feed = self.feed, None
+        if feed is not None:
+            await hub().release(feed)
+
+    async def next(self, seconds: float | None = None) -> list[Recorded]:
+        """Return the next events; none if none came within `seconds`, or after the end.
+
+        Raises EventsRemoved if retention removed them: then call `restart`.
+        """
+        feed = self.feed
+        if self.done or feed is None:
+            return []
+        while not (events := await feed.after(self.number)):
+            if not await feed.wait_changed(seconds):
+                return []
+        return self._up_to_the_end(events)
+
+    async def restart(self) -> FoundTask:
+        """Return the present task, and continue after its last event, past the removed ones. Raises TaskNotFound."""
+        found = await run_in_thread(find_by_key, self.feed.task) if self.feed else None
+        if found is None:
+            raise TaskNotFound
+        self.number, self.done = found.last_event, found.state in TERMINAL
+        return found
+
+    def _up_to_the_end(self, events: list[Recorded]) -> list[Recorded]:
+        for index, event in enumerate(events):
+            if self._until(event):
+                self.done = True
+                events = events[: index + 1]
+                break
+        if events:
+            self.number = events[-1].number
+        return events
+
+
 class EventStream:
-    """What SendStreamingMessage and SubscribeToTask answer with. Close it when the client is gone."""
+    """The answer to SendStreamingMessage and SubscribeToTask. It must be closed when the client disconnects."""
 
     def __init__(
         self,
@@ -24,61 +101,61 @@ class EventStream:
         subject: Subject,
         first: Task | Raw | None,
         number: int,
-        follower: Follower,
+        follower: EventReader,
         heard: list[Recorded] | None = None,
         removed: int = 0,
     ) -> None:
         self.subject = subject
-        #: The Task (or the one direct Message) to begin with; None when a client resumes after an event.
+        #: The Task (or the direct Message) at the start; None if a client resumes after an event.
         self.first, self.number = first, number
         self.follower = follower
-        #: From a file of the task to a URL for this client; set by who answers it.
+        #: A function from a file of the task to a URL for this client; the code that answers the client sets it.
         self.link: Link | None = None
-        #: If not 0, the client asked for events that are gone: those before this number. It gets the Task instead.
+        #: If not 0, the client asked for removed events: those before this number. It gets the Task instead.
         self.removed = removed
         self._heard = heard or []
         self._on_close: list[Callable[[], None]] = []
 
     def on_close(self, callback: Callable[[], None]) -> None:
-        """Call this when the stream is closed, once."""
+        """Register a callback for the end of the stream; it is called once."""
         self._on_close.append(callback)
 
     async def close(self) -> None:
-        """The stream has ended, or the client is gone: let go of the log."""
+        """End the stream: call the callbacks and release the feed."""
         while self._on_close:
             self._on_close.pop()()
         await self.follower.close()
 
-    def begun(self, dialect: Dialect) -> list[bytes]:
-        """What the stream begins with, as a dialect says it; nothing for a client that resumes."""
+    def encode_start(self, dialect: Dialect) -> list[bytes]:
+        """Return the start of the stream in a dialect; nothing for a client that resumes."""
         if self.first is None:
             return []
         ended = self.follower.done and not self._heard
         first = self.first if self.link is None else in_answer(self.first, self.link)
         return dialect.first(self.subject, first, ended=ended)
 
-    def encoded(self, dialect: Dialect, event: Recorded) -> bytes:
-        """An event as a dialect says it, encoded once for all who follow the task in this process.
+    def encode(self, dialect: Dialect, event: Recorded) -> bytes:
+        """Return an event in a dialect, encoded once for all followers of the task in this process.
 
-        Where artifacts are counted, each stream counts for itself, so it must see every event.
+        In dialects with an artifact index, each stream counts for itself, so its own subject must see every event.
         """
         feed = self.follower.feed
         final = self.follower.done and event.number == self.follower.number
         if self.link is not None and refers(event.body):  # the links are this client's own
             return dialect.event(self.subject, in_event(event, self.link), final=final)
-        if feed is None or dialect.manners.index:
+        if feed is None or dialect.features.index:
             return dialect.event(self.subject, event, final=final)
-        return feed.encoded(dialect, self.subject, event, final=final)
+        return feed.encode(dialect, self.subject, event, final=final)
 
     async def batches(self, idle_seconds: float) -> AsyncIterator[list[Recorded] | None]:
-        """Events to be shown, in order, to the end of the stream; an empty list after a quiet while.
+        """Yield the visible events in order, to the end of the stream; an empty list after `idle_seconds` without one.
 
-        None: events that should have come next were removed, and the stream has to begin again (`begun`, `removed`).
+        None: the next events were removed, and the stream must start again (`encode_start`, `removed`).
         """
         if isinstance(self.first, Raw):
             return
         if self._heard:
-            yield self._shown(self._heard)
+            yield self._list_shown(self._heard)
         while not self.follower.done:
             try:
                 events = await self.follower.next(idle_seconds)
@@ -86,7 +163,7 @@ class EventStream:
                 await self._begin_again(gap)
                 yield None
                 continue
-            shown = self._shown(events)
+            shown = self._list_shown(events)
             if shown or not events:
                 yield shown
 
@@ -100,5 +177,5 @@ class EventStream:
         )
 
     @staticmethod
-    def _shown(events: list[Recorded]) -> list[Recorded]:
+    def _list_shown(events: list[Recorded]) -> list[Recorded]:
         return [event for event in events if event.kind in SHOWN]

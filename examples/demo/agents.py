@@ -1,4 +1,4 @@
-"""The demo agent obeys the first word of the text; conformance kits drive it by message id (`conformance.py`)."""
+"""The demo agent: the first word of the text is its command; conformance kits use the message id (`conformance.py`)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from a2a_tasks.agents import (
 from examples.demo import conformance
 
 Words = AsyncIterator[Any]
-MOST_CHUNKS = 100_000
-LONGEST_SECONDS = 86_400
+MAX_CHUNKS = 100_000
+MAX_SECONDS_LENGTH = 86_400
 
 
 async def echo(turn: Turn, argument: str) -> Words:
@@ -29,10 +29,10 @@ async def echo(turn: Turn, argument: str) -> Words:
 
 
 async def chunks(turn: Turn, argument: str) -> Words:
-    """`chunks N [DELAY]`: after DELAY seconds, one artifact in N pieces; piece i holds `#i;`."""
+    """Handle `chunks N [DELAY]`: after DELAY seconds, send one artifact in N pieces; piece i holds `#i;`."""
     number, _, delay = argument.partition(" ")
-    if not number.isdecimal() or not 1 <= int(number) <= MOST_CHUNKS:
-        raise AgentError(f"chunks N [DELAY]: N must be from 1 to {MOST_CHUNKS}")
+    if not number.isdecimal() or not 1 <= int(number) <= MAX_CHUNKS:
+        raise AgentError(f"chunks N [DELAY]: N must be from 1 to {MAX_CHUNKS}")
     if delay:
         yield turn.working()
         await asyncio.sleep(seconds(delay))
@@ -42,10 +42,10 @@ async def chunks(turn: Turn, argument: str) -> Words:
 
 
 async def count(turn: Turn, argument: str) -> Words:
-    """`count N [SECONDS]`: counts to N in one artifact, a number every half second, or every so many."""
+    """Handle `count N [SECONDS]`: count to N in one artifact, a number every half second, or every so many seconds."""
     number, _, pause = argument.partition(" ")
-    if not number.isdecimal() or not 1 <= int(number) <= MOST_CHUNKS:
-        raise AgentError(f"count N [SECONDS]: N must be from 1 to {MOST_CHUNKS}")
+    if not number.isdecimal() or not 1 <= int(number) <= MAX_CHUNKS:
+        raise AgentError(f"count N [SECONDS]: N must be from 1 to {MAX_CHUNKS}")
     stream, last, wait = turn.stream("count"), int(number), seconds(pause or "0.5")
     for i in range(1, last + 1):
         yield stream.write(f"{i} ", last=i == last)
@@ -54,13 +54,13 @@ async def count(turn: Turn, argument: str) -> Words:
 
 
 def seconds(text: str) -> float:
-    """A number of seconds up to a day. Raises AgentError."""
+    """Read a number of seconds up to a day. Raises AgentError."""
     try:
         found = float(text)
     except ValueError:
         raise AgentError(f"{text!r} is not a number of seconds") from None
-    if not 0 <= found <= LONGEST_SECONDS:  # also false for NaN
-        raise AgentError(f"seconds must be from 0 to {LONGEST_SECONDS}")
+    if not 0 <= found <= MAX_SECONDS_LENGTH:  # also false for NaN
+        raise AgentError(f"seconds must be from 0 to {MAX_SECONDS_LENGTH}")
     return found
 
 
@@ -83,7 +83,7 @@ async def auth(turn: Turn, argument: str) -> Words:
 
 
 async def secret(turn: Turn, argument: str) -> Words:
-    """`secret NAME [SECONDS]`: ask to be handed a secret; its length is all that is told of it, after so many seconds."""
+    """Handle `secret NAME [SECONDS]`: ask for a secret; after so many seconds, show only its length."""
     name, _, delay = argument.partition(" ")
     name = turn.memory.setdefault("secret", name or "password")
     turn.memory.setdefault("delay", seconds(delay) if delay else 0.0)
@@ -122,7 +122,7 @@ async def send_data(turn: Turn, argument: str) -> Words:
 
 
 async def anything(turn: Turn, argument: str) -> Words:
-    """Whatever was said, politely, with its parts given back as they came."""
+    """Return the input with a list of the commands."""
     greeting = "You sent this. Try: echo X, chunks N, count N, sleep S, ask X, auth X, secret X, reject X, fail X, "
     yield turn.artifact(
         Part(text=f"{greeting}message X, file, data."), *turn.parts, id="parts", name="parts"
@@ -147,7 +147,7 @@ VERBS: dict[str, Callable[[Turn, str], Words]] = {
 
 
 async def answer_asked(turn: Turn) -> Words:
-    """The turn after `ask` or `auth`."""
+    """Answer the turn after `ask` or `auth`."""
     del turn.memory["asked"]
     yield turn.artifact(
         turn.text or "Thank you.", name="answer", id=f"answer-{turn.message.message_id}"
@@ -155,7 +155,7 @@ async def answer_asked(turn: Turn) -> Words:
 
 
 def obey(turn: Turn) -> Words:
-    """The answer to a turn, by message id, by what was asked before, or by the first word."""
+    """Return the answer to a turn, by message id, by the question asked before, or by the first word."""
     script = conformance.script(turn)
     if script is not None:
         return script
@@ -204,6 +204,6 @@ class Demo(Agent):
     ]
 
     async def run(self, turn: Turn) -> Words:
-        """Obey."""
+        """Run the command of the turn."""
         async for said in obey(turn):
             yield said

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class DemoConfig(AppConfig):
-    """Agents for people, tests, conformance kits and load tools to talk to."""
+    """The app of the demo agents, for people, tests, conformance kits and load tools."""
 
     name = "examples.demo"
     label = "demo"

@@ -1,4 +1,4 @@
-"""What conformance kits expect, by the start of the message id, or of the text (the YAML suite ACTS)."""
+"""Scripts for conformance kits, chosen by the start of the message id, or of the text (the YAML suite ACTS)."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ async def chunked_stream(turn: Turn) -> Words:
 
 
 async def long_running(turn: Turn) -> Words:
-    """Works for a while and says so every half second, so that subscribers have something to see."""
+    """Work for a while with a status every half second, so that subscribers get events."""
     for step in range(int(LONG_SECONDS * 2)):
         yield turn.working(f"Step {step + 1}")
         await asyncio.sleep(0.5)
     yield turn.complete("Done")
 
 
-#: Longer prefixes come before their own beginnings.
+#: Longer prefixes come before shorter ones.
 SCRIPTS: tuple[tuple[str, Callable[[Turn], Words]], ...] = (
     ("tck-complete-task", complete),
     ("tck-input-required", require_input),
@@ -99,7 +99,7 @@ SCRIPTS: tuple[tuple[str, Callable[[Turn], Words]], ...] = (
 
 
 def script(turn: Turn) -> Words | None:
-    """The script a kit asks for, or None."""
+    """Return the script that a kit asks for, or None."""
     for asked in (turn.message.message_id, turn.text):
         if not asked.startswith(("tck-", "test-")):
             continue

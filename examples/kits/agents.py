@@ -1,4 +1,4 @@
-"""The demo agent as conformance kits test refusals with it: without capabilities, and with an extension that is required."""
+"""The demo agent in forms for conformance kits: without capabilities, and with a required extension."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from examples.demo.agents import Demo
 
 
 class Bare(Demo):
-    """No capability at all."""
+    """The demo agent without capabilities."""
 
     slug = "bare"
     name = "Bare"
@@ -21,7 +21,7 @@ class Bare(Demo):
 
 
 class Strict(Demo):
-    """Requires an extension of every client."""
+    """The demo agent with a required extension."""
 
     slug = "strict"
     name = "Strict"

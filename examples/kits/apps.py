@@ -1,10 +1,10 @@
-"""The example app `kits`: the agents that conformance kits need beside the demo. A2A_APPS names it where they are run."""
+"""The example app `kits`: agents that only conformance kits need. A2A_APPS names it where the kits are run."""
 
 from django.apps import AppConfig
 
 
 class KitsConfig(AppConfig):
-    """Being installed is enough: the host finds `agents.py`."""
+    """The app of the agents; once it is installed, the host finds `agents.py`."""
 
     name = "examples.kits"
     verbose_name = "Example agents for conformance kits"

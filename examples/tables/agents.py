@@ -1,231 +1,150 @@
-"""An agent that answers questions about tables in a tiny language: text, rows as JSON, charts as SVG."""
+"""An agent that answers SQL questions about a CSV file: as a text table, as data, and as a bar chart."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import re
+import sqlite3
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from contextlib import closing
+from typing import Any
+from xml.sax.saxutils import escape
 
-from a2a_tasks.agents import Agent, AgentError, Message, Part, Skill, Turn, data, file, text
+from a2a_tasks.agents import Agent, Part, Skill, Turn, data, file
 from a2a_tasks.agents.emission import Emission
-from examples.tables.chart import Bar, bar_chart
-from examples.tables.engine import MOST_ROWS, Result, carry_out
-from examples.tables.faults import Fault, NoTable, Refused, Unknown
-from examples.tables.layout import shown, text_table
-from examples.tables.library import brought, is_csv, shipped
-from examples.tables.parser import VERBS, parse
-from examples.tables.questions import Columns, Help, Question, Show, Summary, Tables
-from examples.tables.statement import statement
-from examples.tables.table import Table, choose
-
-__all__ = ["TablesAgent"]
+from a2a_tasks.protocol.values import Role
 
 TEXT, JSON, SVG = "text/plain", "application/json", "image/svg+xml"
-MOST_BARS = 40
-HELP = """I answer questions about tables, those I have and CSV files you send along:
-
-    tables
-    columns cities
-    show cities where country = "Spain" order by population desc limit 5
-    show name, population from cities where capital = yes and not area_km2 > 500
-    sum population by country from cities
-    count from cities where name contains "burg"
-    chart population by country from cities order by population desc
-
-Measures: sum, average, min, max, count. Names with blanks go in backticks."""
-
-
-class Asked(TypedDict):
-    """What was asked back, kept so that a single word is answer enough."""
-
-    question: str
-    at: int
-    length: int
-    options: list[str]
-    guess: str
-
-
-@dataclass
-class Desk:
-    """What lies on the table: the tables at hand, and the one in hand (kept in the turn's memory)."""
-
-    tables: dict[str, Table]
-    memory: dict[str, Any] = field(default_factory=dict)
-
-    def take(self, question: Columns | Show | Summary) -> Table:
-        """Take the table a question is about in hand. Raises Unknown and NoTable."""
-        table = choose(self.tables, question.table, self.memory.get("table"))
-        self.memory["table"] = table.name
-        return table
+MAX_FILE_BYTES, MAX_RESULT_CHARACTERS, MAX_ROWS, MAX_BARS = 1_000_000, 100_000, 200, 40
+MAX_SECONDS, MAX_CELL_BYTES, MAX_PATTERN_BYTES = 2.0, 10_000, 100  # the last two keep steps short
+#: Allowed actions of a question: no writing, no PRAGMA, no ATTACH, no recursion.
+ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
+QUESTION = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
+Rows = list[list[Any]]
 
 
 class TablesAgent(Agent):
-    """Synchronous: the host runs it in a thread, so that reading and SQLite block nobody."""
-
-    slug = "tables"
     name = "Tables"
-    description = (
-        "Answers questions about tables (its own, and CSV files sent along), also as charts."
-    )
+    description = "Loads a CSV file and answers questions about it, asked as SQL."
     default_input_modes = (TEXT, "text/csv")
     default_output_modes = (TEXT, JSON, SVG)
     skills = (
         Skill(
-            "query",
-            "Query a table",
-            "Filters, sorts and adds up rows; the answer is a text table and the rows as JSON.",
-            tags=["csv", "data", "query"],
-            examples=[
-                "tables",
-                'show cities where country = "Spain" order by population desc limit 5',
-                "sum population by country from cities",
-            ],
-            output_modes=(TEXT, JSON),
-        ),
-        Skill(
-            "chart",
-            "Draw a chart",
-            "Adds up a column by another one and draws bars, as an SVG file.",
-            tags=["chart", "csv", "svg"],
-            examples=["chart population by country from cities"],
+            id="query",
+            name="Query a CSV file",
+            description="Answers a SELECT from the table `data`; draws bars if the last column has numbers.",
+            tags=["chart", "csv", "data", "sql"],
+            examples=["SELECT country, sum(population) AS people FROM data GROUP BY country"],
         ),
     )
 
-    def run(self, turn: Turn) -> Iterator[Emission]:
-        """Answer one question, or ask back what is missing in it."""
-        if not any(map(turn.wants, self.default_output_modes)):
-            yield turn.reject(f"I answer in {TEXT}, {JSON} and {SVG} only.")
-            return
+    def run(self, turn: Turn) -> Iterator[Emission]:  # synchronous, so the host runs it in a thread
+        """Answer the task's newest question about its newest file; ask for missing or corrected input."""
         try:
-            files = brought(_conversation(turn), lambda part: turn.read(part).now())
-            for table in files.values():
-                yield turn.working(f"Read {table.name}: {len(table.rows)} rows.")
-            desk = Desk({**shipped(), **files}, turn.memory)
-            if len(files) == 1:
-                desk.memory.setdefault("table", next(iter(files)))
-            yield from _answer(turn, desk, _question(turn))
-        except Refused as fault:  # a limit: asking again would not help
-            raise AgentError(str(fault)) from None
+            columns, rows, more = answer(turn)
+        except (csv.Error, sqlite3.Error, ValueError) as error:
+            yield turn.ask(f"{error}. Send a CSV file with a header, and a SELECT from `data`.")
+            return
+        if turn.wants(TEXT):
+            yield turn.artifact(text_table(columns, rows, more), name="table")
+        if turn.wants(JSON):
+            yield turn.artifact(data({"columns": columns, "rows": rows, "more": more}), name="rows")
+        if turn.wants(SVG) and rows and all(isinstance(row[-1], int | float) for row in rows):
+            chart = bar_chart(f"{columns[-1]} by {columns[0]}", rows[:MAX_BARS])
+            yield turn.artifact(file(chart.encode(), "chart.svg", SVG), name="chart")
 
 
-def _conversation(turn: Turn) -> list[Part]:
-    """The parts of the message, after those of earlier ones if this turn continues a task.
-
-    Files are not kept in memory (it is small): the task's history has them. What was asked back is always in
-    memory, so an empty one means that this is the first message.
-    """
-    earlier: list[Message] = turn.history.now() if turn.memory else []
-    parts = [part for message in earlier for part in message.parts if is_csv(part)]
-    return [*parts, *(part for part in turn.parts if part not in parts)]
-
-
-def _question(turn: Turn) -> str:
-    """What is asked: the text that is no file, or the question asked back on, completed by the answer to it."""
-    words = [p.text for p in turn.parts if isinstance(p.text, str) and not is_csv(p)]
-    said = "\n".join(words).strip()
-    asked: Asked | None = turn.memory.pop("asked", None)
-    return _completed(asked, said, turn.memory) if asked else said
+def answer(turn: Turn) -> tuple[list[str], Rows, bool]:
+    """Return columns, rows, and whether there are more. Raises ValueError, csv.Error and sqlite3.Error."""
+    parts = [part for said in turn.history.now() if said.role is Role.USER for part in said.parts]
+    files = [part for part in parts if is_csv(part)]
+    questions = [str(p.text) for p in parts if QUESTION.match(str(p.text)) and not is_csv(p)]
+    if not files:
+        raise ValueError("There is no CSV file yet")
+    with closing(sqlite3.connect(":memory:")) as database:
+        names = load(database, content_of(turn, files[-1]))
+        if not questions:
+            raise ValueError(f"The columns of `data` are {', '.join(names)}")
+        return query(database, questions[-1], turn)
 
 
-def _completed(asked: Asked, said: str, memory: dict[str, Any]) -> str:
-    answer = asked["guess"] if said.lower() in {"yes", "y", "ok"} else said.strip("`\"'. ")
-    chosen = next((o for o in asked["options"] if o.lower() == answer.lower()), None)
-    if chosen is None:
-        return said  # not an answer, so a new question
-    if asked["at"] < 0:  # no table had been named
-        memory["table"] = chosen
-        return asked["question"]
-    end = asked["at"] + asked["length"]
-    return f"{asked['question'][: asked['at']]}{_quoted(chosen)}{asked['question'][end:]}"
+def is_csv(part: Part) -> bool:
+    """Return whether a part has the type text/csv, or is a text of several lines without a question."""
+    is_long = "\n" in str(part.text).strip() and not QUESTION.match(str(part.text))
+    return is_long or (part.media_type or "").lower().startswith("text/csv")
 
 
-def _quoted(name: str) -> str:
-    return name if name in VERBS else f"`{name.replace('`', '``')}`"
+def content_of(turn: Turn, part: Part) -> str:
+    """Return the text of a CSV file. Raises ValueError, and FileUnavailable if its URL cannot be fetched."""
+    content = part.text.encode() if isinstance(part.text, str) else turn.fetch(part).now()
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"The file has more than {MAX_FILE_BYTES:,} bytes")
+    return content.decode("utf-8-sig")
 
 
-def _answer(turn: Turn, desk: Desk, question: str) -> Iterator[Emission]:
-    try:
-        yield from _said(turn, desk, parse(question or "help"))
-    except Refused:
-        raise
-    except (
-        Fault
-    ) as fault:  # the task waits for a better question, or for the word that mends this one
-        turn.memory["asked"] = _asked(question, fault)
-        yield turn.ask(str(fault))
+def load(database: sqlite3.Connection, content: str) -> list[str]:
+    """Fill the table `data`; return its columns. Raises ValueError, csv.Error and sqlite3.Error."""
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN_BYTES)
+    delimiter = max(",;\t", key=content.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
+    header, *rows = [line for line in reader if line] or [[]]
+    odd = next((n for n, row in enumerate(rows, 1) if len(row) != len(header)), None)
+    if odd or not header:
+        raise ValueError(f"Row {odd} is not as long as the header" if odd else "The file is empty")
+    names = [name.strip() or f"column {number}" for number, name in enumerate(header, 1)]
+    declared = ", ".join('"' + name.replace('"', '""') + '" NUMERIC' for name in names)
+    database.execute(f"CREATE TABLE data ({declared})")
+    fill = f"INSERT INTO data VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - question marks
+    database.executemany(fill, ([cell.strip() or None for cell in row] for row in rows))
+    return names
 
 
-def _asked(question: str, fault: Fault) -> Asked:
-    match fault:
-        case Unknown(word=word, options=options, guess=guess):
-            return Asked(
-                question=question,
-                at=word.at,
-                length=word.length,
-                options=list(options),
-                guess=guess,
-            )
-        case NoTable(options=options):
-            return Asked(question=question, at=-1, length=0, options=list(options), guess="")
-    return Asked(question=question, at=0, length=0, options=[], guess="")
+def query(database: sqlite3.Connection, sql: str, turn: Turn) -> tuple[list[str], Rows, bool]:
+    """Execute a question for `answer`: read-only, and interrupted at the time limit or when the task is cancelled."""
+    end, rows, characters = time.monotonic() + MAX_SECONDS, Rows(), 0
+    database.set_progress_handler(lambda: turn.cancelled or time.monotonic() > end, 100)
+    database.set_authorizer(lambda action, *_: int(action not in ALLOWED))  # 1 is SQLITE_DENY
+    cursor = database.execute(sql)
+    columns = [column[0] for column in cursor.description]
+    for row in cursor:
+        characters += len(repr(row))
+        if len(rows) == MAX_ROWS or characters > MAX_RESULT_CHARACTERS:
+            return columns, rows, True
+        if any(isinstance(cell, bytes) or cell in (math.inf, -math.inf) for cell in row):
+            raise ValueError("A cell of the result is a blob or infinite")
+        rows.append(list(row))
+    return columns, rows, False
 
 
-def _said(turn: Turn, desk: Desk, question: Question) -> Iterator[Emission]:
-    match question:
-        case Help():
-            yield from _table(turn, _list("table", desk), lead=HELP)
-        case Tables():
-            yield from _table(turn, _list("table", desk))
-        case Columns():
-            yield from _table(turn, _columns(desk.take(question)))
-        case Show() | Summary():
-            yield from _carried_out(turn, desk, question)
+def one_line(cell: Any, length: int) -> str:
+    """Return the beginning of a cell, without line breaks and characters that XML does not allow."""
+    shown = "" if cell is None else str(cell)[:length]
+    return "".join(letter if letter.isprintable() else " " for letter in shown)
 
 
-def _list(title: str, desk: Desk) -> Result:
-    rows = [(name, len(table.rows), len(table.columns)) for name, table in desk.tables.items()]
-    return Result((title, "rows", "columns"), tuple(rows))
+def text_table(columns: list[str], rows: Rows, more: bool) -> str:
+    lines = [[one_line(cell, 60) for cell in row] for row in (columns, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines.insert(1, ["-" * width for width in widths])
+    shown = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+    return "\n".join([*shown, f"({len(rows)} rows{', and more' * more})"])
 
 
-def _columns(table: Table) -> Result:
-    rows = tuple((column.name, column.type.value.lower()) for column in table.columns)
-    return Result(("column", "type"), rows)
-
-
-def _carried_out(turn: Turn, desk: Desk, question: Show | Summary) -> Iterator[Emission]:
-    table = desk.take(question)
-    charted = isinstance(question, Summary) and question.chart
-    result = carry_out(
-        statement(question, table),
-        table,
-        stopped=lambda: turn.cancelled,
-        most_rows=MOST_BARS if charted else MOST_ROWS,
-    )
-    if charted and turn.wants(SVG):
-        yield _chart(turn, table, result)
-    yield from _table(turn, result)
-
-
-def _chart(turn: Turn, table: Table, result: Result) -> Emission:
-    by, measured = result.columns
-    title = f"{table.name}: {measured} by {by}"
-    bars = [
-        Bar(shown(label) or "(empty)", float(value or 0), shown(value))
-        for label, value in result.rows
-        if not isinstance(value, str)
-    ]
-    svg = bar_chart(title, bars).encode()
-    return turn.artifact(file(svg, "chart.svg", SVG), name="chart", description=title)
-
-
-def _table(turn: Turn, result: Result, lead: str = "") -> Iterator[Emission]:
-    """The rows, for people and for programs, as far as the client wants them."""
-    if turn.wants(TEXT):
-        table = text_table(result)
-        yield turn.artifact(
-            text(f"{lead}\n\n{table}" if lead else table, media_type=TEXT), name="table"
+def bar_chart(title: str, rows: Rows) -> str:
+    """Return an SVG with a bar for the last cell of each row, labelled by its first; negative bars are red."""
+    largest = max(abs(row[-1]) for row in rows) or 1
+    drawn = [f'<text y="20">{escape(one_line(title, 90))}</text>']
+    for number, row in enumerate(rows, 2):
+        y, width = 24 * number, 400 * (abs(row[-1]) / largest)
+        colour = "#c0392b" if row[-1] < 0 else "#3b7dd8"
+        drawn.append(
+            f'<text y="{y}">{escape(one_line(row[0], 24))}</text>'
+            f'<rect x="200" y="{y - 14}" width="{width:.1f}" height="18" fill="{colour}"/>'
+            f'<text x="{206 + width:.1f}" y="{y}">{row[-1]}</text>'
         )
-    if turn.wants(JSON):
-        rows = [list(row) for row in result.rows]
-        found = {"columns": list(result.columns), "rows": rows, "truncated": result.truncated}
-        yield turn.artifact(data(found), name="rows")
+    about = f'width="760" height="{40 + 24 * len(rows)}" font-family="sans-serif" font-size="13"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {about}>{"".join(drawn)}</svg>'

@@ -37,9 +37,11 @@ from typing import Any
 import pytest
 
 ROOT = Path.cwd()
-AREAS = ("a2a_tasks/protocol", "a2a_tasks/store", "a2a_tasks/access", "a2a_push")
+AREAS = ("a2a_tasks/protocol", "a2a_tasks/store", "a2a_tasks/access", "a2a_push", "a2a_console")
 #: Folders in them that are pages and commands.
 LEFT_OUT = {"migrations", "management", "admin", "api"}
+#: Rooms of the console that read and write tables in their own way on each backend.
+STORED = ("audit", "diagnosis", "privacy", "search", "statistics")
 #: Backend, and the tests that are run on it.
 RUNS = (
     (
@@ -49,6 +51,7 @@ RUNS = (
             "tests/integration/store",
             "tests/integration/execution",
             "tests/integration/streaming",
+            *(f"tests/integration/console/{room}" for room in STORED),
         ],
     ),
     ("stack", ["tests/integration"]),

@@ -11,7 +11,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from a2a_project.operations import TABLE
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.agents import Turn
 from a2a_tasks.caller import Caller
 from a2a_tasks.execution import dispatch
@@ -21,7 +21,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, TRANSITIONS, fold
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import Raw, TaskState
 from a2a_tasks.store import cancel, runs
-from a2a_tasks.store.records import Fenced
+from a2a_tasks.store.records import LeaseLost
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, listened
 from tests.support.execution.waiting import until
@@ -66,7 +66,7 @@ class TestLaw1PostgresIsTheOnlyTruth:
     @pytest.fixture
     def silence(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """No hint leaves anybody, nor arrives."""
-        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
+        monkeypatch.setattr(pubsub, "publish", lambda hint: None)
 
     @pytest.mark.usefixtures("silence")
     async def test_a_send_is_answered_without_hints(self, alice: Client) -> None:
@@ -161,14 +161,14 @@ class TestLaw2OneWriter:
     def test_an_announcement_comes_after_its_commit(self) -> None:
         pen, seen = Pen(held()), []
 
-        def look(hint: wakeups.Hint) -> None:
-            if isinstance(hint, wakeups.Committed):
+        def look(hint: pubsub.Hint) -> None:
+            if isinstance(hint, pubsub.Committed):
                 (last,) = at_once(
                     lambda: Task.objects.get(pk=hint.task).last_event
                 )  # another connection
                 seen.append((hint.last, last))
 
-        with wakeups.listen(look):
+        with pubsub.listen(look):
             pen.state(TaskState.WORKING)
             cancel.cancel(ALICE, "task-1")
         assert seen == [(2, 2), (3, 3)]
@@ -188,7 +188,7 @@ class TestLaw3TerminalIsFinal:
         else:
             pen.end(end)
         for late in (lambda: pen.state(TaskState.WORKING), lambda: pen.add("a", "x"), pen.end):
-            with pytest.raises(Fenced):
+            with pytest.raises(LeaseLost):
                 late()  # type: ignore[no-untyped-call]
         events = everything(pen.run.task)
         assert [event.state for event in events if event.state] == [end]
@@ -230,7 +230,7 @@ class TestLaw4ARunIsHeldByALease:
 
     def fenced(self, pen: Pen) -> None:
         before = everything(pen.run.task)
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             pen.state(TaskState.WORKING)
         assert everything(pen.run.task) == before
         assert runs.heartbeat([pen.run.token]) == set()

@@ -15,13 +15,13 @@ from pytest_django import Settings
 from a2a_project import metrics_port
 from a2a_project.asgi import application
 from a2a_push.models import Delivery, Receiver
-from a2a_push.retry_schedule import Again
+from a2a_push.retry_schedule import Retry
 from a2a_tasks.access import api_keys
 from a2a_tasks.access.credentials import PEER
 from a2a_tasks.bindings.http import Receive, Scope, Send
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.integration.push.test_work import settled as answered
 from tests.integration.push.test_work import take, task
 from tests.support.ports import free_port
@@ -80,8 +80,8 @@ class TestWhoMayRead:
             assert (await client.get("/metrics")).status_code == 404
 
     async def test_is_a_caller_with_the_scope(self) -> None:
-        good = await hop(api_keys.issue, "prometheus", scopes=["metrics"])
-        other = await hop(api_keys.issue, "an agent's", scopes=["tables"])
+        good = await run_in_thread(api_keys.issue, "prometheus", scopes=["metrics"])
+        other = await run_in_thread(api_keys.issue, "an agent's", scopes=["tables"])
         assert (await ask({"X-API-Key": good.key})).status_code == 200
         for key in (other.key, good.key[:-1] + ("A" if good.key[-1] != "A" else "B"), "x"):
             answer = await ask({"X-API-Key": key})
@@ -97,7 +97,7 @@ class TestWhatItSays:
         writer = await pen()
         async with inbox() as receiver, delivering():
             await register(receiver.url())
-            await hop(writer.end)
+            await run_in_thread(writer.end)
             await settled(1)
         after = await shown(settings)
         for name in ("count", "sum"):
@@ -106,7 +106,7 @@ class TestWhatItSays:
         assert after["a2a_webhooks_under_way", ""] == 0
 
     async def test_tells_how_it_stands_in_the_tables(self, settings: Settings) -> None:
-        await hop(self.stand)
+        await run_in_thread(self.stand)
         found = await shown(settings)
         assert {
             name: found[name, ""]
@@ -127,7 +127,7 @@ class TestWhatItSays:
         """One waits for the schedule and is an hour late; one has something new; both tasks have ended but one."""
         task("task-1", url="https://one.example.com/")
         (one,) = take()
-        answered(one, Again(0.0))
+        answered(one, Retry(0.0))
         Delivery.objects.update(next_at=Now() - datetime.timedelta(hours=1))
         Receiver.objects.update(paused_until=Now() + datetime.timedelta(hours=1))
         writer = Pen(held("task-2"))
@@ -135,7 +135,7 @@ class TestWhatItSays:
         writer.state(TaskState.WORKING)
 
     async def test_names_no_tenant_address_or_task(self, settings: Settings) -> None:
-        await hop(self.stand)
+        await run_in_thread(self.stand)
         settings.A2A_METRICS_PEERS = "10.0.0.0/8"
         text = (await ask()).text
         assert [word for word in ("example.com", "task-1", "c-2") if word in text] == []

@@ -26,10 +26,10 @@ def key() -> str:
 class TestSealing:
     def test_comes_back_as_it_was(self) -> None:
         for text in ("", "x", "é\U0001f600\x00\n", "long" * 10_000):
-            assert sealing.opened(sealing.seal(text)) == text
+            assert sealing.unseal(sealing.seal(text)) == text
 
     def test_of_nothing_is_nothing(self) -> None:
-        assert sealing.seal("") == sealing.opened("") == sealing.resealed("") == ""
+        assert sealing.seal("") == sealing.unseal("") == sealing.reseal("") == ""
 
     def test_is_never_the_same_twice(self) -> None:
         assert sealing.seal("x") != sealing.seal("x")
@@ -39,15 +39,15 @@ class TestSealing:
 
     @pytest.mark.parametrize("broken", ["x", "gAAAA", "é"])
     def test_of_another_kind_is_unreadable(self, broken: str) -> None:
-        for read in (sealing.opened, sealing.resealed):
-            with pytest.raises(sealing.Unreadable):
+        for read in (sealing.unseal, sealing.reseal):
+            with pytest.raises(sealing.Unsealable):
                 read(broken)
 
     def test_that_was_changed_is_unreadable(self) -> None:
         sealed = sealing.seal(CREDENTIALS)
         other = "A" if sealed[60] != "A" else "B"
-        with pytest.raises(sealing.Unreadable) as caught:
-            sealing.opened(sealed[:60] + other + sealed[61:])
+        with pytest.raises(sealing.Unsealable) as caught:
+            sealing.unseal(sealed[:60] + other + sealed[61:])
         assert caught.value.args == ()
         assert caught.value.__suppress_context__
 
@@ -57,49 +57,49 @@ class TestKeys:
         settings.SECRET_KEY = "one"
         sealed = sealing.seal("x")
         settings.SECRET_KEY = "two"
-        with pytest.raises(sealing.Unreadable):
-            sealing.opened(sealed)
+        with pytest.raises(sealing.Unsealable):
+            sealing.unseal(sealed)
 
     def test_may_be_bytes_in_django(self, settings: Settings) -> None:
         settings.SECRET_KEY = "one"
         sealed = sealing.seal("x")
         settings.SECRET_KEY = b"one"
-        assert sealing.opened(sealed) == "x"
+        assert sealing.unseal(sealed) == "x"
 
     def test_that_fell_back_still_open(self, settings: Settings) -> None:
         settings.SECRET_KEY = "one"
         sealed = sealing.seal("x")
         settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "two", ["zero", "one"]
-        assert sealing.opened(sealed) == "x"
-        fresh = sealing.resealed(sealed)
+        assert sealing.unseal(sealed) == "x"
+        fresh = sealing.reseal(sealed)
         settings.SECRET_KEY_FALLBACKS = []
-        assert sealing.opened(fresh) == "x"
+        assert sealing.unseal(fresh) == "x"
 
     def test_of_our_own_are_independent_of_djangos(self, settings: Settings) -> None:
         settings.A2A_SECRET_KEYS = key()
         sealed = sealing.seal("x")
         settings.SECRET_KEY = "another"
-        assert sealing.opened(sealed) == "x"
+        assert sealing.unseal(sealed) == "x"
 
     def test_of_our_own_take_over_from_djangos(self, settings: Settings) -> None:
         sealed = sealing.seal("x")
         settings.A2A_SECRET_KEYS = key()
-        assert sealing.opened(sealed) == "x"
-        fresh = sealing.resealed(sealed)
+        assert sealing.unseal(sealed) == "x"
+        fresh = sealing.reseal(sealed)
         settings.SECRET_KEY = "another"
-        assert sealing.opened(fresh) == "x"
+        assert sealing.unseal(fresh) == "x"
 
     def test_are_newest_first(self, settings: Settings) -> None:
         old, new = key(), key()
         settings.A2A_SECRET_KEYS = old
         sealed = sealing.seal("x")
         settings.A2A_SECRET_KEYS = f" {new} , {old},"
-        assert sealing.opened(sealed) == "x"
+        assert sealing.unseal(sealed) == "x"
         fresh = sealing.seal("y")
         settings.A2A_SECRET_KEYS = new
-        assert sealing.opened(fresh) == "y"
-        with pytest.raises(sealing.Unreadable):
-            sealing.opened(sealed)
+        assert sealing.unseal(fresh) == "y"
+        with pytest.raises(sealing.Unsealable):
+            sealing.unseal(sealed)
 
     @pytest.mark.parametrize("wrong", ["short", "é" * 44, "A" * 43, f"{'A' * 43}=,hush"])
     def test_that_are_none_are_a_system_check_which_tells_nothing(
@@ -155,7 +155,7 @@ class TestRotation:
             call_command("reseal", stdout=said)
         assert said.getvalue() == "1 sealed with the newest key\n"
         assert PushConfig.objects.get(public_id="c-1").secret == lost
-        with pytest.raises(sealing.Unreadable):
+        with pytest.raises(sealing.Unsealable):
             configs.with_secrets(task)
 
     def test_is_not_needed_to_read_what_is_no_secret(self, settings: Settings) -> None:

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from a2a_tasks.management.commands import stack
 from tests import backend
 from tests.support.ports import free_port
 from tests.support.processes import Child, python
+from tests.support.procfile import worker_arguments
 
 __all__ = [
     "DOOMED",
@@ -118,9 +118,9 @@ def _process(
 
 
 @contextmanager
-def web(environ: Mapping[str, str] | None = None, *, server: str = "daphne") -> Iterator[Web]:
+def web(environ: Mapping[str, str] | None = None) -> Iterator[Web]:
     """Serve on a free port, for as long as the block lasts."""
-    arguments = ["-m", "django", "serve", "--port", "0", "--server", server]
+    arguments = ["-m", "django", "serve", "--port", "0"]
     with _process("web", arguments, environ, "Serving on ") as process:
         yield Web(process, _word_after("Serving on ", process))
 
@@ -128,32 +128,23 @@ def web(environ: Mapping[str, str] | None = None, *, server: str = "daphne") -> 
 def worker(
     number: int = 1, environ: Mapping[str, str] | None = None, queues: str = QUEUES
 ) -> AbstractContextManager[Child]:
-    """Run a worker as `manage.py stack` does, of these queues."""
-    _, *arguments = stack.workers(number)[-1].command
-    arguments += ["-Q", queues]
-    arguments[arguments.index("-n") + 1] = f"journey{number}@%h"
-    return _celery(f"worker {number}", arguments, environ)
+    """Run a worker as `make stack` does, of these queues."""
+    arguments = [*worker_arguments("worker", f"journey{number}"), "-Q", queues]
+    return _process(f"worker {number}", arguments, environ, " ready.")
 
 
 def pusher(
     number: int = 1, environ: Mapping[str, str] | None = None
 ) -> AbstractContextManager[Child]:
-    """Run a worker that sends webhooks, as `manage.py stack` does."""
-    _, *arguments = stack.pushers(number)[-1].command
-    return _celery(f"pusher {number}", arguments, environ)
-
-
-def _celery(
-    name: str, arguments: list[str], environ: Mapping[str, str] | None
-) -> AbstractContextManager[Child]:
-    arguments[arguments.index("-A") + 1] = "a2a_project"
-    return _process(name, arguments, environ, " ready.")
+    """Run a worker that sends webhooks, as `make stack` does."""
+    arguments = worker_arguments("pusher", f"pusher{number}")
+    return _process(f"pusher {number}", arguments, environ, " ready.")
 
 
 @contextmanager
-def embedded(environ: Mapping[str, str], *, server: str = "daphne") -> Iterator[Web]:
+def embedded(environ: Mapping[str, str]) -> Iterator[Web]:
     """Run a host that is one process, as `make run` does: with gRPC if it has a port."""
-    arguments = ["-m", "django", "up", "--port", "0", "--server", server]
+    arguments = ["-m", "django", "up", "--port", "0"]
     with _process("the host", arguments, environ, "  start     ") as process:
         yield Web(process, _word_after("  start     ", process))
 
@@ -168,7 +159,6 @@ def _word_after(beginning: str, process: Child) -> str:
 def host(
     environ: Mapping[str, str] | None = None,
     *,
-    server: str = "daphne",
     grpc: bool = False,
     push: bool = False,
     of_some: Mapping[str, str] | None = None,
@@ -181,7 +171,7 @@ def host(
     given = {**(environ or {}), **({"A2A_GRPC_PORT": str(port)} if grpc else {})}
     with ExitStack() as running:
         if backend.backend() == backend.STACK:
-            webs = [web({**given, **more}, server=server) for more in ({}, of_some or {})]
+            webs = [web({**given, **more}) for more in ({}, of_some or {})]
             others = [worker(environ=given)]
             if push:
                 others.append(pusher(environ={**given, **(of_some or {})}))
@@ -191,7 +181,7 @@ def host(
             processes = together(running, *others)
             yield Host(together(running, *webs), port, processes[-1] if grpc else None)
         else:
-            begun = (embedded if grpc else web)(given, server=server)
+            begun = (embedded if grpc else web)(given)
             yield Host([running.enter_context(begun)], port)
 
 

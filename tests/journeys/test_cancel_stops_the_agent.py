@@ -54,7 +54,7 @@ class TestCancelling:
 
             page = await post(browser, button, {"confirmed": "yes"})
             at = time.time()
-            assert "Cancelled: 1." in page.text
+            assert "Cancelled 1 task." in page.text
             assert await trace.of("ended") - at < AT_ONCE
             last = (await stream.read())[-1].said
             assert last["statusUpdate"]["status"]["state"] == "TASK_STATE_CANCELED"

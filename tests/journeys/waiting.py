@@ -13,7 +13,7 @@ T = TypeVar("T")
 #: Seconds until a journey gives up. Generous: reached only when something is broken.
 PATIENCE = 30.0
 #: Seconds between two looks, to begin with, and later: looks cost the host what it needs to come to what is looked for.
-_PAUSE, _LONGEST = 0.02, 0.25
+_PAUSE, _MAX_LENGTH = 0.02, 0.25
 
 
 async def eventually(
@@ -24,5 +24,5 @@ async def eventually(
     while not (found := await look()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}; last seen: {found!r}"
         await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST)
+        pause = min(2 * pause, _MAX_LENGTH)
     return found

@@ -30,7 +30,7 @@ def playing(run: Callable[..., Any], **attributes: Any) -> Iterator[Agent]:
     cls: type[Agent] = type("Scripted", (Agent,), members)
     registry.register(cls)
     try:
-        agent = registry.hosted(cls.slug)
+        agent = registry.find_hosted(cls.slug)
         assert agent is not None
         yield agent
     finally:
@@ -59,6 +59,6 @@ def until_told(turn: Turn) -> None:
 
 
 def look_at_nothing() -> None:
-    """Keep a core busy until interrupted."""
+    """Keep a core busy until the process is killed."""
     while True:
         pass

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.values import TaskState
-from tests.support.admin.rows import make_task
+from tests.support.console.admin.rows import make_task
 
 __all__ = ["make_ended"]
 

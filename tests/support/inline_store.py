@@ -1,6 +1,6 @@
 """The store's transactions, run on the connection of the test and inside the test's own transaction.
 
-In production the store works on threads of its own, each with a connection (`a2a_tasks/store/hop.py`). A test with such
+In production the store works on threads of its own, each with a connection (`a2a_tasks/store/db.py`). A test with such
 threads has to commit, and its tables must be emptied after it. Most tests are not about concurrency: for them the store
 works at once, on the test's connection, and everything is rolled back at the end.
 """
@@ -18,7 +18,7 @@ from unittest import mock
 
 from django.db import connections, transaction
 
-from a2a_tasks.store import hop
+from a2a_tasks.store import db
 
 __all__ = ["inline_store"]
 
@@ -37,7 +37,7 @@ def inline_store() -> Iterator[None]:
     own, lock, tried, thread = (
         connections["default"],
         threading.RLock(),
-        hop._tried,
+        db._try,
         threading.get_ident(),
     )
 
@@ -56,10 +56,10 @@ def inline_store() -> Iterator[None]:
             with _installed(own), transaction.atomic():
                 return tried(work, *args, **kwargs)
 
-    def at_once(work: Callable[[], Any], threads: str = hop.STORE) -> Future[Any]:
+    def at_once(work: Callable[[], Any], threads: str = db.STORE) -> Future[Any]:
         future: Future[Any] = Future()
         try:
-            future.set_result(copy_context().run(hop.in_thread, work))
+            future.set_result(copy_context().run(db.run_here, work))
         except Exception as fault:  # noqa: BLE001 - the future carries it
             future.set_exception(fault)
         return future
@@ -67,11 +67,11 @@ def inline_store() -> Iterator[None]:
     own.inc_thread_sharing()
     try:
         with (
-            mock.patch.object(hop, "drop_dead_connection", _nothing),
-            mock.patch.object(hop, "await_no_longer_than_asked", _nothing),
-            mock.patch.object(hop, "_tried", on_own_connection),
-            mock.patch.object(hop, "_begin", at_once),
-            mock.patch.object(hop, "_executor", _Executor),
+            mock.patch.object(db, "drop_dead_connection", _nothing),
+            mock.patch.object(db, "await_no_longer_than_asked", _nothing),
+            mock.patch.object(db, "_try", on_own_connection),
+            mock.patch.object(db, "_begin", at_once),
+            mock.patch.object(db, "_executor", _Executor),
             mock.patch.object(transaction, "on_commit", _at_once),
         ):
             yield
@@ -93,7 +93,7 @@ def _at_once(work: Callable[[], object]) -> None:
 class _Executor:
     """Runs a job when it is submitted, whichever threads it is for."""
 
-    def __init__(self, threads: str = hop.STORE) -> None:
+    def __init__(self, threads: str = db.STORE) -> None:
         """Take the name of threads that a test does not need."""
 
     def submit(self, work: Callable[[], Any]) -> Future[Any]:

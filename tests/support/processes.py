@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from a2a_tasks.management.commands import stack
 from tests import backend
+from tests.support.procfile import worker_arguments
 
 __all__ = ["Child", "celery_worker", "python"]
 
@@ -90,11 +90,7 @@ def python(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -
 
 @contextmanager
 def celery_worker(number: int = 1, environ: Mapping[str, str] | None = None) -> Iterator[Child]:
-    """Run a real worker, as `manage.py stack` does, ready to take jobs, for as long as the block lasts."""
-    _, *arguments = stack.workers(number)[-1].command
-    arguments[arguments.index("-A") + 1] = (
-        "a2a_project"  # the stack takes it from the settings' name
-    )
-    with python(arguments, environ) as child:
+    """Run a real worker, as `make stack` does, ready to take jobs, for as long as the block lasts."""
+    with python(worker_arguments("worker", f"worker{number}"), environ) as child:
         child.wait_for(" ready.")
         yield child

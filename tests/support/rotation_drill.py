@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from django.conf import settings
 from django.core.management import call_command
 
+from a2a_console.audit import proof as audit_proof
 from a2a_push import keys as webhook_keys
 from a2a_push.keyring import audience_of
 from a2a_push.store import configs
@@ -25,8 +26,8 @@ from a2a_tasks.agents import registry
 from a2a_tasks.agents.cards import card_of
 from a2a_tasks.checks import check_sealed_secrets
 from a2a_tasks.signatures import ring
-from a2a_tasks.signatures.verifying import Unverified, verify
-from a2a_tasks.store import audit_proof, audit_seals, file_links, handed
+from a2a_tasks.signatures.verification import CardUnverified, verify
+from a2a_tasks.store import audit_seals, file_links, handed_secrets
 from tests.support.push.configs import URL, config, registered
 from tests.support.store.world import accepted, held
 
@@ -40,9 +41,9 @@ def make() -> dict[str, Any]:
     task = accepted().task
     registered()
     run = held("task-2")
-    link = handed.ask(run, ("token",), "why")
+    link = handed_secrets.ask(run, ("token",), "why")
     assert link is not None
-    handed.keeping(link.token, {"token": "handed"})(run.task)
+    handed_secrets.keep_values(link.token, {"token": "handed"})(run.task)
     if settings.SIGN_IN_EXTRA:
         _make_factors()
     audit_seals.seal_all()
@@ -51,7 +52,7 @@ def make() -> dict[str, Any]:
     return {
         "task": task,
         "run": {name: getattr(run, name) for name in ("task", "task_id", "token", "input_number")},
-        "url": file_links.linking("demo", BASE, "")(FILE),
+        "url": file_links.make_linker("demo", BASE, "")(FILE),
         "card": ring.seal().on(card_of(agent, BASE), "v10", BASE),
         "secret": str(webhook_keys.ring().secrets(RECEIVER)[0].raw.hex()),
     }
@@ -60,13 +61,13 @@ def make() -> dict[str, Any]:
 def look(made: dict[str, Any]) -> dict[str, Any]:
     """What of it still works, and what the check of a deployment says."""
     run: Any = SimpleNamespace(**made["run"])
-    published = [key.as_dict(private=False) for key in ring.published()]
+    published = [key.as_dict(private=False) for key in ring.list_published()]
     url = urlsplit(made["url"])
     expires, signature = (parse_qs(url.query)[name][0] for name in ("expires", "signature"))
     secrets = webhook_keys.ring().secrets(RECEIVER)
     found = {
         "webhook": _holds(lambda: configs.with_secrets(made["task"])[0][1] == config()),
-        "handed": handed.read(run) == {"token": "handed"},
+        "handed": handed_secrets.read(run) == {"token": "handed"},
         "url": file_links.is_signed("demo", FILE, expires, signature, ""),
         "seals": _holds(lambda: list(audit_proof.verify())),
         "card": _holds(lambda: verify(made["card"], published, now=time.time())),
@@ -92,14 +93,14 @@ def _factors_open() -> bool:
 
     totp = Authenticator.objects.get(type=Authenticator.Type.TOTP)
     codes = Authenticator.objects.get(type=Authenticator.Type.RECOVERY_CODES)
-    told = sealing.opened(totp.data["secret"]) == "JBSWY3DPEHPK3PXP"
+    told = sealing.unseal(totp.data["secret"]) == "JBSWY3DPEHPK3PXP"
     return told and bool(codes.wrap().generate_codes())
 
 
 def _holds(asked: Callable[[], object]) -> bool:
     try:
         return bool(asked())
-    except (sealing.Unreadable, audit_proof.Broken, Unverified):
+    except (sealing.Unsealable, audit_proof.Broken, CardUnverified):
         return False
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_tasks.caller import ANONYMOUS, TENANTS, Caller, Scope, Shelf, is_tenant
+from a2a_tasks.caller import ANONYMOUS, TENANTS, Caller, OwnerScope, ScopePart, is_tenant
 from a2a_tasks.protocol.errors import InvalidParams
 
 tenants = st.text("ab/%~", max_size=4).filter(is_tenant)
@@ -31,7 +31,7 @@ class TestADrawer:
             "acme/x",
             "acme/b/c",
         ]
-        assert ANONYMOUS.scope("a") == Scope("", "", "a")
+        assert ANONYMOUS.scope("a") == OwnerScope("", "", "a")
 
     def test_of_a_tenant_that_only_a_request_names_cannot_be_the_tenant_of_credentials(
         self,
@@ -68,5 +68,5 @@ class TestSharing:
 
     def test_leaves_to_each_what_it_made_before_and_after(self) -> None:
         alice = Caller(principal="key:a", tenant="acme")
-        assert alice.scope("a", shared=True).shelves == (Shelf(TENANTS), Shelf("key:a"))
-        assert alice.scope("a").shelves == (Shelf("key:a"), Shelf(TENANTS, "key:a"))
+        assert alice.scope("a", shared=True).parts == (ScopePart(TENANTS), ScopePart("key:a"))
+        assert alice.scope("a").parts == (ScopePart("key:a"), ScopePart(TENANTS, "key:a"))

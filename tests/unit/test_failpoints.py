@@ -73,7 +73,11 @@ class TestFailpoint:
 
 class TestNames:
     def test_each_is_passed_at_one_place_in_the_code_and_no_other_exists(self) -> None:
-        files = (path for app in ("a2a_tasks", "a2a_push") for path in (ROOT / app).rglob("*.py"))
+        files = (
+            path
+            for app in ("a2a_tasks", "a2a_push", "a2a_console")
+            for path in (ROOT / app).rglob("*.py")
+        )
         code = "\n".join(path.read_text() for path in files)
         for names in ("a2a_tasks/failpoints.py", "a2a_tasks/audit/actions.py"):
             code = code.replace((ROOT / names).read_text(), "")

@@ -9,7 +9,7 @@ from pytest_django import Settings
 from a2a_push import keys
 from a2a_push.bearer import mint
 from a2a_push.signing import Secret
-from a2a_tasks.signatures.key_file import written
+from a2a_tasks.signatures.key_file import write_jwks
 from tests.support.signatures.given import EDWARDS, NIST
 
 URL = "/.well-known/jwks.json"
@@ -31,7 +31,7 @@ class TestThePage:
         self, client: Client, settings: Settings
     ) -> None:
         settings.A2A_WEBHOOK_SECRETS = OLD
-        settings.A2A_PUBLIC_URL, settings.A2A_CARD_KEYS = "https://h", written([EDWARDS, NIST])
+        settings.A2A_PUBLIC_URL, settings.A2A_CARD_KEYS = "https://h", write_jwks([EDWARDS, NIST])
         shown = client.get(URL).json()["keys"]
         (token_key,) = keys.ring().token_keys()
         assert [key["kid"] for key in shown] == [EDWARDS.kid, NIST.kid, token_key.jwk.kid]

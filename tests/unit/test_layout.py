@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
+from a2a_tasks.bindings.grpc.service import SERVICES
 from a2a_tasks.conf import HostSettings
-from a2a_tasks.management.commands import serve, stack
 from tests import ROOT
+from tests.support.procfile import command_of
 
 OURS = ["migrate", "web", "grpc", "worker", "pusher", "beat"]
-LOCAL_OPTIONS = {"-A", "-l", "-n", "--fd", "--pidfile", "--schedule", "--server"}
+LOCAL_OPTIONS = {"-A", "-l", "-n", "--pid", "--pidfile", "--schedule"}
 SECRETS = ["SECRET_KEY", "POSTGRES_PASSWORD"]
 
 
@@ -38,9 +39,8 @@ def text(path: str) -> str:
 def essence(command: Sequence[str]) -> list[str]:
     """Leave out of a command what differs from machine to machine: the interpreter, and where things are."""
     words = list(command)
-    start = next(n for n, word in enumerate(words) if word in {"celery", "serve"})
     local = {n + more for n, word in enumerate(words) if word in LOCAL_OPTIONS for more in (0, 1)}
-    return [word for n, word in enumerate(words) if n >= start and n not in local]
+    return [word for n, word in enumerate(words) if n not in local]
 
 
 class TestCompose:
@@ -70,9 +70,8 @@ class TestCompose:
     def test_runs_the_commands_of_the_stack_without_containers(
         self, services: dict[str, Any]
     ) -> None:
-        programs = [serve.web([3], "daphne"), stack.workers(1), stack.pushers(1), [stack.beat()]]
-        for name, (program,) in zip(["web", "worker", "pusher", "beat"], programs, strict=True):
-            assert essence(services[name]["command"]) == essence(program.command)
+        for name in ("web", "worker", "pusher", "beat"):
+            assert essence(services[name]["command"]) == essence(command_of(name))
 
     @pytest.mark.parametrize("name", ["web", "worker", "beat"])
     def test_a_process_may_drain_before_it_is_killed(
@@ -83,7 +82,7 @@ class TestCompose:
         assert grace is not None
         assert drain is not None
         assert float(drain[1]) == HostSettings.__dict__["DRAIN_SECONDS"]
-        assert float(grace[1]) >= float(drain[1]) + serve.KILL_AFTER
+        assert float(grace[1]) >= float(drain[1]) + 5
 
     @pytest.mark.parametrize("secret", SECRETS)
     def test_secrets_have_no_default(self, secret: str) -> None:
@@ -112,12 +111,12 @@ class TestImage:
 class TestRequirements:
     @pytest.mark.parametrize(
         "path",
-        [f"requirements{extra}.txt" for extra in ("", "-grpc", "-sso", "-test")],
+        [f"requirements{extra}.txt" for extra in ("", "-sso", "-test")],
     )
     def test_every_package_is_pinned(self, path: str) -> None:
         lines = [line.split("#")[0].strip() for line in text(path).splitlines()]
         loose = [line for line in lines if line and "==" not in line]
-        included = [f"-r requirements{extra}.txt" for extra in ("", "-grpc", "-sso")]
+        included = [f"-r requirements{extra}.txt" for extra in ("", "-sso")]
         assert loose == (included if "test" in path else [])
 
 
@@ -167,6 +166,24 @@ def made_by_ci(tmp_path: Path, began: int = 0) -> list[str]:
     return told.read_text().splitlines()
 
 
+class TestNginx:
+    """`tests/campaigns/server/test_nginx.py` runs it."""
+
+    def test_agrees_with_the_settings_of_the_host(self) -> None:
+        body = re.findall(r"client_max_body_size (\d+)m;", text("deploy/nginx/a2a.conf"))
+        assert int(body[0]) * 1024 * 1024 == HostSettings.__dict__["MAX_BODY_BYTES"]
+        waits = re.findall(r"_read_timeout (\d+)s;", text("deploy/nginx/a2a.conf"))
+        assert all(float(wait) > HostSettings.__dict__["MAX_BLOCK_SECONDS"] for wait in waits)
+        header = (
+            f"proxy_set_header {HostSettings.__dict__['MTLS_HEADER']} $ssl_client_escaped_cert;"
+        )
+        assert header in text("deploy/nginx/a2a.conf")
+
+    def test_passes_every_service_to_grpc(self) -> None:
+        (path,) = re.findall(r"location ~ (\S+A2AService\S+) ", text("deploy/nginx/a2a.conf"))
+        assert [name for name in SERVICES if not re.match(path, f"/{name}/SendMessage")] == []
+
+
 class TestCI:
     def test_runs_the_checks_the_suite_and_every_campaign(self, tmp_path: Path) -> None:
         checks, suite, *campaigns = made_by_ci(tmp_path)
@@ -186,6 +203,14 @@ class TestCI:
 
 class TestDecisions:
     def test_no_two_records_have_one_number(self) -> None:
-        numbers = Counter(path.name[:4] for path in (ROOT / "docs" / "decisions").glob("*.md"))
+        numbers = Counter(path.name[:4] for path in self.records())
         assert [number for number, times in numbers.items() if times > 1] == []
         assert all(number.isdigit() for number in numbers)
+
+    def test_the_index_names_every_record(self) -> None:
+        index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+        assert [record.name for record in self.records() if f"({record.name})" not in index] == []
+
+    def records(self) -> list[Path]:
+        pages = (ROOT / "docs" / "decisions").glob("*.md")
+        return sorted(page for page in pages if page.name != "README.md")

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from a2a_project.log_line import LogLine
+from a2a_project.log_format import SingleLineFormatter
 
 FORGED = (
     "x\n2026-11-22 00:00:00,000 WARNING a2a_tasks.access somebody was let in\x1b[2J\u2028\x85\r"
@@ -21,7 +21,9 @@ def record(text: str, *args: object) -> logging.LogRecord:
 
 
 def test_a_line_of_the_log_is_one_line_whatever_a_task_is_called() -> None:
-    line = LogLine("{levelname} {message}", style="{").format(record("task %s ended", FORGED))
+    line = SingleLineFormatter("{levelname} {message}", style="{").format(
+        record("task %s ended", FORGED)
+    )
     assert line.splitlines() == [line]
     assert line.isprintable()
     assert line.startswith("INFO task x\\n2026-11-22")
@@ -33,10 +35,13 @@ def test_a_trace_stands_below_its_line_as_it_is() -> None:
         raise ValueError(FORGED)
     except ValueError:
         told.exc_info = sys.exc_info()
-    first, second, *_ = LogLine("{message}", style="{").format(told).splitlines()
+    first, second, *_ = SingleLineFormatter("{message}", style="{").format(told).splitlines()
     assert (first, second) == ("it failed", "Traceback (most recent call last):")
 
 
 def test_every_line_of_the_host_is_written_so() -> None:
     formatters: Any = settings.LOGGING["formatters"]
-    assert formatters["line"]["()"] == f"{LogLine.__module__}.{LogLine.__name__}"
+    assert (
+        formatters["line"]["()"]
+        == f"{SingleLineFormatter.__module__}.{SingleLineFormatter.__name__}"
+    )

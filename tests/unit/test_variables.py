@@ -11,11 +11,18 @@ import pytest
 
 from tests import ROOT
 
+CELERY = ("-m", "celery", "-A", "a2a_project")
+
 
 def manage(here: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a command of the host with these variables and no others."""
+    return python(here, "manage.py", *words, **variables)
+
+
+def python(here: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The same for what Python is to run."""
     return subprocess.run(  # noqa: S603 - words of the test
-        [sys.executable, "manage.py", *words],
+        [sys.executable, *words],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "VAR_DIR": str(here), **variables},
         capture_output=True,
@@ -45,6 +52,61 @@ def test_a_mistyped_variable_is_one_line(
     (line,) = done.stderr.splitlines()
     assert said in line
     assert "s3cret" not in line
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> dict[str, str]:
+    """The variables of a host with an app whose `agents.py` has a syntax error in its second line."""
+    app = tmp_path / "concierge"
+    app.mkdir()
+    (app / "__init__.py").touch()
+    (app / "agents.py").write_text("x = 1\ndef run(:\n")
+    return {"A2A_APPS": "concierge", "PYTHONPATH": str(tmp_path)}
+
+
+def test_a_syntax_error_in_an_app_is_one_line_with_its_place(
+    tmp_path: Path, broken: dict[str, str]
+) -> None:
+    done = manage(tmp_path, "check", **broken)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    place = tmp_path / "concierge" / "agents.py"
+    assert line == f"The host cannot start. {place}, line 2: invalid syntax"
+    assert "Traceback" in manage(tmp_path, "check", "--traceback", **broken).stderr
+
+
+@pytest.mark.parametrize("kind", [("worker", "-P", "threads", "-Q", "nobodys"), ("beat",)])
+class TestWorkersAndBeat:
+    def test_say_in_one_line_what_is_mistyped(self, kind: tuple[str, ...], tmp_path: Path) -> None:
+        done = python(tmp_path, *CELERY, *kind, DATABASE_URL="127.0.0.1:5432/s3cret")
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert "The environment is wrong. DATABASE_URL is not the URL of a database" in done.stderr
+
+    def test_say_in_one_line_where_an_app_has_a_syntax_error(
+        self, kind: tuple[str, ...], tmp_path: Path, broken: dict[str, str]
+    ) -> None:
+        done = python(tmp_path, *CELERY, *kind, CELERY_BROKER_URL="redis://127.0.0.1:1/0", **broken)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert "concierge/agents.py, line 2: invalid syntax" in done.stderr
+
+
+def test_a_command_that_breaks_a_rule_of_the_tables_keeps_its_trace(tmp_path: Path) -> None:
+    """Nothing is wrong with the database."""
+    script = "from django.db import IntegrityError; raise IntegrityError('there is one already')"
+    done = manage(tmp_path, "shell", "--no-imports", "-c", script)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "DATABASE_URL" not in done.stderr
+
+
+def test_a_file_of_sqlite_that_cannot_be_made_is_not_served(tmp_path: Path) -> None:
+    about = {"DATABASE_URL": f"sqlite:///{tmp_path / 'none' / 'there.db'}"}
+    done = manage(tmp_path, "serve", "--port", "0", **about)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "unable to open database file. Look at DATABASE_URL" in line
 
 
 @pytest.mark.parametrize(
@@ -79,14 +141,4 @@ def test_nothing_is_served_without_tables(command: str, tmp_path: Path) -> None:
     assert done.returncode == 1
     said = done.stderr.splitlines()[-1]
     assert said.startswith("CommandError: The database lacks ")
-    assert said.endswith("Apply them: python manage.py migrate")
-
-
-def test_an_unknown_server_is_refused_before_processes_start(tmp_path: Path) -> None:
-    assert manage(tmp_path, "migrate").returncode == 0
-    done = manage(tmp_path, "serve", "--port", "0", "--processes", "2", SERVER="hypercorn")
-    assert done.returncode == 1
-    assert (
-        done.stderr.splitlines()[-1]
-        == "CommandError: SERVER must be one of daphne, uvicorn, not 'hypercorn'."
-    )
+    assert said.endswith("Apply the migrations: python manage.py migrate")

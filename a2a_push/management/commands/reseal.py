@@ -1,4 +1,4 @@
-"""`manage.py reseal`: seal every stored secret with the newest key, so that older keys can go."""
+"""`manage.py reseal`: seal every stored secret with the newest key, so that older keys can be removed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["Command"]
 
 
 class Command(BaseCommand):
-    """Seal secrets anew."""
+    """The command: it seals secrets with the newest key."""
 
     help = "Seal every stored secret with the newest of A2A_SECRET_KEYS. Then older keys may be taken away."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do it, and say how many there were."""
+        """Reseal the secrets, and print the counts."""
         counts = [sealed_columns.reseal(column) for column in sealed_columns.columns()]
         done, unreadable = map(sum, zip(*counts, strict=True))
         self.stdout.write(f"{done} sealed with the newest key")

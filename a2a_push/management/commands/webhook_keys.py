@@ -1,4 +1,4 @@
-"""`manage.py webhook_keys URL`: what the receiver at a URL verifies the host's notifications with."""
+"""`manage.py webhook_keys URL`: the keys with which the receiver at a URL verifies the host's notifications."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ __all__ = ["Command"]
 
 
 class Command(BaseCommand):
-    """Show the keys of a receiver."""
+    """The command: it shows the keys of a receiver."""
 
     help = (
-        "Show what the receiver at a URL verifies notifications with: secrets (whsec_), which are for it alone, "
-        "and public keys (whpk_), newest first. They are the same for every URL of its origin, and others for every "
-        "tenant, and for webhooks whose clients give them a name."
+        "Show the keys with which the receiver at a URL verifies notifications: its own secrets (whsec_) and public keys "
+        "(whpk_), newest first. All URLs of an origin have equal keys; each tenant, and each webhook that its client has "
+        "named, has other keys."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the URL, and whose webhooks they are."""
+        """Add the arguments: the URL, and the owner of the webhooks."""
         parser.add_argument("url")
         parser.add_argument("--tenant", default="", help="the tenant whose webhooks they are")
         parser.add_argument("--config", default="", help="the id that its clients give the webhook")
 
     def handle(self, *args: Any, url: str, tenant: str, config: str, **options: Any) -> None:
-        """Show them."""
+        """Show the keys."""
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise CommandError(f"{url!r} is not an http or https URL")
         audience = audience_of(tenant, url, config)
-        said = [audience.origin]
-        said += ["--tenant", tenant] if tenant else []
-        said += ["--config", audience.config] if audience.config else []
-        self.stdout.write(" ".join(said))
+        words = [audience.origin]
+        words += ["--tenant", tenant] if tenant else []
+        words += ["--config", audience.config] if audience.config else []
+        self.stdout.write(" ".join(words))
         for key in keys.ring().verifiers(audience):
             self.stdout.write(key.text)

@@ -1,4 +1,4 @@
-"""The gRPC binding (A2A 1.0 §10): protobuf at the edge, the same calls into the same table behind it.
+"""The gRPC binding (A2A 1.0 §10): protobuf outside, and inside the same calls of operations as in other bindings.
 
-Only what serves gRPC imports this room: it needs `requirements-grpc.txt`.
+Only gRPC servers import this package: the descriptors take a while to load.
 """

@@ -1,4 +1,4 @@
-"""What a server of gRPC gives to the rpcs, and what they tell it: nothing here knows a library for gRPC."""
+"""The interface between a gRPC server and the rpcs: independent of any library for gRPC."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
 from typing import Protocol
 
-__all__ = ["Call", "Ended", "Handler", "Metadata", "Status"]
+__all__ = ["GrpcCall", "CallEnded", "Handler", "Metadata", "GrpcStatus"]
 
-#: Keys and values; those of keys that end with `-bin` are bytes, others ASCII.
+#: Keys and values; values of keys that end with `-bin` are bytes, others ASCII.
 Metadata = Sequence[tuple[str, str | bytes]]
 
 
-class Status(IntEnum):
-    """How a call ended (gRPC, doc/statuscodes.md)."""
+class GrpcStatus(IntEnum):
+    """The status of a call (gRPC, doc/statuscodes.md)."""
 
     OK = 0
     CANCELLED = 1
@@ -34,42 +34,45 @@ class Status(IntEnum):
     UNAUTHENTICATED = 16
 
 
-class Ended(Exception):
-    """The call was ended while its handler waited for a message; nobody is left to hear more."""
+class CallEnded(Exception):
+    """The call was ended while its handler waited for a message; the client no longer listens."""
 
 
-class Call(Protocol):
+class GrpcCall(Protocol):
     """One call of a client. Its handler is cancelled when the client leaves or its deadline comes."""
 
     @property
     def metadata(self) -> Sequence[tuple[bytes, bytes]]:
-        """What the client sent with it, as it was written, without what is gRPC's own."""
+        """The client's metadata, as sent, without gRPC's own headers."""
         ...
 
     @property
     def peer(self) -> tuple[str, int] | None:
-        """Address and port of whoever holds the connection."""
+        """Address and port of the peer of the connection."""
         ...
 
     async def read(self) -> bytes | None:
-        """The client's next message; None = there is none.
+        """Return the client's next message; None if there is none.
 
-        Raises Ended when it cannot be taken, or the first one does not come in time: the client was told so.
+        Raises CallEnded when the message cannot be read, or the first one does not come in time: the client was
+        informed.
         """
         ...
 
     def begin(self, metadata: Metadata = ()) -> None:
-        """Send the initial metadata. The first write does it, too, if it was not done."""
+        """Send the initial metadata. Otherwise the first write does it."""
         ...
 
     async def write(self, *messages: bytes) -> None:
-        """Send messages; those given together leave together. Waits while the client does not read."""
+        """Send messages; messages given together are sent together. Waits while the client does not read."""
         ...
 
-    def end(self, status: Status = Status.OK, message: str = "", metadata: Metadata = ()) -> None:
-        """Tell how it ended, with the trailing metadata. Nothing more can be said; what was told first, holds."""
+    def end(
+        self, status: GrpcStatus = GrpcStatus.OK, message: str = "", metadata: Metadata = ()
+    ) -> None:
+        """End the call with a status and the trailing metadata. Only the first call of `end` counts."""
         ...
 
 
-#: What answers a call. It ends with `OK` if the handler returns without a word.
-Handler = Callable[[Call], Awaitable[None]]
+#: The function that answers a call. The call ends with `OK` if the handler returns without ending it.
+Handler = Callable[[GrpcCall], Awaitable[None]]

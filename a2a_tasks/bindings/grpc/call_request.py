@@ -1,4 +1,4 @@
-"""An rpc's metadata and peer, seen as the HTTP request that the other bindings have."""
+"""An rpc's metadata and peer as the HTTP request that the other bindings have."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from a2a_tasks.access.credentials import PEER
-from a2a_tasks.bindings.grpc.call import Call
+from a2a_tasks.bindings.grpc.call import GrpcCall
 from a2a_tasks.bindings.http import Request
 from a2a_tasks.conf import conf
 
 __all__ = ["call_request"]
 
 
-def call_request(call: Call) -> Request:
-    """The request of a call: its metadata are the headers, but for binary ones."""
+def call_request(call: GrpcCall) -> Request:
+    """Return the request of a call: its metadata are the headers, except for binary ones."""
     metadata = [
         pair for pair in call.metadata if pair[0] != b"host" and not pair[0].endswith(b"-bin")
     ]
@@ -35,17 +35,17 @@ def call_request(call: Call) -> Request:
         "client": client,
         PEER: client,
     }
-    return Request(scope, _nothing)
+    return Request(scope, _receive_nothing)
 
 
-async def _nothing() -> MutableMapping[str, Any]:
-    """A call brings its message at once."""
+async def _receive_nothing() -> MutableMapping[str, Any]:
+    """Return an empty body: the call itself contains the message."""
     return {"type": "http.request"}
 
 
 @functools.cache
 def _host() -> bytes:
-    """Where the host answers HTTP, for what it writes into cards: metadata do not say."""
+    """Return the host's HTTP address for cards, since gRPC metadata do not contain it."""
     known = urlsplit(str(conf.PUBLIC_URL)).netloc
     return (known or f"localhost:{os.environ.get('PORT') or '8000'}").encode()
 

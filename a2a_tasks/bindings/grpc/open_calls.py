@@ -1,4 +1,4 @@
-"""How many calls are open in a server: every one of them may wait for its message, or follow a task for hours."""
+"""The number of open calls in a server: each may wait for its message, or follow a task for hours."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from a2a_tasks.protocol.errors import RateLimited
 
 __all__ = ["OpenCalls"]
 
-#: Seconds after which it is worth trying again.
+#: Seconds after which a client may try again.
 LATER = 1.0
 
 
 class OpenCalls:
-    """Counts them; those of health and reflection are not among them."""
+    """The count of open calls, without those of health and reflection."""
 
     def __init__(self) -> None:
         self._count = 0
 
     @contextmanager
     def one_more(self) -> Iterator[None]:
-        """One more, as long as it lasts. Raises RateLimited if there are A2A_GRPC_CALLS already."""
-        most = int(conf.GRPC_CALLS)
-        if most and self._count >= most:
+        """Count one call until the block ends. Raises RateLimited if A2A_GRPC_CALLS are open already."""
+        limit = int(conf.GRPC_CALLS)
+        if limit and self._count >= limit:
             raise RateLimited.until(LATER, "Too many calls are open")
         self._count += 1
         try:

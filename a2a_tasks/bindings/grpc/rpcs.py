@@ -1,4 +1,4 @@
-"""The rpcs of both services, drawn from their descriptors: what each reads, which operation it is, what it writes."""
+"""The rpcs of both services, made from their descriptors: the request, the operation and the answer of each."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
+from a2a_tasks.bindings.grpc.protobuf_json import encoder, parser, reader
 from a2a_tasks.bindings.grpc.schema import FINAL, SUPERSET, service
-from a2a_tasks.bindings.grpc.trees import encoder, parser, reader
 from a2a_tasks.protocol.catalogue import BY_NAME
 
 __all__ = ["RPCS", "Rpc"]
 
-#: Rpcs of `a2a.v1` whose operation has another name by now.
+#: Rpcs of `a2a.v1` whose operation has another name in 1.0.
 OPERATIONS = {
     "TaskSubscription": "SubscribeToTask",
     "SetTaskPushNotificationConfig": "CreateTaskPushNotificationConfig",
@@ -25,7 +25,7 @@ OPERATIONS = {
     "GetTaskPushNotification": "GetTaskPushNotificationConfig",
     "ListTaskPushNotification": "ListTaskPushNotificationConfigs",
 }
-#: Rpcs of `a2a.v1` that only 0.2 and 0.3, or only the draft had. The others are both's, told apart by `a2a-version`.
+#: Rpcs of `a2a.v1` that exist only in 0.2 and 0.3, or only in the draft. The others are decided by `a2a-version`.
 DIALECTS = {
     "TaskSubscription": "v03",
     "GetAgentCard": "v03",
@@ -38,7 +38,7 @@ DIALECTS = {
     "ListTasks": "dr",
     "GetExtendedAgentCard": "dr",
 }
-#: The A2A-Versions that each package admits beside none.
+#: The A2A-Versions that each package admits besides an absent one.
 ADMITTED = {FINAL: ("1.0",), SUPERSET: ("1.0", "0.3", "0.2")}
 
 
@@ -49,25 +49,25 @@ class Rpc:
     package: str
     name: str
     operation: str
-    #: The message of a request; None = it cannot be read.
+    #: Parses the message of a request; None = unreadable.
     parse: Callable[[bytes], Message | None]
-    #: Its tree. Raises InvalidParams.
+    #: Reads its tree. Raises InvalidParams.
     read: Callable[[Message], dict[str, Any]]
-    #: The bytes of an answer, from its JSON.
+    #: Writes the bytes of an answer, from its JSON.
     write: Callable[[bytes], bytes]
 
     @property
     def streams(self) -> bool:
-        """Does it answer with a stream?"""
+        """True if the rpc answers with a stream."""
         return BY_NAME[self.operation].streams
 
     @property
     def admitted(self) -> tuple[str, ...]:
-        """The A2A-Versions that may be asked for."""
+        """The A2A-Versions that a client may ask for."""
         return ADMITTED[self.package]
 
     def dialect(self, version: str) -> str:
-        """Code of the dialect of a request for that version, which may be empty."""
+        """Return the code of the dialect for a request of that version, which may be empty."""
         if self.package == FINAL:
             return "v10"
         return DIALECTS.get(self.name) or ("dr" if version == "1.0" else "v03")

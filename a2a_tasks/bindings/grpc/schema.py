@@ -1,7 +1,7 @@
-"""The two proto packages, in a pool of their own: `lf.a2a.v1` as published, `a2a.v1` as a superset of all that was.
+"""The two proto packages, in a pool of their own: `lf.a2a.v1` as published, `a2a.v1` as a superset of all releases.
 
-The descriptors come from the official SDK. Those of 0.3 lack what the draft of 1.0 and the first releases of 0.2 had;
-it is added here, and nothing that was there changes its number (docs/decisions/0120).
+The descriptors come from the official SDK. Those of 0.3 lack fields of the draft of 1.0 and of the first releases of
+0.2; they are added here without changing any existing number (docs/decisions/0011).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TYPES = {
 }
 _ENUMS = {"TaskState"}
 _SET = ("string parent = 1", "string config_id = 2", "TaskPushNotificationConfig config = 3")
-#: What the published proto of 0.3 lacks, message by message, in the words of proto3.
+#: Fields that the published proto of 0.3 lacks, by message, in proto3 syntax.
 ADDED: Mapping[str, tuple[str, ...]] = {
     "Message": ("repeated string reference_task_ids = 8",),
     "AgentCapabilities": ("bool state_transition_history = 4",),
@@ -60,7 +60,7 @@ ADDED: Mapping[str, tuple[str, ...]] = {
         "int32 total_size = 4",
     ),
 }
-#: Fields that the draft made optional: a 0 that is said differs from nothing. Peers of 0.3 never write a 0.
+#: Fields that the draft made optional: an explicit 0 differs from an absent field. Peers of 0.3 never write a 0.
 OPTIONAL = {"SendMessageConfiguration": "history_length", "GetTaskRequest": "history_length"}
 #: The rpcs of the draft, and those of 0.2.2 to 0.2.4: request, response, and whether it streams.
 ADDED_RPCS: Mapping[str, tuple[str, str, bool]] = {
@@ -116,7 +116,7 @@ def _add_field(message: DescriptorProto, text: str) -> None:
 
 
 def _superset(published: FileDescriptor) -> FileDescriptorProto:
-    """The proto of 0.3 with what is added."""
+    """Return the proto of 0.3 with the additions."""
     file = FileDescriptorProto()
     published.CopyToProto(file)
     messages = {message.name: message for message in file.message_type}
@@ -139,7 +139,7 @@ def _superset(published: FileDescriptor) -> FileDescriptorProto:
 
 
 def know(files: Iterable[Any], into: DescriptorPool) -> None:
-    """Add files to the pool, each after those it needs."""
+    """Add files to the pool, each after its dependencies."""
     for file in files:
         know(file.dependencies, into)
         into.AddSerializedFile(file.serialized_pb)
@@ -147,7 +147,7 @@ def know(files: Iterable[Any], into: DescriptorPool) -> None:
 
 @functools.cache
 def pool() -> DescriptorPool:
-    """The pool with both packages: the SDK's own classes, in the default pool, are not touched."""
+    """Return the pool with both packages: the SDK's own classes, in the default pool, are not touched."""
     made = DescriptorPool()
     know([a2a_pb2.DESCRIPTOR], made)
     know(a2a_v0_3_pb2.DESCRIPTOR.dependencies, made)
@@ -156,10 +156,10 @@ def pool() -> DescriptorPool:
 
 
 def message_class(name: str) -> type[Message]:
-    """The class of the message of that full name. Raises KeyError."""
+    """Return the class of the message of that full name. Raises KeyError."""
     return GetMessageClass(pool().FindMessageTypeByName(name))
 
 
 def service(package: str) -> ServiceDescriptor:
-    """The service of a package."""
+    """Return the service of a package."""
     return pool().FindServiceByName(f"{package}.{SERVICE}")

@@ -1,14 +1,14 @@
-"""Both services, ready to be served."""
+"""The handlers of both gRPC services."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from a2a_tasks.bindings.circumstances import Table
-from a2a_tasks.bindings.grpc.call import Call, Handler
+from a2a_tasks.bindings.grpc.call import GrpcCall, Handler
 from a2a_tasks.bindings.grpc.exchange import Exchange
 from a2a_tasks.bindings.grpc.open_calls import OpenCalls
 from a2a_tasks.bindings.grpc.rpcs import RPCS, Rpc
+from a2a_tasks.operations.handler import OperationTable
 from a2a_tasks.protocol.errors import RateLimited
 
 __all__ = ["SERVICES", "handlers"]
@@ -16,8 +16,8 @@ __all__ = ["SERVICES", "handlers"]
 SERVICES = tuple(RPCS)
 
 
-def handlers(table: Table) -> Mapping[bytes, Handler]:
-    """What serves the rpcs of each service, by their paths."""
+def handlers(table: OperationTable) -> Mapping[bytes, Handler]:
+    """Return the handlers of all rpcs, by their paths."""
     calls = OpenCalls()
     return {
         f"/{service}/{name}".encode(): _handler(table, rpc, calls)
@@ -26,8 +26,8 @@ def handlers(table: Table) -> Mapping[bytes, Handler]:
     }
 
 
-def _handler(table: Table, rpc: Rpc, calls: OpenCalls) -> Handler:
-    async def answer(call: Call) -> None:
+def _handler(table: OperationTable, rpc: Rpc, calls: OpenCalls) -> Handler:
+    async def answer(call: GrpcCall) -> None:
         exchange = Exchange(table, rpc, call)
         try:
             with calls.one_more():

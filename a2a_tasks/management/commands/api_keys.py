@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from a2a_tasks.access.api_keys import LIFE, issue, listed, revoke, rotate
+from a2a_tasks.access.api_keys import LIFE, issue, list_keys, revoke, rotate
 
 __all__ = ["Command"]
 
@@ -17,12 +17,12 @@ ONCE = "This is the only time it is shown."
 
 
 class Command(BaseCommand):
-    """Makes, shows, renews and ends API keys."""
+    """The command: it makes, lists, rotates and revokes API keys."""
 
     help = "Make, list, rotate and revoke API keys. A key is shown once, when it is made; then it is known by its prefix."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """One subcommand for each thing to do."""
+        """Add a subcommand for each action."""
         words = parser.add_subparsers(dest="word", required=True)
         create = words.add_parser("create", help="make a key and show it, once")
         create.add_argument("name", help="what it is for")
@@ -44,14 +44,14 @@ class Command(BaseCommand):
             "--overlap-hours",
             type=float,
             default=24.0,
-            help="for which the old secret goes on (default 24)",
+            help="hours for which the old secret remains valid (default 24)",
         )
         turn.add_argument("--days", type=float, help="until it expires, from now (0 = as before)")
         end = words.add_parser("revoke", help="end a key for good")
         end.add_argument("prefix")
 
     def handle(self, *args: Any, word: str, **options: Any) -> None:
-        """Do it."""
+        """Run the subcommand."""
         getattr(self, f"_{word}")(options)
 
     def _create(self, options: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ class Command(BaseCommand):
         self.stderr.write(ONCE)
 
     def _list(self, options: dict[str, Any]) -> None:
-        for row in listed():
+        for row in list_keys():
             about = [row.prefix, _state(row), row.name, f"scopes: {row.scopes or '-'}"]
             about += [f"tenant: {row.tenant}"] if row.tenant else []
             about += [f"rate: {row.rate}"] if row.rate else []
@@ -95,7 +95,7 @@ class Command(BaseCommand):
 
 
 def _positive(number: float) -> float:
-    if not 0 <= number < 1_000_000:  # noqa: PLR2004 - a century, in hours, and no NaN
+    if not 0 <= number < 1_000_000:  # noqa: PLR2004 - a century in hours; NaN is excluded, too
         raise CommandError("Days and hours must not be negative, and not without end.")
     return number
 

@@ -21,31 +21,29 @@ from a2a_tasks.store import audit
 __all__ = ["Command"]
 
 DAY = 86_400
-#: Days for which a former key goes on.
+#: Days for which a former key remains valid.
 OVERLAP_DAYS = 30.0
 AFTERWARDS = "Every process has to be restarted with it: make restart"
 
 
 class Command(BaseCommand):
-    """Keys of cards. No subcommand shows a private half."""
+    """The command for keys of cards. No subcommand shows a private key."""
 
     help = (
-        "The keys that sign agent cards. Without a subcommand: which there are. make, rotate and revoke write a file, "
-        "which A2A_CARD_KEYS names; nothing is kept in the database."
+        "The keys that sign agent cards. Without a subcommand: list them. make, rotate and revoke write a file, "
+        "which A2A_CARD_KEYS names; nothing is stored in the database."
     )
-    #: It is what mends a host whose checks tell of its keys.
+    #: The command repairs a host whose checks report its keys.
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """One subcommand for each thing that is done to a file."""
+        """Add a subcommand for each change of a file."""
         what = parser.add_subparsers(dest="what", metavar="make|rotate|revoke")
         make = what.add_parser("make", help="a new file with one key, readable by its owner only")
         rotate = what.add_parser(
-            "rotate", help="a new key in front; those before it sign on for a while"
+            "rotate", help="add a new key in front; former keys sign for a while longer"
         )
-        revoke = what.add_parser(
-            "revoke", help="take a key away: what it signed is verified no more"
-        )
+        revoke = what.add_parser("revoke", help="remove a key: its signatures are no longer valid")
         for one in (make, rotate, revoke):
             one.add_argument("file", type=Path, metavar="FILE")
         for one in (make, rotate):
@@ -54,19 +52,19 @@ class Command(BaseCommand):
             "--days",
             type=float,
             default=OVERLAP_DAYS,
-            help="for which former keys sign and are published on (default 30)",
+            help="days for which former keys still sign and are published (default 30)",
         )
-        # All that follows, since one in 64 thumbprints begins like an option.
+        # All remaining arguments, since one in 64 thumbprints begins like an option.
         revoke.add_argument("kid", metavar="KID", nargs=REMAINDER)
 
     def handle(self, *args: Any, what: str | None = None, **options: Any) -> None:
-        """Do it, and show what is in the file then."""
+        """Run the subcommand, and show the keys in the file afterwards."""
         try:
             if what is None:
                 self._show(ring.ring() or self._none())
                 return
-            keys = self._changed(what, options)
-            _write(options["file"], key_file.written(keys), new=what == "make")
+            keys = self._change(what, options)
+            _write(options["file"], key_file.write_jwks(keys), new=what == "make")
             self._note(what, options["file"])
         except FileExistsError:
             raise CommandError(f"{options['file']} exists: rotate it instead") from None
@@ -78,7 +76,7 @@ class Command(BaseCommand):
         self.stdout.write(AFTERWARDS)
 
     def _note(self, what: str, file: Path) -> None:
-        """In the audit log, if the database is there: keys are changed without it, too."""
+        """Write the audit entry, if the database is there: keys can be changed without it."""
         try:
             audit.note(Action.CARD_KEYS_CHANGE, file.name, detail={"what": what})
         except DatabaseError as fault:
@@ -90,7 +88,7 @@ class Command(BaseCommand):
         )
 
     @staticmethod
-    def _changed(what: str, options: Mapping[str, Any]) -> tuple[CardKey, ...]:
+    def _change(what: str, options: Mapping[str, Any]) -> tuple[CardKey, ...]:
         if what == "make":
             return (CardKey.new(options["algorithm"]),)
         text = options["file"].read_text(encoding="utf-8")
@@ -101,12 +99,12 @@ class Command(BaseCommand):
         if what == "revoke":
             if len(options["kid"]) != 1:
                 raise ValueError("name one key, as `card_keys` lists it")
-            return key_file.revoked(text, options["kid"][0])
+            return key_file.revoke(text, options["kid"][0])
         if not 0 <= options["days"] < float("inf"):
             raise ValueError("days must not be negative, and finite")
         now, new = time.time(), CardKey.new(options["algorithm"])
         until = float(int(now + options["days"] * DAY))
-        return key_file.rotated(text, new, until=until, now=now)
+        return key_file.rotate(text, new, until=until, now=now)
 
     def _show(self, keys: Iterable[CardKey]) -> None:
         now = time.time()
@@ -129,7 +127,7 @@ def _date(seconds: float) -> str:
 
 
 def _write(path: Path, text: str, *, new: bool) -> None:
-    """Put it there whole or not at all, for its owner alone. Raises FileExistsError if it is to be new."""
+    """Write the file whole or not at all, readable only by its owner. Raises FileExistsError if it has to be new."""
     if new and path.exists():
         raise FileExistsError
     draft = path.with_name(f".{path.name}.{os.getpid()}")

@@ -1,4 +1,4 @@
-"""`manage.py grants add|list|remove`: who may use, see and operate agents that are listed."""
+"""`manage.py grants add|list|remove`: the rights of callers to use, see and operate listed agents."""
 
 from __future__ import annotations
 
@@ -7,36 +7,38 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from a2a_tasks.access.grants import Right, grant, granted, withdraw
+from a2a_tasks.access.grants import GrantRight, grant, list_grants, withdraw
 from a2a_tasks.agents import registry
-from a2a_tasks.agents.security import listed
+from a2a_tasks.agents.security import is_listed
 
 __all__ = ["Command"]
 
-WHO = "key:PREFIX, jwt:'ISSUER SUB', user:ID, cert:NAME, scope:SCOPE, tenant:TENANT, or * for everybody whom the host lets in"
+WHO = "key:PREFIX, jwt:'ISSUER SUB', user:ID, cert:NAME, scope:SCOPE, tenant:TENANT, or * for every admitted caller"
 
 
 class Command(BaseCommand):
-    """Makes, shows and ends grants."""
+    """The command: it makes, lists and removes grants."""
 
-    help = "Grant agents to callers, list grants, take them away. They count for agents that are listed (A2A_GRANTS)."
+    help = "Grant agents to callers, list grants, remove them. Grants apply to listed agents (A2A_GRANTS)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """One subcommand for each thing to do."""
+        """Add a subcommand for each action."""
         words = parser.add_subparsers(dest="word", required=True)
         add = words.add_parser("add", help="grant something")
         add.add_argument("agent", help="its slug, or * for all")
         add.add_argument("grantee", help=WHO)
-        add.add_argument("right", nargs="?", default=Right.USE, choices=Right.values)
+        add.add_argument("right", nargs="?", default=GrantRight.USE, choices=GrantRight.values)
         shown = words.add_parser("list", help="show all grants, or those that concern an agent")
         shown.add_argument("agent", nargs="?", default="")
-        remove = words.add_parser("remove", help="take a grant away, or all this one has there")
+        remove = words.add_parser(
+            "remove", help="remove a grant, or all grants of a grantee for an agent"
+        )
         remove.add_argument("agent")
         remove.add_argument("grantee")
-        remove.add_argument("right", nargs="?", default="", choices=["", *Right.values])
+        remove.add_argument("right", nargs="?", default="", choices=["", *GrantRight.values])
 
     def handle(self, *args: Any, word: str, **options: Any) -> None:
-        """Do it."""
+        """Run the subcommand."""
         getattr(self, f"_{word}")(options)
 
     def _add(self, options: dict[str, Any]) -> None:
@@ -45,12 +47,14 @@ class Command(BaseCommand):
         except ValueError as fault:
             raise CommandError(str(fault)) from None
         self.stderr.write("Granted." if made else "It was granted before.")
-        agent = registry.hosted(options["agent"])
-        if agent is not None and not listed(agent):
-            self.stderr.write("The agent is open: whoever is let in may use it (A2A_GRANTS).")
+        agent = registry.find_hosted(options["agent"])
+        if agent is not None and not is_listed(agent):
+            self.stderr.write(
+                "The agent is open: every caller of the host may use it (A2A_GRANTS)."
+            )
 
     def _list(self, options: dict[str, Any]) -> None:
-        rows = granted()
+        rows = list_grants()
         if options["agent"]:
             rows = rows.filter(agent__in=[options["agent"], "*"])
         for row in rows:

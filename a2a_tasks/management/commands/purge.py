@@ -1,4 +1,4 @@
-"""`manage.py purge`: remove now what retention would remove by and by."""
+"""`manage.py purge`: remove at once the rows that retention would remove over time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 
 from a2a_tasks.conf import conf
-from a2a_tasks.store.purge import Limits, Removed, purge, survey
+from a2a_tasks.store.purge import Removed, RetentionLimits, purge, survey
 from a2a_tasks.store.retention import days_of_tenants
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    """Removes old tasks, in small batches."""
+    """The command: it removes old tasks, in small batches."""
 
     help = (
         "Remove tasks that ended long ago, and the event logs of those that may stay. Tasks that have not ended are "
@@ -23,27 +23,25 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The settings are the defaults."""
+        """Add the arguments, with the settings as defaults."""
         parser.add_argument(
             "--older-than",
             type=float,
             metavar="DAYS",
             default=conf.RETENTION_DAYS,
-            help="tasks that ended so many days ago go (default A2A_RETENTION_DAYS; 0 = none)",
+            help="remove tasks that ended so many days ago (default A2A_RETENTION_DAYS; 0 = none)",
         )
         parser.add_argument(
             "--events-older-than",
             type=float,
             metavar="DAYS",
             default=conf.EVENT_RETENTION_DAYS,
-            help="event logs of tasks that ended so many days ago go (default A2A_EVENT_RETENTION_DAYS; 0 = none)",
+            help="remove event logs of tasks that ended so many days ago (default A2A_EVENT_RETENTION_DAYS; 0 = none)",
         )
-        parser.add_argument(
-            "--dry-run", action="store_true", help="count what would go, remove nothing"
-        )
+        parser.add_argument("--dry-run", action="store_true", help="only count, remove nothing")
 
     def handle(self, **options: Any) -> None:
-        """Do it to the end, and say how much it was."""
+        """Remove everything, and print the counts."""
         days = options["older_than"], options["events_older_than"]
         if not all(0 <= number < float("inf") for number in days):
             raise CommandError("Days must not be negative, and finite.")
@@ -52,7 +50,7 @@ class Command(BaseCommand):
                 "Everything is kept: set A2A_RETENTION_DAYS, A2A_EVENT_RETENTION_DAYS or A2A_AUDIT_RETENTION_DAYS, "
                 "or give --older-than DAYS."
             )
-        limits = Limits.configured(*days)
+        limits = RetentionLimits.from_settings(*days)
         if options["dry_run"]:
             found = survey(limits)
             self.stdout.write(f"Would go: {found.tasks} tasks, {found.rows} rows")
@@ -62,7 +60,7 @@ class Command(BaseCommand):
             f"Gone: {done.tasks} tasks, {done.contexts} contexts, {done.rows} rows in all"
         )
 
-    def _purge(self, limits: Limits) -> Removed:
+    def _purge(self, limits: RetentionLimits) -> Removed:
         done, shown = Removed(), self.stdout.isatty()
         for removed in purge(limits):
             done += removed

@@ -1,4 +1,4 @@
-"""`manage.py startagent NAME [DIRECTORY]`: write a Django app with an agent in it, and say how to host it."""
+"""`manage.py startagent NAME [DIRECTORY]`: write a Django app with an agent in it, and print how to host it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from a2a_tasks.agents import registry
 __all__ = ["Command"]
 
 TEMPLATE = Path(__file__).resolve().parent.parent / "templates" / "agent_app"
-#: Good for a package, an app label and, with hyphens, a URL.
+#: A valid name for a package, an app label and, with hyphens, a URL.
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-LONGEST = 63
+MAX_LENGTH = 63
 NEXT = """{title} is in {directory}: agents.py is the agent, tests.py drives it.
 
 1. Host it: add "{path}" to INSTALLED_APPS, or start with
@@ -33,20 +33,20 @@ Once it is hosted, `manage.py test {path}.tests` runs its tests."""
 
 
 class Command(TemplateCommand):
-    """Write an app with an agent."""
+    """The command: it writes an app with an agent."""
 
     help = "Write a Django app with an agent: apps.py, agents.py and tests.py."
     missing_args_message = "Name the agent: manage.py startagent weather_report"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take a name and a directory."""
+        """Add a name and a directory."""
         parser.add_argument("name", help="in lower case, with underscores: weather_report")
         parser.add_argument(
             "directory", nargs="?", help="where its files go; default: a new folder of that name"
         )
 
     def handle(self, **options: Any) -> None:  # type: ignore[override]
-        """Check the name, write the files, say what is next."""
+        """Check the name, write the files, print the next steps."""
         name, target = options.pop("name"), options.pop("directory")
         directory = Path(target or name).expanduser().resolve()
         check_name(name)
@@ -68,25 +68,25 @@ class Command(TemplateCommand):
                 slug=about["slug"],
                 directory=directory,
                 path=path,
-                hosted=",".join([*hosting_apps(), path]),
+                hosted=",".join([*list_hosted_apps(), path]),
             )
         )
 
     def validate_name(self, name: str, name_or_dir: str = "name") -> None:
-        """Names were looked at before (`check_name`), and a directory may be called as it likes."""
+        """Accept any name: `check_name` has checked it, and the directory may have any name."""
 
 
 def check_name(name: str) -> None:
-    """Raises CommandError for a name that is no good, or taken."""
-    if not NAME.fullmatch(name) or len(name) > LONGEST:
+    """Raise CommandError for a name that is invalid or taken."""
+    if not NAME.fullmatch(name) or len(name) > MAX_LENGTH:
         raise CommandError(
             f"{name!r} is no name for an agent: lower-case letters, digits and single underscores, beginning "
-            f"with a letter, at most {LONGEST}. For example: weather_report"
+            f"with a letter, at most {MAX_LENGTH}. For example: weather_report"
         )
     if keyword.iskeyword(name):
         raise CommandError(f"{name!r} is a word of Python itself. Choose another name.")
     slug = name.replace("_", "-")
-    known = registry.hosted(slug)
+    known = registry.find_hosted(slug)
     if known is not None:
         raise CommandError(
             f"An agent answers at /agents/{slug}/ already: "
@@ -95,14 +95,14 @@ def check_name(name: str) -> None:
 
 
 def check_empty(directory: Path, *, named: bool) -> None:
-    """Raises CommandError if there is something that files could overwrite, or be mixed with."""
+    """Raise CommandError if the directory has files that could be overwritten or mixed with the new ones."""
     if directory.exists() and (not named or not directory.is_dir() or any(directory.iterdir())):
         raise CommandError(f"{directory} is there already. Give an empty directory, or a new one.")
 
 
 def module(directory: Path) -> str:
-    """The directory as Python will import it. Raises CommandError if it cannot, or if another is imported instead."""
-    path = dotted(directory)
+    """Return the directory's name for imports. Raises CommandError if it is invalid or another module has it."""
+    path = make_module_name(directory)
     label = path.rpartition(".")[2]
     if not importable(label):
         raise CommandError(f"{label!r} cannot be imported. Give the directory another name.")
@@ -111,24 +111,24 @@ def module(directory: Path) -> str:
     found = find_spec(path) if path == label else None
     if (
         found is not None and found.origin is not None
-    ):  # an empty directory is found, without an origin
+    ):  # an empty directory is found, but without an origin
         raise CommandError(f"A Python module is called {path!r} already. Choose another name.")
     return path
 
 
-def dotted(directory: Path) -> str:
-    """The directory as a module below the working directory, if it can be one, else as one of its own."""
+def make_module_name(directory: Path) -> str:
+    """Return the directory as a module below the working directory, if possible, else as a top-level one."""
     here = Path.cwd().resolve()
     steps = directory.relative_to(here).parts if directory.is_relative_to(here) else ()
     return ".".join(steps) if steps and all(map(importable, steps)) else directory.name
 
 
 def importable(word: str) -> bool:
-    """Can a module be called so?"""
+    """Return whether a module may have this name."""
     return word.isidentifier() and not keyword.iskeyword(word)
 
 
-def hosting_apps() -> list[str]:
-    """The apps whose agents are hosted now, as they are written in A2A_APPS."""
+def list_hosted_apps() -> list[str]:
+    """Return the apps whose agents are hosted now, as they are written in A2A_APPS."""
     found = [apps.get_containing_app_config(type(agent).__module__) for agent in registry.agents()]
     return sorted({app.name for app in found if app is not None})

@@ -1,7 +1,7 @@
-"""One module a wire generation: decode a request to canonical values, encode values and errors for its clients.
+"""The dialects, one module per wire generation: each decodes requests and encodes values and errors for its clients.
 
-A dialect knows nothing of HTTP or the store. To add one: write the module, add a row to `CLASSES` (and, if it is to
-be asked for, to the mounts and the detection table).
+A dialect knows nothing of HTTP or the store. To add one: write the module, and add rows to `CLASSES`, to the mounts,
+to the supported versions and to the detection table (docs/architecture.md).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from a2a_tasks.protocol.dialects.dialect import Dialect, Subject, Switches
+from a2a_tasks.protocol.dialects.dialect import CompatOptions, Dialect, Subject
 from a2a_tasks.protocol.dialects.dr import Draft
 from a2a_tasks.protocol.dialects.s0 import S0
 from a2a_tasks.protocol.dialects.v00 import V00
@@ -18,17 +18,17 @@ from a2a_tasks.protocol.dialects.v02 import V02
 from a2a_tasks.protocol.dialects.v03 import V03
 from a2a_tasks.protocol.dialects.v10 import V10
 
-__all__ = ["CLASSES", "DIALECTS", "Dialect", "Subject", "Switches", "dialects"]
+__all__ = ["CLASSES", "DIALECTS", "Dialect", "Subject", "CompatOptions", "dialects"]
 
-#: Oldest first.
+#: All dialects, oldest first.
 CLASSES: tuple[type[Dialect], ...] = (S0, V00, V01, V02, V03, Draft, V10)
 
 
 @functools.lru_cache(maxsize=64)
-def dialects(switches: Switches) -> Mapping[str, Dialect]:
-    """The dialects by their codes, as the operator wants them."""
+def dialects(switches: CompatOptions) -> Mapping[str, Dialect]:
+    """Return the dialects by their codes, with the operator's options."""
     return {cls.code: cls(switches) for cls in CLASSES}
 
 
-#: As they are if nothing is switched.
-DIALECTS = dialects(Switches())
+#: The dialects with all options at their defaults.
+DIALECTS = dialects(CompatOptions())

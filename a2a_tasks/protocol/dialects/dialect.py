@@ -1,7 +1,7 @@
-"""What a dialect is: its names, its manners, and how it reads requests and writes answers.
+"""A dialect: its names, its rules, and the code that reads its requests and writes its answers.
 
 A dialect is pure: it knows nothing of HTTP or the store. `read_*` methods turn the members of a request into a
-canonical request value; a bad member is noted, and all of them are refused together.
+canonical request value; they record each bad member, and all are refused together.
 """
 
 from __future__ import annotations
@@ -43,7 +43,15 @@ from a2a_tasks.protocol.values import (
     UnsetType,
 )
 
-__all__ = ["Dialect", "Manners", "Refusal", "Result", "Subject", "Switches", "by_kind"]
+__all__ = [
+    "Dialect",
+    "DialectFeatures",
+    "DialectRefusal",
+    "Result",
+    "Subject",
+    "CompatOptions",
+    "by_kind",
+]
 
 V = TypeVar("V")
 
@@ -51,34 +59,34 @@ Result = Task | Raw | TaskPage | PushConfig | PushConfigPage | Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Switches:
-    """What an operator may turn; see the settings of the same names."""
+class CompatOptions:
+    """The options of operators for compatibility; see the settings of the same names."""
 
     #: PascalCase methods need `A2A-Version: 1.0`, and are 1.0 then (A2A 1.0 §3.6.2 to the letter).
     strict_version: bool = False
-    #: Methods that A2A 1.0 has not are served also to those who ask for 1.0.
+    #: Methods unknown to A2A 1.0 are also served to clients that ask for 1.0.
     legacy_method_with_1_0: bool = False
     #: HTTP and gRPC codes of the errors, as of 1.0.1 or 1.0.0 (A2A 1.0 §5.4).
     v10_error_table: str = "1.0.1"
     #: `pageSize` of a page of tasks is the number of tasks on it, not the size asked for.
     list_page_size_returns_count: bool = False
-    #: The draft's JSON-RPC results and stream items without the wrapper of their kind.
+    #: The draft's JSON-RPC results and stream items have no wrapper of their kind.
     draft_bare_results: bool = False
-    #: File bytes are base64 twice in 0.3 over HTTP+JSON, as its released peers have it.
+    #: File bytes are base64 twice in 0.3 over HTTP+JSON, as in its released peers.
     double_base64_v03: bool = True
     #: A message to an ended task begins it anew in seed-0, 0.0 and 0.1.
     v01_reopen_terminal: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manners:
-    """How a dialect behaves beyond its spelling. `docs/protocol-support.md` is drawn from these."""
+class DialectFeatures:
+    """The behaviour of a dialect beyond its spelling. `docs/protocol-support.md` is generated from these values."""
 
-    #: The client names new tasks.
+    #: The client chooses the ids of new tasks.
     client_names_task: bool = False
-    #: A send without a word about it waits for the task to settle.
+    #: A send waits for the task to settle, unless the client says otherwise.
     waits: bool = True
-    #: History in an answer when nobody asks for a length; None = all of it.
+    #: Length of the history in an answer when the client gives none; None = all.
     history: int | None = None
     #: A message to an ended task begins it anew.
     reopens: bool = False
@@ -86,29 +94,29 @@ class Manners:
     direct_message: bool = True
     #: States at which the stream of a send ends although the task goes on.
     pauses: frozenset[TaskState] = frozenset({TaskState.INPUT_REQUIRED})
-    #: Following an ended task shows it.
+    #: A subscription to an ended task returns the task.
     lenient_subscribe: bool = False
     #: Status events say whether they are the last of their stream.
     final: bool = True
-    #: Artifacts are known by their position.
+    #: Artifacts are identified by their position.
     index: bool = False
-    #: A required extension that is not asked for is an error.
+    #: A required extension that the client does not request is an error.
     enforces_extensions: bool = False
     #: An error in a stream is announced by an `event: error` line.
     error_event: bool = False
-    #: Over JSON-RPC, what refuses a stream is the stream's only event (A2A 0.3 §3.3.1, §7.9).
+    #: Over JSON-RPC, the refusal of a stream is the stream's only event (A2A 0.3 §3.3.1, §7.9).
     streams_refusals: bool = False
-    #: States it has no word for, and the one it says instead.
+    #: States unknown to the dialect, each with the state written instead.
     degraded: Mapping[TaskState, TaskState] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class DialectRefusal:
     """An error over HTTP+JSON."""
 
     status: int
     body: bytes
-    #: Empty = the media type of the dialect's answers.
+    #: Media type of the body; empty = the media type of the dialect's answers.
     media_type: str = ""
 
 
@@ -120,12 +128,12 @@ _artifact_id = msgspec.json.Decoder(_Named).decode
 
 
 def by_kind(table: Mapping[type[A2AError], V], fault: A2AError) -> V | None:
-    """The entry of a table for an error, or for the nearest kind it is one of."""
+    """Return the entry of a table for an error, or for its nearest base class in the table."""
     return next((table[kind] for kind in type(fault).__mro__ if kind in table), None)
 
 
 class Subject:
-    """The task a stream is about: its ids, and the positions of its artifacts for dialects that count them."""
+    """The task of a stream: its ids, and the positions of its artifacts for dialects that number them."""
 
     __slots__ = ("_artifacts", "_positions", "context_id", "id", "mark")
 
@@ -137,18 +145,18 @@ class Subject:
         mark: str = "",
     ) -> None:
         self.id, self.context_id = task_id, context_id
-        #: See `lifecycle.mark_of`; it stands in the ids of the stream's events.
+        #: See `lifecycle.mark_of`; the ids of the stream's events contain it.
         self.mark = mark
         self._artifacts = artifacts
         self._positions: dict[str, int] | None = None
 
     @classmethod
     def of(cls, task: Task) -> Subject:
-        """The subject of a stream that begins where `task` stands."""
+        """Return the subject of a stream that begins at the present state of `task`."""
         return cls(task.id, task.context_id, task.artifacts, mark_of(task))
 
     def position(self, artifact_id: str) -> int:
-        """The order of the artifact's creation, from 0; one not met before comes next."""
+        """Return the position of an artifact in order of creation, from 0; a new artifact gets the next one."""
         if self._positions is None:
             known = () if self._artifacts is UNSET else self._artifacts
             names = [_artifact_id(artifact).artifact_id for artifact in known]
@@ -157,36 +165,36 @@ class Subject:
 
 
 class Dialect(ABC):
-    """One generation of the wire."""
+    """One generation of the wire format."""
 
-    #: Stored on tasks and shown to people: `v10`.
+    #: The code stored on tasks and shown to operators: `v10`.
     code: ClassVar[str]
     #: Its A2A-Version; empty if it has none.
     version: ClassVar[str]
-    #: What people call it.
+    #: The name shown to people.
     title: ClassVar[str]
-    manners: ClassVar[Manners]
-    #: JSON-RPC method to operation.
+    features: ClassVar[DialectFeatures]
+    #: Maps JSON-RPC methods to operations.
     methods: ClassVar[Mapping[str, str]]
     #: HTTP+JSON routes; none if the dialect has no such binding.
     routes: ClassVar[tuple[Route, ...]] = ()
-    #: May the name of a tenant stand before its routes?
+    #: True if the name of a tenant may precede its routes.
     has_tenants: ClassVar[bool] = False
-    #: May answers over HTTP+JSON be called `application/a2a+json`?
+    #: True if answers over HTTP+JSON may have the media type `application/a2a+json`.
     a2a_json: ClassVar[bool] = False
 
-    def __init__(self, switches: Switches | None = None) -> None:
-        self.switches = switches or Switches()
+    def __init__(self, switches: CompatOptions | None = None) -> None:
+        self.switches = switches or CompatOptions()
 
     @property
     def rest(self) -> Dialect:
-        """The form it takes over HTTP+JSON."""
+        """The form of the dialect over HTTP+JSON."""
         return self
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def decode(self, operation: str, params: Mapping[str, Any]) -> Request:
-        """The request value. Raises InvalidParams naming each bad field, MethodNotFound."""
+        """Return the request value. Raises InvalidParams naming each bad field, MethodNotFound."""
         if operation not in BY_NAME:
             raise MethodNotFound
         if not isinstance(params, Mapping):
@@ -197,80 +205,80 @@ class Dialect(ABC):
         return request
 
     def decode_route(
-        self, match: Match, said: Mapping[str, Any], query: Mapping[str, Any]
+        self, match: Match, body: Mapping[str, Any], query: Mapping[str, Any]
     ) -> Request:
-        """The same from a route: `said` is its body, or the query where it has none. Raises InvalidParams."""
-        return self.decode(match.operation, merge(match.params, said))
+        """As `decode`, for a route; `body` is the query if there is no body. Raises InvalidParams."""
+        return self.decode(match.operation, merge(match.params, body))
 
     @abstractmethod
     def read_send(self, fields: Fields) -> SendMessageRequest:
-        """SendMessage and SendStreamingMessage."""
+        """Read SendMessage and SendStreamingMessage."""
 
     @abstractmethod
     def read_get(self, fields: Fields) -> GetTaskRequest:
-        """GetTask."""
+        """Read GetTask."""
 
     def read_list(self, fields: Fields) -> ListTasksRequest:
-        """ListTasks. Raises MethodNotFound where the dialect has none."""
+        """Read ListTasks. Raises MethodNotFound where the dialect lacks it."""
         raise MethodNotFound
 
     @abstractmethod
     def read_cancel(self, fields: Fields) -> CancelTaskRequest:
-        """CancelTask."""
+        """Read CancelTask."""
 
     def read_subscribe(self, fields: Fields) -> SubscribeToTaskRequest:
-        """SubscribeToTask. Raises MethodNotFound where the dialect has none."""
+        """Read SubscribeToTask. Raises MethodNotFound where the dialect lacks it."""
         raise MethodNotFound
 
     @abstractmethod
     def read_create_push(self, fields: Fields) -> CreatePushConfigRequest:
-        """CreateTaskPushNotificationConfig."""
+        """Read CreateTaskPushNotificationConfig."""
 
     @abstractmethod
     def read_get_push(self, fields: Fields) -> GetPushConfigRequest:
-        """GetTaskPushNotificationConfig."""
+        """Read GetTaskPushNotificationConfig."""
 
     def read_list_push(self, fields: Fields) -> ListPushConfigsRequest:
-        """ListTaskPushNotificationConfigs. Raises MethodNotFound where the dialect has none."""
+        """Read ListTaskPushNotificationConfigs. Raises MethodNotFound where the dialect lacks it."""
         raise MethodNotFound
 
     def read_delete_push(self, fields: Fields) -> DeletePushConfigRequest:
-        """DeleteTaskPushNotificationConfig. Raises MethodNotFound where the dialect has none."""
+        """Read DeleteTaskPushNotificationConfig. Raises MethodNotFound where the dialect lacks it."""
         raise MethodNotFound
 
     def read_card(self, fields: Fields) -> GetAgentCardRequest:
-        """GetAgentCard."""
+        """Read GetAgentCard."""
         return GetAgentCardRequest()
 
     def read_extended_card(self, fields: Fields) -> GetExtendedAgentCardRequest:
-        """GetExtendedAgentCard."""
+        """Read GetExtendedAgentCard."""
         return GetExtendedAgentCardRequest()
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def answer(self, operation: str, result: Result) -> bytes:
-        """The JSON of a result; a Raw is a direct Message, None the answer of a deletion."""
+        """Return the JSON of a result; a Raw is a direct Message, None the answer to a deletion."""
 
     @abstractmethod
     def first(self, subject: Subject, item: Task | Raw, *, ended: bool) -> list[bytes]:
-        """The JSON of what a stream begins with: the Task or the one direct Message; `ended`: nothing follows."""
+        """Return the JSON of a stream's beginning: the Task or the only direct Message; `ended`: nothing follows."""
 
     @abstractmethod
     def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
-        """The JSON of a stream item for a status or artifact event; `final`: the stream ends with it."""
+        """Return the JSON of a stream item for a status or artifact event; `final`: the stream ends with it."""
 
     @abstractmethod
     def error(self, fault: A2AError) -> Mapping[str, Any]:
-        """The error object of JSON-RPC: code, message, perhaps data."""
+        """Return the error object of JSON-RPC: code, message, perhaps data."""
 
     @abstractmethod
-    def refusal(self, fault: A2AError) -> Refusal:
-        """The error over HTTP+JSON."""
+    def refusal(self, fault: A2AError) -> DialectRefusal:
+        """Return the error over HTTP+JSON."""
 
     @abstractmethod
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
-        """The dialect's strict card, from the canonical one; `url` is that of the dialect's mount."""
+        """Return the dialect's strict card, made from the canonical one; `url` is that of the dialect's mount."""
 
 
 _READERS = {

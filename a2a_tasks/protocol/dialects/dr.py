@@ -9,17 +9,17 @@ from typing import Any
 
 from a2a_tasks.protocol import errors
 from a2a_tasks.protocol.dialects import cards
-from a2a_tasks.protocol.dialects.dialect import Dialect, Manners, Refusal
+from a2a_tasks.protocol.dialects.dialect import Dialect, DialectFeatures, DialectRefusal
 from a2a_tasks.protocol.dialects.kinds import Kinds
 from a2a_tasks.protocol.dialects.listing import words_listing
 from a2a_tasks.protocol.dialects.reading import (
     any_role,
     message_or_request,
     push_config,
-    wrapped_part,
+    read_wrapped_part,
 )
 from a2a_tasks.protocol.dialects.resources import COMMON_ROUTES, PushResources, task_of
-from a2a_tasks.protocol.dialects.trees import Tree, violations, wrapped
+from a2a_tasks.protocol.dialects.trees import Tree, violations, write_wrapped
 from a2a_tasks.protocol.dialects.v10 import CODES_1_0_0
 from a2a_tasks.protocol.errors import A2AError, ProtocolError
 from a2a_tasks.protocol.fields import Fields
@@ -40,10 +40,10 @@ TYPES = "https://a2a-protocol.org/errors/"
 
 
 class Draft(PushResources, Kinds):
-    """The dialect; its objects are those of 0.3 without `kind`, its operations those of 1.0."""
+    """The draft; its objects are those of 0.3 without `kind`, its operations those of 1.0."""
 
     code, version, title = "dr", "1.0", "1.0 draft"
-    manners = Manners(waits=False, enforces_extensions=True)
+    features = DialectFeatures(waits=False, enforces_extensions=True)
     methods = {
         "SendMessage": "SendMessage",
         "SendStreamingMessage": "SendStreamingMessage",
@@ -58,7 +58,8 @@ class Draft(PushResources, Kinds):
         "GetExtendedAgentCard": "GetExtendedAgentCard",
     }
     routes = (
-        Route(("POST", "GET"), "v1/tasks/list", "ListTasks"),  # before `{id}`, which it would fit
+        # before `{id}`, which matches it, too
+        Route(("POST", "GET"), "v1/tasks/list", "ListTasks"),
         *COMMON_ROUTES,
         Route(("GET",), "v1/extendedAgentCard", "GetExtendedAgentCard"),
     )
@@ -70,11 +71,11 @@ class Draft(PushResources, Kinds):
 
     @cached_property
     def rest(self) -> Dialect:
-        """Over HTTP+JSON results are always wrapped."""
+        """The form over HTTP+JSON, where results are always wrapped."""
         return Draft(replace(self.switches, draft_bare_results=False))
 
     def read_part(self, fields: Fields) -> Part:
-        return wrapped_part(fields, "media_type")
+        return read_wrapped_part(fields, "media_type")
 
     def read_role(self, fields: Fields) -> Role:
         return any_role(fields, "must be user or agent")
@@ -101,23 +102,23 @@ class Draft(PushResources, Kinds):
         return SubscribeToTaskRequest(id=task_of(fields, "name"))
 
     def decode_route(
-        self, match: Match, said: Mapping[str, Any], query: Mapping[str, Any]
+        self, match: Match, body: Mapping[str, Any], query: Mapping[str, Any]
     ) -> Request:
         if "configId" in query and "taskId" in match.params:  # its proto has it in the query
-            said = {"configId": query["configId"], **said}
-        return super().decode_route(match, self.under_path(match, said), query)
+            body = {"configId": query["configId"], **body}
+        return super().decode_route(match, self.under_path(match, body), query)
 
     def kind(self, kind: str) -> Tree:
         return {}
 
     def part(self, part: Tree) -> Tree:
-        return wrapped(part, "mediaType")
+        return write_wrapped(part, "mediaType")
 
     def wrap(self, kind: str, tree: Tree) -> Tree:
         return tree if self.switches.draft_bare_results else {kind: tree}
 
     def detail(self, fault: A2AError) -> Any:
-        """An object: the bad fields, or what the error is about."""
+        """Return the `data` of an error as an object: the bad fields, or the metadata of the error."""
         bad = violations(fault)
         if bad:
             return {"errors": bad}
@@ -131,7 +132,7 @@ class Draft(PushResources, Kinds):
         return about or None
 
     def problem(self, fault: A2AError) -> Tree:
-        """RFC 9457 problem details."""
+        """Return RFC 9457 problem details."""
         kind = "about:blank"
         if isinstance(fault, ProtocolError):
             kind = TYPES + fault.reason.lower().replace("_", "-")
@@ -143,8 +144,8 @@ class Draft(PushResources, Kinds):
             "detail": fault.message,
         }
 
-    def refusal(self, fault: A2AError) -> Refusal:
-        return Refusal(self.http_status(fault), write(self.problem(fault)), self.PROBLEM)
+    def refusal(self, fault: A2AError) -> DialectRefusal:
+        return DialectRefusal(self.http_status(fault), write(self.problem(fault)), self.PROBLEM)
 
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
         return cards.draft(card, url)

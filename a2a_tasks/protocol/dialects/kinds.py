@@ -1,20 +1,20 @@
-"""What 0.2, 0.3 and the draft share; in the first two every object is told by its `kind`."""
+"""The common base of 0.2, 0.3 and the draft; in the first two, `kind` says the type of each object."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from a2a_tasks.protocol import errors
-from a2a_tasks.protocol.dialects.dialect import Manners, Subject
+from a2a_tasks.protocol.dialects.dialect import DialectFeatures, Subject
 from a2a_tasks.protocol.dialects.reading import (
     WORD_ROLES,
     identifier,
     identity,
     parts,
     push_config,
-    tagged_part,
+    read_tagged_part,
 )
-from a2a_tasks.protocol.dialects.trees import INVALID, Tree, TreeDialect, tagged
+from a2a_tasks.protocol.dialects.trees import INVALID, Tree, TreeDialect, write_tagged
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.requests import (
     MAX_PAGE,
@@ -43,9 +43,9 @@ S = TaskState
 
 
 class Kinds(TreeDialect):
-    """Base of them; see `Dialect` and `TreeDialect` for what each method does."""
+    """The base class; see `Dialect` and `TreeDialect` for the purpose of each method."""
 
-    manners = Manners(lenient_subscribe=True, streams_refusals=True)
+    features = DialectFeatures(lenient_subscribe=True, streams_refusals=True)
     methods = {
         "message/send": "SendMessage",
         "message/stream": "SendStreamingMessage",
@@ -63,22 +63,22 @@ class Kinds(TreeDialect):
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def read_part(self, fields: Fields) -> Part:
-        """A part of a message."""
-        return tagged_part(fields, "kind")
+        """Read a part of a message."""
+        return read_tagged_part(fields, "kind")
 
     def read_role(self, fields: Fields) -> Role:
-        """Who speaks."""
+        """Read the role of a message's sender."""
         found = WORD_ROLES.get(fields.string("role"))
         if found is None:
             fields.bad("role", "must be user or agent")
         return found or Role.USER
 
     def read_parts(self, fields: Fields) -> tuple[Part, ...]:
-        """The parts of a message."""
+        """Read the parts of a message."""
         return parts(fields, self.read_part)
 
     def read_message(self, fields: Fields, message_id: str | None = None) -> Message:
-        """A message of a client; old samples have its id one level up."""
+        """Read a client's message; `message_id` is the id that old samples have one level up."""
         if self.kind("message") and fields.value("kind") not in (None, "message"):
             fields.bad("kind", "must be message")
         found = identifier(fields, "message_id", required=message_id is None) or message_id
@@ -94,7 +94,7 @@ class Kinds(TreeDialect):
         )
 
     def message_of(self, fields: Fields) -> Fields | None:
-        """Where the message of a send is."""
+        """Return the member of a send that contains the message."""
         return fields.object("message", required=True)
 
     def read_send(self, fields: Fields) -> SendMessageRequest:
@@ -106,18 +106,18 @@ class Kinds(TreeDialect):
             accepted_output_modes=configuration.strings("accepted_output_modes"),
             history_length=configuration.length("history_length"),
             return_immediately=not self.read_waits(fields, configuration),
-            pauses=self.manners.pauses,
+            pauses=self.features.pauses,
             push_config=self.read_inline_push(configuration),
             metadata=fields.struct("metadata"),
         )
 
     def read_waits(self, fields: Fields, configuration: Fields) -> bool:
-        """Does the client wait for the task to settle?"""
-        said = configuration.boolean("blocking")
-        return self.manners.waits if said is None else said
+        """Return whether the client waits for the task to settle."""
+        blocking = configuration.boolean("blocking")
+        return self.features.waits if blocking is None else blocking
 
     def read_inline_push(self, configuration: Fields) -> PushConfig | None:
-        """The push config of a send."""
+        """Read the push config of a send."""
         found = configuration.object("push_notification_config")
         return push_config(found, self.code) if found else None
 
@@ -128,7 +128,7 @@ class Kinds(TreeDialect):
         return CancelTaskRequest(id=identity(fields), metadata=fields.struct("metadata"))
 
     def read_subscribe(self, fields: Fields) -> SubscribeToTaskRequest:
-        return SubscribeToTaskRequest(id=identity(fields), lenient=self.manners.lenient_subscribe)
+        return SubscribeToTaskRequest(id=identity(fields), lenient=self.features.lenient_subscribe)
 
     def read_create_push(self, fields: Fields) -> CreatePushConfigRequest:
         task_id = identity(fields, "task_id")
@@ -152,11 +152,11 @@ class Kinds(TreeDialect):
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def kind(self, kind: str) -> Tree:
-        """The discriminator of an object."""
+        """Return the discriminator of an object."""
         return {"kind": kind}
 
     def part(self, part: Tree) -> Tree:
-        return tagged(part, "kind")
+        return write_tagged(part, "kind")
 
     def message(self, message: Tree) -> Tree:
         return {
@@ -182,7 +182,7 @@ class Kinds(TreeDialect):
         }
 
     def ids(self, subject: Subject) -> Tree:
-        """The ids of a stream item."""
+        """Return the ids of a stream item."""
         return {"taskId": subject.id, "contextId": subject.context_id}
 
     def status_event(self, subject: Subject, status: Tree, more: Tree, *, final: bool) -> Tree:
@@ -194,11 +194,11 @@ class Kinds(TreeDialect):
         return {**ids, **update, "artifact": self.artifact(update["artifact"], 0)}
 
     def config(self, config: PushConfig) -> Tree:
-        """A PushNotificationConfig."""
-        said: dict[str, Any] = {"id": config.id, "url": config.url}
+        """Return a PushNotificationConfig."""
+        tree: dict[str, Any] = {"id": config.id, "url": config.url}
         if config.schemes:
-            said["authentication"] = {"schemes": list(config.schemes)}
-        return said
+            tree["authentication"] = {"schemes": list(config.schemes)}
+        return tree
 
     def push_config(self, config: PushConfig) -> Tree:
         return {"taskId": config.task_id, "pushNotificationConfig": self.config(config)}

@@ -1,4 +1,4 @@
-"""ListTasks as the draft asks for it; a courtesy in 0.3."""
+"""ListTasks in the form of the draft, which 0.3 accepts, too."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _MILLISECONDS = re.compile(r"\d{1,15}", re.ASCII)
 
 
 def _state(fields: Fields) -> TaskState | None:
-    """A state by its word, or by the name or number of its enum member."""
-    said = enum_key(fields.value("status"))
-    if fields.value("status") is not None and said not in _STATES and said != "":
+    """Read a state by its word, or by the name or number of its enum member."""
+    status = enum_key(fields.value("status"))
+    if fields.value("status") is not None and status not in _STATES and status != "":
         fields.bad("status", "must be the name of a task state")
-    return _STATES.get(said)
+    return _STATES.get(status)
 
 
 def _moment(fields: Fields) -> str | None:
-    """`lastUpdatedAfter`: milliseconds since 1970, a number or its digits."""
+    """Read `lastUpdatedAfter`: milliseconds since 1970, as a number or its digits."""
     found = fields.value("last_updated_after")
     if found is None:
         return None
@@ -50,7 +50,7 @@ def _moment(fields: Fields) -> str | None:
 
 
 def words_listing(fields: Fields) -> ListTasksRequest:
-    """The request: no history unless asked for."""
+    """Read the request; without a history length the answer has no history."""
     return ListTasksRequest(
         context_id=fields.string("context_id"),
         status=_state(fields),

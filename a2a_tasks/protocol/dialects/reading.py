@@ -1,4 +1,4 @@
-"""Reading what several dialects spell alike: ids, parts, pages, push configs."""
+"""Readers of members that several dialects spell alike: ids, parts, pages, push configs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from a2a_tasks.protocol.values import Part, PushConfig, Role, TaskState
 __all__ = [
     "COMPAT",
     "ENUM_STATES",
-    "LONGEST_ID",
+    "MAX_ID_LENGTH",
     "ROLES",
     "WORD_ROLES",
     "any_role",
@@ -25,16 +25,16 @@ __all__ = [
     "page_size",
     "parts",
     "push_config",
-    "tagged_part",
+    "read_tagged_part",
     "tenant",
-    "wrapped_part",
+    "read_wrapped_part",
 ]
 
-LONGEST_ID = 256
-MOST_PARTS = 1000
-#: What parts are, in the dialects that tell by a discriminator.
+MAX_ID_LENGTH = 256
+MAX_PARTS = 1000
+#: The types of parts, in the dialects with a discriminator.
 TAGS = ("text", "file", "data")
-#: Marks a data part whose value had to be wrapped in an object (dialects without other values).
+#: Marks a data part whose value had to be wrapped in an object, for dialects that allow only objects.
 COMPAT = "data_part_compat"
 
 #: Enum members by name and by number; both are read (ProtoJSON), only names are written.
@@ -64,39 +64,39 @@ ENUM_STATES: Mapping[object, TaskState | None] = {
 
 
 def enum_key(value: object) -> object:
-    """The value if it can be the name or number of an enum member, else None."""
+    """Return the value if it can be the name or number of an enum member, else None."""
     return value if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
 def any_role(fields: Fields, expected: str) -> Role:
-    """Who speaks, by the word, the name or the number; `expected` is said of anything else."""
-    said = enum_key(fields.value("role"))
-    found = ROLES.get(said) or WORD_ROLES.get(said)
+    """Read a role by its word, name or number; `expected` is the error message for other values."""
+    role = enum_key(fields.value("role"))
+    found = ROLES.get(role) or WORD_ROLES.get(role)
     if found is None:
         fields.bad("role", expected)
     return found or Role.USER
 
 
 def identifier(fields: Fields, name: str, *, required: bool = False) -> str | None:
-    """An id a client may choose: at most 256 characters, no NUL."""
-    found = fields.string(name, required=required, longest=LONGEST_ID)
+    """Read an id that a client may choose: at most 256 characters, no NUL."""
+    found = fields.string(name, required=required, longest=MAX_ID_LENGTH)
     if found is not None and "\x00" in found:
         fields.bad(name, "must not hold NUL")
     return found
 
 
 def identity(fields: Fields, name: str = "id") -> str:
-    """The id of something that must exist already; any text may be asked for."""
+    """Read the id of an object that must exist already; any text is allowed."""
     return fields.string(name, required=True) or ""
 
 
 def tenant(fields: Fields) -> str:
-    """The tenant of a request (A2A 1.0)."""
+    """Read the tenant of a request (A2A 1.0)."""
     return identifier(fields, "tenant") or ""
 
 
 def page_size(fields: Fields) -> int:
-    """The size of a page: 1 to 100, 50 if not said."""
+    """Read the size of a page: 1 to 100, by default 50."""
     found = fields.integer("page_size")
     if found is not None and not 1 <= found <= MAX_PAGE:
         fields.bad("page_size", f"must be from 1 to {MAX_PAGE}")
@@ -104,25 +104,25 @@ def page_size(fields: Fields) -> int:
 
 
 def parts(fields: Fields, read: Callable[[Fields], Part], name: str = "parts") -> tuple[Part, ...]:
-    """The parts of a message: at least one."""
+    """Read the parts of a message: at least one."""
     items = fields.value(name)
     if not items:
         fields.bad(name, "must have at least one part")
         return ()
-    if isinstance(items, list) and len(items) > MOST_PARTS:
-        fields.bad(name, f"must have at most {MOST_PARTS} parts")
+    if isinstance(items, list) and len(items) > MAX_PARTS:
+        fields.bad(name, f"must have at most {MAX_PARTS} parts")
         return ()
     return tuple(read(item) for item in fields.objects(name))
 
 
 def message_or_request(fields: Fields) -> Fields | None:
-    """The message of a send by its name in JSON, or by that of its proto."""
+    """Return the message of a send under its JSON name or its proto name."""
     name = "message" if fields.value("request") is None else "request"
     return fields.object(name, required=True)
 
 
 def base64_text(fields: Fields, name: str, *, doubled: bool = False) -> str | None:
-    """Bytes as canonical base64; with `doubled`, of what was encoded twice, if it was."""
+    """Read bytes as canonical base64; `doubled`: undo a second encoding, if there is one."""
     text = fields.string(name)
     if text is None:
         return "" if fields.value(name) == "" else None
@@ -135,7 +135,7 @@ def base64_text(fields: Fields, name: str, *, doubled: bool = False) -> str | No
 
 
 def _once(encoded: str) -> str:
-    """Base64 of what was meant, when what it says is itself canonical base64."""
+    """Undo one encoding if the decoded bytes are themselves canonical base64."""
     inner = base64.b64decode(encoded)
     try:
         text = inner.decode("ascii")
@@ -147,7 +147,7 @@ def _once(encoded: str) -> str:
 
 
 def _data(fields: Fields, found: object) -> Mapping[str, Any]:
-    """The content of a data part whose value must be an object, with the wrapping of other values undone."""
+    """Return the content of a data part whose value must be an object; the wrapping of other values is undone."""
     if not isinstance(found, Mapping):
         fields.bad("data", "must be an object")
         return {}
@@ -176,16 +176,16 @@ def _text(fields: Fields) -> Part:
     return Part(text=found, metadata=fields.struct("metadata"))
 
 
-def tagged_part(fields: Fields, tag: str) -> Part:
-    """A part with a discriminator, `type` or `kind`; it may be missing where one content only is there.
+def read_tagged_part(fields: Fields, tag: str) -> Part:
+    """Read a part with a discriminator, `type` or `kind`; without one, the part must have only one content.
 
-    Either is read; `tag` is the one the dialect has.
+    Both names are read; `tag` is the dialect's own.
     """
-    said = [name for name in ("kind", "type") if fields.value(name) is not None]
+    tags = [name for name in ("kind", "type") if fields.value(name) is not None]
     present = [kind for kind in TAGS if fields.value(kind) is not None]
-    told = [fields.value(name) for name in said] or present
-    kind = told[0] if told else None
-    if kind not in TAGS or any(other != kind for other in told):
+    kinds = [fields.value(name) for name in tags] or present
+    kind = kinds[0] if kinds else None
+    if kind not in TAGS or any(other != kind for other in kinds):
         fields.bad(tag, "must be text, file or data")
         return Part(text="")
     if any(other != kind for other in present):
@@ -198,8 +198,8 @@ def tagged_part(fields: Fields, tag: str) -> Part:
     return _file(fields, "bytes", "uri", "mime_type")
 
 
-def wrapped_part(fields: Fields, media_type: str, *, doubled: bool = False) -> Part:
-    """A part known by its member, with files and data wrapped once more (the draft; 0.3 as ProtoJSON)."""
+def read_wrapped_part(fields: Fields, media_type: str, *, doubled: bool = False) -> Part:
+    """Read a part without discriminator, whose files and data are wrapped once more (the draft; 0.3 as ProtoJSON)."""
     match _one_of(fields, ("text", "file", "data")):
         case "text":
             return _text(fields)
@@ -218,7 +218,7 @@ def _file(
     if file is None:
         return Part(text="")
     if by_value == "bytes" and not file.has("bytes") and file.has("data"):
-        by_value = "data"  # what old examples call it
+        by_value = "data"  # the name in old examples
     name = _one_of(file, (by_value, by_reference))
     content: dict[str, Any] = {}
     if name == by_value:
@@ -235,13 +235,13 @@ def _file(
 
 def _schemes(fields: Fields) -> tuple[str, ...]:
     found = fields.value("schemes")
-    if isinstance(found, str):  # an old sample has it bare
+    if isinstance(found, str):  # an old sample has a bare string
         return (found,)
     return fields.strings("schemes")
 
 
 def push_config(fields: Fields, dialect: str, *, task_id: str = "") -> PushConfig:
-    """A PushNotificationConfig as 0.0 to the draft have it."""
+    """Read a PushNotificationConfig of 0.0 to the draft."""
     authentication = fields.object("authentication")
     return PushConfig(
         url=fields.string("url", required=True) or "",

@@ -1,6 +1,6 @@
 """Push configs by resource name, `tasks/{task}/pushNotificationConfigs/{config}`: the draft, and 0.3 as ProtoJSON.
 
-Every form that was ever shown is read: the proto's (`parent`, `configId`, `config`), the text's (`taskId`,
+All published forms are read: the proto's (`parent`, `configId`, `config`), the text's (`taskId`,
 `pushNotificationConfig`) and a bare config.
 """
 
@@ -25,7 +25,7 @@ from a2a_tasks.protocol.values import PushConfig, PushConfigPage, replace
 __all__ = ["COMMON_ROUTES", "PushResources", "task_of"]
 
 _CONFIGS = "v1/tasks/{taskId}/pushNotificationConfigs"
-#: What 0.3 and the draft have below `/v1` under the same verbs and paths.
+#: Routes below `/v1` that 0.3 and the draft share.
 COMMON_ROUTES = (
     Route(("POST",), "v1/message:send", "SendMessage"),
     Route(("POST",), "v1/message:stream", "SendStreamingMessage"),
@@ -39,13 +39,13 @@ COMMON_ROUTES = (
     Route(("DELETE",), f"{_CONFIGS}/{{configId}}", "DeleteTaskPushNotificationConfig"),
 )
 
-#: Ids stand in names with `/` and `%` percent-encoded.
+#: Ids in resource names have `/` and `%` percent-encoded.
 _TASK = re.compile(r"tasks/([^/]+)")
 _CONFIG = re.compile(r"tasks/([^/]+)/pushNotification(?:Config)?s/([^/]+)")
 
 
 def task_of(fields: Fields, *names: str) -> str:
-    """The id of a task: a bare one under `id` or `taskId`, or a resource name under one of `names`."""
+    """Return the id of a task: a bare one under `id` or `taskId`, or from a resource name under one of `names`."""
     for name in names:
         found = fields.string(name)
         if found is not None:
@@ -65,7 +65,7 @@ def _id_in(name: str) -> str:
 
 
 def _config_of(fields: Fields) -> tuple[str, str]:
-    """The ids of task and config."""
+    """Return the ids of task and config."""
     name = fields.string("name")
     if name is None:
         found = identifier(fields, "config_id", required=True)
@@ -78,21 +78,21 @@ def _config_of(fields: Fields) -> tuple[str, str]:
 
 
 class PushResources(TreeDialect):
-    """The push operations of a dialect that names configs so."""
+    """The push operations of a dialect that uses resource names for configs."""
 
     def read_create_push(self, fields: Fields) -> CreatePushConfigRequest:
         task_id = task_of(fields, "parent")
         outer = fields.object("config") or fields
         inner = outer.object("push_notification_config") or outer
         config = push_config(inner, self.code, task_id=task_id)
-        chosen = identifier(fields, "config_id") or self._named(outer)
+        chosen = identifier(fields, "config_id") or self._read_name(outer)
         named = any(fields.value(name) is not None for name in ("task_id", "parent"))
         if inner is fields and not named:
             config = replace(config, id="")  # that `id` was the task's
         return CreatePushConfigRequest(config=replace(config, id=chosen) if chosen else config)
 
     @staticmethod
-    def _named(config: Fields) -> str:
+    def _read_name(config: Fields) -> str:
         match = _CONFIG.fullmatch(config.string("name") or "")
         return _id_in(match[2]) if match else ""
 
@@ -112,14 +112,14 @@ class PushResources(TreeDialect):
         return DeletePushConfigRequest(task_id=task_id, id=config_id)
 
     @staticmethod
-    def under_path(match: Match, said: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A body or query without what the path says better: the names of task and config."""
+    def under_path(match: Match, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a body or query without the names of task and config, which the path already has."""
         if not match.params:
-            return said
-        return {key: value for key, value in said.items() if key not in {"parent", "name"}}
+            return fields
+        return {key: value for key, value in fields.items() if key not in {"parent", "name"}}
 
     def config(self, config: PushConfig) -> Tree:
-        """A PushNotificationConfig."""
+        """Return a PushNotificationConfig."""
         schemes = {"authentication": {"schemes": list(config.schemes)}} if config.schemes else {}
         return {"id": config.id, "url": config.url, **schemes}
 

@@ -15,12 +15,12 @@ from a2a_tasks.protocol.values import PushConfig, Raw, TaskState
 
 __all__ = ["S0"]
 
-#: Stands for a value that nobody is shown.
+#: Replaces secret values in answers.
 MASK = "***"
 
 
 class S0(V00):
-    """The dialect; what it shares with April 2025 is there."""
+    """The dialect seed-0; its base is that of April 2025."""
 
     code, version, title = "s0", "", "seed-0"
     methods = {
@@ -32,7 +32,7 @@ class S0(V00):
         **V00.faces,
         errors.ContextMismatch: (-32002, "Session not found"),
         errors.PushNotificationNotSupported: (-32003, "Push notification not supported"),
-        # It has no code of its own; this one is of the range that JSON-RPC leaves to servers.
+        # The dialect has no code for this error; -32000 is in the range that JSON-RPC reserves for servers.
         errors.TaskNotCancelable: (-32000, errors.TaskNotCancelable.title),
     }
 
@@ -56,5 +56,5 @@ class S0(V00):
         return {"url": config.url, "headers": dict.fromkeys(config.headers, MASK)}
 
     def task_metadata(self, metadata: Raw | None) -> Any:
-        """A task has none here."""
+        """Return None: tasks of this dialect have no metadata."""
         return None

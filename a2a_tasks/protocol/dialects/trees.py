@@ -1,6 +1,6 @@
-"""Writing in the older dialects: stored 1.0 text is read into trees, respelled, and written.
+"""The writers of the older dialects: stored 1.0 text is parsed into trees, respelled, and written.
 
-What a dialect has no words for degrades as decision 60 and `docs/protocol-support.md` say.
+Values that a dialect cannot express degrade as decision 9 and `docs/protocol-support.md` say.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from a2a_tasks.protocol import errors
-from a2a_tasks.protocol.dialects.dialect import Dialect, Refusal, Result, Subject, by_kind
+from a2a_tasks.protocol.dialects.dialect import Dialect, DialectRefusal, Result, Subject, by_kind
 from a2a_tasks.protocol.dialects.reading import COMPAT
 from a2a_tasks.protocol.errors import A2AError, InvalidParams
 from a2a_tasks.protocol.jsontext import write
@@ -30,11 +30,19 @@ from a2a_tasks.protocol.values import (
     UnsetType,
 )
 
-__all__ = ["INTERNAL", "INVALID", "Tree", "TreeDialect", "tagged", "violations", "wrapped"]
+__all__ = [
+    "INTERNAL",
+    "INVALID",
+    "Tree",
+    "TreeDialect",
+    "write_tagged",
+    "violations",
+    "write_wrapped",
+]
 
 Tree = dict[str, Any]
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-#: What is said of a state that has no word of its own, when the agent said nothing.
+#: The message for a state unknown to the dialect, when the agent gave none.
 _SUBSTITUTES = {
     TaskState.REJECTED: "The task was rejected.",
     TaskState.AUTH_REQUIRED: "Authentication is required.",
@@ -47,18 +55,18 @@ def _common(part: Mapping[str, Any], **more: Any) -> Tree:
 
 
 def _attributes(part: Mapping[str, Any]) -> Tree:
-    """The file attributes that a text or data part has nowhere else to put (P14)."""
+    """Return the file attributes of a text or data part, which the older parts have no members for (P14)."""
     return {key: part[key] for key in ("mediaType", "filename") if key in part}
 
 
 def _object(part: Mapping[str, Any]) -> tuple[Mapping[str, Any], Tree]:
-    """The value of a data part as an object, and the mark that it was none (P15)."""
+    """Return the value of a data part as an object, and the mark of a wrapped value (P15)."""
     value = part["data"]
     return (value, {}) if isinstance(value, Mapping) else ({"value": value}, {COMPAT: True})
 
 
-def tagged(part: Mapping[str, Any], tag: str) -> Tree:
-    """A part with its discriminator `type` or `kind` (0.0 to 0.3)."""
+def write_tagged(part: Mapping[str, Any], tag: str) -> Tree:
+    """Return a part with its discriminator `type` or `kind` (0.0 to 0.3)."""
     if "text" in part:
         return {tag: "text", "text": part["text"], **_common(part, **_attributes(part))}
     if "data" in part:
@@ -68,8 +76,8 @@ def tagged(part: Mapping[str, Any], tag: str) -> Tree:
     return {tag: "file", "file": file | _file_names(part, "mimeType"), **_common(part)}
 
 
-def wrapped(part: Mapping[str, Any], media_type: str) -> Tree:
-    """A part known by its member (the draft; 0.3 as ProtoJSON)."""
+def write_wrapped(part: Mapping[str, Any], media_type: str) -> Tree:
+    """Return a part without discriminator (the draft; 0.3 as ProtoJSON)."""
     if "text" in part:
         return {"text": part["text"], **_common(part, **_attributes(part))}
     if "data" in part:
@@ -85,17 +93,17 @@ def _file_names(part: Mapping[str, Any], media_type: str) -> Tree:
 
 
 def violations(fault: A2AError) -> list[Tree]:
-    """The bad fields of a request, as the older dialects list them."""
+    """Return the bad fields of a request, as the older dialects list them."""
     found = fault.violations if isinstance(fault, InvalidParams) else ()
     return [{"field": path, "message": text} for path, text in found]
 
 
 class TreeDialect(Dialect):
-    """Base of the dialects before 1.0."""
+    """The base class of the dialects before 1.0."""
 
     states: ClassVar[Mapping[TaskState, str]]
     roles: ClassVar[Mapping[Role, str]] = {Role.USER: "user", Role.AGENT: "agent"}
-    #: Codes and titles of errors the dialect has under another name, or not at all.
+    #: Codes and titles of errors that have another name in the dialect, or do not exist there.
     faces: ClassVar[Mapping[type[A2AError], tuple[int, str]]] = {}
     #: HTTP statuses of errors where they differ from 1.0.1.
     statuses: ClassVar[Mapping[type[A2AError], int]] = {}
@@ -104,38 +112,38 @@ class TreeDialect(Dialect):
 
     @abstractmethod
     def part(self, part: Tree) -> Tree:
-        """A part of a message or artifact."""
+        """Return a part of a message or artifact."""
 
     @abstractmethod
     def message(self, message: Tree) -> Tree:
-        """A message."""
+        """Return a message."""
 
     @abstractmethod
     def artifact(self, artifact: Tree, position: int) -> Tree:
-        """An artifact."""
+        """Return an artifact."""
 
     @abstractmethod
     def task(self, task: Task) -> Tree:
-        """A task."""
+        """Return a task."""
 
     @abstractmethod
     def status_event(self, subject: Subject, status: Tree, more: Tree, *, final: bool) -> Tree:
-        """A status update; `more` are the event's other members."""
+        """Return a status update; `more` are the event's other members."""
 
     @abstractmethod
     def artifact_event(self, subject: Subject, update: Tree) -> Tree:
-        """An artifact update."""
+        """Return an artifact update."""
 
     @abstractmethod
     def push_config(self, config: PushConfig) -> Tree:
-        """A push config with its task."""
+        """Return a push config with its task."""
 
     def push_configs(self, page: PushConfigPage) -> Any:
-        """The push configs of a task."""
+        """Return the push configs of a task."""
         return [self.push_config(config) for config in page.configs]
 
     def page(self, page: TaskPage) -> Any:
-        """A page of tasks (A2A 1.0 §3.1.4)."""
+        """Return a page of tasks (A2A 1.0 §3.1.4)."""
         tasks = [self.task(task) for task in page.tasks]
         counted = len(tasks) if self.switches.list_page_size_returns_count else page.page_size
         return {
@@ -146,34 +154,34 @@ class TreeDialect(Dialect):
         }
 
     def wrap(self, kind: str, tree: Tree) -> Tree:
-        """The result of a send or a stream's item: `kind` is task, message, statusUpdate or artifactUpdate."""
+        """Wrap the result of a send or a stream item: `kind` is task, message, statusUpdate or artifactUpdate."""
         return tree
 
     # -- pieces ----------------------------------------------------------------------------------------------------
 
     def artifacts(self, artifacts: list[Raw] | UnsetType) -> list[Tree]:
-        """The artifacts of a task, in order of creation; none where they were not asked for."""
+        """Return the artifacts of a task, in order of creation; none where they were not requested."""
         found = [] if artifacts is UNSET else artifacts
         return [self.artifact(_decode(text), position) for position, text in enumerate(found)]
 
     def messages(self, messages: list[Raw] | UnsetType) -> list[Tree]:
-        """A history."""
+        """Return the messages of a history."""
         return [] if messages is UNSET else [self.message(_decode(text)) for text in messages]
 
     def status(self, state: TaskState, message: Tree | None, timestamp: str) -> Tree:
-        """A task's status; a state without a word of its own is told in the message too (P1, P2)."""
-        if state in self.manners.degraded:
+        """Return a task's status; a state unknown to the dialect is named in the message, too (P1, P2)."""
+        if state in self.features.degraded:
             message = message or {
                 "role": Role.AGENT.value,
                 "messageId": f"{state.word}-{timestamp}",
                 "parts": [{"text": _SUBSTITUTES[state]}],
             }
             message["metadata"] = {**message.get("metadata", {}), "a2aState": state.word}
-        said = {"message": self.message(message)} if message else {}
-        return {"state": self.states[state], **said, "timestamp": timestamp}
+        members = {"message": self.message(message)} if message else {}
+        return {"state": self.states[state], **members, "timestamp": timestamp}
 
     def status_of(self, status: TaskStatus) -> Tree:
-        """The status of a task's value."""
+        """Return the status of a task's value."""
         message = None if status.message is None else _decode(status.message)
         return self.status(status.state, message, status.timestamp)
 
@@ -201,33 +209,33 @@ class TreeDialect(Dialect):
         if isinstance(item, Raw):
             return [write(self.wrap("message", self.message(_decode(item))))]
         task = write(self.wrap("task", self.task(item)))
-        return [task, self._standing(subject, item, final=True)] if ended else [task]
+        return [task, self._write_status(subject, item, final=True)] if ended else [task]
 
-    def _standing(self, subject: Subject, task: Task, *, final: bool) -> bytes:
-        """A status event that tells how a task stands."""
+    def _write_status(self, subject: Subject, task: Task, *, final: bool) -> bytes:
+        """Return a status event with the present status of a task."""
         tree = self.status_event(subject, self.status_of(task.status), {}, final=final)
         return write(self.wrap("statusUpdate", tree))
 
     def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
-        said = _decode(event.body)
+        body = _decode(event.body)
         if event.kind is EventKind.STATUS:
-            status = said.pop("status")
+            status = body.pop("status")
             tree = self.status(
                 TaskState(status["state"]), status.get("message"), status["timestamp"]
             )
             return write(
-                self.wrap("statusUpdate", self.status_event(subject, tree, said, final=final))
+                self.wrap("statusUpdate", self.status_event(subject, tree, body, final=final))
             )
-        return write(self.wrap("artifactUpdate", self.artifact_event(subject, said)))
+        return write(self.wrap("artifactUpdate", self.artifact_event(subject, body)))
 
     # -- errors ----------------------------------------------------------------------------------------------------
 
     def face(self, fault: A2AError) -> tuple[int, str]:
-        """Code and title of an error."""
+        """Return code and title of an error."""
         return by_kind(self.faces, fault) or (fault.code, fault.title)
 
     def detail(self, fault: A2AError) -> Any:
-        """What `data` says beside code and title; None = nothing."""
+        """Return the `data` of an error, besides code and title; None = no `data`."""
         bad = violations(fault)
         if bad:
             return {"errors": bad}
@@ -241,13 +249,13 @@ class TreeDialect(Dialect):
         return {"code": code, "message": title} | ({} if data is None else {"data": data})
 
     def http_status(self, fault: A2AError) -> int:
-        """The HTTP status of an error."""
+        """Return the HTTP status of an error."""
         return by_kind(self.statuses, fault) or fault.http_status
 
-    def refusal(self, fault: A2AError) -> Refusal:
-        return Refusal(self.http_status(fault), write(self.error(fault)))
+    def refusal(self, fault: A2AError) -> DialectRefusal:
+        return DialectRefusal(self.http_status(fault), write(self.error(fault)))
 
 
-#: Errors of 1.0 that the older dialects call something else.
+#: Errors of 1.0 that have other names in the older dialects.
 INVALID = (errors.InvalidParams.code, errors.InvalidParams.title)
 INTERNAL = (errors.InternalError.code, errors.InternalError.title)

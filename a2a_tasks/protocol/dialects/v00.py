@@ -8,16 +8,16 @@ from typing import Any
 
 from a2a_tasks.protocol import errors
 from a2a_tasks.protocol.dialects import cards
-from a2a_tasks.protocol.dialects.dialect import Manners, Subject
+from a2a_tasks.protocol.dialects.dialect import DialectFeatures, Subject
 from a2a_tasks.protocol.dialects.reading import (
     WORD_ROLES,
     identifier,
     identity,
     parts,
     push_config,
-    tagged_part,
+    read_tagged_part,
 )
-from a2a_tasks.protocol.dialects.trees import INTERNAL, INVALID, Tree, TreeDialect, tagged
+from a2a_tasks.protocol.dialects.trees import INTERNAL, INVALID, Tree, TreeDialect, write_tagged
 from a2a_tasks.protocol.errors import A2AError
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
@@ -41,22 +41,22 @@ from a2a_tasks.protocol.values import (
 __all__ = ["V00"]
 
 S = TaskState
-#: Dialects whose clients name their tasks, and may begin them anew.
+#: Dialects whose clients choose the ids of their tasks, and may reopen them.
 REOPENED = frozenset({"s0", "v00", "v01"})
 
 
 def _modes(fields: Fields) -> tuple[str, ...]:
-    """Modes were words before they were media types."""
+    """Read modes, which were words before they were media types."""
     return tuple(
         cards.MEDIA_TYPES.get(mode, mode) for mode in fields.strings("accepted_output_modes")
     )
 
 
 class V00(TreeDialect):
-    """The dialect; see `Dialect` and `TreeDialect` for what each method does."""
+    """The dialect 0.0; see `Dialect` and `TreeDialect` for the purpose of each method."""
 
     code, version, title = "v00", "0.0", "0.0 (April 2025)"
-    manners = Manners(
+    features = DialectFeatures(
         client_names_task=True,
         history=0,
         reopens=True,
@@ -90,7 +90,7 @@ class V00(TreeDialect):
         errors.TaskEnded: INVALID,
         errors.InvalidAgentResponse: INTERNAL,
     }
-    #: Errors whose `data` the published schema fixes to null.
+    #: Errors whose `data` must be null by the published schema.
     bare = (
         errors.TaskNotFound,
         errors.TaskNotCancelable,
@@ -104,10 +104,10 @@ class V00(TreeDialect):
         if role is None:
             fields.bad("role", "must be user or agent")
         return Message(
-            message_id=str(uuid.uuid4()),  # the dialect has none
+            message_id=str(uuid.uuid4()),  # the dialect has no message ids
             context_id=session,
             role=role or Role.USER,
-            parts=parts(fields, lambda part: tagged_part(part, "type")),
+            parts=parts(fields, lambda part: read_tagged_part(part, "type")),
             metadata=fields.struct("metadata"),
         )
 
@@ -120,30 +120,30 @@ class V00(TreeDialect):
             message=self._message(message or Fields({}), session),
             named=name,
             reopens=REOPENED if self.switches.v01_reopen_terminal else frozenset(),
-            wants_task=not self.manners.direct_message,
-            pauses=self.manners.pauses,
+            wants_task=not self.features.direct_message,
+            pauses=self.features.pauses,
             accepted_output_modes=_modes(fields),
-            history_length=self.manners.history if length is None else length,
+            history_length=self.features.history if length is None else length,
             push_config=self.read_inline_push(fields, name),
             metadata=fields.struct("metadata"),
         )
 
     def read_inline_push(self, fields: Fields, task_id: str) -> PushConfig | None:
-        """The push config of a send."""
+        """Read the push config of a send."""
         found = fields.object("push_notification")
         return push_config(found, self.code, task_id=task_id) if found else None
 
     def read_get(self, fields: Fields) -> GetTaskRequest:
         length = fields.length("history_length")
         return GetTaskRequest(
-            id=identity(fields), history_length=self.manners.history if length is None else length
+            id=identity(fields), history_length=self.features.history if length is None else length
         )
 
     def read_cancel(self, fields: Fields) -> CancelTaskRequest:
         return CancelTaskRequest(
             id=identity(fields),
             metadata=fields.struct("metadata"),
-            history_length=self.manners.history,
+            history_length=self.features.history,
         )
 
     def read_subscribe(self, fields: Fields) -> SubscribeToTaskRequest:
@@ -160,7 +160,7 @@ class V00(TreeDialect):
         return GetPushConfigRequest(task_id=identity(fields), lenient=True)
 
     def part(self, part: Tree) -> Tree:
-        return tagged(part, "type")
+        return write_tagged(part, "type")
 
     def message(self, message: Tree) -> Tree:
         metadata = {"metadata": message["metadata"]} if message.get("metadata") else {}
@@ -171,9 +171,9 @@ class V00(TreeDialect):
         }
 
     def artifact(self, artifact: Tree, position: int) -> Tree:
-        said: Tree = {key: artifact[key] for key in ("name", "description") if key in artifact}
+        members: Tree = {key: artifact[key] for key in ("name", "description") if key in artifact}
         return {
-            **said,
+            **members,
             "parts": [self.part(part) for part in artifact["parts"]],
             "index": position,
             "metadata": {**artifact.get("metadata", {}), "artifactId": artifact["artifactId"]},
@@ -190,7 +190,7 @@ class V00(TreeDialect):
         return tree | {key: value for key, value in optional.items() if value}
 
     def task_metadata(self, metadata: Raw | None) -> Any:
-        """The metadata of a task, as it is."""
+        """Return the metadata of a task unchanged."""
         return metadata
 
     def status_event(self, subject: Subject, status: Tree, more: Tree, *, final: bool) -> Tree:
@@ -205,10 +205,10 @@ class V00(TreeDialect):
         return {"id": subject.id, "artifact": artifact | flags, **more}
 
     def first(self, subject: Subject, item: Task | Raw, *, ended: bool) -> list[bytes]:
-        """Streams carry nothing but events: the Task is told by its status."""
+        """Return a status event for a Task: streams of this dialect contain only events."""
         if isinstance(item, Raw):
             return super().first(subject, item, ended=ended)
-        return [self._standing(subject, item, final=ended)]
+        return [self._write_status(subject, item, final=ended)]
 
     def push_config(self, config: PushConfig) -> Tree:
         authentication = (

@@ -1,4 +1,4 @@
-"""A2A 0.1 (May 2025): the wire of April 2025 with more prose."""
+"""A2A 0.1 (May 2025): the wire format of April 2025 with a longer specification."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["V01"]
 
 
 class V01(V00):
-    """The dialect; see `V00`."""
+    """The dialect 0.1; see `V00`."""
 
     code, version, title = "v01", "0.1", "0.1"
 
     def read_create_push(self, fields: Fields) -> CreatePushConfigRequest:
-        """Setting the config to null takes it away."""
+        """Read a config, where null deletes the task's config."""
         name = "push_notification_config"
         if not fields.has(name) or fields.value(name) is not None:
             return super().read_create_push(fields)

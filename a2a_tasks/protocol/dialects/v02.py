@@ -16,7 +16,7 @@ __all__ = ["V02"]
 
 
 class _V02Rest(V03Rest):
-    """0.2 over HTTP+JSON: the form 0.3 made official, and the extended card as a page."""
+    """0.2 over HTTP+JSON: the form that 0.3 made official, and the extended card as a page."""
 
     code, version, title = "v02", "0.2", "0.2"
     routes = (*ROUTES, Route(("GET",), "agent/authenticatedExtendedCard", "GetExtendedAgentCard"))
@@ -26,7 +26,7 @@ class _V02Rest(V03Rest):
 
 
 class V02(Kinds):
-    """The dialect; what it shares with 0.3 is in `kinds`."""
+    """The dialect 0.2; the code it shares with 0.3 is in `kinds`."""
 
     code, version, title = "v02", "0.2", "0.2"
     routes = _V02Rest.routes

@@ -18,14 +18,14 @@ __all__ = ["V03"]
 
 
 class V03(Kinds):
-    """The dialect; what it shares with 0.2 is in `kinds`, its form over HTTP+JSON in `v03_rest`."""
+    """The dialect 0.3; the code it shares with 0.2 is in `kinds`, its form over HTTP+JSON in `v03_rest`."""
 
     code, version, title = "v03", "0.3", "0.3"
     methods = {
         **Kinds.methods,
         "tasks/list": "ListTasks",
         "agent/getAuthenticatedExtendedCard": "GetExtendedAgentCard",
-        "agent/authenticatedExtendedCard": "GetExtendedAgentCard",  # a misprint of its text
+        "agent/authenticatedExtendedCard": "GetExtendedAgentCard",  # a misprint in the specification
     }
     routes = ROUTES
 

@@ -1,4 +1,4 @@
-"""A2A 0.3 over HTTP+JSON: ProtoJSON of its proto, as released peers send it; the text's `kind` form is read too."""
+"""A2A 0.3 over HTTP+JSON: ProtoJSON of its proto, as released peers send it; the text's `kind` form is read, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from a2a_tasks.protocol import errors
 from a2a_tasks.protocol.dialects import cards
-from a2a_tasks.protocol.dialects.dialect import Refusal
+from a2a_tasks.protocol.dialects.dialect import DialectRefusal
 from a2a_tasks.protocol.dialects.kinds import Kinds
 from a2a_tasks.protocol.dialects.listing import words_listing
 from a2a_tasks.protocol.dialects.reading import (
@@ -16,11 +16,11 @@ from a2a_tasks.protocol.dialects.reading import (
     message_or_request,
     parts,
     push_config,
-    tagged_part,
-    wrapped_part,
+    read_tagged_part,
+    read_wrapped_part,
 )
 from a2a_tasks.protocol.dialects.resources import COMMON_ROUTES, PushResources
-from a2a_tasks.protocol.dialects.trees import Tree, wrapped
+from a2a_tasks.protocol.dialects.trees import Tree, write_wrapped
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import ListTasksRequest, Request
@@ -42,7 +42,8 @@ ROUTES: tuple[Route, ...] = (
     Route(("GET",), "v1/agent/authenticatedExtendedCard", "GetExtendedAgentCard"),
 )
 
-#: By the code of an error, the `type` by which the official client tells errors of 0.3 apart (a2a-sdk 1.x, compat mode).
+#: By the code of an error, the `type` by which the official client distinguishes errors of 0.3 (a2a-sdk 1.x, compat
+#: mode).
 TYPES = {
     -32001: "TaskNotFoundError",
     -32002: "TaskNotCancelableError",
@@ -66,7 +67,7 @@ def _twice(encoded: str) -> str:
 
 
 class V03Rest(PushResources, Kinds):
-    """The form 0.3 takes over HTTP+JSON."""
+    """The form of 0.3 over HTTP+JSON."""
 
     code, version, title = "v03", "0.3", "0.3"
     routes = ROUTES
@@ -84,8 +85,8 @@ class V03Rest(PushResources, Kinds):
 
     def read_part(self, fields: Fields) -> Part:
         if fields.value("kind") is not None or fields.value("type") is not None:
-            return tagged_part(fields, "kind")
-        return wrapped_part(fields, "mime_type", doubled=self.switches.double_base64_v03)
+            return read_tagged_part(fields, "kind")
+        return read_wrapped_part(fields, "mime_type", doubled=self.switches.double_base64_v03)
 
     def read_role(self, fields: Fields) -> Role:
         return any_role(fields, "must be ROLE_USER or ROLE_AGENT")
@@ -99,11 +100,16 @@ class V03Rest(PushResources, Kinds):
         return message_or_request(fields)
 
     def read_waits(self, fields: Fields, configuration: Fields) -> bool:
-        """A proto written out leaves a false `blocking` out; in the text's form its absence means nothing."""
+        """Return whether the client waits.
+
+        ProtoJSON omits a false `blocking`; in the text's form a missing one means nothing.
+        """
         message = fields.object("message") or fields.object("request")
         proto = message is not None and message.value("content") is not None
-        said = configuration.value("blocking") is not None or fields.value("configuration") is None
-        if proto and not said:
+        has_blocking = (
+            configuration.value("blocking") is not None or fields.value("configuration") is None
+        )
+        if proto and not has_blocking:
             return False
         return super().read_waits(fields, configuration)
 
@@ -116,9 +122,9 @@ class V03Rest(PushResources, Kinds):
         return words_listing(fields)
 
     def decode_route(
-        self, match: Match, said: Mapping[str, Any], query: Mapping[str, Any]
+        self, match: Match, body: Mapping[str, Any], query: Mapping[str, Any]
     ) -> Request:
-        return super().decode_route(match, self.under_path(match, said), query)
+        return super().decode_route(match, self.under_path(match, body), query)
 
     def kind(self, kind: str) -> Tree:
         return {}
@@ -126,12 +132,12 @@ class V03Rest(PushResources, Kinds):
     def part(self, part: Tree) -> Tree:
         if "raw" in part and self.switches.double_base64_v03:
             part = part | {"raw": _twice(part["raw"])}
-        return wrapped(part, "mimeType")
+        return write_wrapped(part, "mimeType")
 
     def message(self, message: Tree) -> Tree:
         tree = super().message(message)
         tree["content"] = tree.pop("parts")
-        tree.pop("referenceTaskIds", None)  # its proto has none
+        tree.pop("referenceTaskIds", None)  # its proto has no such field
         return tree
 
     def wrap(self, kind: str, tree: Tree) -> Tree:
@@ -144,11 +150,11 @@ class V03Rest(PushResources, Kinds):
         tree = super().push_configs(page)
         return tree if page.next_page_token else {"configs": tree["configs"]}
 
-    def refusal(self, fault: errors.A2AError) -> Refusal:
+    def refusal(self, fault: errors.A2AError) -> DialectRefusal:
         tree = dict(self.error(fault))
         if kind := TYPES.get(tree["code"]):
             tree["type"] = kind
-        return Refusal(self.http_status(fault), write(tree))
+        return DialectRefusal(self.http_status(fault), write(tree))
 
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
         return cards.v03(card, url)

@@ -2,7 +2,7 @@
 
 Requests are read leniently where the specification says so (unknown members ignored, null is absent, snake_case
 accepted, enum numbers accepted) and strictly where it says MUST. Aliases of the release candidate (`blocking`,
-`pushNotificationConfig`) are read too.
+`pushNotificationConfig`) are accepted, too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from a2a_tasks.protocol.catalogue import OPERATIONS
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.dialects.dialect import (
     Dialect,
-    Manners,
-    Refusal,
+    DialectFeatures,
+    DialectRefusal,
     Result,
     Subject,
     by_kind,
@@ -83,7 +83,7 @@ CODES_1_0_0: Mapping[type[A2AError], tuple[int, str]] = {
 
 
 def _content(fields: Fields) -> dict[str, Any]:
-    """The one content member of a part (§4.1.6: exactly one)."""
+    """Return the only content member of a part (§4.1.6: exactly one)."""
     found = [name for name in _CONTENTS if fields.members.get(name) is not None]
     if not found and "data" in fields.members:
         found = ["data"]  # null is a value here, not absence
@@ -112,7 +112,7 @@ def _part(fields: Fields) -> Part:
 
 
 def _message(fields: Fields) -> Message:
-    """A Message of a client (§4.1.4)."""
+    """Read a client's Message (§4.1.4)."""
     role = ROLES.get(enum_key(fields.value("role")))
     if role is None:
         fields.bad("role", "must be ROLE_USER or ROLE_AGENT")
@@ -136,7 +136,7 @@ def _return_immediately(configuration: Fields) -> bool:
 
 
 def _push_config(fields: Fields, *, task_id: str = "") -> PushConfig:
-    """The flat TaskPushNotificationConfig (§4.3.1)."""
+    """Read the flat TaskPushNotificationConfig (§4.3.1)."""
     authentication = fields.object("authentication")
     scheme = authentication.string("scheme") if authentication else None
     return PushConfig(
@@ -168,19 +168,19 @@ class _Response(msgspec.Struct, omit_defaults=True):
 
 
 @functools.lru_cache(maxsize=4096)
-def _opening(kind: EventKind, task_id: str, context_id: str) -> bytes:
-    """The start of every stream item of one kind of one task."""
+def _start_item(kind: EventKind, task_id: str, context_id: str) -> bytes:
+    """Return the start of every stream item of one kind of one task."""
     ids = _encode({"taskId": task_id, "contextId": context_id})
     return _STREAM_KEYS[kind] + ids[:-1] + b","
 
 
 class V10(Dialect):
-    """The dialect; see `Dialect` for what each method does."""
+    """The dialect 1.0; see `Dialect` for the purpose of each method."""
 
     code, version, title = "v10", "1.0", "1.0"
-    manners = Manners(final=False, enforces_extensions=True, error_event=True)
+    features = DialectFeatures(final=False, enforces_extensions=True, error_event=True)
     methods = {operation.name: operation.name for operation in OPERATIONS}
-    #: SubscribeToTask: POST by the text, GET by the proto; both are served.
+    #: SubscribeToTask is POST in the text and GET in the proto; both are served.
     routes = tuple(
         Route(
             ("POST", "GET") if operation.name == "SubscribeToTask" else (operation.verb,),
@@ -203,7 +203,7 @@ class V10(Dialect):
             accepted_output_modes=configuration.strings("accepted_output_modes"),
             history_length=configuration.length("history_length"),
             return_immediately=_return_immediately(configuration),
-            pauses=self.manners.pauses,
+            pauses=self.features.pauses,
             push_config=_push_config(push) if push else None,
             metadata=fields.struct("metadata"),
         )
@@ -290,7 +290,7 @@ class V10(Dialect):
         return [self._response(item)]
 
     def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
-        opening = _opening(event.kind, subject.id, subject.context_id)
+        opening = _start_item(event.kind, subject.id, subject.context_id)
         return opening + event.body[1:].encode() + b"}"
 
     def error(self, fault: A2AError) -> Mapping[str, Any]:
@@ -298,11 +298,11 @@ class V10(Dialect):
         data = {"data": details} if details else {}
         return {"code": fault.code, "message": fault.message, **data}
 
-    def refusal(self, fault: A2AError) -> Refusal:
+    def refusal(self, fault: A2AError) -> DialectRefusal:
         http, grpc = fault.http_status, fault.grpc_status
         if self.switches.v10_error_table == "1.0.0":
             http, grpc = by_kind(CODES_1_0_0, fault) or (http, grpc)
-        return Refusal(http, status_body(fault, http, grpc))
+        return DialectRefusal(http, status_body(fault, http, grpc))
 
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
         return cards.final(card)

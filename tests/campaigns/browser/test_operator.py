@@ -162,7 +162,7 @@ async def watch(page: Page, file: Path) -> None:
 
 async def send_again(page: Page, hook: Partner) -> None:
     """The partner has mended his side, and hears what was given up."""
-    await page.locator("section[aria-labelledby=a2a-told] table tbody a").first.click()
+    await page.locator("section[aria-labelledby=a2a-deliveries] table tbody a").first.click()
     await expect_reloaded(page, ".a2a-facts", "dead")
     await presentable(page, "delivery-dead")
     hook.broken, before, here = False, len(hook.heard), page.url
@@ -183,7 +183,7 @@ async def send_again(page: Page, hook: Partner) -> None:
 
 async def run_again_and_cancel(page: Page) -> None:
     """Both after a question; it is a new task."""
-    sure = page.get_by_role("button", name=re.compile("^Yes"))
+    sure = page.locator(".a2a-confirm button")
     await page.get_by_role("button", name="Run again").click()
     await expect(sure).to_be_visible()
     await presentable(page, "task-run-again")
@@ -217,7 +217,7 @@ class TestTheListOfTasks:
         await act(root, "Cancel selected tasks …")
         await expect(root.locator(".a2a-plan")).to_contain_text("3 tasks")
         await presentable(root, "tasks-cancel")
-        await root.get_by_role("button", name=re.compile("3$")).click()
+        await root.get_by_role("button", name=re.compile(r"3 tasks\)$")).click()
         await expect(root.locator(".messagelist")).to_contain_text("3")
         await root.goto(f"{TASKS}?q={words}")
         await expect(root.locator("#result_list .a2a-badge.a2a-canceled")).to_have_count(3)
@@ -246,7 +246,7 @@ class TestTheListOfTasks:
         await presentable(root, "tasks-all-selected")
         await act(root, "Cancel selected tasks …")
         await expect(root.locator(".a2a-plan")).to_contain_text("51 tasks")
-        await root.get_by_role("button", name=re.compile("51$")).click()
+        await root.get_by_role("button", name=re.compile(r"51 tasks\)$")).click()
         await expect(root.locator(".messagelist")).to_contain_text("51")
 
 
@@ -315,12 +315,12 @@ class TestAgents:
         await presentable(root, "agent")
         await root.get_by_label("Reason").first.fill("a deploy")
         await root.get_by_role("button", name="Drain").click()
-        sure = root.get_by_role("button", name=re.compile("^Yes"))
+        sure = root.locator(".a2a-confirm button")
         await expect(sure).to_be_visible()
         await presentable(root, "agent-drain")
         await sure.click()
         await expect(root.locator(".a2a-facts")).to_contain_text("draining")
-        await root.get_by_role("button", name="Switch on").click()
+        await root.get_by_role("button", name="Enable").click()
         await expect(root.locator(".a2a-facts .a2a-badge").first).to_have_text("on")
 
     async def test_and_the_processes_that_carry_them_are_listed(self, root: Page) -> None:
@@ -335,12 +335,12 @@ class TestWorkForPeople:
         words = f"May I? {uuid.uuid4().hex[:8]}"
         task = (await say(host, "demo", f"ask {words}"))["id"]
         await root.goto("/admin/")
-        await root.get_by_role("link", name="Work for people").first.click()
+        await root.get_by_role("link", name="Inbox").first.click()
         await expect_reloaded(root, "#content", words)
         line = root.locator("article", has_text=words)
         await presentable(root, "waiting")
-        await line.get_by_role("button", name="Take").click()
-        await expect(line).to_contain_text("seen to by root")
+        await line.get_by_role("button", name="Claim").click()
+        await expect(line).to_contain_text("assigned to root")
         await line.locator("summary", has_text="Answer").click()
         await line.get_by_label("Text").fill("You may")
         await axe(root)
@@ -357,7 +357,7 @@ class TestTheAuditLog:
         await root.goto("/admin/a2a_tasks/auditentry/")
         await presentable(root, "audit")
         await root.get_by_role("button", name="Verify the log").click()
-        await expect(root.locator("#a2a-proof")).to_contain_text("are as they were sealed")
+        await expect(root.locator("#a2a-proof")).to_contain_text("match the hash chain")
         await presentable(root, "audit-verified")
 
 
@@ -400,7 +400,7 @@ class TestEveryArea:
         await presentable(root, "task-auth-required")
         await root.goto("/admin/a2a_tasks/waiting/?kind=auth-required")
         line = root.locator("article", has_text=task)
-        await line.get_by_role("button", name="Make a fresh link").click()
+        await line.get_by_role("button", name="Create a new link").click()
         await presentable(root, "fresh-link")
         await root.goto(await root.get_by_label("The link").input_value())
         await presentable(root, "handover")
@@ -411,7 +411,7 @@ class TestEveryArea:
             told = {"taskPushNotificationConfig": {"url": f"{hook.url}/{'long/' * 12}"}}
             task = (await say(host, "courier", f"Where is it? {tmp_path / 'it'}", **told))["id"]
             await open_task(root, task)
-            await expect_reloaded(root, "section[aria-labelledby=a2a-told]", "503")
+            await expect_reloaded(root, "section[aria-labelledby=a2a-deliveries]", "503")
             await root.set_viewport_size({"width": 1440, "height": 900})
             hidden = {}
             for name in ("delivery", "receiver", "pushconfig", "attempt"):

@@ -40,7 +40,7 @@ async def enter(page: Page, dialect: str = "v10", binding: str = "JSONRPC") -> N
     """Open the playground, and choose a way to talk to the demo agent, once it is known."""
     await page.goto("/")
     await expect(page.get_by_label("Agent")).to_have_value("demo")
-    await page.get_by_label("Dialect").select_option(dialect)
+    await page.get_by_label("Protocol version").select_option(dialect)
     await page.get_by_label("Binding").select_option(binding)
 
 
@@ -92,7 +92,7 @@ class TestANewcomer:
 
         await page.route("**/agents/", late)
         await page.goto("/")
-        await page.get_by_label("Dialect").select_option("v10")
+        await page.get_by_label("Protocol version").select_option("v10")
         await page.get_by_role("textbox", name="Message").fill("echo patience")
         await expect(page.get_by_role("button", name="Send")).to_be_disabled()
         met.set()
@@ -152,7 +152,7 @@ class TestANewcomer:
         await (await download.value).save_as(saved)
         assert saved.read_text() == "what I wrote"
         # One answer in place of a stream; and the same by curl, as another task.
-        await page.get_by_label("Answer").select_option("send")
+        await page.get_by_label("Response").select_option("send")
         await page.get_by_role("button", name="Clear").click()
         await say(page, 'data it\'s "copied"')
         await becomes(page, "completed")
@@ -165,7 +165,7 @@ class TestANewcomer:
 
     async def test_needs_no_mouse_and_hears_what_happens(self, page: Page) -> None:
         await enter(page)
-        await page.get_by_label("Answer").focus()
+        await page.get_by_label("Response").focus()
         for _ in range(20):
             await page.keyboard.press("Tab")
             if await page.get_by_role("textbox", name="Message").evaluate(
@@ -214,7 +214,7 @@ class TestANewcomer:
         await page.get_by_role("textbox", name="Message").fill("it's me")
         line = page.get_by_label("A line for gRPC")
         for mode, rpc in (("stream", "SendStreamingMessage"), ("send", "SendMessage")):
-            await page.get_by_label("Answer").select_option(mode)
+            await page.get_by_label("Response").select_option(mode)
             await expect(line).to_contain_text(f"lf.a2a.v1.A2AService/{rpc}")
             asked = grpc_line.read(await line.inner_text())
             assert (asked.plaintext, asked.metadata) == (
@@ -268,7 +268,7 @@ class TestANewcomer:
         await page.get_by_role("button", name=asked).click()
         await becomes(page, "input-required")
         await expect(page.locator(".pg-mine").first).to_contain_text("ask Who?")
-        await page.get_by_role("button", name="List by the protocol").click()
+        await page.get_by_role("button", name="ListTasks").click()
         await expect(page.locator("#pg-tasks")).to_contain_text(f"{asked} input-required")
         await say(page, "me again")
         await becomes(page, "completed")
@@ -281,7 +281,7 @@ class TestANewcomer:
         await say(page, "chunks 6 1")
         await becomes(page, "working")
         await page.reload()
-        await page.get_by_label("Dialect").select_option("v00")
+        await page.get_by_label("Protocol version").select_option("v00")
         await page.locator("#pg-past summary").click()
         await page.locator(".pg-tasks button").first.click()
         await becomes(page, "completed")
@@ -440,7 +440,7 @@ class TestAWebhook:
     ) -> None:
         await enter(page, dialect, binding)
         await page.locator("#pg-webhook summary").click()
-        await page.get_by_label("Have the host tell this page").check()
+        await page.get_by_label("Send push notifications to this page").check()
         await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
         await say(page, "echo hello")
         await becomes(page, "completed")
@@ -453,7 +453,7 @@ class TestAWebhook:
         """It would be refused with every message, and its switch is not shown there."""
         await enter(page)
         await page.locator("#pg-webhook summary").click()
-        await page.get_by_label("Have the host tell this page").check()
+        await page.get_by_label("Send push notifications to this page").check()
         await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
         await page.get_by_label("Agent").select_option("tables")
         await expect(page.locator("#pg-webhook")).to_be_hidden()
@@ -468,7 +468,7 @@ class TestAWebhook:
     async def test_of_the_oldest_dialect_has_the_hosts_own_key(self, page: Page) -> None:
         await enter(page, "s0")
         await page.locator("#pg-webhook summary").click()
-        await page.get_by_label("Have the host tell this page").check()
+        await page.get_by_label("Send push notifications to this page").check()
         await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
         await say(page, "chunks 2 1")
         await becomes(page, "completed")
@@ -497,7 +497,9 @@ class TestAHostThatIsCareful:
             page = await visit(base_url=web.url)
             await enter(page)
             await say(page, "echo a")
-            await expect(page.locator(LAST)).to_contain_text("Say who you are under Credentials.")
+            await expect(page.locator(LAST)).to_contain_text(
+                "Add your credentials under Credentials."
+            )
             await page.locator("#pg-credentials summary").click()
             await page.get_by_label("Kind").select_option("key")
             await page.get_by_label("Secret").fill(key)
@@ -507,13 +509,13 @@ class TestAHostThatIsCareful:
             await page.reload()
             await expect(page.get_by_label("Agent")).to_have_value("demo")
             await page.locator("#pg-webhook summary").click()
-            await page.get_by_label("Have the host tell this page").check()
+            await page.get_by_label("Send push notifications to this page").check()
             await expect(page.locator("#pg-hook-note")).to_contain_text("/playground/hooks/")
             await say(page, "echo c")
             await expect(page.locator(LAST)).to_contain_text("A2A_WEBHOOK_ALLOW_PRIVATE=1")
             await axe(page)
             await expect(page.get_by_role("textbox", name="Message")).to_have_value("echo c")
-            await page.get_by_label("Have the host tell this page").uncheck()
+            await page.get_by_label("Send push notifications to this page").uncheck()
             await say(page, "echo d")
             await becomes(page, "completed")
             assert "A2A_CREDENTIAL" in await shown_copy(page)
@@ -576,7 +578,7 @@ class TestHostileContent:
             lambda route: route.fulfill(json={"jsonrpc": "2.0", "id": 1, "result": {"task": odd}}),
         )
         await page.goto("/")
-        await page.get_by_label("Answer").select_option("send")
+        await page.get_by_label("Response").select_option("send")
         await say(page, "hello")
         await expect(page.locator(LAST)).to_contain_text("javascript:document.title")
         assert await page.locator(f"{LAST} >> a").count() == 0

@@ -15,8 +15,8 @@ from pytest_django.live_server_helper import LiveServer
 
 from a2a_tasks.models import Artifact, Event, Message, RunStatus, Task
 from a2a_tasks.protocol.values import Role, TaskState
-from tests.support.admin.rows import add_artifact, add_run, add_status, add_step, make_task
 from tests.support.chromium import visiting
+from tests.support.console.admin.rows import add_artifact, add_run, add_status, add_step, make_task
 
 pytestmark = [pytest.mark.chromium, pytest.mark.django_db(transaction=True)]
 

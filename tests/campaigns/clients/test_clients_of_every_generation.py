@@ -1,6 +1,6 @@
 """Published clients of every generation hold a conversation with the host: at its card, at a pinned mount, at the bare address of an agent.
 
-Clients that cannot live beside the tests' own a2a-sdk run in environments of their own; see decision 64.
+Clients that cannot live beside the tests' own a2a-sdk run in environments of their own; see decision 24.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class Client:
             text=True,
         )
         told = [json.loads(line) for line in done.stdout.splitlines()]
-        untold = f"nothing was told of this; exit code {done.returncode}\n{done.stderr}"
-        return dict.fromkeys(self.cases, untold) | {
+        find_undelivered = f"nothing was told of this; exit code {done.returncode}\n{done.stderr}"
+        return dict.fromkeys(self.cases, find_undelivered) | {
             (one["binding"], one["check"]): one["why"] for one in told
         }
 
@@ -176,7 +176,7 @@ def excused(client: Client) -> list[pytest.MarkDecorator]:
 
 @pytest.fixture(scope="module")
 def here(emptied: None) -> Iterator[Host]:
-    """A host on daphne, and gRPC."""
+    """A host, and gRPC."""
     with host(grpc=True) as made:
         yield made
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
@@ -20,7 +20,8 @@ from a2a.types import (
 from a2a.utils import errors
 
 from tests import ROOT, backend
-from tests.journeys.hosts import APPS, RUNNING, embedded
+from tests.campaigns.server.test_from_nothing import make_stack
+from tests.journeys.hosts import APPS, embedded
 from tests.journeys.sdk import Official, last_state, official, said, word
 from tests.journeys.waiting import PATIENCE
 from tests.support.ports import free_port
@@ -35,7 +36,7 @@ CREATE_ADMIN = ("-m", "django", "createsuperuser", "--noinput", *ADMIN)
 
 @dataclass(frozen=True)
 class Ways:
-    """A host with gRPC: `manage.py up` on SQLite, `manage.py stack` on the stack."""
+    """A host with gRPC: `manage.py up` on SQLite, `make stack` on the stack."""
 
     url: str
     grpc: str
@@ -60,14 +61,13 @@ def up(environ: Mapping[str, str]) -> Iterator[str]:
 
 @contextmanager
 def stacked(environ: Mapping[str, str]) -> Iterator[str]:
-    """Web, worker, pusher, beat and gRPC, and the URL of web."""
+    """Web with gRPC, worker, pusher and beat, and the URL of web."""
     with python(CREATE_ADMIN, {"DJANGO_SUPERUSER_PASSWORD": PASSWORD}) as made:
         assert made.process.wait(PATIENCE) == 0, made.log
-    with python([str(MANAGE), "stack", "--port", "0"], {**APPS, **environ}) as stack:
-        RUNNING["the stack"] = stack
-        for said in ("Serving on http", "Serving gRPC on ", " ready."):
-            stack.wait_for(said)
-        (url,) = re.findall(r"web\.1 +\| Serving on (\S+)/", stack.log)
+    with (
+        TemporaryDirectory() as folder,
+        make_stack({**backend.children(), **APPS, **environ, "VAR_DIR": folder}) as (_, url),
+    ):
         yield url
 
 

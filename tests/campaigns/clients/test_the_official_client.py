@@ -18,16 +18,9 @@ S = TaskState
 BEGUN = {S.TASK_STATE_SUBMITTED, S.TASK_STATE_WORKING}
 
 
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def either(request: pytest.FixtureRequest, emptied: None) -> Iterator[Host]:
-    """A host on each of the servers."""
-    with host(server=request.param) as made:
-        yield made
-
-
 @pytest.fixture(scope="module")
 def one(emptied: None) -> Iterator[Host]:
-    """A host on daphne."""
+    """A host."""
     with host() as made:
         yield made
 
@@ -48,13 +41,6 @@ async def _talk(running: Host, binding: str) -> AsyncIterator[Pair]:
 
 
 @pytest.fixture(params=BINDINGS)
-async def on_either(either: Host, request: pytest.FixtureRequest) -> AsyncIterator[Pair]:
-    """Talk over each binding to each server."""
-    async for pair in _talk(either, request.param):
-        yield pair
-
-
-@pytest.fixture(params=BINDINGS)
 async def on_one(one: Host, request: pytest.FixtureRequest) -> AsyncIterator[Pair]:
     """Talk over each binding."""
     async for pair in _talk(one, request.param):
@@ -66,76 +52,74 @@ def kinds(events: list[StreamResponse]) -> list[str | None]:
     return [event.WhichOneof("payload") for event in events]
 
 
-class TestOnEitherServer:
-    async def test_a_message_is_sent_and_its_task_is_read_elsewhere(self, on_either: Pair) -> None:
+class TestOverEachBinding:
+    async def test_a_message_is_sent_and_its_task_is_read_elsewhere(self, on_one: Pair) -> None:
         text = word()
-        task = await on_either.here.send(f"echo {text}")
+        task = await on_one.here.send(f"echo {text}")
         assert task.status.state == S.TASK_STATE_COMPLETED
         assert said(*task.artifacts) == text
-        assert await on_either.there.get(task.id) == task
+        assert await on_one.there.get(task.id) == task
 
-    async def test_a_long_task_is_returned_at_once_and_polled_elsewhere(
-        self, on_either: Pair
-    ) -> None:
-        task = await on_either.here.start("slow 0.5")
+    async def test_a_long_task_is_returned_at_once_and_polled_elsewhere(self, on_one: Pair) -> None:
+        task = await on_one.here.start("slow 0.5")
         assert task.status.state in BEGUN
-        done = await on_either.there.until(task.id, S.TASK_STATE_COMPLETED)
+        done = await on_one.there.until(task.id, S.TASK_STATE_COMPLETED)
         assert said(*done.artifacts) == "Slept 0.5 s"
 
-    async def test_chunks_are_streamed_in_order_and_add_up(self, on_either: Pair) -> None:
-        events = await on_either.here.stream("chunks 20")
+    async def test_chunks_are_streamed_in_order_and_add_up(self, on_one: Pair) -> None:
+        events = await on_one.here.stream("chunks 20")
         assert kinds(events)[0] == "task"
         updates = [e.artifact_update for e in events if e.HasField("artifact_update")]
         assert [update.append for update in updates] == [False] + [True] * 19
         assert [update.last_chunk for update in updates] == [False] * 19 + [True]
         assert last_state(events) == S.TASK_STATE_COMPLETED
-        task = await on_either.there.get(events[0].task.id)
+        task = await on_one.there.get(events[0].task.id)
         assert said(*task.artifacts) == said(*[update.artifact for update in updates])
 
-    async def test_a_running_task_is_followed_elsewhere_by_two(self, on_either: Pair) -> None:
-        task = await on_either.here.start("slow 2")
+    async def test_a_running_task_is_followed_elsewhere_by_two(self, on_one: Pair) -> None:
+        task = await on_one.here.start("slow 2")
         streams = await asyncio.gather(
-            on_either.here.subscribe(task.id), on_either.there.subscribe(task.id)
+            on_one.here.subscribe(task.id), on_one.there.subscribe(task.id)
         )
         for events in streams:
             assert events[0].task.id == task.id
             assert events[0].task.status.state in BEGUN
             assert last_state(events) == S.TASK_STATE_COMPLETED
 
-    async def test_a_dropped_stream_is_taken_up_again_elsewhere(self, on_either: Pair) -> None:
-        stream = on_either.here.streaming.send_message(on_either.here.request("slow 2"))
+    async def test_a_dropped_stream_is_taken_up_again_elsewhere(self, on_one: Pair) -> None:
+        stream = on_one.here.streaming.send_message(on_one.here.request("slow 2"))
         first = await anext(stream)
         assert isinstance(stream, AsyncGenerator)
         await stream.aclose()
-        events = await on_either.there.subscribe(first.task.id)
+        events = await on_one.there.subscribe(first.task.id)
         assert events[0].task.id == first.task.id
         assert last_state(events) == S.TASK_STATE_COMPLETED
 
     async def test_a_running_task_is_cancelled_elsewhere_which_ends_its_streams(
-        self, on_either: Pair
+        self, on_one: Pair
     ) -> None:
-        task = await on_either.here.start("slow 60")
-        stream = on_either.here.subscription(task.id)
+        task = await on_one.here.start("slow 60")
+        stream = on_one.here.subscription(task.id)
         events = [await anext(stream)]
-        canceled = await on_either.there.cancel(task.id)
+        canceled = await on_one.there.cancel(task.id)
         assert canceled.status.state == S.TASK_STATE_CANCELED
         events += [event async for event in stream]
         assert last_state(events) == S.TASK_STATE_CANCELED
 
-    async def test_an_agent_asks_back_and_is_answered_elsewhere(self, on_either: Pair) -> None:
-        asked = await on_either.here.send("ask Who?")
+    async def test_an_agent_asks_back_and_is_answered_elsewhere(self, on_one: Pair) -> None:
+        asked = await on_one.here.send("ask Who?")
         assert asked.status.state == S.TASK_STATE_INPUT_REQUIRED
         assert said(asked.status.message) == "Who?"
         answer = word()
-        done = await on_either.there.send(answer, task=asked.id)
+        done = await on_one.there.send(answer, task=asked.id)
         assert (done.id, done.context_id) == (asked.id, asked.context_id)
         assert done.status.state == S.TASK_STATE_COMPLETED
         assert answer in said(*done.artifacts)
         assert [said(m) for m in done.history if m.role == 1] == ["ask Who?", answer]
 
-    async def test_twenty_clients_at_once_get_their_own_answers(self, on_either: Pair) -> None:
+    async def test_twenty_clients_at_once_get_their_own_answers(self, on_one: Pair) -> None:
         words = [word() for _ in range(20)]
-        tasks = await asyncio.gather(*(on_either.here.send(f"echo {text}") for text in words))
+        tasks = await asyncio.gather(*(on_one.here.send(f"echo {text}") for text in words))
         assert [said(*task.artifacts) for task in tasks] == words
 
 

@@ -15,7 +15,7 @@ __all__ = ["admin_pages", "make_operator"]
 
 NAME, PASSWORD = "farm-operator", "farm-operator-password"
 #: Pages of single objects that are read of each list.
-MOST = 15
+MAX_COUNT = 15
 #: Pages asked for at once.
 AT_ONCE = 4
 
@@ -34,7 +34,9 @@ def admin_pages(url: str) -> Iterator[tuple[str, str]]:
         pages: list[str] = []
         for path, shown in zip(lists, pool.map(client.get, lists), strict=True):
             yield path, shown.text
-            pages += sorted(set(re.findall(rf'href="({path}[^"?]+/change/)', shown.text)))[:MOST]
+            pages += sorted(set(re.findall(rf'href="({path}[^"?]+/change/)', shown.text)))[
+                :MAX_COUNT
+            ]
         for path, shown in zip(pages, pool.map(client.get, pages), strict=True):
             yield path, shown.text
 

@@ -35,7 +35,7 @@ __all__ = ["INVARIANTS", "Evidence", "Terms", "check", "latencies"]
 
 #: Seconds before each attempt (Standard Webhooks), the share that chance may take away, and the most a receiver may ask for.
 DELAYS = (0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
-JITTER, LONGEST_ASKED = 0.1, 86_400
+JITTER, MAX_ASKED_SECONDS = 0.1, 86_400
 #: Seconds by which clocks of the processes and of the database may seem to differ.
 BLUR = 0.05
 #: Dialects that are told events; the others are told of the Task when it ends or waits.
@@ -441,7 +441,7 @@ def who_asks_to_wait_is_left_alone(e: Evidence) -> Findings:
     """Who asks to wait hears nothing until then, or for a day of the schedule, from any webhook, but what is on its way."""
     paths = by(e.of("arrived"), "path")
     for answer in e.of("answered"):
-        until = answer.t + min(answer.get("wait", 0.0), LONGEST_ASKED * e.terms.scale) - BLUR
+        until = answer.t + min(answer.get("wait", 0.0), MAX_ASKED_SECONDS * e.terms.scale) - BLUR
         for record in paths.get(str(answer.get("path")), []) if until > answer.t else ():
             mine = record["id"] == answer["id"] and record.t > answer.t
             if record.t < until and (mine or record.t > answer.t + e.terms.settling):

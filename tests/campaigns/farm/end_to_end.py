@@ -82,7 +82,7 @@ def main(tasks: int = 1000, receivers: int = 50) -> None:
     from django.db import connections
     from django.test.utils import setup_databases, teardown_databases
 
-    from a2a_tasks.store import hop
+    from a2a_tasks.store import db
     from tests import backend
 
     settings.A2A_WEBHOOK_ALLOW_PRIVATE = settings.A2A_WEBHOOK_ALLOW_HTTP = True
@@ -100,7 +100,7 @@ def main(tasks: int = 1000, receivers: int = 50) -> None:
             child.terminate()
         sys.stdout.write(f"{tasks * TOLD / seconds:.0f}/s, {tasks} tasks, {receivers} receivers\n")
     finally:
-        hop.close()
+        db.close()
         connections.close_all()
         teardown_databases(made, verbosity=0)
         backend.stop()

@@ -1,4 +1,4 @@
-"""`docs/webhooks-report.md`: the figures of the last campaign of each part, from what is kept under `var/faults`."""
+"""`docs/reports/webhooks.md`: the figures of the last campaign of each part, from what is kept under `var/faults`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.campaigns.faultlab.report import table
 
 __all__ = ["PAGE", "PARTS", "write"]
 
-PAGE = ROOT / "docs" / "webhooks-report.md"
+PAGE = ROOT / "docs" / "reports" / "webhooks.md"
 #: In the order of the page, with what a part does.
 PARTS = {
     "behaviours": "36 kinds of receivers at once, each sent 50 events",

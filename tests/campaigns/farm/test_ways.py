@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from a2a_push.sender import Delivered, Refused, Sender
-from a2a_tasks.outbound import Client, Guard, Kind, Limits, NameNotResolved, Policy
+from a2a_push.sender import AttemptRefused, Delivered, Sender
+from a2a_tasks.outbound import (
+    Client,
+    ClientLimits,
+    FaultKind,
+    Guard,
+    NameNotResolved,
+    OutboundPolicy,
+)
 from tests.campaigns.farm.server import PORTS, Farm, Place, opened
 from tests.campaigns.farm.throughput import Post
 from tests.campaigns.farm.ways import WAYS, Ends, Way
@@ -26,22 +33,22 @@ HEADERS = (
 BODY = b'{"statusUpdate":{"taskId":"t-1"}}'
 #: What is wrong at the first attempt, where that is not a status.
 KINDS = {
-    2: Kind.TIMEOUT,
-    3: Kind.TIMEOUT,
-    4: Kind.TIMEOUT,
-    5: Kind.TIMEOUT,
-    6: Kind.TIMEOUT,
-    11: Kind.TOO_LARGE,
-    12: Kind.TOO_LARGE,
-    13: Kind.PROTOCOL,
-    14: Kind.PROTOCOL,
-    28: Kind.PROTOCOL,
-    29: Kind.TIMEOUT,
-    30: Kind.TLS,
-    31: Kind.TLS,
-    32: Kind.TLS,
-    33: Kind.TLS,
-    34: Kind.DNS,
+    2: FaultKind.TIMEOUT,
+    3: FaultKind.TIMEOUT,
+    4: FaultKind.TIMEOUT,
+    5: FaultKind.TIMEOUT,
+    6: FaultKind.TIMEOUT,
+    11: FaultKind.TOO_LARGE,
+    12: FaultKind.TOO_LARGE,
+    13: FaultKind.PROTOCOL,
+    14: FaultKind.PROTOCOL,
+    28: FaultKind.TIMEOUT,
+    29: FaultKind.TIMEOUT,
+    30: FaultKind.TLS,
+    31: FaultKind.TLS,
+    32: FaultKind.TLS,
+    33: FaultKind.TLS,
+    34: FaultKind.DNS,
 }
 #: Kinds that say yes to begin with, or at the first attempt already.
 AT_ONCE = {way.number for way in WAYS.values() if way.ends in {Ends.DELIVERED, Ends.REMOVED}} - {
@@ -76,8 +83,10 @@ async def resolve(name: str) -> Sequence[str]:
 async def sender(farm: Farm, place: Place) -> AsyncIterator[Sender]:
     """The host's, for receivers of the farm."""
     tls = ssl.create_default_context(cafile=str(Path(place.directory) / "authority.pem"))
-    policy = Policy.read(allowed=".farm.test", http=True)
-    client = Client(Guard(policy, resolve), limits=Limits(connect=LIMIT, total=LIMIT), tls=tls)
+    policy = OutboundPolicy.read(allowed=".farm.test", http=True)
+    client = Client(
+        Guard(policy, resolve), limits=ClientLimits(connect=LIMIT, total=LIMIT), tls=tls
+    )
     made = Sender(client)
     yield made
     await made.close()
@@ -106,7 +115,7 @@ async def test_who_gives_no_answer_is_refused_for_what_it_does(
     number: int, place: Place, sender: Sender
 ) -> None:
     for outcome in await outcomes(WAYS[number], place, sender):
-        assert isinstance(outcome, Refused)
+        assert isinstance(outcome, AttemptRefused)
         assert outcome.kind is KINDS[number]
 
 
@@ -121,8 +130,8 @@ async def test_who_says_yes_has_it(number: int, place: Place, sender: Sender) ->
 @pytest.mark.parametrize("number", [17, 23, 24, 25, 26])
 async def test_who_says_no_says_it_every_time(number: int, place: Place, sender: Sender) -> None:
     for outcome in await outcomes(WAYS[number], place, sender, times=3):
-        assert isinstance(outcome, Refused)
-        assert outcome.kind is Kind.STATUS
+        assert isinstance(outcome, AttemptRefused)
+        assert outcome.kind is FaultKind.STATUS
     assert not any(record.what == "intruded" for record in arrivals(place))
 
 
@@ -131,7 +140,7 @@ async def test_who_says_no_at_first_says_yes_in_the_end(
     number: int, times: int, place: Place, sender: Sender
 ) -> None:
     (first, *_) = await outcomes(WAYS[number], place, sender)
-    assert isinstance(first, Refused)
+    assert isinstance(first, AttemptRefused)
     assert (first.retry_after is not None) is (number != 18)
     for outcome in await outcomes(WAYS[number], place, sender, times=times):
         assert isinstance(outcome, Delivered)

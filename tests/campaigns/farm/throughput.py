@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import httpx
 
 from a2a_push.sender import Delivered, Sender
-from a2a_tasks.outbound import Client, Guard, Policy
+from a2a_tasks.outbound import Client, Guard, OutboundPolicy
 
 BODY = b'{"task":{"id":"' + b"x" * 1000 + b'"}}'
 HEADERS = (("Content-Type", "application/json"), ("webhook-id", "m-1"), ("X-Token", "x" * 40))
@@ -73,7 +73,7 @@ async def rate(send: Callable[[], Awaitable[None]], seconds: float, at_once: int
 
 async def compare(url: str, seconds: float, at_once: int) -> None:
     """Print both rates of each round."""
-    sender = Sender(Client(Guard(Policy.read(loopback=True))))
+    sender = Sender(Client(Guard(OutboundPolicy.read(loopback=True))))
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=at_once)
     bare = httpx.AsyncClient(limits=limits, timeout=60, trust_env=False)
 

@@ -119,11 +119,8 @@ def many_tasks(options: Options) -> list[Episode]:
 
 
 def rolling_restarts(options: Options) -> list[Episode]:
-    """Episodes of a few rolls each, on either server by turns. Two hosts at a time: each has its share of requests."""
-    jobs = [
-        Job(rolling.run, (rolling.SERVERS[seed % 2], rolling.ROLLS, seed))
-        for seed in seeds(options)
-    ]
+    """Episodes of a few rolls each. Two hosts at a time: each has its share of requests."""
+    jobs = [Job(rolling.run, (rolling.ROLLS, seed)) for seed in seeds(options)]
     return campaign("rolling", jobs, labs=min(options.labs, 2), plan=rolling.PLAN)
 
 

@@ -23,16 +23,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from a2a_tasks.management.supervisor import end_with_parent
 from tests import ROOT
 from tests.campaigns.faultlab.checker import Violation
 from tests.campaigns.faultlab.lab import QUICK, Episode, Lab
 from tests.campaigns.faultlab.scenarios import SCENARIOS
+from tests.support.end_with_parent import end_with_parent
 
 __all__ = ["BROKEN", "SOUND", "Broken", "build", "run_all"]
 
 #: What processes of the host need, and what the stories that are told by pytest do.
-COPIED = ("a2a_project", "a2a_tasks", "a2a_push", "examples", "templates", "tests")
+COPIED = ("a2a_project", "a2a_console", "a2a_push", "a2a_tasks", "examples", "templates", "tests")
 FILES = ("manage.py", "pyproject.toml")
 #: The name of the build in which nothing is replaced.
 SOUND = "sound"
@@ -85,14 +85,14 @@ BY_HOST = """select id from a2a_tasks_run where status = 'running' and split_par
     select split_part(worker, ':', 1) from a2a_tasks_run where token = any(%(tokens)s::text[]))"""
 ASKING = "            alive = self._extend(held, beats=beats)\n"
 BELIEVING = "            self._extend(held, beats=beats)\n            alive = set(held)\n"
-KEPT = "kept = (self._run, name, result)"
+KEPT = "step = StepResult(self._run, name, result)"
 OUTAGES = "tests/campaigns/outages"
 
 BROKEN: tuple[Broken, ...] = (
     # --- the fence
     Broken(
         "append-without-a-fence",
-        "a2a_tasks/store/append.py",
+        "a2a_tasks/store/backend/postgres.py",
         FENCE,
         "from batch b where t.id = b.task",
         ("I7", "I2"),
@@ -100,7 +100,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "append-fenced-by-the-status-of-the-run",
-        "a2a_tasks/store/append.py",
+        "a2a_tasks/store/backend/postgres.py",
         FENCE,
         "from batch b join a2a_tasks_run r on r.id = b.run where t.id = b.task and r.status = 'running'",
         ("I7", "I2"),
@@ -108,7 +108,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "step-without-a-fence",
-        "a2a_tasks/store/steps.py",
+        "a2a_tasks/store/backend/postgres.py",
         "  where t.run_token = i.token and i.token <> '' order by t.id for update of t\n",
         "  order by t.id for update of t\n",
         ("I1", "I8"),
@@ -116,7 +116,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "token-is-the-name-of-the-host",
-        "a2a_tasks/store/runs.py",
+        "a2a_tasks/store/backend/postgres.py",
         "%(mark)s || replace(gen_random_uuid()::text, '-', '') as token",
         "split_part(%(worker)s, ':', 1) as token",
         ("I7", "I9"),
@@ -125,7 +125,7 @@ BROKEN: tuple[Broken, ...] = (
     # --- leases
     Broken(
         "no-lease-before-the-first-heartbeat",
-        "a2a_tasks/store/runs.py",
+        "a2a_tasks/store/backend/postgres.py",
         LEASE,
         "clock_timestamp() end,\n    started_at",
         ("I7",),
@@ -133,7 +133,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "endless-lease-before-the-first-heartbeat",
-        "a2a_tasks/store/runs.py",
+        "a2a_tasks/store/backend/postgres.py",
         LEASE,
         "'infinity'::timestamptz end,\n    started_at",
         ("I9",),
@@ -141,7 +141,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "heartbeat-by-the-name-of-the-host",
-        "a2a_tasks/store/runs.py",
+        "a2a_tasks/store/backend/postgres.py",
         BEAT,
         BY_HOST,
         ("I9",),
@@ -174,7 +174,7 @@ BROKEN: tuple[Broken, ...] = (
     # --- claiming and attempts
     Broken(
         "claim-without-a-lock",
-        "a2a_tasks/store/runs.py",
+        "a2a_tasks/store/backend/postgres.py",
         "  order by r.round, r.id limit %(limit)s\n  for update of r, t skip locked\n",
         "  order by r.round, r.id limit %(limit)s\n",
         ("I7",),
@@ -182,7 +182,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "claim-of-two-runs-of-a-task",
-        "a2a_tasks/store/runs.py",
+        "a2a_tasks/store/backend/postgres.py",
         "    and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id\n"
         "      and e.status in ('queued', 'running'))\n",
         "",
@@ -191,7 +191,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "attempts-that-are-not-counted",
-        "a2a_tasks/store/runs.py",
+        "a2a_tasks/store/backend/postgres.py",
         "attempt = r.attempt + case when d.ended then 0 else 1 end,",
         "attempt = 1,",
         ("I7",),
@@ -208,7 +208,7 @@ BROKEN: tuple[Broken, ...] = (
     # --- the log
     Broken(
         "numbers-with-gaps",
-        "a2a_tasks/store/append.py",
+        "a2a_tasks/store/backend/postgres.py",
         "last_event = t.last_event + b.count,",
         "last_event = t.last_event + b.count + 1,",
         ("I4",),
@@ -233,15 +233,15 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "task-read-in-two-moments",
         "a2a_tasks/store/tasks.py",
-        "growing(task, open_, through=last)",
-        "growing(task, open_)",
+        "growing(row.key, growing, through=row.last_event)",
+        "growing(row.key, growing)",
         ("fold", "I5"),
         "glances",
     ),
     # --- cancelling
     Broken(
         "canceled-said-twice",
-        "a2a_tasks/store/log.py",
+        "a2a_tasks/store/event_log.py",
         "    return record(task, EventKind.STATUS, status_body(state, at, message))",
         "    record(task, EventKind.STATUS, status_body(state, at, message))\n"
         "    return record(task, EventKind.STATUS, status_body(state, at, message))",
@@ -250,7 +250,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "canceled-told-and-not-saved",
-        "a2a_tasks/store/log.py",
+        "a2a_tasks/store/event_log.py",
         '["last_event", "state", "status_at", "status_message", "run_token", "is_task"]',
         '["last_event", "run_token", "is_task"]',
         ("I15", "fold"),
@@ -258,7 +258,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "cancel-that-leaves-the-token",
-        "a2a_tasks/store/log.py",
+        "a2a_tasks/store/event_log.py",
         '        task.run_token = ""\n        HandedSecret',
         "        HandedSecret",
         ("I17",),
@@ -315,7 +315,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "tail-from-where-the-log-is-now",
-        "a2a_tasks/streaming/follow.py",
+        "a2a_tasks/streaming/stream.py",
         "return cls(await hub().open(task, known=after, fresh=fresh), after, until)",
         "feed = await hub().open(task, known=after, fresh=fresh)\n        return cls(feed, feed.end, until)",
         ("I6",),
@@ -323,7 +323,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "pushed-events-with-a-gap",
-        "a2a_tasks/streaming/hub.py",
+        "a2a_tasks/streaming/event_buffer.py",
         "if not fresh or fresh[0].number != self.end + 1:",
         "if not fresh:",
         ("I6",),
@@ -331,7 +331,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "streams-that-do-not-poll",
-        "a2a_tasks/streaming/hub.py",
+        "a2a_tasks/streaming/event_buffer.py",
         "await asyncio.sleep(conf.POLL_SECONDS)",
         "await asyncio.sleep(86400)",
         ("I6",),
@@ -357,7 +357,7 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "step-never-kept",
         "a2a_tasks/execution/journal.py",
-        "functools.partial(steps.keeping, kept)",
+        "functools.partial(steps.keeping, step)",
         "functools.partial(asyncio.sleep, 0, True)",
         ("I8",),
         "kill",
@@ -366,17 +366,17 @@ BROKEN: tuple[Broken, ...] = (
         "step-kept-for-its-attempt",
         "a2a_tasks/execution/journal.py",
         KEPT,
-        'kept = (self._run, f"{name}/{self._run.attempt}", result)',
+        'step = StepResult(self._run, f"{name}/{self._run.attempt}", result)',
         ("I8",),
         "kill",
     ),
     # --- accepting
     Broken(
         "accepted-before-it-is-durable",
-        "a2a_tasks/store/sql.py",
-        "        cursor.execute(sql, values)\n",
+        "a2a_tasks/store/backend/statements.py",
+        "        cursor.execute(sql, values)\n        return cursor.fetchall()\n",
         '        cursor.execute("set synchronous_commit to off")\n'
-        "        cursor.execute(sql, values)\n",
+        "        cursor.execute(sql, values)\n        return cursor.fetchall()\n",
         ("I1",),
         "database-crash",
     ),
@@ -385,23 +385,23 @@ BROKEN: tuple[Broken, ...] = (
         "a2a_tasks/operations/conversation.py",
         "    accepted = await accept(request, call, key)\n",
         "    accepted = await accept(request, call, None)\n"
-        "    if key is not None:\n        from a2a_tasks.store.idempotency import remembering\n"
-        "        await hop(remembering(key), accepted.task)\n",
+        "    if key is not None:\n        from a2a_tasks.store.idempotency import remember\n"
+        "        await run_in_thread(remember(key), accepted.task)\n",
         ("I16",),
         "sent-twice",
     ),
     Broken(
         "key-never-kept",
-        "a2a_tasks/operations/acceptance.py",
-        "companions=(*beside, remembering(key)) if key else beside,",
-        "companions=beside,",
+        "a2a_tasks/operations/accept_message.py",
+        "companions=(*companions, remember(key)) if key else companions,",
+        "companions=companions,",
         ("I16",),
         "sent-twice",
     ),
     # --- the database and Redis away
     Broken(
         "database-away-is-an-internal-error",
-        "a2a_tasks/store/hop.py",
+        "a2a_tasks/store/db.py",
         "        raise _away(fault, undone=not connected or _sqlstate(fault) in CERTAIN) from fault\n",
         "        raise\n",
         ("I17",),
@@ -409,7 +409,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "turned-away-without-a-word-when-to-come-again",
-        "a2a_tasks/bindings/faults.py",
+        "a2a_tasks/bindings/errors.py",
         '        return [(b"retry-after", fault.metadata.get("retry_after", "1").encode())]\n',
         "        return []\n",
         ("I17",),
@@ -434,8 +434,8 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "batches-without-a-bound-in-bytes",
-        "a2a_tasks/store/group.py",
-        "        return max(1, sum(size <= MOST_BYTES for size in sizes))\n",
+        "a2a_tasks/store/batched_call.py",
+        "        return max(1, sum(size <= MAX_BYTES for size in sizes))\n",
         "        return sum(1 for _ in sizes)\n",
         (),
         f"{OUTAGES}/test_size.py::test_a_dozen_results_of_40_mb_are_all_written_and_nobody_waits_for_them",
@@ -450,7 +450,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "commit-cancelled",
-        "a2a_tasks/store/deadline.py",
+        "a2a_tasks/store/backend/sessions.py",
         "        _door.give_up(held.pgconn)  #",
         "        held.cancel()\n        _door.give_up(held.pgconn)  #",
         (),
@@ -466,7 +466,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "repetition-not-recognised",
-        "a2a_tasks/store/append.py",
+        "a2a_tasks/store/backend/postgres.py",
         " and t.batches = coalesce(b.after, t.batches)\n",
         "\n",
         (),
@@ -474,7 +474,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "heartbeat-that-waits-for-a-locked-row",
-        "a2a_tasks/store/runs.py",
+        "a2a_tasks/store/backend/postgres.py",
         "order by id\n  for update skip locked\n)\nupdate a2a_tasks_run r set lease_until",
         "order by id\n  for update\n)\nupdate a2a_tasks_run r set lease_until",
         ("I7",),
@@ -482,7 +482,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "orphans-of-a-busy-worker",
-        "a2a_tasks/store/runs.py",
+        "a2a_tasks/store/backend/postgres.py",
         """      and not exists (select from a2a_tasks_worker w where w.seen_at > statement_timestamp() - make_interval(secs => %(unseen)s)
         and w.queues ? r.queue and w.agents ? t.agent)
 """,
@@ -492,7 +492,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "webhooks-of-any-size",
-        "a2a_push/store/following.py",
+        "a2a_push/store/cursor.py",
         "config.task, int(conf.WEBHOOK_MAX_BYTES)\n    key",
         "config.task, 2**40\n    key",
         (),
@@ -500,7 +500,7 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "feeds-bounded-by-number-alone",
-        "a2a_tasks/streaming/hub.py",
+        "a2a_tasks/streaming/event_buffer.py",
         "(len(self._tail) > self._most or self._bytes > room)",
         "len(self._tail) > self._most",
         (),
@@ -508,9 +508,10 @@ BROKEN: tuple[Broken, ...] = (
     ),
     Broken(
         "one-query-for-each-claimed-run",
-        "a2a_tasks/store/runs.py",
-        "    return [_assignment((*row[:-1], _artifacts(row[-1] or ()))) for row in rows]\n",
-        "    return [_assignment((*row[:-1], open_artifacts(row[3]))) for row in rows]\n",
+        "a2a_tasks/store/backend/postgres.py",
+        "for artifact_id, position, growing in row.artifacts or ()",
+        'for artifact_id, position, growing in Run._meta.apps.get_model("a2a_tasks", "Artifact")'
+        '.objects.filter(task_id=row.task).values_list("artifact_id", "position", "body")',
         (),
         f"{OUTAGES}/test_outages.py::test_with_the_database_60_ms_away_one_death_costs_100_runs_one_attempt",
     ),

@@ -15,10 +15,10 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
 from typing import Any
 
-from a2a_tasks.management.supervisor import end_with_parent
 from tests import ROOT
 from tests.campaigns.faultlab.checker import Violation
 from tests.campaigns.faultlab.lab import Episode, Lab, Plan
+from tests.support.end_with_parent import end_with_parent
 
 __all__ = ["KEPT", "Job", "campaign", "summary"]
 

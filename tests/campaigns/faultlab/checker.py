@@ -45,7 +45,7 @@ Invariant = Callable[[Evidence], Findings]
 
 
 #: Characters of a witness that are shown to people.
-LONGEST = 600
+MAX_LENGTH = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Violation:
 
     def __str__(self) -> str:
         """For people: the sentence, and below it the witness, of which long bodies are cut."""
-        shown = [repr(one)[:LONGEST] for one in self.witness]
+        shown = [repr(one)[:MAX_LENGTH] for one in self.witness]
         return "\n    ".join([f"{self.invariant}: {self.text}", *shown])
 
 
@@ -135,7 +135,7 @@ def nothing_follows_the_end(e: Evidence) -> Findings:
 
 
 _NEXT = frozenset({"TASK_STATE_WORKING"}) | WAITING | ENDED
-#: Which state may follow which: A2A 1.0 §4.1.3 and docs/lifecycle.md, written anew.
+#: Which state may follow which: A2A 1.0 §4.1.3 and docs/architecture.md, written anew.
 LEGAL = {
     SUBMITTED: _NEXT,
     "TASK_STATE_WORKING": _NEXT,
@@ -467,7 +467,10 @@ def completed_tasks_kept_their_steps(e: Evidence) -> Findings:
         if task.state == "TASK_STATE_COMPLETED" and task.agent not in e.limits.at_most_once:
             for effect, step in _effects(e, task):
                 if step is None:
-                    yield f"step {effect['step']} of {task.id} was taken and not kept", (effect,)
+                    yield (
+                        f"step {effect['step']} of {task.id} was taken and not kept",
+                        (effect, *e.runs(task), *e.steps(task)),
+                    )
 
 
 def who_must_not_act_twice_does_not(e: Evidence) -> Findings:

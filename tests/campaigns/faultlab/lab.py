@@ -21,6 +21,7 @@ import msgspec
 
 from a2a_tasks.failpoints import Armed
 from tests import ROOT
+from tests.campaigns.faultlab.agents_app import ledger
 from tests.campaigns.faultlab.checker import Limits, Violation, check, recoveries
 from tests.campaigns.faultlab.client import Client
 from tests.campaigns.faultlab.dump import dump
@@ -66,7 +67,6 @@ class Plan:
     environ: Mapping[str, str] = field(default_factory=dict)
     #: Where the host's code is: another directory for a broken build.
     source: Path = ROOT
-    server: str = "daphne"
 
     @property
     def lease(self) -> float:
@@ -184,7 +184,7 @@ class Lab:
             "SECURE_COOKIES": "0",  # its operator comes without TLS
             "A2A_FAILPOINTS": str(self.failpoints),
             "FAULTLAB_LEDGER": str(self.ledger_path),
-            "FAULTLAB_EPOCH": str(time.time() - time.monotonic()),
+            "FAULTLAB_TAI": str(ledger.ahead()),
             "FAULTLAB_WEBS": " ".join(self.urls.values()),
             **self.plan.environ,
         }
@@ -201,7 +201,7 @@ class Lab:
             "tell": self.tell,
         }
         for (name, _), port in zip(self.urls.items(), ports, strict=True):
-            self.webs.append(web(name, port, server=self.plan.server, **common))
+            self.webs.append(web(name, port, **common))
         self.workers += [worker(f"worker{n}", **common) for n in range(1, self.plan.workers + 1)]
         self.pushers += [pusher(f"pusher{n}", **common) for n in range(1, self.plan.pushers + 1)]
         if self.plan.beat:

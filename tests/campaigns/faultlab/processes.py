@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from a2a_tasks.management.supervisor import end_with_parent
+from tests.support.end_with_parent import end_with_parent
 
 __all__ = ["Process", "beat", "pusher", "web", "worker"]
 
@@ -148,9 +148,9 @@ class Process:
             time.sleep(0.02)
 
 
-def web(name: str, port: int, server: str = "daphne", **common: Any) -> Process:
+def web(name: str, port: int, **common: Any) -> Process:
     """A web process on that port."""
-    arguments = ["-m", "django", "serve", "--port", str(port), "--server", server]
+    arguments = ["-m", "django", "serve", "--port", str(port)]
     return Process(name=name, arguments=arguments, ready_when="Serving on ", **common)
 
 
@@ -159,7 +159,7 @@ def worker(name: str, queues: str = "agents", **common: Any) -> Process:
     options = ["-P", "threads", "-c", "4", "--without-gossip", "--without-mingle"]
     arguments = ["-m", "celery", "-A", "a2a_project", "worker", *options, "-Q", queues]
     arguments += ["-l", "INFO", "-n", f"{name}@%h"]
-    return Process(name=name, arguments=arguments, ready_when="carrying runs of", **common)
+    return Process(name=name, arguments=arguments, ready_when="worker started, queues:", **common)
 
 
 def pusher(name: str, **common: Any) -> Process:

@@ -17,7 +17,7 @@ from tests.campaigns.faultlab.lab import Lab
 
 __all__ = ["ANSWER", "POSTGRES", "RECOVERY", "REDIS", "Criterion", "Probe", "Seen"]
 
-#: Seconds after the end of an outage within which all is as before (G15, G16).
+#: Seconds after the end of an outage within which all is as before.
 RECOVERY = 5.0
 #: Longest wait for an answer: A2A_DATABASE_SECONDS, what a cancellation gets on top, and as much as a busy lab takes.
 ANSWER = 4.0 + 2.0 + 4.0
@@ -138,7 +138,7 @@ def answers_within(seconds: float) -> Criterion:
 
 
 def starts_within(seconds: float) -> Criterion:
-    """What is accepted during the fault is started within so many seconds (G15)."""
+    """What is accepted during the fault is started within so many seconds."""
 
     def judge(seen: Seen) -> list[str]:
         slow = [s for s in seen.starts(seen.injected, seen.mended) if s > seconds]
@@ -154,7 +154,7 @@ def keeps_accepting(seen: Seen) -> list[str]:
 
 
 def refuses_cleanly(seen: Seen) -> list[str]:
-    """Whoever is refused is told 503 and when to come again (G16)."""
+    """Whoever is refused is told 503 and when to come again."""
     wrong = [
         probe
         for probe in seen.probes

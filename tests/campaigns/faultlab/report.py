@@ -1,4 +1,4 @@
-"""`docs/reliability-report.md`: the figures of the last campaign of each part, from what is kept under `var/faults`."""
+"""`docs/reports/reliability.md`: the figures of the last campaign of each part, from what is kept under `var/faults`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.campaigns.faultlab.campaign import KEPT
 
 __all__ = ["PAGE", "write"]
 
-PAGE = ROOT / "docs" / "reliability-report.md"
+PAGE = ROOT / "docs" / "reports" / "reliability.md"
 #: What there is to say of this campaign, by whoever ran it.
 NOTES = KEPT / "notes.md"
 #: In the order of the page, with what a part does.
@@ -40,7 +40,7 @@ EARLIER = {
 INTRODUCTION = """\
 # Reliability report
 
-What the fault lab (`tests/campaigns/faultlab`, described in [reliability](reliability.md)) measured in its last campaign. The page is written by
+What the fault lab (`tests/campaigns/faultlab`, described in [testing](../testing.md#campaigns)) measured in its last campaign. The page is written by
 `python -m tests.campaigns.faultlab report` from the results of the parts; `make faults` runs them all. Every episode has real processes (two web
 processes, three workers, beat), a PostgreSQL and a Redis of its own, clients that do not give up, and an offline checker; it passes if not one
 invariant is violated. Hosts run at default settings, the limit of attempts included, but for the lease that is told. A task that fails is a violation,

@@ -1,4 +1,4 @@
-"""Rolling restarts: a real `manage.py stack` replaces its processes again and again under mixed load."""
+"""Rolling restarts: `make restart` replaces the processes of a real stack again and again under mixed load."""
 
 from __future__ import annotations
 
@@ -7,36 +7,34 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
-from typing import IO, Any
+from typing import Any
 
 import httpx
 
-from a2a_tasks.management import running_stack
-from a2a_tasks.management.supervisor import end_with_parent
 from tests.campaigns.faultlab.client import Client
 from tests.campaigns.faultlab.history import Record
 from tests.campaigns.faultlab.lab import Episode, Lab, Plan
 from tests.campaigns.faultlab.private import eventually
+from tests.support.end_with_parent import end_with_parent
 from tests.support.ports import free_port
 
-__all__ = ["PLAN", "ROLLS", "SERVERS", "run"]
+__all__ = ["PLAN", "ROLLS", "run"]
 
 #: Stories a second; each is about five requests.
 RATE = 4.0
 #: Stories at once, so that a slow machine is not buried.
-MOST = 80
+MAX_COUNT = 80
 #: Rolls of one episode: what the checker reads at once.
 ROLLS = 5
 #: Seconds an episode may take.
-LONGEST = 900.0
-#: What is asked for, how, and how often. `careful` is left out: at a deploy it may be run again (decision 0073).
+MAX_LENGTH = 900.0
+#: What is asked for, how, and how often. `careful` is left out: at a deploy it may be run again (decision 4).
 STORIES = (
     *[("short", "block"), ("stream", "block"), ("long", "block")],
     *[("stream", "stream")] * 3,
@@ -45,48 +43,43 @@ STORIES = (
 )
 #: The labs it is run in: the stack starts the processes.
 PLAN = Plan(webs=0, workers=0, beat=False)
-SERVERS = ("daphne", "uvicorn")
 #: One name for all web processes: they share a port.
 NAME = "stack"
 
 
-def run(lab: Lab, server: str, rolls: int, seed: int) -> Episode:
+def run(lab: Lab, rolls: int, seed: int) -> Episode:
     """So many rolls of a stack of two web processes, two workers and beat, in a lab that has no processes itself."""
-    with _stack(lab, server):
+    with stack(lab):
         drive = partial(_drive, lab, rolls)
-        return lab.episode(f"rolling {server}", seed, drive, settling=LONGEST / 2)
+        return lab.episode("rolling", seed, drive, settling=MAX_LENGTH / 2)
 
 
 # --- the stack --------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _stack(lab: Lab, server: str) -> Iterator[None]:
-    """The stack as an operator starts it, with all web processes on one port."""
+def stack(lab: Lab) -> Iterator[None]:
+    """The stack as an operator starts it, with two web processes and two workers."""
     port = free_port()
     lab.urls = {NAME: f"http://127.0.0.1:{port}"}
-    options = ["--port", str(port), "--web", "2", "--one-port", "--workers", "2"]
+    environ = {"PORT": str(port), "WEB_CONCURRENCY": "2", "ARGS": "-c worker=2"}
     with (lab.logs / "stack.log").open("wb") as log:
-        stack = _start(lab, ["stack", *options, "--server", server], log)
+        begun = subprocess.Popen(
+            ["make", "--silent", "stack"],  # noqa: S607
+            cwd=lab.plan.source,
+            env={**lab.environ, **environ},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=end_with_parent,
+        )
         try:
             eventually(lambda: _answers(lab), 120, "the stack did not answer")
             yield
         finally:
-            stack.send_signal(signal.SIGTERM)
-            stack.wait(60)
-
-
-def _start(lab: Lab, arguments: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "manage.py", *arguments],
-        cwd=lab.plan.source,
-        env=lab.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        preexec_fn=end_with_parent,
-    )
+            begun.send_signal(signal.SIGTERM)
+            begun.wait(60)
 
 
 def _answers(lab: Lab) -> bool:
@@ -153,7 +146,7 @@ class Load:
     async def go_on(self) -> None:
         """Begin stories until cancelled."""
         while True:
-            if len(self._stories) < MOST:
+            if len(self._stories) < MAX_COUNT:
                 self._begin()
             await asyncio.sleep(1 / RATE)
 
@@ -220,12 +213,18 @@ async def _drive(lab: Lab, rolls: int, rng: random.Random) -> dict[str, Any]:
 async def _roll(lab: Lab, rng: random.Random) -> float:
     """One restart, begun at some moment; the seconds it took. Raises AssertionError when it stopped."""
     await asyncio.sleep(rng.random() * 2)
-    folder = lab.directory / "var"
-    supervisor = running_stack.supervisor_of(folder)
-    lab.tell(what="fault", name="roll", process=NAME, pid=supervisor, action="term")
+    lab.tell(what="fault", name="roll", process=NAME, pid=None, action="term")
     begun = time.monotonic()
-    stopped = await asyncio.to_thread(running_stack.restart, folder)
-    assert stopped == "", stopped
+    done = await asyncio.to_thread(
+        subprocess.run,
+        ["make", "--silent", "restart"],
+        cwd=lab.plan.source,
+        env=lab.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
     return time.monotonic() - begun
 
 

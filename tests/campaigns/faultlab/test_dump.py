@@ -12,8 +12,8 @@ import pytest
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import runs, steps
 from a2a_tasks.store.accept import accept
-from a2a_tasks.store.idempotency import Key, remembering
-from a2a_tasks.store.records import Assignment
+from a2a_tasks.store.idempotency import IdempotencyKey, remember
+from a2a_tasks.store.records import ClaimedRun, StepResult
 from tests.campaigns.faultlab.checker import check
 from tests.campaigns.faultlab.dump import Dump, dump
 from tests.campaigns.faultlab.history import Record
@@ -28,20 +28,20 @@ def told() -> Dump:
     return dump(os.environ["DATABASE_URL"])
 
 
-def taken() -> Assignment:
+def taken() -> ClaimedRun:
     """A task accepted under the key k1, whose run is ours."""
-    key = Key(ALICE, "key/k1", "f")
-    assignment = accept(new(held=True, companions=(remembering(key),), lock=key.name)).assignment
+    key = IdempotencyKey(ALICE, "key/k1", "f")
+    assignment = accept(new(held=True, companions=(remember(key),), lock=key.name)).assignment
     assert assignment is not None
     return assignment
 
 
-def carried() -> Assignment:
+def carried() -> ClaimedRun:
     """The same, carried to its end: words, an artifact in pieces, a step."""
     run = taken()
     pen = Pen(run)
     pen.state(TaskState.WORKING, "a1:0")
-    steps.keep(run, "pay", '"receipt"')
+    steps.keep(StepResult(run, "pay", '"receipt"'))
     pen.begin("page", "a1:0;")
     pen.add("page", "a1:1;")
     pen.close("page", "a1:2;")

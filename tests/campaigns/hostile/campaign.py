@@ -52,7 +52,7 @@ COUNTED = {
 #: Requests after which a process has grown to its size.
 WARM = 1000
 #: MB it may grow by from there.
-MOST_GROWTH = 48
+MAX_GROWTH = 48
 EVERY = 250
 #: Of so many requests one is a call over gRPC.
 CALL_EVERY = 4
@@ -60,18 +60,18 @@ LIST = "/lf.a2a.v1.A2AService/ListTasks"
 #: The wires whose time is taken.
 TIMED = {"v10", "v10-http", "v03", "v03-http", "v01", "dr", "v10-grpc", "v03-grpc", "dr-grpc"}
 #: How often a comparison goes on that a restless machine has made doubtful.
-MOST_BATCHES = 5
+MAX_BATCHES = 5
 #: Bytes of a line that every server reads.
-LONGEST_LINE = 16_000
+MAX_LINE_LENGTH = 16_000
 Json = dict[str, Any]
 
 
 @contextmanager
-def running(server: str, **environ: str) -> Iterator[hosts.Host]:
+def running(**environ: str) -> Iterator[hosts.Host]:
     """A host of this run's backend, on a database of its own."""
     made = setup_databases(verbosity=0, interactive=False)
     try:
-        with hosts.host(environ, server=server, grpc=True) as host:
+        with hosts.host(environ, grpc=True) as host:
             yield host
     finally:
         connection.close()
@@ -117,11 +117,11 @@ def _made(wire: Wire) -> dict[str, str]:
     return {"task": task["task"]["id"], "context": task["task"]["contextId"]}
 
 
-def requests(server: str, first: int, count: int) -> Json:
+def requests(first: int, count: int) -> Json:
     """Send them one after another, and judge each answer, what it did to the tables, and the process at the end."""
     begun = time.monotonic()
     with (
-        running(server, A2A_WEBHOOK_ALLOW_PRIVATE="1", LOG_LEVEL="ERROR") as host,
+        running(A2A_WEBHOOK_ALLOW_PRIVATE="1", LOG_LEVEL="ERROR") as host,
         Wire(_port(host.here)) as wire,
         channel_to(host.grpc) as channel,
     ):
@@ -139,7 +139,7 @@ def requests(server: str, first: int, count: int) -> Json:
         trial.blobs(_port(host.here))
         trial.frames(host.grpc)
         trial.healthy()
-        if sizes[-1] - sizes[0] > MOST_GROWTH:
+        if sizes[-1] - sizes[0] > MAX_GROWTH:
             trial.wrong.append(f"the processes grew from {sizes[0]:.0f} to {sizes[-1]:.0f} MB")
         log = "".join(process.log for process in processes)
         trial.wrong += [f"log: {line}"[:300] for line in log.splitlines() if " ERROR " in line]
@@ -188,7 +188,7 @@ class _Trial:
         try:
             answer = self._wire.ask(request)
         except Cut as cut:
-            if len(head(request)) > LONGEST_LINE:  # some servers only hang up then
+            if len(head(request)) > MAX_LINE_LENGTH:  # some servers only hang up then
                 self.cut += 1
                 return
             self.wrong.append(f"{number}: no answer ({cut}): {request}"[:1500])
@@ -246,11 +246,11 @@ class _Trial:
             self.wrong.append(f"gRPC is not healthy: {said}")
 
 
-def times(server: str, rounds: int) -> Json:
+def times(rounds: int) -> Json:
     """Medians of what is another's and of what is not there, asked in turns, in milliseconds."""
     begun = time.monotonic()
     with (
-        running(server, A2A_ANONYMOUS="0", LOG_LEVEL="ERROR") as host,
+        running(A2A_ANONYMOUS="0", LOG_LEVEL="ERROR") as host,
         Wire(_port(host.here)) as wire,
         channel_to(host.grpc) as channel,
     ):
@@ -316,8 +316,8 @@ class Asking:
 def _compared(asking: Asking, prize: Named, rounds: int) -> Mapping[str, float]:
     """The medians, and that of the difference of each two that were asked one after the other."""
     taken: dict[str, list[float]] = {"foreign": [], "missing": []}
-    for asked_so_far in range(rounds * MOST_BATCHES):
-        if asked_so_far % rounds == 0 and asked_so_far and abs(_difference(taken)) < page.MOST_MS:
+    for asked_so_far in range(rounds * MAX_BATCHES):
+        if asked_so_far % rounds == 0 and asked_so_far and abs(_difference(taken)) < page.MAX_MS:
             break
         absent = replace(prize, task=str(uuid.uuid4()))
         for kind, named in random.sample([("foreign", prize), ("missing", absent)], 2):

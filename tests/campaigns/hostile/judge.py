@@ -17,7 +17,9 @@ HERE = f"{ROOT}/"
 #: What nobody outside has to know. The requests hold nothing like it, so it cannot be an echo.
 LEAKS = re.compile(
     rb'Traceback|File "|line \d+, in |\.py\b|\w+Error\b:|\w+Exception\b|psycopg|sqlite|django|msgspec|celery|twisted|uvicorn'
-    rb"|asyncio|object at 0x|<class |NoneType|site-packages|/home/|/tmp/|/usr/|/opt/|\bSELECT \b|\bINSERT INTO\b|\bUPDATE \b"
+    rb"|asyncio|object at 0x|<class |NoneType|site-packages|/home/|/tmp/|/usr/|/opt/|\bINSERT INTO\b|\bUPDATE \b"
+    # The card of the example `tables` has a SELECT of its own; the host's name tables of the host's.
+    rb"|\bSELECT\b[^;]{0,2000}?\bFROM \W*(a2a|auth|django|pg)_"
     rb"|a2a_tasks\.|a2a_push\.|a2a_project\.|SECRET_KEY|Cursor|unhashable|not subscriptable|argument of type|codec can't|"
     + re.escape(HERE).encode()
 )

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.campaigns.matrix.outcomes import rows, settled
 from tests.support.execution.waiting import until
 
@@ -34,12 +34,12 @@ async def judged(
 
     found = []
     await until(settled)
-    before = await hop(rows)
+    before = await run_in_thread(rows)
     for number in numbers:
         asked = make(number, known)
         said = await ask(asked)
         await until(settled)
-        after = await hop(rows)
+        after = await run_in_thread(rows)
         problems = list(wrong(asked, said))
         if refused(said) and after != before:
             problems.append("something was changed")

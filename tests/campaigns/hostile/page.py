@@ -1,4 +1,4 @@
-"""`docs/security-report.md`: the figures of the last campaign, from what is kept under `var/security`."""
+"""`docs/reports/security.md`: the figures of the last campaign, from what is kept under `var/security`."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from typing import Any
 
 from tests import ROOT
 
-__all__ = ["MOST_MS", "keep", "write"]
+__all__ = ["MAX_MS", "keep", "write"]
 
 KEPT = ROOT / "var" / "security"
-PAGE = ROOT / "docs" / "security-report.md"
+PAGE = ROOT / "docs" / "reports" / "security.md"
 #: Milliseconds by which the medians of what is another's and of what is not there may differ.
-MOST_MS = 2.0
+MAX_MS = 2.0
 BACKENDS = {"sqlite": "SQLite, one process", "stack": "PostgreSQL, Redis, a Celery worker"}
 INTRODUCTION = """\
 # Security report
 
-What the campaign (`tests/campaigns/hostile`) found the last time: `make hostile` runs all of it and writes this page. What is promised, and which test holds it, is in [security](security.md).
+What the campaign (`tests/campaigns/hostile`) found the last time: `make hostile` runs all of it and writes this page. What is promised, and which test holds it, is in [security](../security.md).
 """
 Kept = Mapping[str, Any]
 
 
-def keep(part: str, backend: str, server: str, found: Kept) -> Path:
+def keep(part: str, backend: str, found: Kept) -> Path:
     """Keep what a part has found. Returns where."""
     KEPT.mkdir(parents=True, exist_ok=True)
-    path = KEPT / f"{part}-{backend}-{server}.json"
-    command = f"python -m tests.campaigns.hostile {part} --backend {backend} --server {server}"
+    path = KEPT / f"{part}-{backend}.json"
+    command = f"python -m tests.campaigns.hostile {part} --backend {backend}"
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
-    about = {"part": part, "backend": backend, "server": server, "command": command, "when": when}
+    about = {"part": part, "backend": backend, "command": command, "when": when}
     path.write_text(json.dumps({**about, **found}, indent=1), encoding="utf-8")
     return path
 
@@ -80,11 +80,10 @@ def _matrix(of: Sequence[Kept]) -> str:
 
 
 def _requests(of: Sequence[Kept]) -> str:
-    heads = ("backend", "server", "requests", "of them over gRPC", "and broken framing", "accepted", "refused", "cut off", "answers by status", "memory, MB", "wrong")  # fmt: skip
+    heads = ("backend", "requests", "of them over gRPC", "and broken framing", "accepted", "refused", "cut off", "answers by status", "memory, MB", "wrong")  # fmt: skip
     rows = [
         (
             BACKENDS[one["backend"]],
-            one["server"],
             one["requests"],
             one["calls"],
             one["framing"],
@@ -132,7 +131,7 @@ def _times(of: Sequence[Kept]) -> str:
         rows.append(cells)
     return (
         "## Time\n\n"
-        f"Median milliseconds of a request for what is another's and for what is not there, asked in turns over one connection, {of[0]['rounds']} of each, up to five times as many where other work on the machine made the difference doubtful. The median of the differences, pair by pair, must be under {MOST_MS:g} ms.\n\n"
+        f"Median milliseconds of a request for what is another's and for what is not there, asked in turns over one connection, {of[0]['rounds']} of each, up to five times as many where other work on the machine made the difference doubtful. The median of the differences, pair by pair, must be under {MAX_MS:g} ms.\n\n"
         + table(heads, rows)
         + "\n"
         + _commands(of)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks.access import callers
-from a2a_tasks.access.callers import Credentials, identify
+from a2a_tasks.access import authentication
+from a2a_tasks.access.authentication import Credentials, identify
 from a2a_tasks.agents import registry
 from a2a_tasks.protocol.errors import Unauthenticated
 from tests.campaigns.hostile.bending import NAMES, ODD, VALUES
@@ -115,4 +115,4 @@ async def test_noise_is_no_credential(
             # One that can still be read is a certificate: whether it is good, the proxy says.
             assert made is proxied
             assert caller.principal.startswith("cert:")
-    callers.forget()
+    authentication.forget()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.campaigns.hostile.judged import judged
 from tests.campaigns.hostile.rpc_bending import Call, hostile_call
 from tests.campaigns.hostile.rpc_judge import leaks_of, refused, wrong_call
@@ -66,7 +66,7 @@ async def test_is_answered_as_it_should_be_and_changes_nothing_if_it_is_refused(
 async def test_bytes_that_are_no_call_tell_nothing_and_leave_a_server_that_works(
     asking: Ask,
 ) -> None:
-    at, before = await port(), await hop(rows)
+    at, before = await port(), await run_in_thread(rows)
     found = await asyncio.gather(*(asyncio.to_thread(reply, at, data) for data in FRAMES))
     leaks = {
         data[:80]: words
@@ -76,7 +76,7 @@ async def test_bytes_that_are_no_call_tell_nothing_and_leave_a_server_that_works
     assert not leaks
     said = await asking(Call(LIST, (), (b"",)))
     assert said.code == "OK"
-    assert await hop(rows) == before
+    assert await run_in_thread(rows) == before
 
 
 @pytest.mark.parametrize(("header", "noise"), [("authorization", bearer), ("x-api-key", key)])

@@ -93,7 +93,7 @@ def test_what_is_wrong_is_told(request_: Request, said: Answer, problem: str) ->
         "KeyError: 'a'",
         "OperationalError: no such table",
         "psycopg.errors.StringDataRightTruncation",
-        "SELECT a FROM b",
+        'SELECT "id" FROM "a2a_tasks_task"',
         "/home/alice/host",
         "<class 'int'>",
         "'NoneType' object is not subscriptable",

@@ -38,7 +38,7 @@ def written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
     for part, found in FOUND.items():
         for backend in page.BACKENDS:
-            page.keep(part, backend, "daphne", {**found, "seconds": 7})
+            page.keep(part, backend, {**found, "seconds": 7})
     return page.write().read_text(encoding="utf-8")
 
 
@@ -59,7 +59,5 @@ def test_what_is_wrong_is_told_with_its_number(written: str) -> None:
 def test_the_command_of_each_part_is_there(written: str) -> None:
     for part in FOUND:
         for backend in page.BACKENDS:
-            command = (
-                f"python -m tests.campaigns.hostile {part} --backend {backend} --server daphne"
-            )
+            command = f"python -m tests.campaigns.hostile {part} --backend {backend}"
             assert command in written

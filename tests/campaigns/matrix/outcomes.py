@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from a2a_tasks.models import Run, RunStatus
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.campaigns.matrix.answers import answer
 from tests.campaigns.matrix.asks import Ask, Named
 from tests.support.bindings.client import Client, Response
@@ -101,7 +101,7 @@ def _idle() -> bool:
 
 async def settled() -> bool:
     """Is no run under way or waiting?"""
-    return await hop(_idle)
+    return await run_in_thread(_idle)
 
 
 class Watcher:
@@ -114,7 +114,7 @@ class Watcher:
     async def begin(self) -> None:
         """Take the tables as they are."""
         await until(settled)
-        self._before = await hop(rows)
+        self._before = await run_in_thread(rows)
 
     async def outcome(
         self, slug: str, ask: Ask, headers: Mapping[str, str], named: Named, *, lasts: bool = False
@@ -124,7 +124,7 @@ class Watcher:
         with _listening(heard):
             response = await answer(self._client, slug, ask, headers, lasts=lasts)
         await until(settled)
-        before, self._before = self._before, await hop(rows)
+        before, self._before = self._before, await run_in_thread(rows)
         body = told(response, named)
         refused = response.status != 200 or b'"error":' in body
         return Outcome(

@@ -21,12 +21,12 @@ ENDED = {"TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED"}
 SEND = """
 import sys, django
 django.setup()
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.store.accept import accept
 from tests.support.store.world import new
 agent, text, *names = sys.argv[1:]
 for name in names:
-    accept(new(name, text=text, scope=Scope("", "user:alice", agent), queue="neighbours"))
+    accept(new(name, text=text, scope=OwnerScope("", "user:alice", agent), queue="neighbours"))
 """
 
 

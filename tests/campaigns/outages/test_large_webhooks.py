@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from a2a_tasks.management.commands import stack
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests import backend
 from tests.support.processes import Child, python
+from tests.support.procfile import worker_arguments
 from tests.support.push.inbox import inbox, pen, register, told
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,9 +25,7 @@ MIB = 1024 * 1024
 def sender() -> Iterator[Child]:
     """A process that sends: a worker of webhooks, or on the embedded host the web process."""
     if backend.backend() == backend.STACK:
-        _, *arguments = stack.pushers(1)[0].command
-        arguments[arguments.index("-A") + 1] = "a2a_project"
-        ready = " ready."
+        arguments, ready = worker_arguments("pusher", "pusher1"), " ready."
     else:
         arguments, ready = ["-m", "django", "serve", "--port", "0"], "Serving on"
     with python(arguments, ENVIRON) as child:
@@ -48,10 +46,10 @@ async def ended(task: str, url: str, *, webhooks: int, megabytes: float) -> None
     for n in range(webhooks):
         await register(f"{url}/{n}", task, f"{task}-{n}", dialect="v03")
     pieces = max(1, int(megabytes) // 4)
-    await hop(writer.begin, "a", "x" * int(megabytes / pieces * MIB))
+    await run_in_thread(writer.begin, "a", "x" * int(megabytes / pieces * MIB))
     for _ in range(pieces - 1):
-        await hop(writer.add, "a", "x" * int(megabytes / pieces * MIB))
-    await hop(writer.end)
+        await run_in_thread(writer.add, "a", "x" * int(megabytes / pieces * MIB))
+    await run_in_thread(writer.end)
 
 
 async def test_small_webhooks_arrive_while_large_ones_of_another_client_are_pending(

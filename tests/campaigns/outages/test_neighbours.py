@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Run, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
@@ -46,7 +46,7 @@ def worker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[processes
 
 def send(slug: str, task: str, text: str) -> None:
     """A task whose run waits for the worker."""
-    accept(new(task, text=text, scope=Scope("", "user:alice", slug), queue=QUEUE))
+    accept(new(task, text=text, scope=OwnerScope("", "user:alice", slug), queue=QUEUE))
 
 
 def states(slug: str) -> set[str]:

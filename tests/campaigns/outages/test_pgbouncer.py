@@ -90,15 +90,15 @@ def test_a_transaction_that_freezes_is_ended_all_the_same(pooled: tuple[Host, Pg
 import django, threading
 django.setup()
 from django.db import transaction
-from a2a_tasks.store.hop import in_thread
-from a2a_tasks.store.log import locked
+from a2a_tasks.store.db import run_here
+from a2a_tasks.store.event_log import lock_task
 def freeze():
     with transaction.atomic():
-        locked(public_id="task-0")
+        lock_task(public_id="task-0")
         threading.Event().wait(8)
-        locked(public_id="task-0")
+        lock_task(public_id="task-0")
 try:
-    in_thread(freeze)
+    run_here(freeze)
 except Exception as fault:
     print(type(fault).__name__, fault.undone)
 """

@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.push.inbox import Inbox, inbox, pen, register, settled, told
 from tests.support.push.pushers import pusher
 
@@ -32,8 +32,8 @@ async def test_what_a_killed_one_was_sending_is_sent_again_by_another(receiver: 
     receiver.answers = [receiver.never]
     writer = await pen()
     await register(receiver.url())
-    await hop(writer.state, TaskState.WORKING)
-    await hop(writer.end)
+    await run_in_thread(writer.state, TaskState.WORKING)
+    await run_in_thread(writer.end)
     with pusher(A2A_WEBHOOK_SECONDS="2") as first:
         await receiver.has(1)
         first.kill()
@@ -48,7 +48,7 @@ async def test_one_that_is_asked_to_end_lets_others_go_on_at_once(receiver: Inbo
     receiver.answers = [receiver.never]
     writer = await pen()
     await register(receiver.url())
-    await hop(writer.state, TaskState.WORKING)
+    await run_in_thread(writer.state, TaskState.WORKING)
     with pusher(A2A_WEBHOOK_SECONDS="60") as first:
         await receiver.has(1)
         first.process.send_signal(signal.SIGTERM)

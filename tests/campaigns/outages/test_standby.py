@@ -19,20 +19,20 @@ WRITE = """
 import asyncio, sys, django
 django.setup()
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store.accept import accepting
-from a2a_tasks.store.append import appending
-from a2a_tasks.store.records import Hold
+from a2a_tasks.store.accept import accept_batched
+from a2a_tasks.store.append import append_batched
+from a2a_tasks.store.records import PreclaimedLease
 from a2a_tasks.store.runs import new_token
 from tests.support.store.world import Pen, chunk, new
 
 async def main(name, most):
     for n in range(most):
-        hold = Hold(new_token(), "writer:1", 600)
+        hold = PreclaimedLease(new_token(), "writer:1", 600)
         try:
-            taken = await accepting(new(f"{name}-{n}", text="hello", hold=hold))
+            taken = await accept_batched(new(f"{name}-{n}", text="hello", hold=hold))
             print(f"{name}-{n}", taken.number, "accepted", flush=True)
             for number in range(2):
-                last = await appending(Pen(taken.assignment).batch(chunk("a", f"{name} {number}")))
+                last = await append_batched(Pen(taken.assignment).batch(chunk("a", f"{name} {number}")))
                 print(f"{name}-{n}", last, f"{name} {number}", flush=True)
         except Overloaded as away:
             print("refused", away.undone, flush=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Run, RunStatus
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
@@ -17,7 +17,7 @@ from tests.support.execution.workers import SHORT, own_worker
 from tests.support.store.world import everything, found, new, replayed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
-DEMO = Scope("", "user:alice", "demo")
+DEMO = OwnerScope("", "user:alice", "demo")
 #: A queue no other worker of these tests serves.
 QUEUE = "deaths"
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import ConsoleMessage, Page
 from pytest_django.live_server_helper import LiveServer
 
-from tests.integration.admin.policed import operator, places
+from tests.integration.console.admin.policed import operator, places
 from tests.support.chromium import visiting
 
 __all__ = ["operator", "places"]

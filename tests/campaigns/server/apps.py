@@ -1,6 +1,6 @@
 """A small ASGI application with one path for each promise of the launchers, and the process that serves it.
 
-    python -m tests.campaigns.server.apps --server daphne --drain 1
+    A2A_DRAIN_SECONDS=1 python -m tests.campaigns.server.apps
 
 It says on stdout, one line each, what happens to it; tests wait for these lines instead of sleeping.
 """
@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib
 import logging
 import resource
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from a2a_project.lifecycle import Serving
-from a2a_tasks import lifetime
+from django.conf import settings
+
+from a2a_project import server
+from a2a_project.drain import Drain
+from a2a_project.trusted_proxies import behind_proxies
+from a2a_tasks import process, process_lifetime
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -82,7 +85,7 @@ class App:
     async def do_stream(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Open until the client leaves or the process drains; ends well in both cases."""
         told = asyncio.Event()
-        unregister = lifetime.on_drain(told.set)
+        unregister = process_lifetime.on_drain(told.set)
         await receive()
         await begin(send)
         await piece(send, b"open")
@@ -94,7 +97,7 @@ class App:
 
     async def do_deaf(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """A stream that hears of the drain and goes on."""
-        lifetime.on_drain(lambda: say("told to end"))
+        process_lifetime.on_drain(lambda: say("told to end"))
         await begin(send)
         await piece(send, b"open")
         try:
@@ -106,7 +109,7 @@ class App:
     async def do_slow(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Answers once the process drains: a large body, in one piece."""
         told = asyncio.Event()
-        lifetime.on_drain(told.set)
+        process_lifetime.on_drain(told.set)
         say("slow began")
         await told.wait()
         await answer(send, CHUNK * 256)
@@ -180,29 +183,19 @@ async def stopped() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--server", required=True)
-    parser.add_argument("--drain", type=float, default=5.0)
-    parser.add_argument("--trusted", action="append", default=[])
     parser.add_argument("--access-log", action="store_true")
-    parser.add_argument("--request-seconds", type=float, default=20.0)
-    parser.add_argument("--request-bytes-per-second", type=int, default=4096)
-    parser.add_argument("--max-body", type=int, default=4 * 1024 * 1024)
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO)
-    lifetime.on_start(started)
-    lifetime.on_stop(stopped)
-    serving = Serving(
-        drain_seconds=options.drain,
-        access_log=options.access_log,
-        trusted_proxies=tuple(options.trusted),
-        request_seconds=options.request_seconds,
-        request_bytes_per_second=options.request_bytes_per_second,
-        max_body_bytes=options.max_body,
-        on_listening=lambda host, port: say(f"listening on {host} {port}"),
-    )
-    importlib.import_module(f"a2a_project.{options.server}_server").serve(
-        App(), "127.0.0.1", 0, serving
-    )
+    process_lifetime.on_start(started)
+    process_lifetime.on_stop(stopped)
+    sock = process.listen("127.0.0.1", 0)
+
+    async def listening() -> None:
+        say(f"listening on {process.address_of(sock)[1]}")
+
+    process_lifetime.on_start(listening)
+    application = behind_proxies(Drain(App()), settings.TRUSTED_PROXIES)
+    server.serve(application, sock, access_log=options.access_log)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The two servers a host may run on: every promise is kept by both."""
+"""The served app that the tests of the web server talk to."""
 
 from __future__ import annotations
 
@@ -8,28 +8,22 @@ from contextlib import ExitStack
 import pytest
 
 from tests.campaigns.server.process import ServedApp
-from tests.journeys.fixtures import emptied
+from tests.journeys.fixtures import ask, emptied, pytest_runtest_makereport
 
-__all__ = ["emptied"]
+__all__ = ["ask", "emptied", "pytest_runtest_makereport"]
 
 Start = Callable[..., ServedApp]
 
 
-@pytest.fixture(params=["daphne", "uvicorn"], scope="module")
-def server(request: pytest.FixtureRequest) -> str:
-    """The server's name."""
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
-def shared(server: str) -> Iterator[ServedApp]:
+def shared() -> Iterator[ServedApp]:
     """A served app for tests that leave it as it was."""
-    with ServedApp(server) as app:
+    with ServedApp() as app:
         yield app
 
 
 @pytest.fixture
-def start(server: str) -> Iterator[Start]:
-    """Start a served app of one's own, with options of `tests.campaigns.server.apps`."""
+def start() -> Iterator[Start]:
+    """Start a served app of one's own, with settings of the host."""
     with ExitStack() as stack:
-        yield lambda *options: stack.enter_context(ServedApp(server, *options))
+        yield lambda *options, **settings: stack.enter_context(ServedApp(*options, **settings))

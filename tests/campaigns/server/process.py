@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import subprocess
 import sys
@@ -96,10 +97,10 @@ class Process:
 
 
 class ServedApp(Process):
-    """`tests.campaigns.server.apps` under one of the servers, accepting when the constructor returns."""
+    """`tests.campaigns.server.apps` with these settings, accepting when the constructor returns."""
 
-    def __init__(self, server: str, *options: str) -> None:
-        super().__init__(
-            sys.executable, "-m", "tests.campaigns.server.apps", "--server", server, *options
-        )
+    def __init__(self, *options: str, **settings: str) -> None:
+        command = [sys.executable, "-m", "tests.campaigns.server.apps", *options]
+        env = {**os.environ, "DJANGO_SETTINGS_MODULE": "a2a_project.settings", **settings}
+        super().__init__(*command, env=env)
         self.port = int(self.line("listening on").split()[-1])

@@ -24,12 +24,10 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture
-def host(server: str) -> Iterator[Callable[..., Web]]:
+def host() -> Iterator[Callable[..., Web]]:
     """Start an embedded host with a drain of so many seconds."""
     with ExitStack() as stack:
-        yield lambda drain="10": stack.enter_context(
-            web({"A2A_DRAIN_SECONDS": drain}, server=server)
-        )
+        yield lambda drain="10": stack.enter_context(web({"A2A_DRAIN_SECONDS": drain}))
 
 
 def connection(site: Web) -> http.client.HTTPConnection:
@@ -67,7 +65,7 @@ def test_a_stream_ends_as_a_whole_one_and_says_that_the_task_goes_on(
         assert (answer.status, answer.headers["Connection"]) == (503, "close")
     assert first.startswith(b"id: ")
     assert rest.endswith(
-        ": this process stops and the task goes on, subscribe again\nretry: 100\n\n"
+        ": this process stops and the task goes on, subscribe again\nretry: 1000\n\n"
     )
     assert "COMPLETED" not in rest
     assert site.process.process.wait(PATIENCE) == 0

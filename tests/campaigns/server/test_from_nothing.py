@@ -1,4 +1,4 @@
-"""The two ways to start a host, as a person starts them: `up` on SQLite, `stack` on real servers."""
+"""The two ways to start a host, as a person starts them: `up` on SQLite, `make stack` on real servers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import os
 import signal
 import sys
 import urllib.request
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests import backend
 from tests.campaigns.server.process import PATIENCE, Process
+from tests.support.execution.waiting import eventually
+from tests.support.ports import free_port
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 #: Seconds for a stack of three processes to come up, or to go.
@@ -22,11 +26,10 @@ LONG = 60.0
 
 
 @pytest.mark.backend("sqlite")
-@pytest.mark.parametrize("server", ["daphne", "uvicorn"])
 def test_up_serves_from_an_empty_folder_and_shows_the_password_only_the_first_time(
-    tmp_path: Path, server: str
+    tmp_path: Path,
 ) -> None:
-    env = {**backend.children(), "VAR_DIR": str(tmp_path / "var"), "SERVER": server, "PORT": "0"}
+    env = {**backend.children(), "VAR_DIR": str(tmp_path / "var"), "PORT": "0"}
     for first in (True, False):
         with Process(sys.executable, "manage.py", "up", env=env) as host:
             url = host.line("  start", LONG).split()[-1]
@@ -39,32 +42,45 @@ def test_up_serves_from_an_empty_folder_and_shows_the_password_only_the_first_ti
 
 @pytest.mark.backend("stack")
 @pytest.mark.django_db(transaction=True)
-def test_the_stack_answers_replaces_a_killed_worker_and_ends_together() -> None:
-    env = {**backend.children(), "A2A_ANONYMOUS": "1"}
-    with Process(sys.executable, "manage.py", "stack", "--port", "0", env=env) as stack:
-        worker = int(stack.line("worker.1 | started as process", LONG).split()[-1])
-        up = lines_with(stack, {"web.1": "Serving on", "worker.1": "ready.", "pusher.1": "ready."})
-        url = up["web.1"].split()[-1]
-        assert echo(url) == "hello"
-        os.kill(worker, signal.SIGKILL)
-        lines_with(stack, {"worker.1": "died with code -9"})
-        lines_with(stack, {"worker.1": "ready."})
-        assert echo(url) == "hello"
-        stack.signal(signal.SIGINT)
-        assert stack.exit_code(LONG) == 0, stack.transcript()
-        ended = {line.split()[0] for line in stack.said if line.endswith("ended with code 0")}
-        assert ended == {"web.1", "worker.1", "pusher.1", "beat"}
+def test_the_stack_answers_and_ends_together(tmp_path: Path) -> None:
+    env = {**backend.children(), "A2A_ANONYMOUS": "1", "VAR_DIR": str(tmp_path)}
+    with make_stack(env) as (stack, url):
+        assert echo(f"{url}/") == "hello"
+        stack.signal(signal.SIGTERM)
+        stack.exit_code(LONG)
+        ended = {line.split()[3] for line in stack.said if line.endswith("stopped (rc=0)")}
+        assert ended == {"web.1", "worker.1", "pusher.1", "beat.1"}, stack.transcript()
 
 
-def lines_with(stack: Process, awaited: dict[str, str]) -> dict[str, str]:
-    """By the names of processes: the next line of each that holds its text. They may come in any order."""
-    found: dict[str, str] = {}
-    while awaited.keys() - found:
-        line = stack.line("", LONG)
-        name = line.split()[0] if line else ""
-        if name in awaited and name not in found and awaited[name] in line:
-            found[name] = line
-    return found
+@pytest.mark.parametrize("missing", ["DATABASE_URL", "REDIS_URL"])
+def test_a_stack_without_servers_says_what_it_needs(missing: str) -> None:
+    known = {"DATABASE_URL": "postgres://localhost/none", "REDIS_URL": "redis://localhost"}
+    env = {**os.environ, **known, missing: ""}
+    with Process("make", "--silent", "stack", env=env) as stack:
+        assert stack.exit_code(LONG) != 0
+        assert f"export {missing}=" in stack.transcript()
+
+
+@contextmanager
+def make_stack(env: dict[str, str], *options: str) -> Iterator[tuple[Process, str]]:
+    """`make stack` with these options of honcho, all of it ready, and its URL."""
+    port = free_port()
+    env = {**env, "PORT": str(port), "ARGS": " ".join(options)}
+    with Process("make", "--silent", "stack", env=env) as stack:
+        try:
+            for process, ready in {
+                "web": "startup complete",
+                "worker": " ready.",
+                "pusher": " ready.",
+            }.items():
+                eventually(
+                    lambda: any(process in line and ready in line for line in stack.said),  # noqa: B023
+                    LONG,
+                )
+            yield stack, f"http://127.0.0.1:{port}"
+        finally:  # whoever kills make leaves its processes behind
+            stack.signal(signal.SIGTERM)
+            stack.exit_code(LONG)
 
 
 def echo(url: str) -> str:

@@ -11,7 +11,7 @@ import grpc
 import httpx
 import pytest
 from a2a.types import a2a_pb2
-from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from h2 import events
 
 from tests.campaigns.server.process import PATIENCE
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SERVICE, MOUNT = "/lf.a2a.v1.A2AService", "/agents/demo/a2a/1.0"
 
 
-@pytest.fixture(params=["daphne", "uvicorn"])
-def host(request: pytest.FixtureRequest) -> Iterator[tuple[Web, int]]:
+@pytest.fixture
+def host() -> Iterator[tuple[Web, int]]:
     """One process that serves both, and the port of gRPC."""
     port = free_port()
     environ = {"A2A_GRPC_PORT": str(port), "A2A_RUNS": "local", "A2A_DRAIN_SECONDS": "6"}
-    with embedded(environ, server=request.param) as web:
+    with embedded(environ) as web:
         yield web, port
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,11 +12,11 @@ from typing import Any
 import grpc
 import pytest
 from a2a.types import a2a_pb2
-from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from a2a_project.grpc_health import serves
-from a2a_tasks.management.commands import serve_grpc, stack
+from a2a_project.management.commands import serve_grpc
+from a2a_tasks.conf import conf, forget
 from tests.campaigns.server.process import PATIENCE
 from tests.journeys.hosts import APPS
 from tests.support.processes import Child, python
@@ -62,17 +64,42 @@ def test_a_port_that_is_no_address_is_refused_in_words() -> None:
         process.wait_for("192.0.2.1 is not an address of this machine")
 
 
-def test_without_its_packages_it_says_which_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve_grpc, "find_spec", lambda name: None)
-    with pytest.raises(CommandError, match=r"pip install -r requirements-grpc\.txt"):
-        call_command("serve_grpc")
+@pytest.fixture
+def no_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A2A_GRPC_PORT is not set, and the usual port of gRPC is one of the test's own."""
+    monkeypatch.delenv("A2A_GRPC_PORT", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setattr(serve_grpc, "USUAL_PORT", port)
+    yield
+    os.environ.pop("A2A_GRPC_PORT", None)
+    forget()
 
 
-def test_the_stack_has_its_process_if_there_is_a_port(settings: Settings) -> None:
-    assert stack.grpc("127.0.0.1") == []
-    settings.A2A_GRPC_PORT = 50051
-    (program,) = stack.grpc("127.0.0.1")
-    assert program.command[-5:] == ("serve_grpc", "--host", "127.0.0.1", "--port", "50051")
+@pytest.mark.usefixtures("no_port")
+class TestThePortOfTheEmbeddedHost:
+    def test_is_the_usual_one(self) -> None:
+        assert serve_grpc.choose_port("127.0.0.1") == ""
+        assert conf.GRPC_PORT == serve_grpc.USUAL_PORT
+
+    def test_is_none_if_that_is_taken_by_another_host_too(self) -> None:
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            taken.bind(("127.0.0.1", serve_grpc.USUAL_PORT))
+            taken.listen()
+            said = serve_grpc.choose_port("127.0.0.1")
+        assert said.startswith("No gRPC: Port")
+        assert "A2A_GRPC_PORT=" in said
+        assert conf.GRPC_PORT == 0
+
+    @pytest.mark.parametrize(("said", "port"), [("", 0), ("0", 0), ("6000", 6000)])
+    def test_is_what_the_variable_says(
+        self, said: str, port: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("A2A_GRPC_PORT", said)
+        forget()
+        assert serve_grpc.choose_port("127.0.0.1") == ""
+        assert port == conf.GRPC_PORT
 
 
 def test_the_embedded_host_has_it_beside_http_only_if_there_is_a_port(

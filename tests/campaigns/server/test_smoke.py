@@ -1,4 +1,4 @@
-"""The smoke of the servers: the default one takes no larger body than the host does, cuts off what drips in, and drains."""
+"""The smoke of the web server: it takes no larger body than the host does, cuts off what drips in, and drains."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ from tests.campaigns.server.test_draining_host import (
     host,
     test_a_stream_ends_as_a_whole_one_and_says_that_the_task_goes_on,
 )
+from tests.campaigns.server.test_slow_requests import small
 
 __all__ = [
     "host",
+    "small",
     "test_a_stream_ends_as_a_whole_one_and_says_that_the_task_goes_on",
 ]
 #: The host is one process there, which is all these are about.
 pytestmark = [pytest.mark.backend("sqlite"), pytest.mark.usefixtures("emptied")]
-
-
-@pytest.fixture(scope="module")
-def server() -> str:
-    """The default one alone."""
-    return "daphne"
 
 
 class TestRequests:

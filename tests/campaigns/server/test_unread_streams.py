@@ -25,7 +25,7 @@ MB = 1024 * 1024
 VERSION = "A2A-Version: 1.0"
 STREAM = "/agents/demo/tasks/task-1:subscribe"
 #: 200 MB are streamed; the process may grow by the tail of the feed and by what is on its way to the two clients.
-PIECES, PIECE, MOST = 200, MB, 40 * MB
+PIECES, PIECE, MAX_COUNT = 200, MB, 40 * MB
 
 
 def run_of_a_task() -> Pen:
@@ -58,8 +58,8 @@ def follow(address: tuple[str, int], after: int, began: threading.Event) -> int:
     return came
 
 
-def test_an_unread_stream_of_200_mb_costs_a_few(server: str) -> None:
-    with web(server=server) as site, ThreadPoolExecutor(1) as beside:
+def test_an_unread_stream_of_200_mb_costs_a_few() -> None:
+    with web() as site, ThreadPoolExecutor(1) as beside:
         address = (urlsplit(site.url).hostname or "", urlsplit(site.url).port or 0)
         pen = run_of_a_task()
         with socket.create_connection(address, timeout=PATIENCE) as unread:
@@ -76,8 +76,8 @@ def test_an_unread_stream_of_200_mb_costs_a_few(server: str) -> None:
                 pen.add("a", "x" * PIECE)
             pen.end()
             assert reading.result(60) > PIECES * PIECE
-            assert peak(site) - before < MOST
+            assert peak(site) - before < MAX_COUNT
             assert (
                 follow(address, PIECES, began) > PIECE
             )  # goes on near the end, and is not told the whole task
-            assert peak(site) - before < MOST
+            assert peak(site) - before < MAX_COUNT

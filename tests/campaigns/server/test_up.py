@@ -13,17 +13,18 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError, OperationalError, ProgrammingError
 from django.http import HttpRequest
 
-from a2a_project.lifecycle import address_of, listen
-from a2a_tasks.access.callers import anonymous_allowed
-from a2a_tasks.management.commands import up
-from a2a_tasks.management.commands.serve import ADVICE, Address, asked_address
-from a2a_tasks.management.commands.up import (
+from a2a_project.management.commands import up
+from a2a_project.management.commands.serve import Address, read_address
+from a2a_project.management.commands.up import (
     admin_notice,
     banner,
     create_first_admin,
     migrate,
     try_it,
 )
+from a2a_tasks.access.authentication import anonymous_allowed
+from a2a_tasks.management.database import CONNECT
+from a2a_tasks.process import address_of, listen
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import Settings
@@ -76,10 +77,10 @@ def test_a_database_that_cannot_be_used_is_one_line_with_its_own_words(
     def refuse() -> int:
         raise fault
 
-    monkeypatch.setattr(up, "lacking", refuse)
+    monkeypatch.setattr(up, "count_missing_migrations", refuse)
     with pytest.raises(CommandError) as told:
         migrate()
-    assert str(told.value) == f"The database cannot be used: {str(fault).strip()}. {ADVICE}"
+    assert str(told.value) == f"The database cannot be used: {str(fault).strip()}. {CONNECT}"
 
 
 def test_the_banner_names_what_to_open() -> None:
@@ -133,14 +134,13 @@ def test_the_url_is_one_a_person_can_open(address: Address, url: str) -> None:
 @pytest.mark.parametrize("port", ["http", "-1", "65536", ""])
 def test_a_port_that_is_none_is_refused_by_its_name(port: str) -> None:
     with pytest.raises(CommandError, match="PORT"):
-        asked_address({"host": "127.0.0.1", "port": port})
+        read_address({"host": "127.0.0.1", "port": port})
 
 
 @pytest.mark.django_db(transaction=True)  # `serve` looks whether its tables are there
-@pytest.mark.parametrize("server", ["daphne", "uvicorn"])
-def test_a_port_in_use_is_named_together_with_the_way_out(server: str) -> None:
+def test_a_port_in_use_is_named_together_with_the_way_out() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = address_of(taken)[1]
-        options: dict[str, Any] = {"host": "127.0.0.1", "port": str(port), "server": server}
+        options: dict[str, Any] = {"host": "127.0.0.1", "port": str(port)}
         with pytest.raises(CommandError, match=f"Port {port} .* is taken .* PORT="):
             call_command("serve", **options)

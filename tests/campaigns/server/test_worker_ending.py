@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db.models import Q
 
-from a2a_tasks.caller import Scope
-from a2a_tasks.management.commands import stack
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Run, RunStatus, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.accept import accept
 from tests.campaigns.faultlab.redis_server import RedisServer
 from tests.support.execution.waiting import eventually
 from tests.support.processes import Child, python
+from tests.support.procfile import worker_arguments
 from tests.support.store.world import new
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ ENVIRON = {
 @contextmanager
 def worker(number: int = 1, **environ: str) -> Iterator[Child]:
     """A worker of a test's own, on a queue of its own."""
-    _, *arguments = stack.workers(number)[-1].command
-    arguments[arguments.index("-A") + 1] = "a2a_project"
-    arguments += ["-Q", QUEUE]
+    arguments = [*worker_arguments("worker", f"worker{number}"), "-Q", QUEUE]
     with python(arguments, {**ENVIRON, **environ}) as child:
         child.wait_for(" ready.")
         yield child
@@ -51,7 +49,7 @@ def worker(number: int = 1, **environ: str) -> Iterator[Child]:
 def asked(number: int, text: str, agent: str = "demo") -> None:
     """So many tasks, whose runs are under way when this returns."""
     for n in range(number):
-        accept(new(f"task-{n}", text=text, scope=Scope("", "user:alice", agent), queue=QUEUE))
+        accept(new(f"task-{n}", text=text, scope=OwnerScope("", "user:alice", agent), queue=QUEUE))
     eventually(lambda: Task.objects.filter(state=TaskState.WORKING).count() == number, 40)
 
 
@@ -104,7 +102,7 @@ def test_no_run_is_claimed_once_it_is_asked_to_end() -> None:
         asked(1, "sleep 600")
         child.process.send_signal(signal.SIGTERM)
         child.wait_for("Warm shutdown")
-        accept(new("late", text="echo x", scope=Scope("", "user:alice", "demo"), queue=QUEUE))
+        accept(new("late", text="echo x", scope=OwnerScope("", "user:alice", "demo"), queue=QUEUE))
         assert child.process.wait(60) == 0
     assert Run.objects.get(task__public_id="late").started_at is None
 
@@ -144,11 +142,9 @@ def test_a_broker_that_is_silent_does_not_hold_the_process(broker: RedisServer) 
 
 def test_a_worker_that_starts_without_a_broker_carries_runs(broker: RedisServer) -> None:
     broker.kill()
-    _, *arguments = stack.workers(1)[-1].command
-    arguments[arguments.index("-A") + 1] = "a2a_project"
-    arguments += ["-Q", QUEUE]
+    arguments = [*worker_arguments("worker", "worker1"), "-Q", QUEUE]
     environ = {**ENVIRON, "CELERY_BROKER_URL": broker.url()}
-    accept(new("task-0", text="echo x", scope=Scope("", "user:alice", "demo"), queue=QUEUE))
+    accept(new("task-0", text="echo x", scope=OwnerScope("", "user:alice", "demo"), queue=QUEUE))
     with python(arguments, environ) as child:
         done = Q(status=RunStatus.ENDED, attempt=1)
         eventually(lambda: Run.objects.filter(done).exists(), 30)

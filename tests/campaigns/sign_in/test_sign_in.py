@@ -21,7 +21,7 @@ import pytest
 from tests import backend
 from tests.campaigns.sign_in.issuer import CLIENT, SECRET, Login, logging_in
 from tests.integration.access.test_routes import STOCK, known
-from tests.integration.admin.test_policy import inline
+from tests.integration.console.admin.test_policy import inline
 from tests.support.processes import python
 
 #: It has a database of its own, so that tables of the extra are in no other test's.

@@ -15,13 +15,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from a2a_tasks.access import callers
-from a2a_tasks.access.api_keys import Issued, issue, listed, revoke, rotate
-from a2a_tasks.access.callers import Credentials, identify
+from a2a_tasks.access import authentication
+from a2a_tasks.access.api_keys import IssuedKey, issue, list_keys, revoke, rotate
+from a2a_tasks.access.authentication import Credentials, identify
 from a2a_tasks.caller import Caller
 from a2a_tasks.models import ApiKey
 from a2a_tasks.protocol.errors import Overloaded, WrongCredentials
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 
 pytestmark = pytest.mark.django_db
 
@@ -38,20 +38,20 @@ async def refused(key: str) -> str:
     return str(found.value)
 
 
-async def made(name: str = "test", **about: Any) -> Issued:
+async def made(name: str = "test", **about: Any) -> IssuedKey:
     """A new key."""
-    return await hop(issue, name, **about)
+    return await run_in_thread(issue, name, **about)
 
 
-async def changed(issued: Issued, **columns: Any) -> None:
+async def changed(issued: IssuedKey, **columns: Any) -> None:
     """Have the row say this, and look at everything anew."""
-    await hop(ApiKey.objects.filter(pk=issued.row.pk).update, **columns)
-    callers.forget()
+    await run_in_thread(ApiKey.objects.filter(pk=issued.row.pk).update, **columns)
+    authentication.forget()
 
 
-async def row_of(issued: Issued) -> ApiKey:
+async def row_of(issued: IssuedKey) -> ApiKey:
     """The row as it is now."""
-    return await hop(ApiKey.objects.get, pk=issued.row.pk)
+    return await run_in_thread(ApiKey.objects.get, pk=issued.row.pk)
 
 
 class TestAKey:
@@ -125,17 +125,17 @@ class TestAKeyIsRefused:
     async def test_when_it_was_revoked(self) -> None:
         issued = await made()
         await shown(issued.key)
-        assert await hop(revoke, issued.row.prefix)
-        assert not await hop(revoke, issued.row.prefix)
-        callers.forget()
+        assert await run_in_thread(revoke, issued.row.prefix)
+        assert not await run_in_thread(revoke, issued.row.prefix)
+        authentication.forget()
         await refused(issued.key)
 
     async def test_and_the_secret_is_in_no_log(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)
         issued = await made()
         await shown(issued.key)
-        await hop(revoke, issued.row.prefix)
-        callers.forget()
+        await run_in_thread(revoke, issued.row.prefix)
+        authentication.forget()
         await refused(issued.key)
         await refused(issued.key[:-1])
         assert issued.key[17:-1] not in caplog.text
@@ -144,7 +144,7 @@ class TestAKeyIsRefused:
 class TestRotation:
     async def test_lets_both_secrets_open_for_a_while(self) -> None:
         old = await made()
-        new = await hop(rotate, old.row.prefix, timedelta(hours=1))
+        new = await run_in_thread(rotate, old.row.prefix, timedelta(hours=1))
         assert new.key != old.key
         assert await shown(old.key) == await shown(new.key)
         await changed(old, previous_until=timezone.now())
@@ -154,26 +154,26 @@ class TestRotation:
     async def test_ends_the_secret_before_the_last_at_once(self) -> None:
         keys = [await made()]
         for _ in range(2):
-            keys.append(await hop(rotate, keys[0].row.prefix, timedelta(hours=1)))
+            keys.append(await run_in_thread(rotate, keys[0].row.prefix, timedelta(hours=1)))
         await refused(keys[0].key)
         await shown(keys[1].key)
         await shown(keys[2].key)
 
     async def test_without_overlap_ends_the_old_one_at_once(self) -> None:
         old = await made()
-        await hop(rotate, old.row.prefix, timedelta(0))
+        await run_in_thread(rotate, old.row.prefix, timedelta(0))
         await refused(old.key)
 
     async def test_of_what_has_ended_is_refused(self) -> None:
         gone, expired = await made(), await made(expires_at=timezone.now())
-        await hop(revoke, gone.row.prefix)
+        await run_in_thread(revoke, gone.row.prefix)
         for prefix in (gone.row.prefix, expired.row.prefix, "nobody"):
             with pytest.raises(ValueError, match=r"revoked|expired"):
-                await hop(rotate, prefix, timedelta(0))
+                await run_in_thread(rotate, prefix, timedelta(0))
 
     async def test_tells_whether_the_old_secret_is_still_used(self) -> None:
         old = await made()
-        await hop(rotate, old.row.prefix, timedelta(hours=1))
+        await run_in_thread(rotate, old.row.prefix, timedelta(hours=1))
         assert (await row_of(old)).previous_used_at is None
         await shown(old.key)
         assert (await row_of(old)).previous_used_at is not None
@@ -188,14 +188,14 @@ class TestWhatIsKnown:
         """A clock that the test turns, and for how long what is seen is believed by it."""
         settings.A2A_CREDENTIAL_SECONDS = 5.0
         now = [1000.0]
-        for memory in (callers._known, callers._wrong):
+        for memory in (authentication._known, authentication._wrong):
             monkeypatch.setattr(memory, "_clock", lambda: now[0])
         yield now
 
     async def test_costs_no_look_at_the_database(self, at: list[float]) -> None:
         issued = await made()
         await shown(issued.key)
-        await hop(ApiKey.objects.all().delete)
+        await run_in_thread(ApiKey.objects.all().delete)
         await shown(issued.key)
 
     async def test_is_forgotten_in_time_so_that_revoking_takes_effect(
@@ -204,7 +204,7 @@ class TestWhatIsKnown:
         """Within A2A_CREDENTIAL_SECONDS."""
         issued = await made()
         await shown(issued.key)
-        await hop(revoke, issued.row.prefix)
+        await run_in_thread(revoke, issued.row.prefix)
         at[0] += 4.9
         await shown(issued.key)
         at[0] += 0.1
@@ -214,14 +214,14 @@ class TestWhatIsKnown:
         settings.A2A_CREDENTIAL_SECONDS = 0.0
         issued = await made()
         await shown(issued.key)
-        await hop(revoke, issued.row.prefix)
+        await run_in_thread(revoke, issued.row.prefix)
         await refused(issued.key)
 
     async def test_of_wrong_keys_is_forgotten_too(self, at: list[float]) -> None:
         issued = await made()
-        await hop(revoke, issued.row.prefix)
+        await run_in_thread(revoke, issued.row.prefix)
         await refused(issued.key)
-        await hop(ApiKey.objects.filter(pk=issued.row.pk).update, revoked_at=None)
+        await run_in_thread(ApiKey.objects.filter(pk=issued.row.pk).update, revoked_at=None)
         await refused(issued.key)
         at[0] += 5
         await shown(issued.key)
@@ -229,16 +229,16 @@ class TestWhatIsKnown:
     async def test_is_bounded_and_wrong_keys_push_out_no_good_ones(self, at: list[float]) -> None:
         issued = await made()
         await shown(issued.key)
-        for n in range(callers.MOST_WRONG + 10):
+        for n in range(authentication.MAX_WRONG + 10):
             await refused(f"wrong {n}")
-        assert len(callers._wrong) == callers.MOST_WRONG
-        await hop(ApiKey.objects.all().delete)
+        assert len(authentication._wrong) == authentication.MAX_WRONG
+        await run_in_thread(ApiKey.objects.all().delete)
         await shown(issued.key)
 
     async def test_holds_no_key_in_memory(self) -> None:
         issued = await made()
         await shown(issued.key)
-        known = repr(callers._known._kept)
+        known = repr(authentication._known._kept)
         assert issued.key not in known
         assert hashlib.sha256(issued.key.encode()).hexdigest() not in known
 
@@ -247,7 +247,7 @@ class TestWhatIsKnown:
         await shown(issued.key)
         first = (await row_of(issued)).last_used_at
         assert first is not None
-        callers.forget()
+        authentication.forget()
         await shown(issued.key)
         assert (await row_of(issued)).last_used_at == first
         long_ago = timezone.now() - timedelta(seconds=61)
@@ -258,11 +258,11 @@ class TestWhatIsKnown:
     async def test_made_up_keys_cannot_fill_the_line_to_the_database(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(callers, "MOST_ASKED", 3)
+        monkeypatch.setattr(authentication, "MAX_ASKED", 3)
         keys = [f"a2a_{'a' * 12}_{n:043d}" for n in range(10)]
         answers = await asyncio.gather(*map(shown, keys), return_exceptions=True)
         assert sum(isinstance(answer, Overloaded) for answer in answers) == 7
-        assert not callers._asking
+        assert not authentication._asking
 
 
 class TestTheCommand:
@@ -292,7 +292,7 @@ class TestTheCommand:
     def test_lets_keys_end_after_a_year_unless_told_otherwise(self) -> None:
         call_command("api_keys", "create", "one")
         call_command("api_keys", "create", "two", "--days", "0")
-        one, two = listed()
+        one, two = list_keys()
         assert one.expires_at is not None
         assert 364 <= (one.expires_at - timezone.now()).days <= 365
         assert two.expires_at is None
@@ -303,7 +303,7 @@ class TestTheCommand:
     def test_refuses_what_cannot_be(self, words: tuple[str, ...]) -> None:
         with pytest.raises(CommandError):
             call_command("api_keys", "create", "x", *words)
-        assert not listed()
+        assert not list_keys()
 
 
 async def test_a_database_that_takes_no_writes_still_lets_callers_in(backend: str) -> None:
@@ -322,8 +322,8 @@ async def test_a_database_that_takes_no_writes_still_lets_callers_in(backend: st
         with connection.cursor() as cursor:
             cursor.execute(sql)
 
-    await hop(execute, statement)
+    await run_in_thread(execute, statement)
     try:
         await shown(issued.key)
     finally:
-        await hop(execute, end)
+        await run_in_thread(execute, end)

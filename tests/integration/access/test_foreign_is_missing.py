@@ -16,8 +16,8 @@ from a2a_tasks.models import Context, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.cancel import cancel
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.idempotency import Key, remembering
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from tests.integration.access.statements import statements
 from tests.integration.access.test_on_the_wire import bearing
 from tests.support.agents_under_test import playing
@@ -90,7 +90,7 @@ def agent(request: pytest.FixtureRequest, settings: Any) -> Iterator[Agent]:
 
 async def known(tenant: str) -> tuple[dict[str, str], Caller]:
     """Credentials, and whose they are."""
-    made = await hop(issue, "test", tenant=tenant)
+    made = await run_in_thread(issue, "test", tenant=tenant)
     caller = Caller(principal=principal_of(made.row), tenant=tenant)
     return {"x-api-key": made.key}, caller
 
@@ -107,8 +107,8 @@ class Bob:
     async def alices(self, task: str, *, ended: bool = False, context: str = "theirs") -> None:
         """A task of another tenant, under an idempotency key, in a context."""
         scope = self.alice.scope(self.agent.slug, shared=self.agent.visibility == "tenant")
-        key = Key(self.alice.own(self.agent.slug), f"key/{task}", "f")
-        await hop(
+        key = IdempotencyKey(self.alice.own(self.agent.slug), f"key/{task}", "f")
+        await run_in_thread(
             accept,
             new(
                 task,
@@ -116,11 +116,11 @@ class Bob:
                 principal=self.alice.principal,
                 context_id=context,
                 held=True,
-                companions=(remembering(key),),
+                companions=(remember(key),),
             ),
         )
         if ended:
-            await hop(cancel, scope, task)
+            await run_in_thread(cancel, scope, task)
 
     async def ask(self, question: Question) -> tuple[Response, list[str]]:
         """The answer, and what was said to the database for it."""
@@ -150,7 +150,7 @@ async def test_what_is_somebody_elses_is_missing(bob: Bob, question: Question, e
     assert foreign == missing
     assert looked_again == looked
     assert looked
-    task = await hop(Task.objects.get, public_id="theirs")
+    task = await run_in_thread(Task.objects.get, public_id="theirs")
     assert task.state == (TaskState.CANCELED if ended else TaskState.SUBMITTED)
     assert task.last_event == 1 + ended
 
@@ -168,8 +168,8 @@ class TestAMessage:
         """The answers, without and with what is named."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         missing = await bob.peer.ask("SendMessage", params, given)
-        await hop(Task.objects.all().delete)
-        await hop(Context.objects.all().delete)
+        await run_in_thread(Task.objects.all().delete)
+        await run_in_thread(Context.objects.all().delete)
         await bob.alices("theirs")
         foreign = await bob.peer.ask("SendMessage", params, given)
         assert (missing.status, missing.headers[0]) == (foreign.status, foreign.headers[0])
@@ -202,19 +202,19 @@ class TestAMessage:
         }
         client = Client(bob.peer.client.app, f"/agents/{bob.agent.slug}/a2a/0.1")
         missing = await client.post("/", call)
-        await hop(Task.objects.all().delete)
+        await run_in_thread(Task.objects.all().delete)
         await bob.alices("theirs", ended=True)
         foreign = await client.post("/", call)
         assert anonymised(foreign) == anonymised(missing)
         assert missing.json["result"]["status"]["state"] == "completed"
-        assert await hop(Task.objects.filter(public_id="theirs").count) == 2
+        assert await run_in_thread(Task.objects.filter(public_id="theirs").count) == 2
 
     async def test_is_accepted_with_the_same_statements(self, bob: Bob) -> None:
         scope = bob.me.scope(bob.agent.slug, shared=bob.agent.visibility == "tenant")
         told: list[list[str]] = []
         for task in ("missing", "theirs"):
             with statements() as said:
-                await hop(accept, new(task, scope=scope, context_id=task, held=True))
+                await run_in_thread(accept, new(task, scope=scope, context_id=task, held=True))
             told.append(said)
             if task == "missing":
                 await bob.alices("theirs")

@@ -14,16 +14,17 @@ from django.test import Client as Browser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_tasks.access import grants
+from a2a_tasks.access import authentication, grants
 from a2a_tasks.access.api_keys import issue, principal_of
-from a2a_tasks.access.grants import Right, grant, is_grantee, rights, withdraw
+from a2a_tasks.access.credentials import Credentials, ShownCredential, read_credential
+from a2a_tasks.access.grants import GrantRight, grant, is_grantee, rights, withdraw
 from a2a_tasks.agents import Agent, registry
 from a2a_tasks.agents.security import check
 from a2a_tasks.caller import ANONYMOUS, Caller
 from a2a_tasks.checks import check_settings
 from a2a_tasks.models import Grant
 from a2a_tasks.protocol.mounts import MOUNTS
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.integration.access.statements import statements
 from tests.integration.access.test_on_the_wire import bearing, challenges
 from tests.integration.access.test_users_and_certificates import basic
@@ -52,7 +53,7 @@ def secret(settings: Any) -> Iterator[Agent]:
 
 async def keyed(**about: Any) -> tuple[dict[str, str], str]:
     """Credentials, and whose they are."""
-    made = await hop(issue, "test", **about)
+    made = await run_in_thread(issue, "test", **about)
     return {"x-api-key": made.key}, principal_of(made.row)
 
 
@@ -118,8 +119,8 @@ class TestWhatWasNotGranted:
     @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route[0]} {route[1]}")
     async def test_is_missing_on_every_route(self, route: tuple[str, str, object]) -> None:
         known, _ = await keyed(tenant="acme", scopes=["billing"])
-        await hop(grant, SECRET, "key:somebody", "use")
-        await hop(grant, SECRET, "tenant:umbrella", "use")
+        await run_in_thread(grant, SECRET, "key:somebody", "use")
+        await run_in_thread(grant, SECRET, "tenant:umbrella", "use")
         await Client(bearing(known)).get("/agents/")  # the key is known now
         for headers in ({}, known):
             (missing, foreign), (looked, looked_again) = await both(route, headers)
@@ -147,7 +148,7 @@ class TestWhatWasNotGranted:
         self, issuer: Issuer
     ) -> None:
         token = issuer.token(aud="https://agents.example.com/agents/demo")
-        await hop(grant, SECRET, "*", "use")
+        await run_in_thread(grant, SECRET, "*", "use")
         headers = {"authorization": f"Bearer {token}"}
         await Client(bearing(headers)).get("/agents/")
         (missing, foreign), _ = await both(ROUTES[4], headers)
@@ -156,13 +157,13 @@ class TestWhatWasNotGranted:
 
     async def test_is_not_in_the_catalogue_nor_on_the_front_page(self) -> None:
         known, principal = await keyed()
-        await hop(grant, SECRET, principal, "see")
+        await run_in_thread(grant, SECRET, principal, "see")
         assert SECRET not in await catalogue({})
         assert SECRET in await catalogue(known)
-        assert SECRET not in await hop(front_page)
-        await hop(grant, SECRET, "*", "see")
+        assert SECRET not in await run_in_thread(front_page)
+        await run_in_thread(grant, SECRET, "*", "see")
         assert SECRET in await catalogue({})
-        assert SECRET in await hop(front_page)
+        assert SECRET in await run_in_thread(front_page)
 
     async def test_leaves_the_others_as_they_are(self) -> None:
         known, _ = await keyed()
@@ -199,7 +200,7 @@ class TestWhatWasGranted:
         known, principal = await keyed(tenant="acme", scopes=["billing"])
         peer = binding(Client(bearing(known), f"/agents/{SECRET}"))
         assert (await peer.ask("ListTasks")).status == 404
-        await hop(grant, agent, principal if to == "principal" else to, "use")
+        await run_in_thread(grant, agent, principal if to == "principal" else to, "use")
         task = await peer.send()
         assert task["artifacts"][0]["parts"][0]["text"] == principal
         assert (await peer.call("GetTask", {"id": task["id"]}))["id"] == task["id"]
@@ -208,18 +209,34 @@ class TestWhatWasGranted:
         assert card.header("cache-control") == "private, max-age=60"
         assert card.header("vary") == "A2A-Version, Accept, Authorization, X-API-Key"
 
+    async def test_has_the_credentials_of_a_request_read_once(
+        self, binding: type[Peer], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        known, principal = await keyed()
+        await run_in_thread(grant, SECRET, principal, "use")
+        reads: list[Credentials] = []
+
+        def read(credentials: Credentials) -> ShownCredential | None:
+            reads.append(credentials)
+            return read_credential(credentials)
+
+        monkeypatch.setattr(authentication, "read_credential", read)
+        peer = binding(Client(bearing(known), f"/agents/{SECRET}"))
+        assert (await peer.ask("ListTasks")).status == 200
+        assert len(reads) == 1
+
     async def test_is_missing_again_when_it_was_taken_away(self, binding: type[Peer]) -> None:
         known, principal = await keyed()
         peer = binding(Client(bearing(known), f"/agents/{SECRET}"))
-        await hop(grant, SECRET, principal, "use")
+        await run_in_thread(grant, SECRET, principal, "use")
         assert (await peer.ask("ListTasks")).status == 200
-        assert await hop(withdraw, SECRET, principal) == 1
+        assert await run_in_thread(withdraw, SECRET, principal) == 1
         assert (await peer.ask("ListTasks")).status == 404
 
     @pytest.mark.parametrize("right", ["see", "operate"])
     async def test_may_be_seen_and_not_used(self, binding: type[Peer], right: str) -> None:
         known, principal = await keyed()
-        await hop(grant, SECRET, principal, right)
+        await run_in_thread(grant, SECRET, principal, right)
         peer = binding(Client(bearing(known), f"/agents/{SECRET}"))
         assert (await peer.client.get("/.well-known/agent-card.json")).status == 200
         refused = await peer.ask("ListTasks")
@@ -227,7 +244,7 @@ class TestWhatWasGranted:
         assert b"not use it" in refused.body
 
     async def test_to_be_seen_by_everybody_asks_for_credentials(self, binding: type[Peer]) -> None:
-        await hop(grant, SECRET, "*", "see")
+        await run_in_thread(grant, SECRET, "*", "see")
         peer = binding(Client(bearing({}), f"/agents/{SECRET}"))
         assert (await peer.client.get("/.well-known/agent-card.json")).status == 200
         refused = await peer.ask("ListTasks")
@@ -237,7 +254,7 @@ class TestWhatWasGranted:
     async def test_to_everybody_is_for_anonymous_callers_where_these_are_let_in(
         self, binding: type[Peer], settings: Any
     ) -> None:
-        await hop(grant, SECRET, "*", "use")
+        await run_in_thread(grant, SECRET, "*", "use")
         peer = binding(Client(bearing({}), f"/agents/{SECRET}"))
         assert (await peer.ask("ListTasks")).status == 401
         settings.A2A_ANONYMOUS = "1"
@@ -247,7 +264,7 @@ class TestWhatWasGranted:
         self, binding: type[Peer], settings: Any
     ) -> None:
         settings.A2A_ANONYMOUS = "1"
-        await hop(grant, SECRET, "tenant:acme", "use")
+        await run_in_thread(grant, SECRET, "tenant:acme", "use")
         peer = binding(Client(bearing({}), f"/agents/{SECRET}"))
         assert (await peer.ask("ListTasks")).status == 404
 
@@ -256,7 +273,7 @@ class TestWhatWasGranted:
     ) -> None:
         type(secret).scopes = ["invoices"]
         known, principal = await keyed()
-        await hop(grant, SECRET, principal, "use")
+        await run_in_thread(grant, SECRET, principal, "use")
         peer = binding(Client(bearing(known), f"/agents/{SECRET}"))
         refused = await peer.ask("ListTasks")
         assert refused.status == 403
@@ -274,7 +291,7 @@ class TestAHostWhereAllAreListed:
                 await Client(bearing(headers)).get("/.well-known/agent-card.json")
             ).status == 404
             assert await catalogue(headers) == []
-        await hop(grant, "demo", principal, "use")
+        await run_in_thread(grant, "demo", principal, "use")
         assert (await Client(bearing(known)).get("/.well-known/agent-card.json")).status == 200
         assert (await Client(bearing({})).get("/.well-known/agent-card.json")).status == 404
         assert await catalogue(known) == ["demo"]
@@ -318,12 +335,12 @@ class TestRights:
         clock = [1000.0]
         # Its own clock: this test's loop goes by the other.
         monkeypatch.setattr(grants, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-        await hop(grant, SECRET, "key:a", "use")
-        assert Right.USE in await rights(caller(), SECRET)
-        await hop(Grant.objects.all().delete)  # by another process
+        await run_in_thread(grant, SECRET, "key:a", "use")
+        assert GrantRight.USE in await rights(caller(), SECRET)
+        await run_in_thread(Grant.objects.all().delete)  # by another process
         clock[0] += 4.9
         with statements() as said:
-            assert Right.USE in await rights(caller(), SECRET)
+            assert GrantRight.USE in await rights(caller(), SECRET)
         assert not said
         clock[0] += 0.2
         with statements() as said:
@@ -333,17 +350,20 @@ class TestRights:
 
     async def test_hold_at_once_where_they_are_given(self) -> None:
         assert not await rights(caller(), SECRET)
-        assert await hop(grant, SECRET, "key:a", "see")
-        assert not await hop(grant, SECRET, "key:a", "see")
-        assert await rights(caller(), SECRET) == {Right.SEE}
-        await hop(grant, "*", "scope:s", "operate")
-        assert await rights(caller(scopes=frozenset({"s"})), SECRET) == {Right.SEE, Right.OPERATE}
+        assert await run_in_thread(grant, SECRET, "key:a", "see")
+        assert not await run_in_thread(grant, SECRET, "key:a", "see")
+        assert await rights(caller(), SECRET) == {GrantRight.SEE}
+        await run_in_thread(grant, "*", "scope:s", "operate")
+        assert await rights(caller(scopes=frozenset({"s"})), SECRET) == {
+            GrantRight.SEE,
+            GrantRight.OPERATE,
+        }
 
     async def test_of_nobody_are_those_of_everybody(self) -> None:
         for grantee in ("key:a", "scope:", "tenant:", "*"):
             if is_grantee(grantee):
-                await hop(grant, SECRET, grantee, "use" if grantee == "*" else "operate")
-        assert await rights(ANONYMOUS, SECRET) == {Right.USE, Right.SEE}
+                await run_in_thread(grant, SECRET, grantee, "use" if grantee == "*" else "operate")
+        assert await rights(ANONYMOUS, SECRET) == {GrantRight.USE, GrantRight.SEE}
 
     @given(st.text("key:scoptnajwu*a ", max_size=12))
     def test_are_given_to_nobody_but_a_kind_of_caller(self, text: str) -> None:
@@ -366,8 +386,8 @@ class TestRights:
         ],
     )
     async def test_of_no_agent_or_nobody_cannot_be_given(self, agent: str, grantee: str) -> None:
-        with pytest.raises(ValueError, match=r"cannot be|is nobody"):
-            await hop(grant, agent, grantee, "use")
+        with pytest.raises(ValueError, match=r"cannot be|is no principal"):
+            await run_in_thread(grant, agent, grantee, "use")
 
     def test_that_are_none_are_a_mistake_of_the_agent(self, secret: Agent) -> None:
         assert not list(check(secret))
@@ -398,5 +418,5 @@ class TestTheCommand:
         assert "is open" in self.said("add", "demo", "key:a")
 
     def test_refuses_who_is_nobody(self) -> None:
-        with pytest.raises(CommandError, match="is nobody"):
+        with pytest.raises(CommandError, match="is no principal"):
             self.said("add", SECRET, "bob")

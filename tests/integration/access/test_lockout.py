@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
@@ -17,13 +18,14 @@ from django.test import Client as Browser
 from django.test import RequestFactory
 
 from a2a_project.asgi import application
-from a2a_project.lifecycle import behind_proxies
-from a2a_tasks import wakeups
-from a2a_tasks.access import buckets, callers, lockout, sign_in_forms
-from a2a_tasks.access.callers import Credentials, identify
+from a2a_project.trusted_proxies import behind_proxies
+from a2a_tasks import pubsub
+from a2a_tasks.access import authentication, lockout, rate_limits, sign_in_forms, token_buckets
+from a2a_tasks.access.authentication import Credentials, identify
 from a2a_tasks.bindings.http import Receive, Scope, Send
 from a2a_tasks.protocol.errors import RateLimited, WrongCredentials
-from a2a_tasks.store.hop import hop
+from a2a_tasks.rates import Rate
+from a2a_tasks.store.db import run_in_thread
 from tests.integration.access.test_users_and_certificates import PASSWORD, basic
 from tests.support.bindings.client import Client
 
@@ -34,8 +36,10 @@ LOGIN = "/admin/login/"
 
 
 @pytest.fixture(autouse=True)
-def three(settings: Any) -> Iterator[None]:
-    """Names and passwords are taken; the fourth is one too many."""
+def three(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Names and passwords are taken; the fourth is one too many. Nobody has tried yet, also as far as Redis knows."""
+    host = uuid.uuid4().hex
+    monkeypatch.setattr(pubsub, "prefix", lambda: host)
     settings.A2A_BASIC = True
     settings.A2A_LOGIN_FAILURES = 3
     User.objects.create_superuser("root", password=PASSWORD)
@@ -53,7 +57,7 @@ def sign_in(password: str = PASSWORD, address: str = HERE, name: str = "root") -
 
 async def call(password: str = PASSWORD, address: str = HERE, name: str = "root") -> str:
     """Show name and password as a caller does; whoever that is."""
-    callers.forget()  # as if some seconds had passed, or in another process
+    authentication.forget()  # as if some seconds had passed, or in another process
     return (await identify(Credentials(basic(name, password), address, address))).principal
 
 
@@ -69,7 +73,7 @@ class TestInTheAdmin:
         assert [sign_in(f"guess {n}").status_code for n in range(3)] == [200, 200, 429]
         answer = sign_in()
         assert answer.status_code == 429
-        assert b"Too many wrong passwords" in answer.content
+        assert b"Too many failed sign-ins" in answer.content
         assert "content-security-policy" in answer.headers
 
     def test_nobody_is_kept_out_from_elsewhere_nor_are_others_from_here(self) -> None:
@@ -120,17 +124,15 @@ class TestInTheAdmin:
 class TestAnAddress:
     @pytest.fixture(autouse=True)
     def twice(self, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It may be wrong twice, and was not yet, also as far as Redis knows."""
+        """It may be wrong twice."""
         settings.A2A_RATE_WRONG_CREDENTIALS = "1/h burst 2"
-        host = uuid.uuid4().hex
-        monkeypatch.setattr(wakeups, "prefix", lambda: host)
-        monkeypatch.setattr(buckets, "PATIENCE_SECONDS", 30.0)
+        monkeypatch.setattr(token_buckets, "PATIENCE_SECONDS", 30.0)
 
     def test_that_was_wrong_too_often_waits_whatever_the_name(self) -> None:
         answers = [sign_in("guess", name=f"nobody-{n}") for n in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
         assert int(answers[2]["Retry-After"]) > 0
-        assert b"Too many wrong passwords" in answers[2].content
+        assert b"Too many failed sign-ins" in answers[2].content
         assert sign_in().status_code == 429
         assert AccessAttempt.objects.count() == 2  # what is refused is neither hashed nor kept
         assert sign_in(address=ELSEWHERE).status_code == 302
@@ -142,16 +144,43 @@ class TestAnAddress:
 
     async def test_is_counted_once_by_http_basic_and_together_with_the_form(self) -> None:
         await wrong(name="nobody", times=1)
-        assert (await hop(sign_in, "guess")).status_code == 200
-        assert (await hop(sign_in, "guess")).status_code == 429
+        assert (await run_in_thread(sign_in, "guess")).status_code == 200
+        assert (await run_in_thread(sign_in, "guess")).status_code == 429
         with pytest.raises(RateLimited):
             await call()
+
+
+class TestManyForms:
+    """Of one address, at a host where thousands of passwords may be wrong."""
+
+    @pytest.fixture(autouse=True)
+    def two(self, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Two may be sent at once."""
+        settings.A2A_RATE_WRONG_CREDENTIALS = "5/s burst 100"
+        monkeypatch.setattr(rate_limits, "FORMS", Rate(interval=3_600_000_000, burst=2))
+        monkeypatch.setattr(token_buckets, "PATIENCE_SECONDS", 30.0)
+
+    def test_are_refused_whatever_the_name_and_the_password(self) -> None:
+        assert sign_in("guess", name="nobody").status_code == 200
+        assert sign_in().status_code == 302
+        assert sign_in().status_code == 429
+        assert sign_in(address=ELSEWHERE).status_code == 302
+
+    async def test_that_come_at_once_are_counted_before_any_turns_out_to_be_wrong(self) -> None:
+        tries = (rate_limits.may_sign_in(HERE) for _ in range(60))
+        found = await asyncio.gather(*tries, return_exceptions=True)
+        assert found.count(None) == 2
+        assert {type(one) for one in found} == {type(None), RateLimited}
+
+    def test_are_not_counted_where_wrong_credentials_are_not(self, settings: Any) -> None:
+        settings.A2A_RATE_WRONG_CREDENTIALS = ""
+        assert {sign_in("guess", name=f"nobody-{n}").status_code for n in range(3)} == {200}
 
 
 def test_no_more_attempts_are_kept_than_a_number_and_the_newest_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sign_in_forms, "MOST", 3)
+    monkeypatch.setattr(sign_in_forms, "MAX_COUNT", 3)
     for n in range(5):
         sign_in("guess", name=f"nobody-{n}")
     kept = AccessAttempt.objects.order_by("pk").values_list("username", flat=True)
@@ -181,7 +210,7 @@ class TestByHttpBasic:
 
     async def test_the_admin_and_basic_count_together(self) -> None:
         await wrong(times=2)
-        assert (await hop(sign_in, "guess")).status_code == 429
+        assert (await run_in_thread(sign_in, "guess")).status_code == 429
         with pytest.raises(WrongCredentials):
             await call()
 
@@ -193,7 +222,7 @@ class TestByHttpBasic:
         client = Client(from_the_proxy)
         listed = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
         for n, status in enumerate([401, 401, 401, 401]):
-            callers.forget()
+            authentication.forget()
             password = PASSWORD if n == 3 else f"guess {n}"
             headers = {**basic("root", password), "x-forwarded-for": HERE, "a2a-version": "1.0"}
             answer = await client.post("/agents/demo/", listed, headers)
@@ -203,7 +232,7 @@ class TestByHttpBasic:
 
     async def test_a_name_that_no_user_can_have_is_not_even_counted(self) -> None:
         await wrong(name="a" * 151)
-        assert not await hop(AccessAttempt.objects.exists)
+        assert not await run_in_thread(AccessAttempt.objects.exists)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from django.contrib.auth.models import User
 from django.test import Client as Browser
 
 from a2a_project.asgi import application
-from a2a_project.lifecycle import behind_proxies
+from a2a_project.trusted_proxies import behind_proxies
 from a2a_tasks.access.api_keys import issue, rotate
 from a2a_tasks.agents import Agent
 from a2a_tasks.agents.security import API_KEY, BASIC, BEARER, MUTUAL_TLS, SCHEMES
 from a2a_tasks.bindings.http import ASGIApp, Receive, Scope, Send
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.integration.access.test_users_and_certificates import PASSWORD, basic
 from tests.support.access.certificates import as_in_rfc_9440, certificate
 from tests.support.access.issuer import Issuer
@@ -54,9 +54,9 @@ def show(issuer: Issuer, settings: Any) -> Show:
         if scheme == BEARER:
             return {"authorization": f"Bearer {issuer.token()}"}
         if scheme == API_KEY:
-            return {"x-api-key": (await hop(issue, "test")).key}
+            return {"x-api-key": (await run_in_thread(issue, "test")).key}
         if scheme == BASIC:
-            await hop(User.objects.create_user, "alice", password=PASSWORD)
+            await run_in_thread(User.objects.create_user, "alice", password=PASSWORD)
             return basic("alice")
         return {"client-cert": as_in_rfc_9440(certificate("alice"))}
 
@@ -110,7 +110,7 @@ class TestEveryWire:
     async def test_says_which_scope_is_missing(
         self, wire: Wire, show: Show, guarded: Agent
     ) -> None:
-        made = await hop(issue, "test", scopes=["invoices"])
+        made = await run_in_thread(issue, "test", scopes=["invoices"])
         with pytest.raises(Refused) as found:
             await at(wire, {"x-api-key": made.key}, "guarded").send("hi")
         response = found.value.response
@@ -130,7 +130,7 @@ def binding(request: pytest.FixtureRequest) -> type[Peer]:
 
 async def keyed(binding: type[Peer], slug: str = "demo", **about: Any) -> Peer:
     """A client with an API key of its own."""
-    made = await hop(issue, "test", **about)
+    made = await run_in_thread(issue, "test", **about)
     return binding(Client(bearing({"x-api-key": made.key}), f"/agents/{slug}"))
 
 
@@ -144,9 +144,9 @@ class TestACaller:
         assert (await bob.call("ListTasks"))["totalSize"] == 0
 
     async def test_keeps_them_when_its_key_is_rotated(self, binding: type[Peer]) -> None:
-        old = await hop(issue, "test")
+        old = await run_in_thread(issue, "test")
         task = await binding(Client(bearing({"x-api-key": old.key}), "/agents/demo")).send()
-        new = await hop(rotate, old.row.prefix, timedelta(0))
+        new = await run_in_thread(rotate, old.row.prefix, timedelta(0))
         later = binding(Client(bearing({"x-api-key": new.key}), "/agents/demo"))
         assert (await later.call("GetTask", {"id": task["id"]}))["id"] == task["id"]
 
@@ -268,7 +268,7 @@ class TestASession:
             assert browser.get("/admin/").status_code == 200
             return browser.cookies["sessionid"].value
 
-        cookie = {"cookie": f"sessionid={await hop(log_in)}"}
+        cookie = {"cookie": f"sessionid={await run_in_thread(log_in)}"}
         response = await binding(Client(bearing(cookie), "/agents/demo")).ask("ListTasks")
         assert response.status == 401
 

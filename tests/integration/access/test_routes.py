@@ -14,7 +14,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from a2a_project import health
-from a2a_project.asgi import application
+from a2a_project.asgi import by_type
 from a2a_tasks.bindings.application import CARDS, Application
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.mounts import MOUNTS
@@ -82,7 +82,7 @@ TABLES = {
     "auth/user": {"<id>/password/"},
     "axes/accessattempt": set(),
 }
-#: The management API: who may what is in `tests/integration/api/test_who_may.py`. Its root leads to its page, which leads to the login.
+#: The management API: who may what is in `tests/integration/console/api/test_who_may.py`. Its root leads to its page, which leads to the login.
 API = {
     *("", "v1/", "v1/openapi.json", "v1/docs/", "v1/agents", "v1/agents/<slug:slug>"),
     *("v1/contexts", "v1/contexts/<int:key>", "v1/runs", "v1/runs/<int:key>", "v1/tasks"),
@@ -140,7 +140,7 @@ def test_every_route_of_django_is_named_here() -> None:
 
 
 def test_every_way_in_beside_django_is_named_here() -> None:
-    assert set(application.application_mapping) == {"http", "lifespan", "websocket"}
+    assert set(by_type.application_mapping) == {"http", "websocket"}
     assert {"/healthz", "/readyz"} == health.PATHS
     assert all(map(Application.serves, ["/agents", "/agents/x", "/.well-known/agent.json"]))
     assert not any(map(Application.serves, ["/", "/admin/", "/api/", "/metrics", "/agentsx"]))

@@ -12,10 +12,10 @@ from django.contrib.auth.models import Group, User
 from django.db import connections
 
 from a2a_tasks.access import passwords
-from a2a_tasks.access.callers import Credentials, identify
+from a2a_tasks.access.authentication import Credentials, identify
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.errors import Overloaded, Unauthenticated, WrongCredentials
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.access.certificates import as_in_rfc_9440, as_nginx_does, certificate
 
 PASSWORD = "correct horse: battery ü"
@@ -69,7 +69,7 @@ class TestUsers:
 
     async def test_who_are_no_longer_active_are_refused(self, alice: User) -> None:
         alice.is_active = False
-        await hop(alice.save)
+        await run_in_thread(alice.save)
         with pytest.raises(WrongCredentials):
             await identify(Credentials(basic("alice")))
 
@@ -82,13 +82,13 @@ class TestUsers:
         self, alice: User, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await identify(Credentials(basic("alice")))
-        await hop(User.objects.all().delete)
+        await run_in_thread(User.objects.all().delete)
         await identify(Credentials(basic("alice")))
 
     async def test_cannot_be_guessed_at_without_bound(
         self, alice: User, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(passwords, "MOST_WAITING", 4)
+        monkeypatch.setattr(passwords, "MAX_WAITING", 4)
         tries = (identify(Credentials(basic("alice", f"{n}"))) for n in range(10))
         answers = await asyncio.gather(*tries, return_exceptions=True)
         assert sum(isinstance(answer, Overloaded) for answer in answers) == 6

@@ -9,10 +9,10 @@ import pytest
 
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.agents import Agent, Turn
-from a2a_tasks.agents.visibility import check, shared
+from a2a_tasks.agents.visibility import check, is_shared
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import TaskNotFound
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.integration.access.test_on_the_wire import bearing
 from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client
@@ -50,7 +50,7 @@ def binding(request: pytest.FixtureRequest) -> type[Peer]:
 
 async def known(binding: type[Peer], agent: Agent, tenant: str = "acme") -> Peer:
     """A client with an API key of its own."""
-    made = await hop(issue, "test", tenant=tenant)
+    made = await run_in_thread(issue, "test", tenant=tenant)
     return binding(Client(bearing({"x-api-key": made.key}), f"/agents/{agent.slug}"))
 
 
@@ -202,7 +202,7 @@ class TestALiveAgent:
         with pytest.raises(Fault) as caught:
             await bob.call("SendMessage", message("something else"), {"idempotency-key": "1"})
         assert caught.value.reason == "IDEMPOTENCY_CONFLICT"
-        assert await hop(Task.objects.count) == 1
+        assert await run_in_thread(Task.objects.count) == 1
 
     async def test_that_shares_no_more_begins_nothing_under_the_name_and_key_of_a_colleagues(
         self, agent: Agent
@@ -217,7 +217,7 @@ class TestALiveAgent:
         type(agent).visibility = "own"
         answer = (await bob.client.post("/a2a/0.1/", request, under_key)).json
         assert answer["error"]["code"] == TaskNotFound.code
-        assert await hop(Task.objects.count) == 1
+        assert await run_in_thread(Task.objects.count) == 1
 
     async def test_that_shares_no_more_ends_no_stream_that_has_begun(
         self, binding: type[Peer], agent: Agent
@@ -240,7 +240,7 @@ class TestThePolicy:
             ("own", "tenant", True),
         ):
             settings.A2A_VISIBILITY, type(agent).visibility = host, own
-            assert shared(agent) == sharing
+            assert is_shared(agent) == sharing
 
     def test_that_is_none_is_a_mistake(self, agent: Agent) -> None:
         assert not list(check(agent))

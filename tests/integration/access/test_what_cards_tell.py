@@ -9,10 +9,10 @@ import pytest
 from a2a_tasks.access.challenges import challenges
 from a2a_tasks.agents import Agent, registry
 from a2a_tasks.agents.cards import card_of
-from a2a_tasks.agents.security import SCHEMES, accepted
+from a2a_tasks.agents.security import SCHEMES, list_accepted
 from a2a_tasks.protocol.errors import Unauthenticated
 from a2a_tasks.protocol.mounts import MOUNTS
-from a2a_tasks.signatures.key_file import written
+from a2a_tasks.signatures.key_file import write_jwks
 from tests.support.bindings.client import Client
 from tests.support.protocol.card_schemas import check
 from tests.support.signatures.given import NIST, by_the_sdk
@@ -126,7 +126,7 @@ class TestACard:
 
     @pytest.mark.usefixtures("every")
     async def test_is_signed_with_all_it_asks_for(self, client: Client, settings: Any) -> None:
-        settings.A2A_PUBLIC_URL, settings.A2A_CARD_KEYS = BASE, written([NIST])
+        settings.A2A_PUBLIC_URL, settings.A2A_CARD_KEYS = BASE, write_jwks([NIST])
         for path in (
             "/.well-known/agent-card.json",
             "/agents/demo/a2a/1.0/.well-known/agent-card.json",
@@ -149,7 +149,7 @@ def named_each(names: list[str]) -> list[list[str]]:
 def test_challenges_name_what_the_card_names(guarded: Agent) -> None:
     for agent in (demo(), guarded):
         words = [text.split()[0].lower() for text in challenges(Unauthenticated(), agent)]
-        assert words == [name.lower() for name in accepted(agent)]
+        assert words == [name.lower() for name in list_accepted(agent)]
         assert words == [name.lower() for name in card_of(agent, BASE)["securitySchemes"]]
 
 

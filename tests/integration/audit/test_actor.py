@@ -7,17 +7,17 @@ import threading
 
 import pytest
 
-from a2a_tasks.audit import acting, actor, request_named, staff, system
+from a2a_tasks.audit import act_as, actor, request_named, staff, system
 from a2a_tasks.audit.actor import request_id
-from a2a_tasks.store.group import Group
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.batched_call import BatchedCall
+from a2a_tasks.store.db import run_in_thread
 
 
 def test_it_is_the_host_unless_somebody_says_so() -> None:
     assert (actor(), request_id()) == ("system:host", "")
-    with acting(lambda: staff(7), "r-1"):
+    with act_as(lambda: staff(7), "r-1"):
         assert (actor(), request_id()) == ("staff:7", "r-1")
-        with acting(lambda: "system:retention"):
+        with act_as(lambda: "system:retention"):
             assert (actor(), request_id()) == ("system:retention", "")
     assert actor() == "system:host"
 
@@ -50,8 +50,8 @@ def test_a_request_is_named_by_plain_words_only(header: str, kept: str) -> None:
 
 @pytest.mark.django_db(transaction=True)
 async def test_it_goes_with_the_work_into_the_stores_threads() -> None:
-    with acting(lambda: f"in {threading.current_thread().name[:5]}"):
-        assert await hop(actor) == "in store"
+    with act_as(lambda: f"in {threading.current_thread().name[:5]}"):
+        assert await run_in_thread(actor) == "in store"
 
 
 async def test_a_flush_is_nobodys_in_particular() -> None:
@@ -62,10 +62,10 @@ async def test_a_flush_is_nobodys_in_particular() -> None:
         await release.wait()
         return [actor() for _ in items]
 
-    group: Group[int, str] = Group(lambda items: [], run=run)
+    group: BatchedCall[int, str] = BatchedCall(lambda items: [], run=run)
 
     async def ask(who: str) -> str:
-        with acting(lambda: who):
+        with act_as(lambda: who):
             return await group(1)
 
     asked = [asyncio.create_task(ask(who)) for who in ("alice", "bob")]

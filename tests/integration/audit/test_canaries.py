@@ -19,16 +19,16 @@ from django.test import Client as Browser
 from pytest_django import Settings
 
 from a2a_project.asgi import application
-from a2a_tasks.access import callers, denials
+from a2a_tasks.access import auth_failures, authentication
 from a2a_tasks.access.api_keys import issue, rotate
-from a2a_tasks.access.denials import Throttle
+from a2a_tasks.access.auth_failures import Throttle
 from a2a_tasks.agents import Turn
 from a2a_tasks.execution import run_log
 from a2a_tasks.models import AuditEntry, AuditLink, HandedSecret, RunLine, Task
 from a2a_tasks.protocol.operators import HANDOVER
 from a2a_tasks.store import audit_seals
-from a2a_tasks.store import hop as store
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store import db as store
+from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client
 from tests.support.execution.host import hosting
@@ -54,8 +54,8 @@ WEBHOOK = {
 async def local(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     settings.A2A_RUNS, settings.A2A_ANONYMOUS, settings.A2A_BASIC = "local", "0", True
     settings.A2A_JWT_ISSUER = "https://issuer.invalid"
-    monkeypatch.setattr(denials, "_throttle", Throttle(denials._put))
-    callers.forget()
+    monkeypatch.setattr(auth_failures, "_throttle", Throttle(auth_failures._put))
+    authentication.forget()
     async with hosting():
         yield
 
@@ -78,9 +78,9 @@ def basic(name: str, password: str) -> str:
 
 async def use_everything() -> list[str]:
     """Send, register, be refused; returns what must be nowhere."""
-    issued = await hop(issue, "robot")
-    rotated = await hop(rotate, issued.row.prefix, timedelta(hours=1))
-    await hop(User.objects.create_user, "bob", None, PASSWORD)
+    issued = await run_in_thread(issue, "robot")
+    rotated = await run_in_thread(rotate, issued.row.prefix, timedelta(hours=1))
+    await run_in_thread(User.objects.create_user, "bob", None, PASSWORD)
     send = "/agents/demo/message:send"
     body = {"message": MESSAGE, "configuration": {"taskPushNotificationConfig": WEBHOOK}}
     assert await post(send, body, **{"x-api-key": rotated.key}) == 200
@@ -102,7 +102,7 @@ async def hand_over_a_secret(key: str) -> None:
     """Ask for one, hand it over on the page, wrongly and rightly, and have it used."""
     asks = {**MESSAGE, "messageId": "2", "parts": [{"text": "secret token"}]}
     assert await post("/agents/demo/message:send", {"message": asks}, **{"x-api-key": key}) == 200
-    said = await hop(lambda: Task.objects.latest("pk").status_message)
+    said = await run_in_thread(lambda: Task.objects.latest("pk").status_message)
     token = json.loads(said)["metadata"][HANDOVER]["url"].rpartition("/")[2]
     form = {"token": token, "secret-0": HANDED}
     for browser, sent, status in (
@@ -113,7 +113,9 @@ async def hand_over_a_secret(key: str) -> None:
     ):
         answer = await asyncio.to_thread(posted, browser, sent)
         assert (answer.status_code, HANDED in answer.content.decode()) == (status, False)
-    await until(lambda: hop(HandedSecret.objects.filter(sealed="").exists))  # its turn is over
+    await until(
+        lambda: run_in_thread(HandedSecret.objects.filter(sealed="").exists)
+    )  # its turn is over
 
 
 def posted(browser: Browser, form: dict[str, str]) -> Any:
@@ -146,16 +148,16 @@ async def test_no_secret_is_in_an_entry_an_export_or_a_log(
 ) -> None:
     caplog.set_level(logging.DEBUG, "a2a_tasks")
     hunted = await use_everything()
-    await hop(sign_in_wrongly)
-    denials.flush()
+    await run_in_thread(sign_in_wrongly)
+    auth_failures.flush()
     store.close()
-    await hop(audit_seals.seal_all)
-    rows: list[Any] = await hop(everything)
+    await run_in_thread(audit_seals.seal_all)
+    rows: list[Any] = await run_in_thread(everything)
     actions = {row["action"] for row in rows if "action" in row}
     assert {"task.send", "webhook.create", "key.create", "key.rotate"} <= actions
     assert {"secret.asked", "secret.handed"} <= actions
     assert {"access.refused", "login.failed", "user.create"} <= actions
-    for place in (str(rows), await hop(exported), caplog.text):
+    for place in (str(rows), await run_in_thread(exported), caplog.text):
         assert [secret for secret in hunted if secret in place] == []
 
 
@@ -163,7 +165,7 @@ async def test_no_secret_that_an_agent_logs_is_in_the_log_of_its_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(run_log, "EVERY", 0.02)
-    issued = await hop(issue, "robot")
+    issued = await run_in_thread(issue, "robot")
     secret = secret_of(issued.key)
     told = f"called {WEBHOOK['url']} with {issued.key}, Bearer {TOKEN}, password={PASSWORD} as {WRONG_JWT}"
 
@@ -176,8 +178,8 @@ async def test_no_secret_that_an_agent_logs_is_in_the_log_of_its_run(
         assert (
             await post(f"/agents/{agent.slug}/message:send", {"message": MESSAGE}, **headers) == 200
         )
-    await until(lambda: hop(RunLine.objects.exists))
-    kept = str(await hop(lambda: list(RunLine.objects.values())))
+    await until(lambda: run_in_thread(RunLine.objects.exists))
+    kept = str(await run_in_thread(lambda: list(RunLine.objects.values())))
     assert "called https://hooks.example.com" in kept
     hunted = [secret, TOKEN, PASSWORD, "eyJhbGciOiJub25lIn0"]
     assert [one for one in [*hunted, f"key={QUERY}"] if one in kept] == []

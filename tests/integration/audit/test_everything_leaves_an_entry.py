@@ -23,14 +23,15 @@ from django.test import Client as Browser
 from django.test import RequestFactory
 from pytest_django import Settings
 
+import a2a_console.management.commands
+import a2a_project.management.commands
 import a2a_push.management.commands
 import a2a_tasks.management.commands
 from a2a_project.operations import TABLE
-from a2a_push.models import Delivery, PushConfig, Status
+from a2a_push.models import Delivery, DeliveryStatus, PushConfig
 from a2a_tasks.access import api_keys, grants
 from a2a_tasks.agents import Turn
 from a2a_tasks.audit import Action
-from a2a_tasks.management.commands.a2a import subcommands
 from a2a_tasks.models import AuditEntry, Grant, Hold, Task, TenantRetention
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
@@ -39,15 +40,15 @@ from a2a_tasks.protocol.requests import (
     SendMessageRequest,
 )
 from a2a_tasks.protocol.values import Message, Part, Role
-from a2a_tasks.store import cancel, holds
-from a2a_tasks.store.hop import hop
-from tests.integration.admin.test_waiting_admin import waits as waiting_task
-from tests.integration.admin.test_waiting_admin import waits_for_a_secret
-from tests.support.admin.rows import make_task
+from a2a_tasks.store import cancel, legal_holds
+from a2a_tasks.store.db import run_in_thread
+from tests.integration.console.admin.test_waiting_admin import waits as waiting_task
+from tests.integration.console.admin.test_waiting_admin import waits_for_a_secret
 from tests.support.agents_under_test import playing
+from tests.support.console.admin.rows import make_task
 from tests.support.execution.host import Client, hosting
-from tests.support.push.admin.rows import make_config, make_delivery
 from tests.support.push.configs import config
+from tests.support.push.rows import make_config, make_delivery
 from tests.support.store.world import accepted
 
 pytestmark = [
@@ -107,7 +108,7 @@ async def register(client: Client) -> None:
 
 async def unregister(client: Client) -> None:
     await register(client)
-    task = (await hop(Task.objects.get)).public_id
+    task = (await run_in_thread(Task.objects.get)).public_id
     request = DeletePushConfigRequest(task_id=task, id=config().id)
     await TABLE["DeleteTaskPushNotificationConfig"](request, client.call())
 
@@ -144,8 +145,8 @@ class TestOperations:
     async def test_leaves_its_entry_by_its_caller(self, name: str, alice: Client) -> None:
         act, expected = OPERATIONS[name]
         await act(alice)
-        assert await hop(actions) == expected
-        assert {actor for actor, action in await hop(told) if action in expected} == {
+        assert await run_in_thread(actions) == expected
+        assert {actor for actor, action in await run_in_thread(told) if action in expected} == {
             alice.caller.principal
         }
 
@@ -153,13 +154,15 @@ class TestOperations:
         message = Message(message_id="m", role=Role.USER, parts=(Part(text="x"),))
         request = SendMessageRequest(message=message, push_config=config(), return_immediately=True)
         await TABLE["SendMessage"](request, alice.call())
-        assert await hop(actions) == {"task.send", "webhook.create"}
+        assert await run_in_thread(actions) == {"task.send", "webhook.create"}
 
     async def test_the_request_is_named(self, alice: Client) -> None:
         call = replace(alice.call(), request_id="r-1")
         task = await TABLE["SendMessage"](alice.request("x", return_immediately=True), call)
         await TABLE["CancelTask"](CancelTaskRequest(id=task.id), call)
-        named = await hop(lambda: set(AuditEntry.objects.values_list("request", flat=True)))
+        named = await run_in_thread(
+            lambda: set(AuditEntry.objects.values_list("request", flat=True))
+        )
         assert named == {"r-1"}
 
 
@@ -243,7 +246,7 @@ def granted() -> Grant:
 
 
 def dead() -> Delivery:
-    return make_delivery(make_config(make_task(), token="", lease_until=None), Status.DEAD)
+    return make_delivery(make_config(make_task(), token="", lease_until=None), DeliveryStatus.DEAD)
 
 
 def disabled() -> PushConfig:
@@ -447,17 +450,6 @@ def purge() -> None:
     run("purge", "--older-than", "1")
 
 
-def assign() -> None:
-    User.objects.create_superuser("root")
-    task = str(waiting_task().pk)
-    run("a2a", "assign", task, "--to", "root")
-    run("a2a", "assign", task, "--release")
-
-
-def rerun() -> None:
-    run("a2a", "rerun", f"#{ended()}", "--yes")
-
-
 def purge_logs() -> None:
     accepted()
     cancel.cancel_by_key(Task.objects.get().pk)
@@ -471,7 +463,7 @@ def erase() -> None:
 
 
 def release() -> None:
-    run("privacy", "release", str(holds.lay(holds.Held.TASK, "t", "x").pk))
+    run("privacy", "release", str(legal_holds.lay(legal_holds.Held.TASK, "t", "x").pk))
 
 
 def replay() -> None:
@@ -484,21 +476,10 @@ def reseal() -> None:
 
 
 #: Commands that change nothing of the host's state.
-LOOKS = {"serve", "serve_grpc", "stack", "up", "startagent", "verify_card", "webhook_keys"}
-#: Subcommands of `manage.py a2a` that only tell. Others leave their entry, in the table below.
-CONSOLE_LOOKS = {"figures", "show", "tasks", "waiting", "why", "workers"}
+LOOKS = {"restart", "serve", "serve_grpc", "up", "startagent", "verify_card", "webhook_keys"}
 COMMANDS: dict[str, dict[str, tuple[Callable[[Path], object], set[str]]]] = {
     "a2a": {
-        "agents": (lambda _: run("a2a", "agents", "drain", "demo"), {"agent.drain"}),
-        "cancel": (lambda _: run("a2a", "cancel", f"#{accepted().task}", "--yes"), {"task.cancel"}),
-        "export": (lambda _: run("a2a", "export"), {"task.export"}),
-        "rerun": (lambda _: rerun(), {"task.run_again"}),
-        "answer": (lambda _: run("a2a", "answer", str(waiting_task().pk), "x"), {"task.answer"}),
-        "assign": (lambda _: assign(), {"task.assign", "task.release"}),
-        "handover": (
-            lambda _: run("a2a", "handover", str(waits_for_a_secret().pk)),
-            {"secret.link"},
-        ),
+        "cancel": (lambda _: run("a2a", "cancel", f"#{accepted().task}", "--yes"), {"task.cancel"})
     },
     "grants": {
         "add": (lambda _: run("grants", "add", "demo", "user:7"), {"grant.add"}),
@@ -547,14 +528,14 @@ EACH = [(command, word) for command, words in COMMANDS.items() for word in words
 
 class TestCommands:
     def test_every_one_is_known_here(self) -> None:
-        rooms = (a2a_tasks.management.commands, a2a_push.management.commands)
+        rooms = (
+            a2a_console.management.commands,
+            a2a_project.management.commands,
+            a2a_push.management.commands,
+            a2a_tasks.management.commands,
+        )
         found = {name for room in rooms for _, name, _ in pkgutil.iter_modules(room.__path__)}
         assert found == LOOKS | set(COMMANDS)
-
-    def test_every_subcommand_of_the_console_is_known_here(self) -> None:
-        found = {name for name, _ in subcommands()}
-        assert CONSOLE_LOOKS.isdisjoint(COMMANDS["a2a"])
-        assert found == CONSOLE_LOOKS | set(COMMANDS["a2a"])
 
     @pytest.mark.parametrize(("command", "word"), EACH)
     def test_leaves_an_entry(self, command: str, word: str, tmp_path: Path) -> None:
@@ -580,5 +561,5 @@ class TestTheTableOfActions:
 
 def ours(path: str) -> Iterator[Path]:
     """The modules of an app of the host."""
-    if Path(path).name in {"a2a_tasks", "a2a_push"}:
+    if Path(path).name in {"a2a_tasks", "a2a_push", "a2a_console"}:
         yield from Path(path).rglob("*.py")

@@ -200,7 +200,7 @@ class TestACard:
     async def test_says_what_the_host_does_and_does_not(self, client: Client, path: str) -> None:
         """R-201."""
         capabilities = (await client.get(path)).json["capabilities"]
-        demo = registry.hosted("demo")
+        demo = registry.find_hosted("demo")
         assert demo is not None
         assert capabilities["streaming"] is True
         assert capabilities["pushNotifications"] is demo.push_notifications

@@ -16,13 +16,13 @@ from django.core.files.storage import storages
 from pytest_django import Settings
 
 from a2a_project.asgi import application
-from a2a_tasks import wakeups
-from a2a_tasks.access import api_keys, buckets, grants
+from a2a_tasks import pubsub
+from a2a_tasks.access import api_keys, grants, token_buckets
 from a2a_tasks.agents import Agent, Skill, Turn, registry
-from a2a_tasks.bindings.file_endpoint import Span, span
+from a2a_tasks.bindings.file_endpoint import ByteRange, span
 from a2a_tasks.models import StoredFile, Task
 from a2a_tasks.store import file_links
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.bindings.client import Client, Response
 from tests.support.bindings.peers import message, no_leak
 from tests.support.rows import rows
@@ -159,7 +159,7 @@ class TestAFile:
     def test_a_range_says_which_bytes_of_how_many(self) -> None:
         assert (b"content-range", b"bytes 3-5/10") in span("bytes=3-5", 10).headers
         assert (b"content-range", b"bytes */10") in span("bytes=10-", 10).headers
-        assert span("", 10) == Span(200, 0, 10, 10)
+        assert span("", 10) == ByteRange(200, 0, 10, 10)
 
 
 class TestAURL:
@@ -168,7 +168,7 @@ class TestAURL:
     ) -> None:
         settings.A2A_FILE_URL_SECONDS = 10_000_000
         part = await sent(client)
-        task = await hop(lambda: Task.objects.get().public_id)
+        task = await run_in_thread(lambda: Task.objects.get().public_id)
         read = await client.get(f"/agents/keeper/tasks/{task}", {"a2a-version": "1.0"})
         assert read.json["history"][0]["parts"] == [part]
 
@@ -184,7 +184,7 @@ class TestAURL:
         settings.A2A_FILE_URL_SECONDS = seconds
         for now in (1_000_000_000.0, 1_000_000_000.0 + seconds - 0.5, 1_000_000_007.7):
             monkeypatch.setattr(time, "time", lambda now=now: now)
-            url = urlsplit(file_links.linking("keeper", "", "")("0" * 32))
+            url = urlsplit(file_links.make_linker("keeper", "", "")("0" * 32))
             expires = int(parse_qs(url.query)["expires"][0])
             assert now + seconds <= expires <= now + 2 * seconds
 
@@ -215,7 +215,7 @@ class TestNothing:
         agent, _, file = before.rpartition("/")
         said = parse_qs(query)
         expires, signature = said["expires"][0], said["signature"][0]
-        links = file_links.linking("keeper", "", "")
+        links = file_links.make_linker("keeper", "", "")
         nothing = await refused(client, "/agents/keeper/files/" + "0" * 32)
         wrong = [
             before,
@@ -231,18 +231,18 @@ class TestNothing:
             links("f" * 32),
         ]
         assert [await refused(client, url) for url in wrong] == [nothing] * len(wrong)
-        signed_for_another = file_links.linking("demo", "", "")(file)
+        signed_for_another = file_links.make_linker("demo", "", "")(file)
         assert await refused(client, signed_for_another) == nothing
         monkeypatch.setattr(time, "time", lambda: float(expires))
         assert await refused(client, path) == nothing
         monkeypatch.undo()
         assert (await client.get(path)).status == 200
-        await hop(lambda: StoredFile.objects.update(task=None))
+        await run_in_thread(lambda: StoredFile.objects.update(task=None))
         assert await refused(client, path) == nothing
 
     async def test_is_where_the_bytes_are_gone(self, client: Client) -> None:
         path = path_of(await sent(client))
-        row = await hop(StoredFile.objects.get)
+        row = await run_in_thread(StoredFile.objects.get)
         storages["a2a_files"].delete(row.name)
         assert await refused(client, path) == await refused(
             client, "/agents/keeper/files/" + "0" * 32
@@ -251,7 +251,7 @@ class TestNothing:
 
 async def key() -> dict[str, str]:
     """The header of a new caller."""
-    made = await hop(api_keys.issue, f"client {next(_names)}")
+    made = await run_in_thread(api_keys.issue, f"client {next(_names)}")
     return {"x-api-key": made.key}
 
 
@@ -260,8 +260,8 @@ class TestMetered:
     def nobody_came_yet(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Also as far as Redis knows."""
         host = uuid.uuid4().hex
-        monkeypatch.setattr(wakeups, "prefix", lambda: host)
-        monkeypatch.setattr(buckets, "PATIENCE_SECONDS", 30.0)
+        monkeypatch.setattr(pubsub, "prefix", lambda: host)
+        monkeypatch.setattr(token_buckets, "PATIENCE_SECONDS", 30.0)
 
     async def test_downloads_by_a_url_count_for_the_address_and_for_the_agent(
         self, client: Client, settings: Settings
@@ -293,8 +293,8 @@ class TestListed:
 
     async def owned(self, client: Client) -> tuple[str, dict[str, str]]:
         """The path of a file, and the credentials of whose it is."""
-        alice = await hop(api_keys.issue, "alice")
-        await hop(grants.grant, "keeper", api_keys.principal_of(alice.row), "use")
+        alice = await run_in_thread(api_keys.issue, "alice")
+        await run_in_thread(grants.grant, "keeper", api_keys.principal_of(alice.row), "use")
         headers = {"x-api-key": alice.key}
         return path_of(await sent(client, headers=headers)), headers
 
@@ -338,7 +338,7 @@ class TestAuthenticated:
     def test_a_name_that_begins_with_another_is_not_taken_for_it(self, settings: Settings) -> None:
         """What a principal is called may hold what stands before a signature."""
         settings.A2A_FILE_URLS = "authenticated"
-        url = urlsplit(file_links.linking("keeper", "", "jwt:issuer alice:x")("f" * 32))
+        url = urlsplit(file_links.make_linker("keeper", "", "jwt:issuer alice:x")("f" * 32))
         said = {name: value for name, (value,) in parse_qs(url.query).items()}
         bent = {**said, "signature": f"x:{said['signature']}"}
         assert file_links.is_signed("keeper", "f" * 32, **said, principal="jwt:issuer alice:x")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import ssl
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,27 +15,25 @@ import pytest
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
 from google.protobuf.json_format import MessageToDict
-from grpc_health.v1 import health_pb2
-from grpc_reflection.v1alpha import reflection_pb2
-from h2 import events
+from grpclib.health.v1 import health_pb2
+from grpclib.reflection.v1alpha import reflection_pb2
 from pytest_django import Settings
 
 from a2a_project.grpc_server import Server
-from a2a_tasks import lifetime, wakeups
-from a2a_tasks.access import buckets
+from a2a_tasks import process_lifetime, pubsub
+from a2a_tasks.access import token_buckets
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
-from a2a_tasks.bindings.grpc import forms
+from a2a_tasks.bindings.grpc import messages
 from a2a_tasks.bindings.grpc.rpcs import Rpc
 from a2a_tasks.bindings.grpc.schema import message_class
-from a2a_tasks.store.hop import hop
-from a2a_tasks.streaming.hub import hub
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.streaming.event_buffer import hub
 from tests.campaigns.hostile.rpc_wire import call_of, reply
 from tests.support.bindings.authority import Authority
 from tests.support.bindings.peers import Fault, no_leak
 from tests.support.bindings.puppet import Puppet
 from tests.support.bindings.rpc_peer import address, channel, fault_of
-from tests.support.grpc_server.client import Client
 from tests.support.rows import rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("host")]
@@ -257,7 +254,7 @@ class TestBadInput:
         def fail(*_: object) -> bytes:
             raise RuntimeError("a secret of /etc/passwd")
 
-        monkeypatch.setattr(forms.FinalForm, "answer", fail)
+        monkeypatch.setattr(messages.FinalForm, "answer", fail)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await (await channel()).unary_unary(f"{FINAL}/ListTasks")(b"")
         assert (caught.value.code(), caught.value.details()) == (Code.INTERNAL, "Internal error")
@@ -337,7 +334,7 @@ class TestCredentials:
 
     async def test_open_in_both_packages_what_is_closed_to_others(self, settings: Settings) -> None:
         settings.A2A_ANONYMOUS = "0"
-        keys = [(await hop(issue, name)).key for name in ("alice", "bob")]
+        keys = [(await run_in_thread(issue, name)).key for name in ("alice", "bob")]
         sent = await ask(
             f"{FINAL}/SendMessage", said(), a2a_pb2.SendMessageResponse, x_api_key=keys[0]
         )
@@ -351,8 +348,8 @@ class TestCredentials:
     ) -> None:
         # Nobody has come yet, also as far as Redis knows, and it is waited for.
         host = uuid.uuid4().hex
-        monkeypatch.setattr(wakeups, "prefix", lambda: host)
-        monkeypatch.setattr(buckets, "PATIENCE_SECONDS", 30.0)
+        monkeypatch.setattr(pubsub, "prefix", lambda: host)
+        monkeypatch.setattr(token_buckets, "PATIENCE_SECONDS", 30.0)
         settings.A2A_RATE_PER_CALLER = "1/h"
         await ask(f"{FINAL}/ListTasks", b"")
         code, fault = await refused(f"{FINAL}/ListTasks", b"")
@@ -457,7 +454,7 @@ class TestAStream:
         def fail(*_: object, **__: object) -> bytes:
             raise RuntimeError("a secret of /etc/passwd")
 
-        monkeypatch.setattr(forms.FinalForm, "event", fail)
+        monkeypatch.setattr(messages.FinalForm, "event", fail)
         hand.say("x")
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             while await call.read():
@@ -468,8 +465,8 @@ class TestAStream:
     async def test_of_a_process_that_drains_says_that_the_task_goes_on(
         self, puppet: Puppet, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        process = lifetime.Lifetime()
-        monkeypatch.setattr(lifetime, "on_drain", process.on_drain)
+        process = process_lifetime.Lifetime()
+        monkeypatch.setattr(process_lifetime, "on_drain", process.on_drain)
         call, _ = await self.begun(puppet)
         hand = await puppet.hand()
         process.begin_drain()
@@ -671,7 +668,7 @@ class TestTheServer:
     async def test_is_one_only_if_its_port_is_free(self) -> None:
         """Not by SO_REUSEPORT of another user's: the address itself is not this machine's."""
         with pytest.raises(OSError, match="cannot assign requested address"):
-            await Server().start("192.0.2.1", 1)
+            await Server().listen("192.0.2.1", 1)
 
     @rows("path", [b"/\xff", b"/lf.a2a.v1.A2AService/\xc0\xaf", b"\x80/x"])
     async def test_outlives_a_path_that_is_no_text(self, path: bytes) -> None:
@@ -714,7 +711,7 @@ class TestTheServer:
 
     async def test_stops_within_the_drain(self) -> None:
         server = Server()
-        port = await server.start("127.0.0.1", 0)
+        port = await server.listen("127.0.0.1", 0)
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as wire:
             await wire.channel_ready()
             async with asyncio.timeout(20):
@@ -723,9 +720,9 @@ class TestTheServer:
     async def test_has_those_who_watch_its_health_ask_elsewhere_and_does_not_drain_for_them(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(lifetime, "drain_left", lambda: 60.0)
+        monkeypatch.setattr(process_lifetime, "drain_left", lambda: 60.0)
         server = Server()
-        port = await server.start("127.0.0.1", 0)
+        port = await server.listen("127.0.0.1", 0)
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as wire:
             watch: Any = wire.unary_stream("/grpc.health.v1.Health/Watch")
             watching = watch(b"")
@@ -744,7 +741,7 @@ async def secured(settings: Settings, **files: Path) -> AsyncIterator[str]:
     for name, path in files.items():
         setattr(settings, f"A2A_GRPC_{name.upper()}", str(path))
     server = Server()
-    port = await server.start("127.0.0.1", 0)
+    port = await server.listen("127.0.0.1", 0)
     yield f"localhost:{port}"
     await server.stop()
 
@@ -785,46 +782,6 @@ class TestTls:
             trusting = grpc.ssl_channel_credentials(authority.path.read_bytes(), **shown)
             async with grpc.aio.secure_channel(where, trusting) as wire:
                 assert await outcome(wire) is Code.UNAUTHENTICATED
-
-    async def test_is_not_waited_for_longer_than_a_request(
-        self, settings: Settings, tmp_path: Path
-    ) -> None:
-        settings.A2A_REQUEST_SECONDS = 0.2
-        chain, key = Authority(tmp_path).issue("server")
-        async with secured(settings, certificate=chain, key=key) as where:
-            reader, writer = await asyncio.open_connection("127.0.0.1", where.partition(":")[2])
-            async with asyncio.timeout(20):
-                assert await reader.read() == b""
-            writer.close()
-
-    async def test_of_one_who_comes_as_the_process_ends_is_the_beginning_of_a_goodbye(
-        self, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(lifetime, "drain_left", lambda: 60.0)
-        authority = Authority(tmp_path)
-        chain, key = authority.issue("server")
-        trusting = ssl.create_default_context(cafile=str(authority.path))
-        trusting.set_alpn_protocols(["h2"])
-        settings.A2A_GRPC_CERTIFICATE, settings.A2A_GRPC_KEY = str(chain), str(key)
-        server = Server()
-        async with asyncio.timeout(20):
-            port = await server.start("127.0.0.1", 0)
-            late = await asyncio.open_connection("127.0.0.1", port)
-            first = await asyncio.open_connection(
-                "127.0.0.1", port, ssl=trusting, server_hostname="localhost"
-            )
-            clients = [Client(*first)]
-            clients[0].hello()
-            await clients[0].until(events.SettingsAcknowledged)
-            leaving = asyncio.create_task(server.stop())
-            await clients[0].until(events.ConnectionTerminated)
-            await late[1].start_tls(trusting, server_hostname="localhost")
-            clients.append(Client(*late))
-            clients[1].hello()
-            for client in clients:
-                await client.closed()
-                client.writer.close()
-            await leaving
 
 
 async def outcome(wire: Any) -> grpc.StatusCode | None:

@@ -15,10 +15,10 @@ from h2 import events
 from pytest_django import Settings
 
 from a2a_project.grpc_server import Server
-from a2a_tasks.bindings.grpc.call import Call, Handler
-from a2a_tasks.store import hop as hops
-from a2a_tasks.store.hop import hop
-from a2a_tasks.streaming.hub import hub
+from a2a_tasks.bindings.grpc.call import GrpcCall, Handler
+from a2a_tasks.store import db as store_db
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.streaming.event_buffer import hub
 from tests import backend
 from tests.campaigns.hostile.rpc_wire import FRAMES, reply
 from tests.support.grpc_server.client import PATIENCE, Client, connected
@@ -26,7 +26,7 @@ from tests.support.grpc_server.client import PATIENCE, Client, connected
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("host")]
 SERVICE = "/lf.a2a.v1.A2AService"
 #: More awaits than any call has.
-MOST = 200
+MAX_COUNT = 200
 #: Of the loop: every few at first, then on to the end of a call.
 TURNS = (*range(0, 60, 3), *range(60, 3000, 120))
 
@@ -50,7 +50,7 @@ async def server(settings: Settings) -> AsyncIterator[tuple[Server, int]]:
     """A server in which one call may be open, so that one that stays is found out by the next."""
     settings.A2A_GRPC_CALLS = 1
     server = Server()
-    port = await server.start("127.0.0.1", 0)
+    port = await server.listen("127.0.0.1", 0)
     yield server, port
     await server.stop()
 
@@ -62,7 +62,7 @@ class TakenBack:
         self.handler, self.at, self.seen = handler, at, 0
         self.over = asyncio.Event()
 
-    async def __call__(self, call: Call) -> None:
+    async def __call__(self, call: GrpcCall) -> None:
         """The handler, looked at."""
         try:
             await self._watched(self.handler(call), call)
@@ -81,7 +81,6 @@ class TakenBack:
                 return
             self.seen += 1
             if self.seen == self.at:
-                call.gone()
                 asyncio.get_running_loop().call_soon(task.cancel)
             try:
                 yield waits
@@ -102,14 +101,16 @@ async def begun(client: Client) -> set[asyncio.Task[Any]]:
 async def nothing_is_left(server: Server, client: Client, before: set[asyncio.Task[Any]]) -> None:
     """No call, no follower, no task; the database is free, and the next call is answered."""
     await client.until(events.SettingsAcknowledged)
-    (held,) = server._connections
+    (held,) = server.protocols
     async with asyncio.timeout(PATIENCE):
-        while held._calls or hub()._feeds or asyncio.all_tasks() - before:  # noqa: ASYNC110 - nobody tells
+        while held.processor.streams or hub()._feeds or asyncio.all_tasks() - before:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.001)
     assert (await client.status(client.call(b"", headers=asked("a list"))))[0] == "0"
     if backend.backend() == backend.STACK:
         async with asyncio.timeout(PATIENCE):
-            while await hop(_idle_in_transaction):  # what the runner is about, or a call's for ever
+            while await run_in_thread(
+                _idle_in_transaction
+            ):  # what the runner is about, or a call's for ever
                 pass
 
 
@@ -131,18 +132,19 @@ def asked(what: str) -> dict[str, str]:
 async def test_at_each_place_where_it_waits(server: tuple[Server, int], what: str) -> None:
     served, port = server
     path, body = CALLS[what]
-    handler = served._handlers[path.encode()]
+    real, handler = served._mapping[path], served._rpcs[path.encode()]
     async with connected(port) as client:
         before = await begun(client)
-        for at in range(1, MOST):
-            watched = served._handlers[path.encode()] = TakenBack(handler, at)
+        for at in range(1, MAX_COUNT):
+            watched = TakenBack(handler, at)
+            served._mapping[path] = real._replace(func=served.calls.serve(watched))
             client.call(body, headers=asked(what))
             await asyncio.wait_for(watched.over.wait(), PATIENCE)
-            served._handlers[path.encode()] = handler
+            served._mapping[path] = real
             await nothing_is_left(served, client, before)
             if watched.seen < at:
                 break
-        assert 1 < at < MOST
+        assert 1 < at < MAX_COUNT
 
 
 @pytest.mark.parametrize("what", CALLS)
@@ -169,9 +171,9 @@ async def streams_left(port: int) -> None:
 
 
 async def calls_taken_back(port: int) -> None:
-    """More than a connection may take back."""
+    """Calls that are taken back at once."""
     async with connected(port) as client:
-        while not client.saw(events.ConnectionTerminated):
+        for _ in range(20):
             for what, (_, body) in CALLS.items():
                 client.h2.reset_stream(client.call(body, headers=asked(what)))
             client.h2.ping(b"go ahead")
@@ -202,19 +204,24 @@ async def test_after_all_attacks_the_host_holds_what_it_held(
         for stream in [client.call(b"", headers=asked("a list")) for _ in range(90)]:
             await client.status(stream)
         held = max(
-            await hop(_connections), hops._threads() + hops.LIST_THREADS + 1
+            await run_in_thread(_connections), store_db._threads() + store_db.LIST_THREADS + 1
         )  # and this test's own
     async with asyncio.timeout(PATIENCE):
         await asyncio.gather(
             *(asyncio.to_thread(reply, port, data) for data in FRAMES),
             *(attack(port) for attack in (streams_left, calls_taken_back, messages_begun) * 3),
         )
-    await served._all_gone(PATIENCE)
-    assert len(served._places) == 0
+    async with asyncio.timeout(PATIENCE):
+        while served.protocols:
+            served.lost.clear()
+            await served.lost.wait()
+    assert len(served.places) == 0
     async with connected(port) as client:
         await nothing_is_left(served, client, before)
         async with asyncio.timeout(PATIENCE):
-            while await hop(_connections) > held:  # a session ends a moment after its connection
+            while (
+                await run_in_thread(_connections) > held
+            ):  # a session ends a moment after its connection
                 pass
 
 

@@ -13,7 +13,7 @@ from a2a_project import health
 from a2a_project.asgi import application
 from a2a_tasks.agents import registry
 from a2a_tasks.caller import Caller
-from a2a_tasks.operations.call import Call
+from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.get_extended_agent_card import get_extended_agent_card
 from a2a_tasks.protocol.catalogue import OPERATIONS
 from a2a_tasks.protocol.errors import ExtendedAgentCardNotConfigured, Unauthenticated
@@ -58,6 +58,35 @@ def path_of(operation: str) -> tuple[str, str]:
     return found.verb, f"{AGENT}/{found.path.replace('{id}', 't').replace('{taskId}', 't')}"
 
 
+class TestAHeadThatMayMeanTwoThings:
+    """Servers pass these on, and each reads them in its own way."""
+
+    @pytest.mark.parametrize("path", ["/", "/healthz", AGENT + "/tasks"])
+    @pytest.mark.parametrize(
+        ("line", "version", "status"),
+        [
+            ((b"host", b"evil.example"), "1.1", 400),
+            ((b"transfer-encoding", b"gzip, chunked"), "1.1", 501),
+            ((b"accept", b"*/*"), "0.9", 400),
+        ],
+        ids=["two hosts", "a coding nobody undoes", "no version"],
+    )
+    async def test_is_refused(
+        self, path: str, line: tuple[bytes, bytes], version: str, status: int
+    ) -> None:
+        async with Client(application).exchange("GET", path) as asked:
+            asked.scope["headers"].append(line)
+            asked.scope["http_version"] = version
+            asked.upload(b"")
+            assert (await asked.response()).status == status
+
+    async def test_chunks_alone_are_no_such_thing(self) -> None:
+        answer = await Client(application).ask(
+            "GET", "/healthz", headers={"transfer-encoding": "Chunked"}
+        )
+        assert answer.status == 200
+
+
 class TestAWrongVerb:
     @rows("method", ["PUT", "PATCH", "OPTIONS", "TRACE", "NONSENSE"])
     @rows(("path", "allowed"), VERBS.items())
@@ -77,6 +106,11 @@ class TestAWrongVerb:
             "id": None,
             "error": {"code": -32600, "message": "Method not allowed"},
         }
+
+    @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+    async def test_at_the_root_is_no_page_about_a_token(self, method: str) -> None:
+        answer = await Client(application).ask(method, "/", b"{}")
+        assert (answer.status, answer.body) == (405, b"")
 
     async def test_at_the_catalogue_too(self, client: Client) -> None:
         response = await client.post("/agents/", {})
@@ -368,9 +402,9 @@ class TestAHostName:
 
 
 class TestAnExtendedCard:
-    def call(self, caller: Caller, puppet: Puppet) -> Call:
+    def call(self, caller: Caller, puppet: Puppet) -> CallContext:
         """The circumstances of a caller."""
-        return Call(agent=puppet, caller=caller, base_url="https://example.com")
+        return CallContext(agent=puppet, caller=caller, base_url="https://example.com")
 
     @pytest.fixture
     def declared(self, puppet: Puppet, monkeypatch: pytest.MonkeyPatch) -> Puppet:

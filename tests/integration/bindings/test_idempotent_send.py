@@ -11,7 +11,7 @@ from pytest_django import Settings
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from a2a_tasks.models import Idempotency, Run, Task
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.bindings.client import Event
 from tests.support.bindings.peers import Fault, JsonRpc, Peer, message, no_leak, state_of
 from tests.support.bindings.puppet import Puppet
@@ -26,7 +26,7 @@ CONFLICT = "IDEMPOTENCY_CONFLICT"
 
 async def count(model: Any) -> int:
     """How many rows there are."""
-    return int(await hop(model.objects.count))
+    return int(await run_in_thread(model.objects.count))
 
 
 async def send(peer: Peer, params: Any, key: dict[str, str] = KEY) -> Any:
@@ -243,7 +243,7 @@ class TestTheIdOfAMessage:
     @pytest.fixture
     def knowing(self, peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Peer:
         """A client of the demo agent when that knows messages by their ids."""
-        agent = registry.hosted("demo")
+        agent = registry.find_hosted("demo")
         assert agent is not None
         monkeypatch.setattr(type(agent), "idempotent_message_ids", True)
         return peer

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from a2a_tasks.models import Message, Task
 from a2a_tasks.protocol.fields import parse_rfc3339
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.bindings.peers import Fault, Peer, message, state_of
 from tests.support.bindings.puppet import Puppet
 from tests.support.rows import rows
@@ -74,9 +74,9 @@ class TestSendMessage:
 
     async def test_keeps_by_which_binding_it_came_and_how_it_began(self, peer: Peer) -> None:
         task = await peer.send("echo hi")
-        row = await hop(Task.objects.get, public_id=task["id"])
+        row = await run_in_thread(Task.objects.get, public_id=task["id"])
         assert row.origin_binding == peer.name
-        first = await hop(Message.objects.get, task=row, number=1)
+        first = await run_in_thread(Message.objects.get, task=row, number=1)
         assert first.opening == "echo hi"
 
     async def test_may_be_answered_by_a_message_alone(self, peer: Peer) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import MutableMapping
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -77,7 +79,7 @@ class TestTooManyPages:
     def pages(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Pages:
         """Three at once, and two that wait."""
         settings.A2A_MAX_PAGES = 3
-        monkeypatch.setattr(page_slots, "MOST_WAITING", 2)
+        monkeypatch.setattr(page_slots, "MAX_WAITING", 2)
         pages = Pages()
         monkeypatch.setattr(asgi, "page_slots", PageSlots(pages))
         return pages
@@ -104,6 +106,27 @@ class TestTooManyPages:
         await pages.come(9)
         pages.go_on.set()
         assert {(await page).body for page in begun} == {b"onetwo"}
+
+    async def test_that_nobody_reads_keep_nobody_waiting(self, pages: Pages) -> None:
+        """Whole answers: neither a slot nor Django itself waits for their readers."""
+        pages.go_on.set()
+        never = asyncio.Event()
+
+        async def receive() -> dict[str, object]:
+            await never.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            await never.wait()
+
+        slots = asgi.page_slots
+        unread = [asyncio.ensure_future(slots({}, receive, send)) for _ in range(9)]
+        await pages.come(9)
+        assert (await Client(application).ask("GET", "/admin/")).status == 200
+        assert pages.under_way == 0
+        assert not any(one.done() for one in unread)
+        for one in unread:
+            one.cancel()
 
     async def test_that_fail_make_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def broken(scope: Scope, receive: Receive, send: Send) -> None:

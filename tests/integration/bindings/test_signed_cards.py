@@ -10,16 +10,16 @@ import pytest
 from pytest_django import Settings
 
 from a2a_tasks.agents import registry
-from a2a_tasks.bindings.circumstances import Circumstances, spoken
+from a2a_tasks.bindings.negotiation import NegotiatedRequest, load_dialect
 from a2a_tasks.caller import Caller
-from a2a_tasks.operations.call import Call
+from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.signatures import signing
 from a2a_tasks.signatures.forms import strict
-from a2a_tasks.signatures.key_file import written
+from a2a_tasks.signatures.key_file import write_jwks
 from a2a_tasks.signatures.keys import CardKey
-from a2a_tasks.signatures.verifying import Unverified, verify
+from a2a_tasks.signatures.verification import CardUnverified, verify
 from tests.support.bindings.client import Client
 from tests.support.protocol.card_schemas import check
 from tests.support.signatures.given import EDWARDS, NIST, OTHER, by_the_sdk, public
@@ -36,7 +36,7 @@ OF_1_0 = (CARD, f"/agents/demo{CARD}", PINNED["v10"])
 @pytest.fixture(autouse=True)
 def signs(settings: Settings) -> None:
     """A host that knows where it is and has a key."""
-    settings.A2A_PUBLIC_URL, settings.A2A_CARD_KEYS = HOST, written([NIST])
+    settings.A2A_PUBLIC_URL, settings.A2A_CARD_KEYS = HOST, write_jwks([NIST])
 
 
 class TestAServedCard:
@@ -80,16 +80,16 @@ class TestAServedCard:
     async def test_is_signed_by_old_and_new_while_keys_are_rotated(
         self, client: Client, settings: Settings
     ) -> None:
-        settings.A2A_CARD_KEYS = written([OTHER, NIST])
+        settings.A2A_CARD_KEYS = write_jwks([OTHER, NIST])
         card, jwks = (await client.get(CARD)).json, (await client.get(JWKS)).json["keys"]
         for key in (OTHER, NIST):
             by_the_sdk(card, key)
         expired = CardKey(NIST.kid, NIST.algorithm, NIST.jwk, {"exp": 1_000_000_000})
-        settings.A2A_CARD_KEYS = written([OTHER, expired])
+        settings.A2A_CARD_KEYS = write_jwks([OTHER, expired])
         now, after = (await client.get(CARD)).json, (await client.get(JWKS)).json["keys"]
         verify(now, after, now=time.time())
         assert {key["kid"] for key in jwks} - {key["kid"] for key in after} == {NIST.kid}
-        with pytest.raises(Unverified):
+        with pytest.raises(CardUnverified):
             verify({**card, "signatures": card["signatures"][1:]}, after, now=time.time())
 
     async def test_is_not_signed_where_the_client_says_what_stands_in_it(
@@ -110,7 +110,7 @@ class TestAServedCard:
 
 class TestManyRequests:
     async def test_cost_one_signature(self, client: Client, settings: Settings) -> None:
-        settings.A2A_CARD_KEYS = written([CardKey.new("ES256")])
+        settings.A2A_CARD_KEYS = write_jwks([CardKey.new("ES256")])
         before = signing._signature.cache_info()
         tags = {(await client.get(PINNED["v10"])).header("etag") for _ in range(20)}
         after = signing._signature.cache_info()
@@ -122,9 +122,9 @@ class TestManyRequests:
         self, client: Client, settings: Settings, key: CardKey
     ) -> None:
         """Another process has read the same key, and has nothing in its caches."""
-        settings.A2A_CARD_KEYS = written([key])
+        settings.A2A_CARD_KEYS = write_jwks([key])
         one = await client.get(CARD)
-        settings.A2A_CARD_KEYS = " " + written([key])
+        settings.A2A_CARD_KEYS = " " + write_jwks([key])
         signing._signature.cache_clear()
         two = await client.get(CARD)
         assert (one.body, one.header("etag")) == (two.body, two.header("etag"))
@@ -133,7 +133,7 @@ class TestManyRequests:
         self, client: Client, settings: Settings
     ) -> None:
         first = (await client.get(CARD)).header("etag") or ""
-        settings.A2A_CARD_KEYS = written([OTHER, NIST])
+        settings.A2A_CARD_KEYS = write_jwks([OTHER, NIST])
         second = await client.get(CARD, {"if-none-match": first})
         assert second.status == 200
         assert second.header("etag") != first
@@ -143,9 +143,11 @@ class TestAnExtendedCard:
     @pytest.mark.parametrize("form", SIGNED)
     def test_is_signed_like_any_other(self, form: str) -> None:
         agent: Any = registry.find("demo")
-        call = Call(agent=agent, caller=Caller(principal="user:1"), base_url=HOST, dialect=form)
+        call = CallContext(
+            agent=agent, caller=Caller(principal="user:1"), base_url=HOST, dialect=form
+        )
         made = {"name": "Demo for you", "description": "More.", "version": "1", "skills": []}
-        card = Circumstances(spoken(form), call, []).shown(made)
+        card = NegotiatedRequest(load_dialect(form), call, []).present(made)
         assert verify(card, public(NIST), now=time.time()).card["name"] == "Demo for you"
-        over_http = Circumstances(spoken(form).rest, call, []).shown(made)
+        over_http = NegotiatedRequest(load_dialect(form).rest, call, []).present(made)
         assert over_http == card

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.models import Event as Row
 from a2a_tasks.models import Task as Task_
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded, fold
 from a2a_tasks.protocol.values import Raw, Task, TaskState, TaskStatus
-from a2a_tasks.store import log
-from a2a_tasks.streaming.hub import hub
+from a2a_tasks.store import event_log
+from a2a_tasks.streaming.event_buffer import hub
 from tests.support.bindings.client import Event, ends
 from tests.support.bindings.peers import Fault, Peer, message, no_leak, state_of
 from tests.support.bindings.puppet import Hand, Puppet
@@ -402,15 +402,15 @@ class TestALogThatVanishesUnderAReader:
         """The blocks of a resumed stream, where `remove` is called with the task after its first events."""
         async with peer.stream(SEND, message("chunks 30")) as stream:
             events = await stream.rest()
-        real = log.read_after
+        real = event_log.read_after
 
         def read_after(task: int, number: int, limit: int = 7) -> list[Recorded]:
             if number >= 8:
                 remove(task)
             return real(task, number, limit)
 
-        monkeypatch.setattr(log, "SLICE", 7)
-        monkeypatch.setattr(log, "read_after", read_after)
+        monkeypatch.setattr(event_log, "SLICE", 7)
+        monkeypatch.setattr(event_log, "read_after", read_after)
         id_ = peer.item(events[0])["task"]["id"]
         blocks = []
         async with peer.stream(SUBSCRIBE, {"id": id_}, {"last-event-id": "1"}) as stream:
@@ -487,7 +487,7 @@ class TestTheHintsOfOtherProcesses:
                 except asyncio.CancelledError:
                     stopped.append("asked")
 
-        subscriber = wakeups.Subscriber(lambda hint: None)
+        subscriber = pubsub.Subscriber(lambda hint: None)
         subscriber._reader = asyncio.create_task(stubborn())
         await asyncio.wait({subscriber._reader}, timeout=0)
         await ends(subscriber.close())

@@ -1,4 +1,4 @@
-"""Who meets a task while it is begun anew under its id finds it: every request is answered (decision 61)."""
+"""Who meets a task while it is begun anew under its id finds it: every request is answered (decision 9)."""
 
 from __future__ import annotations
 

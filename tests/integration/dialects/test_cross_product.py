@@ -395,7 +395,7 @@ class TestAStateWithoutAMessage:
     async def test_gets_one_where_it_has_no_word(
         self, creator: Wire, readers: list[Wire], agent: Puppet
     ) -> None:
-        """Decision 60: made up, to carry what is meant."""
+        """Decision 9: made up, to carry what is meant."""
         asked = await told(creator, agent, "Go", say=lambda turn: [turn.need_auth()])
         refused = await told(creator, agent, "Go", say=lambda turn: [turn.reject()])
         for word, task in (("auth-required", asked.id), ("rejected", refused.id)):
@@ -410,7 +410,7 @@ class TestADirectMessage:
     async def test_closes_a_task_where_there_are_only_tasks(
         self, creator: Wire, client: Client, replying: Puppet
     ) -> None:
-        """Dialects §9.1, P9; decision 60."""
+        """Dialects §9.1, P9; decision 9."""
         sent = await told(
             creator.of(client, "replying"), replying, "Hello", say=lambda turn: [turn.reply("Hi")]
         )
@@ -424,7 +424,7 @@ class TestAnOldStream:
     async def test_ends_where_its_client_reads_a_question(
         self, creator: Wire, readers: list[Wire], agent: Puppet
     ) -> None:
-        """Decision 60: a missing credential is shown as one."""
+        """Decision 9: a missing credential is shown as one."""
         async with creator.stream("Go") as watch:
             await watch.next()
             hand = await agent.hand()
@@ -441,7 +441,7 @@ class TestAnEndedTask:
     async def test_is_begun_anew_for_all_by_those_who_may(
         self, creator: Wire, readers: list[Wire], agent: Puppet
     ) -> None:
-        """Decision 60: whoever of them had made it."""
+        """Decision 9: whoever of them had made it."""
         for maker in [reader for reader in readers if reader.grammar.names_tasks]:
             ended = await told(maker, agent, "One", say=lambda turn: ["First"])
             again = await told(creator, agent, "Two", task=ended.id, say=lambda turn: ["Second"])
@@ -454,7 +454,7 @@ class TestAnEndedTask:
     async def test_that_the_host_named_is_not_begun_anew(
         self, creator: Wire, readers: list[Wire], agent: Puppet
     ) -> None:
-        """Decision 60: its client counts on its id."""
+        """Decision 9: its client counts on its id."""
         for maker in [reader for reader in readers if not reader.grammar.names_tasks]:
             ended = await told(maker, agent, "One", say=lambda turn: ["First"])
             with pytest.raises(Refused) as caught:

@@ -946,7 +946,7 @@ class TestASwitch:
         assert await sent(once(b"\xff\xfe")) == [once(b"\xff\xfe")] * 3
 
     async def test_for_ended_tasks_of_the_oldest(self, here: Client, settings: Settings) -> None:
-        """A2A_V01_REOPEN_TERMINAL: decision 61."""
+        """A2A_V01_REOPEN_TERMINAL: decision 9."""
 
         async def again(mount: str) -> Response:
             params = filled(OLD, "")

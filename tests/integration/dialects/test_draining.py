@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_tasks.access import switched
+from a2a_tasks.access import switch_cache
 from a2a_tasks.store import switches
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.switches import SwitchState
 from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def unswitched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing stays switched, and however busy the machine is, what is switched is known."""
-    monkeypatch.setattr(switched, "PATIENCE_SECONDS", 20.0)
-    switched.forget()
+    monkeypatch.setattr(switch_cache, "PATIENCE_SECONDS", 20.0)
+    switch_cache.forget()
     yield
-    switched.forget()
+    switch_cache.forget()
 
 
 @pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
@@ -41,7 +41,7 @@ def slug_of(wire: Wire) -> str:
 
 async def test_what_there_is_goes_on_and_nothing_begins(wire: Wire) -> None:
     first, second = await wire.send("begin"), await wire.send("begin")
-    await hop(switches.set_state, slug_of(wire), SwitchState.DRAINING)
+    await run_in_thread(switches.set_state, slug_of(wire), SwitchState.DRAINING)
     with pytest.raises(Refused) as refused:
         await wire.send("begin")
     assert "no new tasks" in str(refused.value)
@@ -49,14 +49,14 @@ async def test_what_there_is_goes_on_and_nothing_begins(wire: Wire) -> None:
     assert (await wire.get(first.id)).status.word == wire.shown("input-required")
     assert (await wire.send("enough", task=first.id)).status.word == "completed"
     assert (await wire.cancel(second.id)).status.word == "canceled"
-    await hop(switches.set_state, slug_of(wire), SwitchState.ON)
+    await run_in_thread(switches.set_state, slug_of(wire), SwitchState.ON)
     assert (await wire.send("enough")).status.word == "completed"
 
 
 async def test_one_that_is_off_is_answered_as_one_that_was_never_there(wire: Wire) -> None:
     assert wire.client is not None
     task = (await wire.send("begin")).id
-    await hop(switches.set_state, slug_of(wire), SwitchState.OFF)
+    await run_in_thread(switches.set_state, slug_of(wire), SwitchState.OFF)
     never = wire.of(wire.client, "never")
     assert never.client is not None
     off = await wire.client.ask(*wire._asked("get", {"id": task}))

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_tasks.agents import Part, file, registry
 from a2a_tasks.models import Message, StoredFile, Task
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.bindings.client import Client
 from tests.support.bindings.puppet import Puppet
 from tests.support.dialects.clients import WIRES, ArtifactUpdate, Piece, Refused, StatusUpdate, Wire
@@ -93,9 +93,9 @@ class TestALargeFile:
         sending = asyncio.create_task(wire.send("Frame it", PHOTO))
         (await agent.hand()).end()
         view = await sending
-        bodies = await hop(lambda: list(Message.objects.values_list("body", flat=True)))
+        bodies = await run_in_thread(lambda: list(Message.objects.values_list("body", flat=True)))
         assert [len(body) < 1000 for body in bodies] == [True]
-        kept = await hop(lambda: StoredFile.objects.get(task__public_id=view.id))
+        kept = await run_in_thread(lambda: StoredFile.objects.get(task__public_id=view.id))
         assert (kept.size, kept.media_type, kept.filename) == (
             len(LARGE),
             "image/png",
@@ -128,7 +128,7 @@ class TestASmallFile:
         (await agent.hand()).end()
         view = await sending
         assert view.history[0].pieces == (small,)
-        assert not await hop(StoredFile.objects.exists)
+        assert not await run_in_thread(StoredFile.objects.exists)
 
 
 #: What the agent does not take, and why.
@@ -155,8 +155,8 @@ class TestWhatTheAgentDoesNotTake:
             async with wire.stream("Frame it", piece):
                 pass
         self._check(told.value)
-        assert not await hop(Task.objects.exists)
-        assert not await hop(StoredFile.objects.exists)
+        assert not await run_in_thread(Task.objects.exists)
+        assert not await run_in_thread(StoredFile.objects.exists)
 
     @staticmethod
     def _check(refused: Refused) -> None:
@@ -183,7 +183,7 @@ class TestWhatTheAgentDoesNotTake:
         forged = Piece("uri", "a2a-file:" + "0" * 32, "image/png")
         with pytest.raises(Refused):
             await wire.send(forged)
-        assert not await hop(Task.objects.exists)
+        assert not await run_in_thread(Task.objects.exists)
 
 
 async def test_an_agent_that_gives_back_what_it_got_keeps_one_file(
@@ -197,4 +197,4 @@ async def test_an_agent_that_gives_back_what_it_got_keeps_one_file(
     hand.end()
     view = await sending
     assert view.made[0].pieces == view.history[0].pieces
-    assert await hop(StoredFile.objects.count) == 1
+    assert await run_in_thread(StoredFile.objects.count) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from a2a_tasks.models import Run, Task
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.bindings.client import Client, Response
 from tests.support.dialects.clients import WIRES, JsonRpc, Piece, Wire
 
@@ -54,7 +54,10 @@ async def test_a_send_that_comes_again_is_the_same_task(repeating: Repeating) ->
     once, again = await repeating.ask(), await repeating.ask()
     assert once.status == 200
     assert again.json == once.json
-    assert (await hop(Task.objects.count), await hop(Run.objects.count)) == (1, 1)
+    assert (await run_in_thread(Task.objects.count), await run_in_thread(Run.objects.count)) == (
+        1,
+        1,
+    )
 
 
 async def test_another_one_is_a_conflict(repeating: Repeating) -> None:
@@ -66,14 +69,14 @@ async def test_another_one_is_a_conflict(repeating: Repeating) -> None:
         assert (refused.status, refused.json["error"]["code"]) == (200, -32602)
     else:
         assert refused.status == 422
-    assert await hop(Task.objects.count) == 1
+    assert await run_in_thread(Task.objects.count) == 1
 
 
 async def test_a_stream_that_comes_again_tells_all_of_it(repeating: Repeating) -> None:
     once, again = await repeating.ids_and_data(), await repeating.ids_and_data()
     assert [number for number, _ in again] == [number for number, _ in once]
     assert again[1:] == once[1:]
-    assert await hop(Run.objects.count) == 1
+    assert await run_in_thread(Run.objects.count) == 1
 
 
 async def test_a_stream_is_taken_up_where_it_was_lost(repeating: Repeating) -> None:

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from a2a_tasks.models import Event as Row
 from a2a_tasks.models import Task
-from a2a_tasks.store import log
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.purge import Limits, purge
+from a2a_tasks.store import event_log
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.purge import RetentionLimits, purge
 from tests.support.bindings.client import Client, Event
 from tests.support.dialects.clients import WIRES, Refused, View, Wire
 
@@ -30,9 +30,9 @@ def forget_log(task: str) -> int:
     """Let its events be too old; returns the number before which there are none."""
     then = timezone.now() - timedelta(days=40)
     Task.objects.filter(public_id=task).update(status_at=then, created_at=then)
-    for _ in purge(Limits.of(0, 30)):
+    for _ in purge(RetentionLimits.of(0, 30)):
         pass
-    begins = log.beginning(Task.objects.get(public_id=task).pk)
+    begins = event_log.find_first_number(Task.objects.get(public_id=task).pk)
     assert begins
     return begins
 
@@ -48,7 +48,7 @@ async def resumed(wire: Wire, task: str, seen: str) -> tuple[str | None, list[Ev
 
 async def test_it_gets_a_notice_and_the_task_again(wire: Wire) -> None:
     task = (await wire.send("chunks 3")).id
-    begins = await hop(forget_log, task)
+    begins = await run_in_thread(forget_log, task)
     for seen in ("0", "1", str(begins - 2)):
         header, (notice, *events) = await resumed(wire, task, seen)
         assert header == str(begins)
@@ -65,18 +65,18 @@ async def test_it_gets_a_notice_and_the_task_again(wire: Wire) -> None:
 
 async def test_it_gets_them_too_if_a_part_of_the_log_is_left(wire: Wire) -> None:
     task = (await wire.send("chunks 3")).id
-    await hop(Row.objects.filter(task__public_id=task, number__lt=4).delete)
+    await run_in_thread(Row.objects.filter(task__public_id=task, number__lt=4).delete)
     header, (notice, *events) = await resumed(wire, task, "1")
     assert header == "4"
     assert notice.comment == "events before 4 were removed"
-    last = (await hop(Task.objects.get, public_id=task)).last_event
+    last = (await run_in_thread(Task.objects.get, public_id=task)).last_event
     assert {event.id for event in events} == {last}
 
 
 async def test_it_gets_the_rest_if_that_is_all_there(wire: Wire) -> None:
     task = (await wire.send("chunks 3")).id
     before = await resumed(wire, task, "4")
-    await hop(Row.objects.filter(task__public_id=task, number__lt=5).delete)
+    await run_in_thread(Row.objects.filter(task__public_id=task, number__lt=5).delete)
     assert await resumed(wire, task, "4") == before
     assert before[0] is None
     assert all("removed" not in (block.comment or "") for block in before[1])
@@ -84,7 +84,7 @@ async def test_it_gets_the_rest_if_that_is_all_there(wire: Wire) -> None:
 
 async def test_it_is_refused_if_the_task_is_gone(wire: Wire) -> None:
     task = (await wire.send("echo hi")).id
-    await hop(forget_log, task)
-    await hop(lambda: list(purge(Limits.of(30, 0))))
+    await run_in_thread(forget_log, task)
+    await run_in_thread(lambda: list(purge(RetentionLimits.of(30, 0))))
     with pytest.raises(Refused):
         await resumed(wire, task, "1")

@@ -11,14 +11,14 @@ from urllib.parse import unquote
 import pytest
 from django.test import Client
 
-from a2a_project.management_api import _description
-from a2a_tasks.access import callers
-from a2a_tasks.api import action, paging, problems, stored
+from a2a_console.api import exceptions, pagination, schema, stored
+from a2a_console.api.views import describe_api
+from a2a_tasks.access import authentication
 from a2a_tasks.models import Assignment, Task
 from a2a_tasks.protocol.values import TaskState
 from tests import ROOT
-from tests.support.api.rights import RIGHTS
-from tests.support.api.world import API, key_of, populated, wait
+from tests.support.console.api.rights import RIGHTS
+from tests.support.console.api.world import API, key_of, populated, wait
 
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 LINES = re.findall(r"^curl .+$", PAGE, flags=re.MULTILINE)
@@ -28,7 +28,7 @@ LINES = re.findall(r"^curl .+$", PAGE, flags=re.MULTILINE)
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.partition("$A")[2][:60].strip('"'))
 def test_a_line_is_answered(line: str) -> None:
-    callers.forget()
+    authentication.forget()
     world = populated()
     key = key_of(*{scope for scope, _ in RIGHTS.values()})
     if "enable" in line:
@@ -79,16 +79,15 @@ def test_a_line_is_answered(line: str) -> None:
 
 def test_numbers_on_the_page_are_those_of_the_code() -> None:
     assert f"longer than {stored.LIMIT:,} characters" in PAGE
-    assert f"looks at {paging.WINDOW:,} rows" in PAGE
-    assert f"is {paging.SIZE} unless said (at most {paging.MOST})" in PAGE
+    assert f"looks at {pagination.WINDOW:,} rows" in PAGE
+    assert f"is {pagination.SIZE} unless said (at most {pagination.MAX_SIZE})" in PAGE
 
 
 def test_every_code_of_a_problem_is_on_the_page() -> None:
-    told = re.findall(r"`(\w+)`", str(problems.Problem().fields["code"].help_text))
+    told = re.findall(r"`(\w+)`", str(exceptions.ProblemSerializer().fields["code"].help_text))
     assert [code for code in told if f"`{code}`" not in PAGE] == []
 
 
 def test_every_status_is_on_the_page() -> None:
-    statuses = {*action.ALWAYS, *action.SOMETIMES}
-    assert [status for status in statuses if str(status) not in PAGE] == []
-    assert _description()["info"]["title"]
+    assert [status for status in schema.PROBLEMS if str(status) not in PAGE] == []
+    assert describe_api()["info"]["title"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.execution import bell, dispatch, jobs, worker
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import eventually
@@ -41,11 +41,11 @@ def broker(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Broker:
 class TestBell:
     def test_it_rings_once_for_many(self, broker: Broker) -> None:
         one = bell._Bell()
-        one.hear(wakeups.Due("agents"))
+        one.hear(pubsub.RunQueued("agents"))
         assert broker.begun.wait(10)
         for _ in range(100):
-            one.hear(wakeups.Due("agents"))
-            one.hear(wakeups.Due("slow"))
+            one.hear(pubsub.RunQueued("agents"))
+            one.hear(pubsub.RunQueued("slow"))
         broker.go.set()
         eventually(lambda: len(broker.rings) == 3)
         assert broker.rings[0] == "agents"
@@ -55,26 +55,26 @@ class TestBell:
         broker.broken = True
         broker.go.set()
         one = bell._Bell()
-        one.hear(wakeups.Due("agents"))
+        one.hear(pubsub.RunQueued("agents"))
         eventually(lambda: len(broker.rings) == 1)
         broker.broken = False
-        one.hear(wakeups.Due("agents"))
+        one.hear(pubsub.RunQueued("agents"))
         eventually(lambda: len(broker.rings) == 2)
 
     def test_whoever_tells_does_not_wait_for_the_broker(self, broker: Broker) -> None:
         one = bell._Bell()
-        one.hear(wakeups.Due("agents"))
+        one.hear(pubsub.RunQueued("agents"))
         assert broker.begun.wait(10)
-        one.hear(wakeups.Due("agents"))  # returns, though the broker hangs
+        one.hear(pubsub.RunQueued("agents"))  # returns, though the broker hangs
         broker.go.set()
         eventually(lambda: len(broker.rings) == 2)  # its thread must not ring in the next test
 
     def test_other_hints_and_local_runs_ring_nothing(self, broker: Broker, settings: Any) -> None:
         one = bell._Bell()
-        one.hear(wakeups.Stop(1))
-        one.hear(wakeups.Committed(1, 1))
+        one.hear(pubsub.Stop(1))
+        one.hear(pubsub.Committed(1, 1))
         settings.A2A_RUNS = "local"
-        one.hear(wakeups.Due("agents"))
+        one.hear(pubsub.RunQueued("agents"))
         assert one._thread is None
         assert broker.rings == []
 

@@ -24,7 +24,7 @@ from a2a_tasks.protocol.errors import Overloaded, TaskNotFound
 from a2a_tasks.protocol.files import refers
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Message, Role
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
 from tests.support.push import receivers
@@ -105,7 +105,7 @@ class TestReading:
 
         with playing(run, default_input_modes=("*/*",)) as agent:
             await told(Client(agent), file(LARGE, "b", "x/y"))
-            reference = f"a2a-file:{(await hop(StoredFile.objects.get)).pk.hex}"
+            reference = f"a2a-file:{(await run_in_thread(StoredFile.objects.get)).pk.hex}"
             mine = await told(Client(agent), Part(text=reference))
             theirs = await told(Client(agent, BOB), Part(text=reference))
         assert word(mine) == "completed"
@@ -113,7 +113,7 @@ class TestReading:
 
     async def test_a_file_that_was_removed_fails_the_task_with_the_reason(self) -> None:
         async def run(turn: Turn) -> Any:
-            await hop(lambda: StoredFile.objects.update(task=None))
+            await run_in_thread(lambda: StoredFile.objects.update(task=None))
             await turn.read(turn.parts[0])
             yield "never"
 
@@ -136,8 +136,10 @@ class TestPuttingAway:
             client = Client(agent)
             task = await told(client, Part(text="go"))
             assert await client.get(task.id) == task
-        assert [len(text) < 3000 for text in await hop(_bodies)] == [True] * len(await hop(_bodies))
-        assert await hop(StoredFile.objects.count) == 4
+        assert [len(text) < 3000 for text in await run_in_thread(_bodies)] == [True] * len(
+            await run_in_thread(_bodies)
+        )
+        assert await run_in_thread(StoredFile.objects.count) == 4
         page, rest = (msgspec.json.decode(text)["parts"] for text in task.artifacts or [])
         assert ["url" in part for part in (*page, *rest)] == [True, False, False, True]
         assert base64.b64decode(page[2]["raw"]) == b"small"
@@ -174,7 +176,9 @@ class TestPuttingAway:
             request = SendMessageRequest(message=message)
             second = await TABLE["SendMessage"](request, client.call())
         assert word(second) == "completed"
-        tasks = await hop(lambda: sorted(StoredFile.objects.values_list("task__public_id", "size")))
+        tasks = await run_in_thread(
+            lambda: sorted(StoredFile.objects.values_list("task__public_id", "size"))
+        )
         assert tasks == sorted((task.id, len(LARGE)) for task in (first, second))
 
     def test_nothing_is_done_for_words_without_files(self) -> None:
@@ -235,7 +239,7 @@ class TestFetching:
     async def test_a_limit_of_the_agent_counts_below_that_of_the_host(self) -> None:
         async def run(turn: Turn) -> Any:
             with pytest.raises(AgentError, match="too large"):
-                await turn.fetch(turn.parts[0], most=4)
+                await turn.fetch(turn.parts[0], max_bytes=4)
             yield "refused"
 
         with playing(run, default_input_modes=("*/*",)) as agent:
@@ -262,7 +266,7 @@ class TestSending:
             call = client.call(idempotency_key="once")
             tasks = await asyncio.gather(*(TABLE["SendMessage"](request, call) for _ in range(4)))
         assert len({task.id for task in tasks}) == 1
-        assert await hop(StoredFile.objects.count) == 1
+        assert await run_in_thread(StoredFile.objects.count) == 1
 
     async def test_a_message_that_is_refused_leaves_nothing(self, settings: Any) -> None:
         with playing(sizes, default_input_modes=("*/*",)) as agent:
@@ -274,7 +278,7 @@ class TestSending:
                     SendMessageRequest(message=message), Client(agent).call()
                 )
             assert await asyncio.to_thread(_on_the_disk) == before
-        assert not await hop(StoredFile.objects.exists)
+        assert not await run_in_thread(StoredFile.objects.exists)
 
     async def test_a_storage_that_is_away_refuses_and_stores_nothing(
         self, settings: Any, tmp_path: Path
@@ -287,7 +291,7 @@ class TestSending:
         with playing(sizes, default_input_modes=("*/*",)) as agent:
             with pytest.raises(Overloaded):
                 await told(Client(agent), file(LARGE, "a", "x/y"))
-            assert not await hop(Task.objects.exists)
+            assert not await run_in_thread(Task.objects.exists)
 
 
 def _on_the_disk() -> set[str]:

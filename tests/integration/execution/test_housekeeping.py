@@ -1,4 +1,4 @@
-"""The hourly purge, and what is counted up: who does it, for how long, and that it ends when it is told to."""
+"""The hourly purge: who does it, for how long, and that it ends when it is told to."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from django.db import OperationalError
 
 from a2a_tasks.execution import dispatch, housekeeping, jobs
 from a2a_tasks.execution.housekeeping import purge_in_this_thread
-from a2a_tasks.models import EndedSums, Task
-from a2a_tasks.store import deadline
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.purge import Limits, Removed
+from a2a_tasks.models import Task
+from a2a_tasks.store.backend import sessions
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.purge import Removed, RetentionLimits
 from a2a_tasks.store.purge import purge as remove
 from tests.integration.store.test_purge import many
 from tests.support.execution.host import hosting
@@ -32,7 +32,7 @@ def month(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.A2A_RETENTION_DAYS = 30.0
     settings.A2A_PURGE_BATCH = 20
     settings.A2A_RUNS = "local"
-    monkeypatch.setattr(housekeeping, "LONGEST_REST", 0.0)
+    monkeypatch.setattr(housekeeping, "MAX_REST_SECONDS", 0.0)
 
 
 class TestAWorker:
@@ -68,7 +68,7 @@ class TestAWorker:
     ) -> None:
         lost = [True]
 
-        def purge(limits: Limits) -> Iterator[Removed]:
+        def purge(limits: RetentionLimits) -> Iterator[Removed]:
             if lost:
                 lost.clear()
                 raise OperationalError from psycopg.errors.DeadlockDetected()
@@ -89,30 +89,14 @@ class TestAWorker:
         jobs._on_shutting_down()
         assert jobs._ending.is_set()
 
-    def test_counts_up_what_ended_when_beat_says_so(self) -> None:
-        entry = project.CELERY_BEAT_SCHEDULE["figures"]
-        assert entry["task"] == jobs.count_up_what_ended.name
-        jobs.count_up_what_ended()
-        assert {row.period for row in EndedSums.objects.all()} == {"day", "week"}
-
 
 class TestAProcessThatRunsAgentsItself:
-    async def test_counts_up_what_ended(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(housekeeping, "FIRST", 0.0)
-
-        async def counted_up() -> bool:
-            return await hop(EndedSums.objects.exists)
-
-        async with hosting():
-            await dispatch.ensure_started()
-            await until(counted_up, 20)
-
     async def test_purges_beside_its_runner(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(housekeeping, "FIRST", 0.0)
-        await hop(many, 40, live=10)
+        await run_in_thread(many, 40, live=10)
 
         async def purged() -> bool:
-            return await hop(Task.objects.count) == 4
+            return await run_in_thread(Task.objects.count) == 4
 
         async with hosting():
             await dispatch.ensure_started()
@@ -122,7 +106,7 @@ class TestAProcessThatRunsAgentsItself:
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
         settings.A2A_DATABASE_SECONDS = 0.1
-        monkeypatch.setattr(deadline, "SILENCE_SECONDS", 0.1)
+        monkeypatch.setattr(sessions, "SILENCE_SECONDS", 0.1)
         monkeypatch.setattr(housekeeping, "FIRST", 0.0)
         began, end, done = threading.Event(), threading.Event(), threading.Event()
 
@@ -136,7 +120,7 @@ class TestAProcessThatRunsAgentsItself:
         async with hosting():
             await dispatch.ensure_started()
             await until(began.is_set)
-            late = time.monotonic() + 2 * deadline.longest()
+            late = time.monotonic() + 2 * sessions.longest()
             await until(lambda: time.monotonic() > late)
             end.set()
             await until(done.is_set, 5)

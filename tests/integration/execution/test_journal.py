@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.content import text
 from a2a_tasks.agents.emission import Chunk
-from a2a_tasks.execution import workplace
+from a2a_tasks.execution import run_threads
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.threads import Threads
@@ -24,8 +25,8 @@ from a2a_tasks.execution.turns import turn_of
 from a2a_tasks.models import Run, RunStatus, Step, Task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import runs, steps
-from a2a_tasks.store.hop import AGAIN_SECONDS, hop
-from a2a_tasks.store.records import Assignment, Fenced, RunEnd
+from a2a_tasks.store.db import AGAIN_SECONDS, run_in_thread
+from a2a_tasks.store.records import ClaimedRun, LeaseLost, RunEnd
 from tests.integration.execution.test_recorder import slow_database
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import (
@@ -61,7 +62,7 @@ class PowerCutError(BaseException):
 class Mortal(StoredJournal):
     """A journal whose process dies just before or just after it keeps a step."""
 
-    def __init__(self, run: Assignment, recorder: Recorder, cut: tuple[int, str]) -> None:
+    def __init__(self, run: ClaimedRun, recorder: Recorder, cut: tuple[int, str]) -> None:
         super().__init__(run, recorder)
         self.cut = cut
 
@@ -88,7 +89,7 @@ class Story:
         self.effects[number] += 1
         return number * self.effects[number]
 
-    async def attempt(self, run: Assignment, cut: tuple[int, str]) -> list[int] | None:
+    async def attempt(self, run: ClaimedRun, cut: tuple[int, str]) -> list[int] | None:
         """Run to the end, or to the power cut; the results."""
         pen = Recorder(run)
         turn = turn_of(run, Mortal(run, pen, cut))
@@ -97,12 +98,12 @@ class Story:
         except PowerCutError:
             return None
         pen.finish(RunEnd())
-        await pen.written()
+        await pen.wait_written()
         return results
 
     async def step(self, turn: Turn, pen: Recorder, number: int, cut: tuple[int, str]) -> Any:
         """Announce a step, and take it in its way."""
-        pen.say(Chunk(artifact_id="said", parts=(text(f"#{number};"),), append=number > 0))
+        pen.emit(Chunk(artifact_id="said", parts=(text(f"#{number};"),), append=number > 0))
         step = turn.step(str(number), self.effect, number, cut)
         if self.kinds[number] == "thread":
             return await asyncio.to_thread(step.now)
@@ -137,26 +138,26 @@ def test_wherever_the_power_fails_a_step_once_kept_is_not_taken_again(
 async def lived(kinds: list[str], cuts: list[tuple[int, str]]) -> None:
     """One task through all these power cuts; after each the store and the effects agree."""
     story = Story(kinds)
-    await hop(Task.objects.all().delete)
-    run = await hop(held)
+    await run_in_thread(Task.objects.all().delete)
+    run = await run_in_thread(held)
     for cut in [*cuts, (-1, "never")]:
-        before = await hop(steps.kept, run.task, run.input_number)
+        before = await run_in_thread(steps.read_results, run.task, run.input_number)
         counted = dict(story.effects)
         results = await story.attempt(run, cut)
-        after = await hop(steps.kept, run.task, run.input_number)
+        after = await run_in_thread(steps.read_results, run.task, run.input_number)
         assert before.items() <= after.items()
         assert {n: story.effects[n] for n in map(int, before)} == {
             n: counted[n] for n in map(int, before)
         }, "what was kept was done again"
-        said = "".join(event.body for event in await hop(everything, run.task))
+        said = "".join(event.body for event in await run_in_thread(everything, run.task))
         assert all(f"#{number};" in said for number in after), "said before, but not in the log"
         if results is not None:
             assert results == [int(after[str(n)]) for n in range(len(kinds))]
             return
-        run = await hop(taken_over, run)
+        run = await run_in_thread(taken_over, run)
 
 
-def taken_over(run: Assignment) -> Assignment:
+def taken_over(run: ClaimedRun) -> ClaimedRun:
     """The next attempt, as soon as the last words of the one before are written or refused."""
     expire(run.run)
     while not runs.rescue(max_attempts=99):  # the row is the writer's at this moment
@@ -196,16 +197,16 @@ class TestSteps:
             await due(played.slug)
             async with runner():
                 await asyncio.wait_for(asleep.wait(), 10)
-                await hop(take_away)
+                await run_in_thread(take_away)
                 await until(lambda: status_is("completed"))
         assert taken == ["one", "two"]
-        names = await hop(lambda: set(Step.objects.values_list("name", flat=True)))
+        names = await run_in_thread(lambda: set(Step.objects.values_list("name", flat=True)))
         assert names >= {"one", "two"}
 
     async def test_what_was_said_before_a_step_is_in_the_log_before_it_is_kept(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run = await hop(held)
+        run = await run_in_thread(held)
         pen, logged, real = Recorder(run), list[str](), steps.keep_many
 
         def watched(results: Any) -> Any:
@@ -215,29 +216,29 @@ class TestSteps:
         monkeypatch.setattr(steps, "keep_many", watched)
         turn = turn_of(run, StoredJournal(run, pen))
         with slow_database(monkeypatch) as (go, there):
-            pen.say(Chunk(artifact_id="a", parts=(text("first"),)))
+            pen.emit(Chunk(artifact_id="a", parts=(text("first"),)))
             await there.wait()
             step = asyncio.ensure_future(awaited(turn.step("one", lambda: 1)))
             for _ in range(10):
-                await hop(everything, run.task)
+                await run_in_thread(everything, run.task)
             assert logged == []
             go.set()
             assert await step == 1
         assert "first" in logged[0]
 
     async def test_a_fenced_agent_takes_its_step_but_cannot_keep_it(self) -> None:
-        run = await hop(held)
+        run = await run_in_thread(held)
         turn = turn_of(run, StoredJournal(run, Recorder(run)))
         await turn.step("one", lambda: 1)
-        again = await hop(taken_over, run)
-        with pytest.raises(Fenced):
+        again = await run_in_thread(taken_over, run)
+        with pytest.raises(LeaseLost):
             await turn.step("two", lambda: 2)
-        assert await hop(steps.kept, again.task, 1) == {"one": "1"}
+        assert await run_in_thread(steps.read_results, again.task, 1) == {"one": "1"}
 
     async def test_who_cannot_know_that_it_holds_its_lease_takes_no_step_until_it_does(
         self,
     ) -> None:
-        run, held_still, calls = await hop(held), [True], list[str]()
+        run, held_still, calls = await run_in_thread(held), [True], list[str]()
         journal = StoredJournal(run, Recorder(run), holds=lambda: held_still[0])
         turn = turn_of(run, journal)
         await turn.step("one", calls.append, "one")
@@ -253,7 +254,7 @@ class TestSteps:
     async def test_a_step_given_up_while_it_is_kept_is_found_when_tried_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run = await hop(held)
+        run = await run_in_thread(held)
         turn, calls = turn_of(run, StoredJournal(run, Recorder(run))), list[str]()
         there, go, real = threading.Event(), threading.Event(), steps.keep_many
 
@@ -276,10 +277,38 @@ class TestSteps:
         go.set()
         assert (await again, calls) == ("first", ["first"])
 
+    async def test_a_step_given_up_that_cannot_be_kept_is_no_error_of_the_host(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run, loop = await run_in_thread(held), asyncio.get_running_loop()
+        turn, lost = turn_of(run, StoredJournal(run, Recorder(run))), list[dict[str, Any]]()
+        there, go = threading.Event(), threading.Event()
+
+        def fenced(*_: Any) -> None:
+            there.set()
+            go.wait(10)
+            raise LeaseLost
+
+        monkeypatch.setattr(steps, "keep_many", fenced)
+        monkeypatch.setattr(steps, "keep", fenced)
+        loop.set_exception_handler(lambda _, context: lost.append(context))
+        before = asyncio.all_tasks()
+        step = asyncio.ensure_future(awaited(turn.step("one", lambda: 1)))
+        await asyncio.to_thread(there.wait, 10)
+        step.cancel()
+        await asyncio.wait([step])
+        go.set()
+        await asyncio.wait(
+            asyncio.all_tasks() - before or [asyncio.ensure_future(run_in_thread(int))]
+        )
+        del step, turn
+        gc.collect()
+        assert lost == []
+
     async def test_a_result_whose_commit_nobody_confirmed_is_looked_for(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run = await hop(held)
+        run = await run_in_thread(held)
         turn, real = turn_of(run, StoredJournal(run, Recorder(run))), steps.keep_many
 
         def unconfirmed(results: Any) -> Any:
@@ -289,7 +318,7 @@ class TestSteps:
 
         monkeypatch.setattr(steps, "keep_many", unconfirmed)
         assert await turn.step("one", lambda: 1) == 1
-        assert await hop(steps.kept, run.task, 1) == {"one": "1"}
+        assert await run_in_thread(steps.read_results, run.task, 1) == {"one": "1"}
 
     async def test_a_mistake_with_a_step_fails_the_task(self) -> None:
         async def agent(turn: Turn) -> None:
@@ -299,7 +328,7 @@ class TestSteps:
             async with hosting():
                 task = await Client(played).send()
         assert task.status.state.word == "failed"
-        assert "the result of step 'odd'" in (await hop(Run.objects.get)).error
+        assert "the result of step 'odd'" in (await run_in_thread(Run.objects.get)).error
 
     async def test_as_many_threads_as_there_are_may_take_steps_at_once(self, settings: Any) -> None:
         def agent(turn: Turn) -> str:
@@ -321,15 +350,15 @@ async def awaited(step: Any) -> Any:
 
 class TestSleep:
     async def test_a_restart_does_not_begin_the_sleep_anew(self) -> None:
-        run = await hop(held)
+        run = await run_in_thread(held)
         turn = turn_of(run, StoredJournal(run, Recorder(run)))
         sleeping = asyncio.ensure_future(awaited(turn.sleep(3600, name="night")))
-        await until(lambda: hop(Step.objects.exists))
+        await until(lambda: run_in_thread(Step.objects.exists))
         sleeping.cancel()
-        until_ = float((await hop(Step.objects.get)).result)
-        assert 3500 < until_ - await hop(steps.clock) <= 3600
-        await hop(Step.objects.update, result=str(until_ - 3600))  # the hour has passed
-        again = await hop(taken_over, run)
+        until_ = float((await run_in_thread(Step.objects.get)).result)
+        assert 3500 < until_ - await run_in_thread(steps.clock) <= 3600
+        await run_in_thread(Step.objects.update, result=str(until_ - 3600))  # the hour has passed
+        again = await run_in_thread(taken_over, run)
         async with asyncio.timeout(10):
             await turn_of(again, StoredJournal(again, Recorder(again))).sleep(3600, name="night")
 
@@ -353,7 +382,7 @@ class TestSleep:
             async with hosting():
                 client = Client(played)
                 task = await client.begin()
-                await until(lambda: hop(Step.objects.exists))
+                await until(lambda: run_in_thread(Step.objects.exists))
                 assert (await client.cancel(task.id)).status.state.word == "canceled"
                 assert await asyncio.to_thread(woken.wait, 20)
                 await until(not_carried)
@@ -371,9 +400,9 @@ class TestSleep:
         with playing(agent) as played:
             await due(played.slug)
             async with runner():
-                await until(lambda: hop(Step.objects.exists))
+                await until(lambda: run_in_thread(Step.objects.exists))
             assert await asyncio.to_thread(woken.wait, 20)
-        assert (await hop(Run.objects.get)).status == RunStatus.QUEUED
+        assert (await run_in_thread(Run.objects.get)).status == RunStatus.QUEUED
 
 
 class TestAfterCrash:
@@ -393,9 +422,9 @@ class TestAfterCrash:
             async with runner():
                 await asyncio.wait_for(begun.wait(), 10)
                 await until(lambda: status_is("working"))
-                await hop(take_away)
+                await run_in_thread(take_away)
                 await until(lambda: status_is("completed", "failed"))
-        return await hop(Run.objects.get)
+        return await run_in_thread(Run.objects.get)
 
     async def test_by_default_it_runs_again(self) -> None:
         calls: list[int] = []
@@ -408,10 +437,10 @@ class TestAfterCrash:
         run = await self.crashed("fail", calls)
         assert (calls, run.status) == ([1], RunStatus.FAILED)
         assert "Attempt 1 on " in run.error
-        task = await hop(Task.objects.get)
+        task = await run_in_thread(Task.objects.get)
         assert "The process carrying this task died" in task.status_message
         assert "does not want to be run again" in task.status_message
-        events = await hop(everything, task.pk)
+        events = await run_in_thread(everything, task.pk)
         assert any("acting" in event.body for event in events), "what it said stays"
 
     async def test_a_deploy_in_the_middle_of_a_run_fails_its_task_too(self) -> None:
@@ -429,7 +458,7 @@ class TestAfterCrash:
             async with runner():
                 await until(lambda: status_is("completed", "failed"))
         assert (calls, await status()) == ([1], "failed")
-        run = await hop(Run.objects.get)
+        run = await run_in_thread(Run.objects.get)
         assert run.attempt == 2
         assert "Attempt 1 on " in run.error
         assert "was stopped with its process" in run.error
@@ -437,7 +466,7 @@ class TestAfterCrash:
     async def test_a_run_that_a_deploy_finds_waiting_for_a_thread_is_no_attempt(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(workplace, "_threads", Threads(lambda: 1))
+        monkeypatch.setattr(run_threads, "_threads", Threads(lambda: 1))
         begun, go_on = threading.Event(), threading.Event()
         calls: list[str] = []
 
@@ -454,7 +483,9 @@ class TestAfterCrash:
                 await until(lambda: asyncio.to_thread(begun.wait, 0))
                 await due(played.slug, "task-2", text="second")
                 await until(
-                    lambda: hop(Run.objects.filter(task__public_id="task-2", attempt=1).exists)
+                    lambda: run_in_thread(
+                        Run.objects.filter(task__public_id="task-2", attempt=1).exists
+                    )
                 )
             go_on.set()
             async with runner():
@@ -481,7 +512,7 @@ class TestAfterCrash:
                 task = await client.begin()
                 await until(lambda: client_failed(client, task.id))
                 said = await message_of(client, task.id)
-        run = await hop(Run.objects.get)
+        run = await run_in_thread(Run.objects.get)
         times = run.attempt
         assert times in {2, 3}
         assert f"interrupted {times} times" in said

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 
 from a2a_tasks.agents import Turn, data, registry
 from a2a_tasks.execution import run_log
-from a2a_tasks.models import Run, RunLine
-from a2a_tasks.store.hop import hop
+from a2a_tasks.models import Run, RunLine, Task
+from a2a_tasks.store.db import run_in_thread
+from tests.integration.execution.process_agents import agents
 from tests.integration.execution.process_agents.agents import Script
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
@@ -31,7 +35,15 @@ def line_of(run: Callable[..., Any], text: str) -> str:
     """`file:line` of the first line of a function with this text."""
     lines, first = inspect.getsourcelines(run)
     number = next(number for number, line in enumerate(lines) if text in line)
-    return f"{__file__}:{first + number}"
+    return f"{inspect.getsourcefile(run)}:{first + number}"
+
+
+def nested(depth: int) -> list[Any]:
+    """Lists in lists."""
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
 
 
 async def carried(run: Callable[..., Any], **about: Any) -> tuple[str, list[str]]:
@@ -39,7 +51,7 @@ async def carried(run: Callable[..., Any], **about: Any) -> tuple[str, list[str]
     with playing(run, **about) as agent:
         async with hosting():
             await Client(agent).send()
-    return (await hop(Run.objects.get)).error, await hop(_logged)
+    return (await run_in_thread(Run.objects.get)).error, await run_in_thread(_logged)
 
 
 async def tell_script(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -48,7 +60,7 @@ async def tell_script(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("A2A_APPS", "tests.integration.execution.process_agents")
     registry.register(Script)
     try:
-        agent = registry.hosted(Script.slug)
+        agent = registry.find_hosted(Script.slug)
         assert agent is not None
         async with hosting():
             await Client(agent).send(text)
@@ -88,9 +100,45 @@ class TestWhatDoesNothing:
 
     async def test_is_told_of_an_agent_in_a_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
         await tell_script(monkeypatch, "careless")
-        (told,) = await hop(_logged)
+        (told,) = await run_in_thread(_logged)
         assert "process_agents/agents.py:" in told
         assert told.endswith("without yield turn.ask(...) it does nothing")
+
+    async def test_made_in_a_thread_of_asyncio_is_told_with_the_agent(self) -> None:
+        async def run(turn: Turn) -> str:
+            await asyncio.to_thread(turn.ask, "Which one?")
+            return "x"
+
+        (told,) = (await carried(run))[1]
+        assert told == f"{line_of(run, 'def run')}: without yield turn.ask(...) it does nothing"
+
+    async def test_made_in_a_thread_of_asgiref_is_told_with_the_agent(self) -> None:
+        async def run(turn: Turn) -> str:
+            await sync_to_async(turn.ask)("Which one?")
+            return "x"
+
+        (told,) = (await carried(run))[1]
+        assert told.startswith(f"{line_of(run, 'def run')}: ")
+
+    async def test_made_by_the_event_loop_is_told_with_the_agent(self) -> None:
+        async def run(turn: Turn) -> str:
+            asyncio.get_running_loop().call_soon(turn.ask, "Which one?")
+            await asyncio.sleep(0)
+            return "x"
+
+        (told,) = (await carried(run))[1]
+        assert told.startswith(f"{line_of(run, 'def run')}: ")
+
+    async def test_made_in_a_thread_by_the_author_is_told_with_the_line(self) -> None:
+        def asks(turn: Turn) -> None:
+            turn.ask("Which one?")
+
+        async def run(turn: Turn) -> str:
+            await asyncio.to_thread(asks, turn)
+            return "x"
+
+        (told,) = (await carried(run))[1]
+        assert told.startswith(f"{line_of(asks, 'turn.ask')}: ")
 
     async def test_is_not_told_of_what_was_used(self) -> None:
         def run(turn: Turn) -> Iterator[Any]:
@@ -120,7 +168,7 @@ class TestWhatCannotBeRecorded:
             yield 42
 
         trace, _ = await carried(run)
-        assert "int is not content" in trace
+        assert "int cannot be content" in trace
         assert f"It was said at {line_of(run, 'yield 42')}" in trace
 
     async def test_names_that_of_the_innermost_generator(self) -> None:
@@ -138,9 +186,56 @@ class TestWhatCannotBeRecorded:
 
         assert f"It was said at {line_of(run, 'def run')}" in (await carried(run))[0]
 
+    @pytest.mark.parametrize("left", [None, [1], "x"])
+    async def test_of_memory_that_is_no_dict_the_agent_is_named(self, left: Any) -> None:
+        async def run(turn: Turn) -> str:
+            turn.memory = left
+            return "x"
+
+        trace, _ = await carried(run)
+        assert f"TypeError: turn.memory must be a dict, not a {type(left).__name__}" in trace
+        assert line_of(run, "def run") in trace
+
+    @pytest.mark.parametrize(
+        ("word", "said", "told"),
+        [
+            (
+                "unpicklable",
+                "yield (word",
+                "TypeError: generator cannot be content: give a str or a Part",
+            ),
+            (
+                "unawaited",
+                "yield said",
+                "TypeError: coroutine cannot be content: give a str or a Part",
+            ),
+            (
+                "unreadable",
+                "yield Two",
+                "TypeError: TwoWordsError cannot be content: give a str or a Part",
+            ),
+            (
+                "ungiven",
+                "yield data",
+                "TypeError: Encoding objects of type generator is unsupported",
+            ),
+        ],
+    )
+    async def test_is_told_of_a_process_as_of_the_event_loop(
+        self, word: str, said: str, told: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        script = getattr(agents, word)
+        here, _ = await carried(lambda turn: script(turn))
+        await tell_script(monkeypatch, word)
+        there = (await run_in_thread(Run.objects.latest, "pk")).error
+        said_at = f"It was said at {line_of(script, said)}"
+        for trace in (here, there):
+            assert f"{told}\n{said_at}\n" in trace
+            assert "cannot pickle" not in trace
+
     async def test_names_the_line_in_another_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
         await tell_script(monkeypatch, "numeric")
-        run = await hop(Run.objects.get)
+        run = await run_in_thread(Run.objects.get)
         assert "It was said at " in run.error
         assert "process_agents/agents.py:" in run.error
 
@@ -150,6 +245,10 @@ class TestWhatCannotBeRecorded:
             ({"cart": [1, {"when": object()}]}, "turn.memory['cart'][1]['when']"),
             ({"cart": {(1, 2): "x"}}, "turn.memory['cart'][(1, 2)]"),
             ({"half": "\ud800"}, "turn.memory['half']"),
+            ({"tags": {"a", "b"}}, "turn.memory['tags']"),
+            ({"raw": b"x"}, "turn.memory['raw']"),
+            ({"rate": float("nan")}, "turn.memory['rate']"),
+            ({"deep": nested(5000)}, "turn.memory"),
         ],
     )
     async def test_of_memory_the_member_is_named(self, kept: Any, named: str) -> None:
@@ -159,4 +258,80 @@ class TestWhatCannotBeRecorded:
 
         trace, _ = await carried(run)
         assert f"TypeError: {named} cannot be kept as JSON" in trace
+        assert '{}", line {}, in run'.format(*line_of(run, "update").rsplit(":", 1)) in trace
+
+
+def put(turn: Turn) -> None:
+    turn.memory["tags"] = {"a"}
+
+
+def put_if_missing(turn: Turn) -> None:
+    turn.memory.setdefault("tags", {"a"})
+
+
+def put_by_name(turn: Turn) -> None:
+    turn.memory.update(tags={"a"})
+
+
+def put_together(turn: Turn) -> None:
+    turn.memory |= {"tags": {"a"}}
+
+
+class TestMemory:
+    @pytest.mark.parametrize("way", [put, put_if_missing, put_by_name, put_together])
+    async def test_refuses_what_cannot_be_kept_in_the_authors_line(
+        self, way: Callable[[Turn], None], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It is in the trace of the run, and in the host's log."""
+        trace, _ = await carried(way)
+        file, line = line_of(way, "turn.memory").rsplit(":", 1)
+        told = "TypeError: turn.memory['tags'] cannot be kept as JSON: it is a set"
+        for text in (trace, caplog.text):
+            assert f'File "{file}", line {line}, in {way.__name__}' in text
+            assert told in text
+
+    async def test_refuses_it_in_a_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        await tell_script(monkeypatch, "hoarding")
+        trace = (await run_in_thread(Run.objects.get)).error
+        file, line = line_of(agents.hoarding, "turn.memory").rsplit(":", 1)
+        assert f'File "{file}", line {line}, in hoarding' in trace
+        assert (
+            "TypeError: turn.memory['pattern'] cannot be kept as JSON: it is a generator" in trace
+        )
+
+    async def test_of_what_was_changed_within_it_the_agent_is_named(self) -> None:
+        async def run(turn: Turn) -> str:
+            turn.memory.setdefault("cart", []).append({"a"})
+            return "x"
+
+        trace, _ = await carried(run)
+        assert "TypeError: turn.memory['cart'][0] cannot be kept as JSON: it is a set" in trace
         assert line_of(run, "def run") in trace
+
+    async def test_gives_back_what_it_was_given(self) -> None:
+        given: dict[str, Any] = {
+            "nothing": None,
+            "list": [None, True, 1, -0.5, 2**64 - 1, -(2**63), "", "a\x00b", "ä😀", [], {}],
+            "dict": {"": {"a": [1e308]}},
+            "counts": Counter("aab"),
+        }
+        found: list[dict[str, Any]] = []
+
+        def run(turn: Turn) -> Any:
+            found.append(dict(turn.memory))
+            turn.memory.update(given)
+            return turn.ask("More?")
+
+        with playing(run) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.send("one")
+                await client.send("two", task_id=task.id)
+        assert found == [{}, given]
+
+    async def test_of_a_process_keeps_a_dict_of_any_kind(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await tell_script(monkeypatch, "counting")
+        assert (await run_in_thread(Run.objects.get)).error == ""
+        assert (await run_in_thread(Task.objects.get)).memory == '{"counts":{"counting":1}}'

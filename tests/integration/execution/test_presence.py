@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from a2a_tasks import lifetime, process
+from a2a_tasks import process, process_lifetime
 from a2a_tasks.agents import registry
 from a2a_tasks.execution import presence
-from a2a_tasks.execution.presence import Load, Presence
-from a2a_tasks.lifetime import Lifetime
+from a2a_tasks.execution.presence import Presence, WorkerLoad
 from a2a_tasks.models import Worker, WorkerKind
-from a2a_tasks.outages import Outage
+from a2a_tasks.outages import ThrottledLogger
+from a2a_tasks.process_lifetime import Lifetime
 from a2a_tasks.store import workers
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests import ROOT
 from tests.support.execution.host import runner
 from tests.support.execution.waiting import eventually, until
@@ -34,15 +34,15 @@ def life(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Lifetime:
     """Of a process of the test's own, that beats often."""
     settings.A2A_PRESENCE_SECONDS = 0.05
     made = Lifetime()
-    for name in ("on_drain", "on_stop", "draining"):
-        monkeypatch.setattr(lifetime, name, getattr(made, name))
+    for name in ("on_drain", "on_stop", "is_draining"):
+        monkeypatch.setattr(process_lifetime, name, getattr(made, name))
     return made
 
 
 @pytest.fixture
 def here() -> Iterator[Presence]:
     """A presence that has three runs of ten."""
-    made = Presence(WorkerKind.WORKER, lambda: Load(["agents"], 10, 3))
+    made = Presence(WorkerKind.WORKER, lambda: WorkerLoad(["agents"], 10, 3))
     made.start()
     yield made
     made.stop()
@@ -91,7 +91,7 @@ def test_what_fails_is_told_once_and_tried_again(
 
     monkeypatch.setattr(workers, "beat", fail)
     # One that has told of no other test's failures.
-    fresh = Outage(logging.getLogger(presence.__name__), "no sign of life")
+    fresh = ThrottledLogger(logging.getLogger(presence.__name__), "heartbeat failed")
     with caplog.at_level(logging.WARNING), pytest.MonkeyPatch.context() as silence:
         silence.setattr(presence, "_silence", fresh)
         made = Presence(WorkerKind.WEB)
@@ -111,24 +111,24 @@ async def test_the_dead_of_another_day_are_forgotten_when_a_process_begins(life:
         pid=1,
         started_at=datetime.datetime.now(datetime.UTC),
     )
-    await hop(workers.beat, stale)
-    await hop(lambda: Worker.objects.update(seen_at="2026-01-01T00:00:00Z"))
+    await run_in_thread(workers.beat, stale)
+    await run_in_thread(lambda: Worker.objects.update(seen_at="2026-01-01T00:00:00Z"))
     await presence.begin(WorkerKind.WEB)
-    await until(lambda: hop(row))
+    await until(lambda: run_in_thread(row))
     await life.stop()
-    assert await hop(row) is None
+    assert await run_in_thread(row) is None
 
 
 async def test_without_a_beat_nothing_is_said(settings: Any, life: Lifetime) -> None:
     settings.A2A_PRESENCE_SECONDS = 0.0
     await presence.begin(WorkerKind.WEB)
     await life.stop()
-    assert await hop(row) is None
+    assert await run_in_thread(row) is None
 
 
 async def test_a_runner_tells_its_queues_and_slots() -> None:
     async with runner("night", slots=4) as made:
-        assert made.load() == Load(["night"], 4, 0)
+        assert made.load() == WorkerLoad(["night"], 4, 0)
 
 
 ENDING = """
@@ -158,4 +158,4 @@ def test_beat_takes_it_back_as_its_interpreter_ends() -> None:
         timeout=60,
     )
     assert Worker.objects.get(kind="beat").left_at is not None
-    assert "no sign of life" not in ended.stderr
+    assert "heartbeat failed" not in ended.stderr

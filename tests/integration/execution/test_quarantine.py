@@ -11,7 +11,7 @@ import pytest
 from a2a_tasks.agents import Turn, registry
 from a2a_tasks.models import Run, RunStatus, Task
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.quarantine import GROUP
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import due, runner
@@ -41,11 +41,11 @@ def neighbours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def mark(**columns: Any) -> Any:
     """Let all runs have died like this."""
-    return hop(lambda: Run.objects.update(**columns))
+    return run_in_thread(lambda: Run.objects.update(**columns))
 
 
 async def running() -> int:
-    return await hop(Run.objects.filter(status=RunStatus.RUNNING).count)
+    return await run_in_thread(Run.objects.filter(status=RunStatus.RUNNING).count)
 
 
 class TestGroups:
@@ -74,7 +74,9 @@ class TestGroups:
                     carried._begun -= 601
                 await until(lambda: len(begun) == GROUP + 6)
                 go.set()
-                await until(lambda: hop(Task.objects.filter(state=TaskState.COMPLETED).count))
+                await until(
+                    lambda: run_in_thread(Task.objects.filter(state=TaskState.COMPLETED).count)
+                )
 
 
 @pytest.mark.usefixtures("neighbours")
@@ -85,9 +87,13 @@ class TestProcessesOfTheirOwn:
         await due("good", "good", text="0", queue="neighbours")
         await mark(shared_deaths=3)
         async with runner("neighbours"):
-            await until(lambda: hop(Task.objects.filter(state=TaskState.COMPLETED).exists), 60)
-            await until(lambda: hop(Task.objects.filter(state=TaskState.FAILED).exists), 60)
-        failed = await hop(Run.objects.get, task__agent="poison")
+            await until(
+                lambda: run_in_thread(Task.objects.filter(state=TaskState.COMPLETED).exists), 60
+            )
+            await until(
+                lambda: run_in_thread(Task.objects.filter(state=TaskState.FAILED).exists), 60
+            )
+        failed = await run_in_thread(Run.objects.get, task__agent="poison")
         assert (failed.status, failed.deaths, failed.attempt) == (RunStatus.FAILED, 3, 3)
         assert failed.error.count("the agent's process died with signal 9") == 3
 
@@ -98,7 +104,7 @@ class TestProcessesOfTheirOwn:
         await mark(shared_deaths=3)
         most = 0
         async with runner("neighbours"):
-            while await hop(Task.objects.exclude(state=TaskState.COMPLETED).exists):
+            while await run_in_thread(Task.objects.exclude(state=TaskState.COMPLETED).exists):
                 most = max(most, await running())
                 await asyncio.sleep(0.02)
         assert most == 1

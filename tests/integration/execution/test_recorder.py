@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks import wakeups
-from a2a_tasks.agents.emission import Chunk, Reply, Status
+from a2a_tasks import pubsub
+from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate
 from a2a_tasks.execution import recorder as recording
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.models import Artifact, Task
 from a2a_tasks.protocol.lifecycle import EventKind, IllegalTransition, Recorded
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import cancel, folding, runs
-from a2a_tasks.store import hop as hops
-from a2a_tasks.store.append import appending
-from a2a_tasks.store.hop import Refused, hop
-from a2a_tasks.store.records import Assignment, Fenced, RunEnd
+from a2a_tasks.store import db as store_db
+from a2a_tasks.store.append import append_batched
+from a2a_tasks.store.db import TransactionRefused, run_in_thread
+from a2a_tasks.store.records import ClaimedRun, LeaseLost, RunEnd
 from a2a_tasks.store.tasks import find
 from tests.integration.execution.outage import locked
 from tests.support.execution.waiting import until
@@ -37,9 +37,9 @@ def piece(text: str, artifact: str = "a", *, append: bool = True, last: bool = F
     return Chunk(artifact_id=artifact, parts=(Part(text=text),), append=append, last=last)
 
 
-def word(state: TaskState, *texts: str) -> Status:
+def word(state: TaskState, *texts: str) -> StatusUpdate:
     """A status."""
-    return Status(state, tuple(Part(text=text) for text in texts))
+    return StatusUpdate(state, tuple(Part(text=text) for text in texts))
 
 
 class Transactions:
@@ -48,8 +48,8 @@ class Transactions:
     def __init__(self) -> None:
         self.batches: list[list[Recorded]] = []
 
-    def hear(self, hint: wakeups.Hint) -> None:
-        if isinstance(hint, wakeups.Committed):
+    def hear(self, hint: pubsub.Hint) -> None:
+        if isinstance(hint, pubsub.Committed):
             self.batches.append(list(hint.events))
 
     @property
@@ -68,26 +68,26 @@ def _short(event: Recorded) -> str:
 def transactions() -> Iterator[Transactions]:
     """Every transaction from here on."""
     heard = Transactions()
-    with wakeups.listen(heard.hear):
+    with pubsub.listen(heard.hear):
         yield heard
 
 
-async def taken(**about: Any) -> Assignment:
+async def taken(**about: Any) -> ClaimedRun:
     """A run in our hands."""
-    return await hop(held, **about)
+    return await run_in_thread(held, **about)
 
 
-async def recorded(words: Iterable[Any], run: Assignment, *, end: bool = True) -> Recorder:
+async def recorded(words: Iterable[Any], run: ClaimedRun, *, end: bool = True) -> Recorder:
     """Say the words in one breath; None is a pause for breath."""
     pen = Recorder(run)
     for said in words:
         if said is None:
-            await pen.written()
+            await pen.wait_written()
         else:
-            pen.say(said)
+            pen.emit(said)
     if end:
         pen.finish(RunEnd())
-    await pen.written()
+    await pen.wait_written()
     return pen
 
 
@@ -97,14 +97,14 @@ def slow_database(
 ) -> Iterator[tuple[threading.Event, asyncio.Event]]:
     """Hold the first flush until told: (let it go, it is there)."""
     go, there = threading.Event(), asyncio.Event()
-    loop, real = asyncio.get_running_loop(), appending
+    loop, real = asyncio.get_running_loop(), append_batched
 
     async def held_up(batch: Any) -> int:
         loop.call_soon(there.set)
         await asyncio.to_thread(go.wait, 30)
         return await real(batch)
 
-    monkeypatch.setattr(recording, "appending", held_up)
+    monkeypatch.setattr(recording, "append_batched", held_up)
     try:
         yield go, there
     finally:
@@ -129,14 +129,14 @@ class TestBatching:
         run = await taken()
         pen = Recorder(run)
         with slow_database(monkeypatch) as (go, there):
-            pen.say(word(S.WORKING))
+            pen.emit(word(S.WORKING))
             await there.wait()
             for n in range(10):
-                pen.say(piece(str(n)))
+                pen.emit(piece(str(n)))
                 await asyncio.sleep(0)
             go.set()
             pen.finish(RunEnd())
-            await pen.written()
+            await pen.wait_written()
         assert transactions.shown == [["working"], [*map(str, range(10)), "completed"]]
         numbers = [event.number for batch in transactions.batches for event in batch]
         assert numbers == list(range(2, 14))
@@ -144,14 +144,14 @@ class TestBatching:
     async def test_a_fast_agent_waits_for_a_slow_database(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(recording, "MOST_WAITING", 5)
+        monkeypatch.setattr(recording, "MAX_WAITING", 5)
         pen = Recorder(await taken())
         with slow_database(monkeypatch) as (go, there):
-            pen.say(word(S.WORKING))
+            pen.emit(word(S.WORKING))
             await there.wait()
             for n in range(5):
                 assert not pen.full
-                pen.say(piece(str(n)))
+                pen.emit(piece(str(n)))
             assert pen.full
             waiting = asyncio.ensure_future(pen.room())
             await asyncio.sleep(0)
@@ -160,62 +160,62 @@ class TestBatching:
             await waiting
             assert not pen.full
         pen.finish(RunEnd())
-        await pen.written()
+        await pen.wait_written()
 
     async def test_an_agent_whose_statuses_and_messages_are_long_waits_too(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(recording, "MOST_BYTES", 1000)
+        monkeypatch.setattr(recording, "MAX_BYTES", 1000)
         pen = Recorder(await taken())
-        pen.say(word(S.WORKING, "x" * 500))
+        pen.emit(word(S.WORKING, "x" * 500))
         assert not pen.full
-        pen.say(word(S.WORKING, "x" * 500))
+        pen.emit(word(S.WORKING, "x" * 500))
         assert pen.full
-        await pen.written()
+        await pen.wait_written()
         direct = Recorder(await taken(task="task-2", is_task=False))
-        direct.say(Reply((Part(text="x" * 500),)))
+        direct.emit(Reply((Part(text="x" * 500),)))
         assert direct.full, "it is a message, and the closing word of a task"
         for one in (pen, direct):
             one.finish(RunEnd())
-            await one.written()
+            await one.wait_written()
 
     async def test_after_a_refusal_nothing_more_is_written_whoever_goes_on_speaking(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The log would have a hole."""
-        refusals, real = [Refused("too long")], appending
+        refusals, real = [TransactionRefused("too long")], append_batched
 
         async def refusing(batch: Any) -> int:
             if refusals:
                 raise refusals.pop()
             return await real(batch)
 
-        monkeypatch.setattr(recording, "appending", refusing)
+        monkeypatch.setattr(recording, "append_batched", refusing)
         run = await taken()
         pen = Recorder(run)
-        pen.say(word(S.WORKING))
-        with pytest.raises(Refused):
-            await pen.written()
+        pen.emit(word(S.WORKING))
+        with pytest.raises(TransactionRefused):
+            await pen.wait_written()
         for text in ("1", "2"):
-            with pytest.raises(Refused):
-                pen.say(piece(text))
+            with pytest.raises(TransactionRefused):
+                pen.emit(piece(text))
         pen.finish(RunEnd())
-        with pytest.raises(Refused):
-            await pen.written()
-        assert len(await hop(everything, run.task)) == 1
+        with pytest.raises(TransactionRefused):
+            await pen.wait_written()
+        assert len(await run_in_thread(everything, run.task)) == 1
 
     async def test_a_fence_is_told_to_whoever_speaks_or_waits(self) -> None:
         run = await taken()
-        await hop(cancel.cancel, ALICE, "task-1")
+        await run_in_thread(cancel.cancel, ALICE, "task-1")
         pen = Recorder(run)
-        pen.say(word(S.WORKING))
-        with pytest.raises(Fenced):
-            await pen.written()
+        pen.emit(word(S.WORKING))
+        with pytest.raises(LeaseLost):
+            await pen.wait_written()
         pen = Recorder(run)
-        pen.say(word(S.WORKING))
-        with pytest.raises(Fenced):
+        pen.emit(word(S.WORKING))
+        with pytest.raises(LeaseLost):
             for n in range(100_000):  # when enough waits, a word waits for the database
-                pen.say(piece(str(n)))
+                pen.emit(piece(str(n)))
                 await pen.room()
 
 
@@ -223,7 +223,7 @@ class TestStates:
     async def told(self, *words: Any, **about: Any) -> list[str]:
         run = await taken(**about)
         await recorded(words, run)
-        events = await hop(everything, run.task)
+        events = await run_in_thread(everything, run.task)
         return [_short(event) for event in events[1:]]
 
     async def test_nothing_said_is_done(self) -> None:
@@ -248,48 +248,48 @@ class TestStates:
 
     async def test_after_the_end_nothing_can_be_said(self) -> None:
         pen = Recorder(await taken())
-        pen.say(word(S.COMPLETED))
+        pen.emit(word(S.COMPLETED))
         for late in (word(S.WORKING), word(S.COMPLETED), word(S.FAILED)):
             with pytest.raises(IllegalTransition):
-                pen.say(late)
+                pen.emit(late)
         pen.finish(RunEnd())
-        await pen.written()
-        assert (await hop(found)).last_event == 3
+        await pen.wait_written()
+        assert (await run_in_thread(found)).last_event == 3
 
     async def test_an_end_and_its_run_are_one_transaction(self, transactions: Transactions) -> None:
         """An ended task is held by no run, and the constraint of that name holds between any two commits."""
         pen = Recorder(await taken())
-        pen.say(word(S.WORKING))
-        await pen.written()
-        pen.say(word(S.COMPLETED))
+        pen.emit(word(S.WORKING))
+        await pen.wait_written()
+        pen.emit(word(S.COMPLETED))
         for _ in range(20):
             await asyncio.sleep(0)  # an agent cleans up after its last word
         pen.finish(RunEnd())
-        await pen.written()
+        await pen.wait_written()
         assert transactions.shown == [["working"], ["completed"]]
 
     async def test_a_direct_message_is_no_task(self) -> None:
         run = await taken(is_task=False)
         await recorded([Reply((Part(text="hi"),))], run)
-        events = await hop(everything, run.task)
+        events = await run_in_thread(everything, run.task)
         assert [event.kind for event in events] == [
             EventKind.INPUT,
             EventKind.MESSAGE,
             EventKind.STATUS,
         ]
         assert '"taskId"' not in events[1].body
-        assert await hop(find, ALICE, "task-1") is None
+        assert await run_in_thread(find, ALICE, "task-1") is None
 
     async def test_a_direct_message_of_a_task_is_its_closing_word(self) -> None:
         run = await taken()
         await recorded([piece("x"), Reply((Part(text="bye"),))], run)
-        read = await hop(found)
+        read = await run_in_thread(found)
         assert read.state is S.COMPLETED
         assert b'"bye"' in bytes(read.view.status.message or b"")
 
     async def test_a_message_of_a_status_names_its_task_and_context(self) -> None:
         await recorded([word(S.COMPLETED, "done")], await taken())
-        message = bytes((await hop(found)).view.status.message or b"")
+        message = bytes((await run_in_thread(found)).view.status.message or b"")
         assert b'"taskId":"task-1"' in message
         assert b'"contextId":"context-1"' in message
 
@@ -297,8 +297,8 @@ class TestStates:
         pen = Recorder(await taken())
         pen.remember({"asked": 1})
         pen.finish(RunEnd())
-        await pen.written()
-        assert (await hop(Task.objects.get)).memory == '{"asked":1}'
+        await pen.wait_written()
+        assert (await run_in_thread(Task.objects.get)).memory == '{"asked":1}'
 
 
 class TestArtifacts:
@@ -310,20 +310,25 @@ class TestArtifacts:
         for said in [*words, None, "end"]:
             if said == "end":
                 pen.finish(RunEnd())
-                await pen.written()
+                await pen.wait_written()
             elif said is None:
-                await pen.written()
+                await pen.wait_written()
             else:
-                pen.say(said)
+                pen.emit(said)
                 continue
-            assert await hop(replayed, accepted, run.task) == (await hop(found)).view
+            assert (
+                await run_in_thread(replayed, accepted, run.task)
+                == (await run_in_thread(found)).view
+            )
         growing = Artifact.objects.filter(body="")
-        await until(lambda: hop(lambda: not growing.exists()))  # all are folded
-        assert await hop(replayed, accepted, run.task) == (await hop(found)).view
-        return [bytes(text).decode() for text in (await hop(found)).view.artifacts or ()]
+        await until(lambda: run_in_thread(lambda: not growing.exists()))  # all are folded
+        assert (
+            await run_in_thread(replayed, accepted, run.task) == (await run_in_thread(found)).view
+        )
+        return [bytes(text).decode() for text in (await run_in_thread(found)).view.artifacts or ()]
 
     async def accepted(self) -> Any:
-        return (await hop(found)).view
+        return (await run_in_thread(found)).view
 
     async def test_over_several_batches(self) -> None:
         assert await self.artifacts(
@@ -368,25 +373,27 @@ class TestArtifacts:
         run = await taken()
         accepted = await self.accepted()
         await recorded([piece("1", last=True), None, piece("2"), None], run, end=False)
-        await hop(cancel.cancel, ALICE, "task-1")
-        assert await hop(replayed, accepted, run.task) == (await hop(found)).view
+        await run_in_thread(cancel.cancel, ALICE, "task-1")
+        assert (
+            await run_in_thread(replayed, accepted, run.task) == (await run_in_thread(found)).view
+        )
 
     async def test_that_is_folded_after_the_next_attempt_was_claimed_grows_all_the_same(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         late: list[Any] = []
-        monkeypatch.setattr(folding, "behind", lambda *work: late.append(work))
+        monkeypatch.setattr(folding, "run_in_background", lambda *work: late.append(work))
         run = await taken()
         await recorded([piece("1"), None, piece("2", last=True), None], run, end=False)
-        await hop(expire, run.run)
-        await hop(runs.rescue, max_attempts=9)
-        (again,) = await hop(claim)
+        await run_in_thread(expire, run.run)
+        await run_in_thread(runs.rescue, max_attempts=9)
+        (again,) = await run_in_thread(claim)
         assert again.artifacts == (("a", 0, True),), "as it is not folded, it seems to grow"
         for fold, *about in late:
-            await hop(fold, *about)
-        assert await hop(Artifact.objects.exclude(body="").exists)
+            await run_in_thread(fold, *about)
+        assert await run_in_thread(Artifact.objects.exclude(body="").exists)
         await recorded([piece("3")], again)
-        artifacts = (await hop(found)).view.artifacts
+        artifacts = (await run_in_thread(found)).view.artifacts
         assert isinstance(artifacts, list)
         (artifact,) = artifacts
         assert [part["text"] for part in json.loads(bytes(artifact))["parts"]] == ["1", "2", "3"]
@@ -394,7 +401,7 @@ class TestArtifacts:
     async def last_chunks(self, *words: Any) -> list[bool]:
         run = await taken()
         await recorded(words, run)
-        events = await hop(everything, run.task)
+        events = await run_in_thread(everything, run.task)
         return ['"lastChunk":true' in e.body for e in events if e.kind is EventKind.ARTIFACT]
 
     async def test_the_last_piece_of_the_answer_says_so(self) -> None:
@@ -403,25 +410,25 @@ class TestArtifacts:
     async def test_a_piece_that_said_so_does_not_say_it_twice(self) -> None:
         run = await taken()
         await recorded([piece("1", "answer", last=True)], run)
-        assert (await hop(everything, run.task))[2].body.count("lastChunk") == 1
+        assert (await run_in_thread(everything, run.task))[2].body.count("lastChunk") == 1
 
     async def test_a_word_that_cannot_be_written_leaves_nothing_behind(self) -> None:
         """The task can still be failed, and the next artifact is in its place."""
         run = await taken()
         accepted = await self.accepted()
         pen = Recorder(run)
-        pen.say(piece("1"))
+        pen.emit(piece("1"))
         with pytest.raises((TypeError, ValueError)):
-            pen.say(Chunk(artifact_id="b", parts=(Part(data=object()),)))
+            pen.emit(Chunk(artifact_id="b", parts=(Part(data=object()),)))
         with pytest.raises((TypeError, ValueError)):
-            pen.say(Chunk(artifact_id="a", parts=(Part(text="\ud800"),)))
-        pen.say(piece("2"))
-        pen.say(word(S.FAILED, "sorry"))
+            pen.emit(Chunk(artifact_id="a", parts=(Part(text="\ud800"),)))
+        pen.emit(piece("2"))
+        pen.emit(word(S.FAILED, "sorry"))
         pen.finish(RunEnd("failed"))
-        await pen.written()
-        read = await hop(found)
+        await pen.wait_written()
+        read = await run_in_thread(found)
         assert read.state is S.FAILED
-        assert await hop(replayed, accepted, run.task) == read.view
+        assert await run_in_thread(replayed, accepted, run.task) == read.view
 
 
 @pytest.mark.backend("stack")
@@ -431,11 +438,11 @@ class TestWithoutADatabase:
     ) -> None:
         settings.A2A_DATABASE_SECONDS = 0.1
         refused: list[BaseException] = []
-        monkeypatch.setattr(hops._outage, "count", refused.append)
+        monkeypatch.setattr(store_db._outage, "count", refused.append)
         run = await taken()
         async with locked("a2a_tasks_event"):
             writing = asyncio.create_task(recorded([piece("a"), None, piece("b", last=True)], run))
             await until(lambda: len(refused) > 1)
         await asyncio.wait_for(writing, 10)
         assert transactions.shown == [["working", "a"], ["b", "completed"]]
-        assert (await hop(Task.objects.get)).state == S.COMPLETED
+        assert (await run_in_thread(Task.objects.get)).state == S.COMPLETED

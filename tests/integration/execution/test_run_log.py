@@ -13,9 +13,9 @@ import pytest
 from a2a_tasks.agents import Agent, Turn, registry
 from a2a_tasks.execution import run_log
 from a2a_tasks.models import Run, RunLine
-from a2a_tasks.outages import Outage
+from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.store import run_lines
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.integration.execution.process_agents.agents import Script
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
@@ -48,10 +48,10 @@ async def lines(count: int) -> list[str]:
     """The texts, once there are so many."""
 
     async def written() -> bool:
-        return await hop(RunLine.objects.count) >= count
+        return await run_in_thread(RunLine.objects.count) >= count
 
     await until(written)
-    return await hop(texts)
+    return await run_in_thread(texts)
 
 
 async def told(run: Any, count: int, **about: Any) -> list[str]:
@@ -69,9 +69,9 @@ class TestWhereItIsSaid:
             return "x"
 
         assert await told(run, 1) == ["of hello"]
-        (row,) = await hop(rows)
+        (row,) = await run_in_thread(rows)
         assert (row.number, row.attempt, row.level, row.logger) == (1, 1, 20, "tests.agent")
-        assert row.run_id == (await hop(Run.objects.get)).pk
+        assert row.run_id == (await run_in_thread(Run.objects.get)).pk
 
     async def test_in_a_task_and_a_thread_of_the_agents_own(self) -> None:
         async def run(turn: Turn) -> AsyncIterator[str]:
@@ -133,7 +133,7 @@ class TestWhereItIsSaid:
         def of_its_run(row: RunLine) -> bool:
             return row.text == row.run.task.public_id
 
-        assert await hop(lambda: [of_its_run(row) for row in rows()]) == [True, True]
+        assert await run_in_thread(lambda: [of_its_run(row) for row in rows()]) == [True, True]
 
     async def test_what_is_said_outside_of_a_run_is_nobodys(self) -> None:
         async def run(turn: Turn) -> str:
@@ -146,11 +146,11 @@ class TestWhereItIsSaid:
                 logger.info("outside")
                 logging.getLogger("a2a_tasks.execution.runner").error("the host's own")
                 assert await lines(1) == ["inside"]
-        assert await hop(texts) == ["inside"]
+        assert await run_in_thread(texts) == ["inside"]
 
 
 def hosted(cls: type[Agent]) -> Agent:
-    found = registry.hosted(cls.slug)
+    found = registry.find_hosted(cls.slug)
     assert found is not None
     return found
 
@@ -174,7 +174,7 @@ class TestWhatIsKept:
             return "x"
 
         await told(run, 0)
-        assert await hop(texts) == []
+        assert await run_in_thread(texts) == []
 
     async def test_so_many_lines_and_the_number_of_the_rest(self, settings: Any) -> None:
         settings.A2A_RUN_LOG_LINES = 3
@@ -185,7 +185,7 @@ class TestWhatIsKept:
             return "x"
 
         assert (await told(run, 4))[:3] == ["0", "1", "2"]
-        assert (await hop(texts))[3].startswith("… 7 more lines")
+        assert (await run_in_thread(texts))[3].startswith("… 7 more lines")
 
     async def test_a_long_one_with_its_beginning_and_its_end(self) -> None:
         async def run(turn: Turn) -> str:
@@ -241,7 +241,9 @@ class TestItsCost:
 
         monkeypatch.setattr(run_lines, "write", fail)
         # One that has told of no other test's failures.
-        fresh = Outage(logging.getLogger(run_log.__name__), "log lines of runs were not kept")
+        fresh = ThrottledLogger(
+            logging.getLogger(run_log.__name__), "log lines of runs were not kept"
+        )
         monkeypatch.setattr(run_log, "_lost", fresh)
 
         async def run(turn: Turn) -> str:
@@ -267,21 +269,21 @@ class TestItsCost:
         async def slow(*work: Any) -> None:
             begun.set()
             await go_on.wait()
-            await hop(*work)
+            await run_in_thread(*work)
 
-        close = run_log.Notebook.close
+        close = run_log.RunLogWriter.close
 
-        async def closed(notebook: run_log.Notebook) -> None:
+        async def closed(notebook: run_log.RunLogWriter) -> None:
             asyncio.get_running_loop().call_later(0.1, go_on.set)
             await close(notebook)
 
-        monkeypatch.setattr(run_log, "hop", slow)
-        monkeypatch.setattr(run_log.Notebook, "close", closed)
+        monkeypatch.setattr(run_log, "run_in_thread", slow)
+        monkeypatch.setattr(run_log.RunLogWriter, "close", closed)
         with playing(run) as agent:
             async with hosting():
                 await Client(agent).send()
                 await begun.wait()
-        assert await hop(texts) == ["said"]
+        assert await run_in_thread(texts) == ["said"]
 
     async def test_the_lines_of_many_runs_are_written_together(
         self, monkeypatch: pytest.MonkeyPatch

@@ -17,13 +17,14 @@ from django.db.models import F
 from django.utils import timezone
 
 from a2a_tasks.agents import AgentError, Part, Turn, data
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.models import Artifact, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store import cancel, log, runs
-from a2a_tasks.store import hop as hops
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store import cancel, event_log, runs
+from a2a_tasks.store import db as store_db
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.records import WantedRuns
 from a2a_tasks.store.tasks import find
 from tests.integration.execution.outage import locked
 from tests.support.agents_under_test import playing, until_stopped
@@ -80,7 +81,7 @@ class TestRunning:
             await due(agent.slug)
             async with runner():
                 await until(lambda: status_is("completed"))
-            run = await hop(Run.objects.get)
+            run = await run_in_thread(Run.objects.get)
             assert (run.status, run.attempt) == (RunStatus.ENDED, 1)
 
     async def test_messages_to_one_task_are_answered_one_after_the_other(self) -> None:
@@ -160,7 +161,7 @@ class TestRunning:
                 assert len(made._carried) == 3
                 go.set()
                 await until(
-                    lambda: hop(
+                    lambda: run_in_thread(
                         lambda: Task.objects.filter(state="TASK_STATE_COMPLETED").count() == 7
                     )
                 )
@@ -254,7 +255,7 @@ class TestFailing:
                 task = await asyncio.wait_for(client.send(), 10)
                 assert task.status.state.word == "failed", task.status
                 said = await message_of(client, task.id)
-                return said, await hop(lambda: Run.objects.latest("pk"))
+                return said, await run_in_thread(lambda: Run.objects.latest("pk"))
 
     async def test_what_it_raises_is_not_told(self) -> None:
         async def run(turn: Turn) -> str:
@@ -275,7 +276,7 @@ class TestFailing:
         said, row = await self.failed(run)
         assert "more than 2 artifacts, which is as many as a task may have" in said
         assert "A2A_MAX_ARTIFACTS" in row.error
-        assert await hop(lambda: Artifact.objects.count()) == 2
+        assert await run_in_thread(lambda: Artifact.objects.count()) == 2
 
     async def test_artifacts_larger_than_a_run_may_make_fail_its_task(self, settings: Any) -> None:
         settings.A2A_MAX_ARTIFACT_BYTES = 10_000
@@ -287,7 +288,7 @@ class TestFailing:
         said, row = await self.failed(run)
         assert "more than 10000 bytes in artifacts, which is as much as it may" in said
         assert "A2A_MAX_ARTIFACT_BYTES" in row.error
-        whole = await hop(lambda: Artifact.objects.get().body)
+        whole = await run_in_thread(lambda: Artifact.objects.get().body)
         assert 5_000 < len(whole.encode()) < 10_000, "what it said before stays"
 
     async def test_an_agent_error_is_told(self) -> None:
@@ -386,10 +387,10 @@ class TestFailing:
         settings.A2A_ORPHAN_SECONDS = 3600.0
         await due("no-such-agent")
         long_ago = timezone.now() - datetime.timedelta(hours=2)
-        await hop(lambda: Run.objects.update(due_at=long_ago))
+        await run_in_thread(lambda: Run.objects.update(due_at=long_ago))
         async with runner() as made:
             await asyncio.wait_for(made.looked.wait(), 10)
-            assert (await hop(Run.objects.get)).attempt == 0
+            assert (await run_in_thread(Run.objects.get)).attempt == 0
             made._judging_from = 0.0
             await until(lambda: status_is("failed"))
 
@@ -403,9 +404,9 @@ class TestFailing:
             looked: list[bool] = []
             real = runs.claim
 
-            def claim(*args: Any, orphans: bool, **more: Any) -> Any:
-                looked.append(orphans)
-                return real(*args, orphans=orphans, **more)
+            def claim(wanted: WantedRuns, **more: Any) -> Any:
+                looked.append(wanted.orphans)
+                return real(wanted, **more)
 
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(runs, "claim", claim)
@@ -462,7 +463,7 @@ class TestFailing:
             await due(agent.slug)
             async with runner():
                 await until(lambda: status_is("completed"))
-        row = await hop(Run.objects.get)
+        row = await run_in_thread(Run.objects.get)
         assert (late.is_set(), row.attempt, row.deaths) == (True, 1, 0)
 
     async def test_a_run_that_cannot_be_given_up_keeps_no_other_waiting(
@@ -470,7 +471,7 @@ class TestFailing:
     ) -> None:
         """One cannot be ended, another has an attempt left, a third is new."""
         settings.A2A_MAX_ATTEMPTS = 2
-        tried, real = list[str](), log.change_state
+        tried, real = list[str](), event_log.change_state
 
         def change_state(task: Task, *args: Any, **kwargs: Any) -> Any:
             tried.append(task.public_id)
@@ -478,16 +479,16 @@ class TestFailing:
                 raise OperationalError("it is too large")
             return real(task, *args, **kwargs)
 
-        monkeypatch.setattr(log, "change_state", change_state)
+        monkeypatch.setattr(event_log, "change_state", change_state)
         with playing(lambda turn: "x") as agent:
             bad = await due(agent.slug, "bad", held=True)
             spent = await due(agent.slug, "spent", held=True)
             lost = await due(agent.slug, "lost", held=True)
-            await hop(lambda: Run.objects.update(worker=F("token")))
+            await run_in_thread(lambda: Run.objects.update(worker=F("token")))
             for run in (bad, spent):
-                await hop(Run.objects.filter(pk=run.run).update, deaths=1)
+                await run_in_thread(Run.objects.filter(pk=run.run).update, deaths=1)
             for run in (bad, spent, lost):
-                await hop(expire, run.run)
+                await run_in_thread(expire, run.run)
             async with runner():
                 await until(lambda: "bad" in tried)
                 await due(agent.slug, "new")
@@ -501,7 +502,7 @@ class TestFailing:
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
         settings.A2A_MAX_ATTEMPTS = 1
-        monkeypatch.setattr(hops, "REFUSED_SECONDS", 0.0)
+        monkeypatch.setattr(store_db, "REFUSED_SECONDS", 0.0)
 
         async def run(turn: Turn) -> AsyncIterator[str]:
             yield turn.text
@@ -512,7 +513,7 @@ class TestFailing:
                 await due(agent.slug, "good")
                 await until(lambda: status_is("completed", task="good"))
                 await until(lambda: status_is("failed", task="bad"))
-        row = await hop(Run.objects.get, task__public_id="bad")
+        row = await run_in_thread(Run.objects.get, task__public_id="bad")
         assert "Refused: the database refused it" in row.error
 
 
@@ -572,9 +573,9 @@ class TestStopping:
                 await until(lambda: client_state(client, task.id, "working"))
                 await client.cancel(task.id)
                 await asyncio.wait_for(shrugged.wait(), 20)
-                row = await hop(Task.objects.get)
+                row = await run_in_thread(Task.objects.get)
                 await until(lambda: not_carried())
-                events = await hop(everything, row.pk)
+                events = await run_in_thread(everything, row.pk)
         assert [event.state.word for event in events if event.state][-1] == "canceled"
         assert not any("another thing" in event.body for event in events)
         assert not tried.is_set()
@@ -590,7 +591,7 @@ class TestStopping:
             async with runner(slots=1):
                 await until(lambda: status_is("working"))
                 await due(agent.slug, "task-2", text="go")
-                await hop(cancel.cancel_by_key, first.task)
+                await run_in_thread(cancel.cancel_by_key, first.task)
                 await until(lambda: status_is("completed", task="task-2"))
 
 
@@ -610,10 +611,10 @@ class TestLeases:
                 end = time.monotonic() + 2.5  # longer than a lease
                 while time.monotonic() < end:
                     pass  # nobody gets the loop: not the poll, not the agents
-                assert await hop(runs.rescue, max_attempts=3) == 0
+                assert await run_in_thread(runs.rescue, max_attempts=3) == 0
                 go.set()
                 await until(lambda: client_state(client, task.id, "completed"))
-                run_ = await hop(lambda: Run.objects.get(task__public_id=task.id))
+                run_ = await run_in_thread(lambda: Run.objects.get(task__public_id=task.id))
         assert run_.attempt == 1
 
     @pytest.mark.backend("stack")
@@ -646,7 +647,7 @@ class TestLeases:
                 async with locked("a2a_tasks_run"):
                     await until(lambda: result.run not in made._carried)
                 await until(lambda: status_is("completed"))
-        row = await hop(Run.objects.get)
+        row = await run_in_thread(Run.objects.get)
         assert (begun, row.attempt, row.deaths, row.shared_deaths) == ([1, 1], 1, 0, 0)
 
     async def test_a_claim_whose_answer_is_lost_is_given_back_as_if_nothing_had_begun(
@@ -666,7 +667,7 @@ class TestLeases:
             await due(agent.slug)
             async with runner():
                 await until(lambda: status_is("completed"))
-        row = await hop(Run.objects.get)
+        row = await run_in_thread(Run.objects.get)
         assert (answers, row.attempt, row.deaths, row.error) == ([], 1, 0, "")
 
     @pytest.mark.backend("stack")
@@ -693,7 +694,7 @@ class TestLeases:
                 await until(lambda: status_is("completed"))
                 await until(lambda: not made._leases.owed)
                 monkeypatch.setattr(runs, "hand_back", give_back)
-        row = await hop(Run.objects.get)
+        row = await run_in_thread(Run.objects.get)
         assert (begun, row.attempt, row.deaths) == ([1, 2], 2, 0)
 
     @pytest.mark.backend("stack")
@@ -721,7 +722,7 @@ class TestLeases:
                 go.set()
                 await until(lambda: status_is("completed", "failed"))
                 assert await status() == "completed"
-        assert (await hop(Run.objects.get)).attempt == 1
+        assert (await run_in_thread(Run.objects.get)).attempt == 1
 
     @pytest.mark.backend("stack")
     async def test_a_run_whose_row_somebody_holds_goes_on_and_so_do_the_others(
@@ -755,7 +756,9 @@ class TestLeases:
                 go.set()
                 for task in ("task-1", "task-2"):
                     await until(partial(status_is, "completed", task=task))
-        assert set(await hop(lambda: list(Run.objects.values_list("attempt", flat=True)))) == {1}
+        assert set(
+            await run_in_thread(lambda: list(Run.objects.values_list("attempt", flat=True)))
+        ) == {1}
 
     async def test_a_process_does_not_take_its_own_runs_for_lost(
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
@@ -777,12 +780,14 @@ class TestLeases:
             result = await due(agent.slug)
             async with runner() as made:
                 await until(lambda: made.carrying == 1)
-                await hop(expire, result.run)
+                before = len(looks)  # one that began before the run was claimed knows nothing of it
+                await until(lambda: len(looks) > before + 1)
+                await run_in_thread(expire, result.run)
                 seen = len(looks)
                 await until(lambda: len(looks) > seen + 2)
                 go.set()
                 await until(lambda: status_is("completed"))
-        assert (await hop(Run.objects.get)).attempt == 1
+        assert (await run_in_thread(Run.objects.get)).attempt == 1
 
     @pytest.mark.backend("stack")
     async def test_a_run_whose_row_was_locked_is_left_alone_until_its_process_could_beat(
@@ -799,7 +804,7 @@ class TestLeases:
             connection.close()
 
         result = await due("no-such-agent", held=True)
-        await hop(expire, result.run)
+        await run_in_thread(expire, result.run)
         holder = asyncio.create_task(asyncio.to_thread(hold, result.run))
         await asyncio.to_thread(locked.wait, 10)
         async with runner() as made:
@@ -808,9 +813,9 @@ class TestLeases:
             await until(lambda: made._locked[result.run] > first)  # from its release on
             let_go.set()
             await holder
-            token = (await hop(Run.objects.get)).token
-            assert await hop(runs.heartbeat, [token]) == {token}
-        row = await hop(Run.objects.get)
+            token = (await run_in_thread(Run.objects.get)).token
+            assert await run_in_thread(runs.heartbeat, [token]) == {token}
+        row = await run_in_thread(Run.objects.get)
         assert (row.attempt, row.shared_deaths, row.deaths) == (1, 0, 0)
 
     async def test_for_a_lease_after_an_outage_nothing_is_rescued(self, settings: Any) -> None:
@@ -824,10 +829,10 @@ class TestLeases:
             async with runner() as made:
                 await asyncio.wait_for(made.looked.wait(), 10)
                 made._be_patient(Overloaded())
-                await hop(expire, result.run)
+                await run_in_thread(expire, result.run)
                 await until(lambda: status_is("completed"))
                 assert not made.patient
-        assert (await hop(Run.objects.get)).deaths == 1
+        assert (await run_in_thread(Run.objects.get)).deaths == 1
 
     async def test_a_fenced_agent_is_stopped_though_it_says_nothing(self, settings: Any) -> None:
         stopped = asyncio.Event()
@@ -836,7 +841,7 @@ class TestLeases:
             async with runner("elsewhere") as made:
                 await until(lambda: status_is("working"))
                 made.queues = ["nothing"]  # whoever takes the run over, it is not this process
-                await hop(take_away)
+                await run_in_thread(take_away)
                 await asyncio.wait_for(stopped.wait(), 20)
 
     async def test_a_run_whose_process_died_is_finished_by_another(self) -> None:
@@ -854,10 +859,10 @@ class TestLeases:
                 await until(lambda: attempts == [1])
                 dead._leases.stop()
                 dead.queues = []
-                await hop(expire, result.run)
+                await run_in_thread(expire, result.run)
                 async with runner():
                     await until(lambda: status_is("completed"))
-            task = await hop(find, Scope("", "user:alice", agent.slug), "task-1")
+            task = await run_in_thread(find, OwnerScope("", "user:alice", agent.slug), "task-1")
         assert attempts == [1, 2]
         assert [bytes(text) for text in (task.view.artifacts if task else ()) or ()] == [
             b'{"artifactId":"answer","parts":[{"text":"attempt 2"}]}'
@@ -884,7 +889,7 @@ class TestLeases:
                 async with locked("a2a_tasks_message"):
                     away.set()
                     with pytest.raises(Overloaded):  # the reading has been refused meanwhile
-                        await hop(Message.objects.count)
+                        await run_in_thread(Message.objects.count)
                 await until(lambda: client_state(client, task.id, "completed"))
 
     async def test_the_dead_are_seen_to_while_the_bell_never_rests(self) -> None:
@@ -896,7 +901,7 @@ class TestLeases:
                 await asyncio.wait_for(made.looked.wait(), 10)
                 bell = asyncio.create_task(ringing(made))
                 result = await due(agent.slug, held=True)
-                await hop(expire, result.run)
+                await run_in_thread(expire, result.run)
                 await until(lambda: status_is("completed"), 10)
                 bell.cancel()
 
@@ -915,12 +920,12 @@ class TestLeases:
                 await asyncio.wait_for(at_work.wait(), 10)
                 before = made._carried[result.run]
                 at_work.clear()
-                await hop(take_away)
+                await run_in_thread(take_away)
                 await asyncio.wait_for(at_work.wait(), 10)
-                made._lost(before)
+                made._on_lease_lost(before)
                 go.set()
                 await until(lambda: status_is("completed"))
-                assert (await hop(Run.objects.get)).attempt == 2
+                assert (await run_in_thread(Run.objects.get)).attempt == 2
 
     async def test_a_run_that_comes_back_to_its_own_process_is_carried_once(self) -> None:
         """Its lease ended while the process was held up, and the process itself took it over."""
@@ -939,11 +944,11 @@ class TestLeases:
             result = await due(agent.slug)
             async with runner() as made:
                 await until(lambda: at_work == [1])
-                await hop(take_away)
+                await run_in_thread(take_away)
                 await until(lambda: at_work == [2])
                 assert result.run in made._carried, "its heart must beat for the second attempt"
                 token = made._carried[result.run].assignment.token
-                assert (await hop(Run.objects.get)).token == token
+                assert (await run_in_thread(Run.objects.get)).token == token
                 go.set()
                 await until(lambda: status_is("completed"))
 
@@ -986,14 +991,14 @@ class TestDraining:
             async with runner() as made:
                 await until(lambda: status_is("working"))
                 draining = asyncio.ensure_future(made.drain(60))
-                held_until = (await hop(Run.objects.get)).lease_until
+                held_until = (await run_in_thread(Run.objects.get)).lease_until
                 assert held_until is not None
                 later = held_until + datetime.timedelta(seconds=2)
-                await until(lambda: hop(Run.objects.filter(lease_until__gt=later).exists))
+                await until(lambda: run_in_thread(Run.objects.filter(lease_until__gt=later).exists))
                 go.set()
                 await asyncio.wait_for(draining, 10)
         assert await status() == "completed"
-        assert (await hop(Run.objects.get)).attempt == 1
+        assert (await run_in_thread(Run.objects.get)).attempt == 1
 
     async def test_the_rest_is_handed_back_and_finished_by_another_runner(self) -> None:
         attempts: list[int] = []
@@ -1010,7 +1015,7 @@ class TestDraining:
             async with runner() as made:
                 await until(lambda: status_is("working"))
                 await ended(made)
-                row = await hop(Run.objects.get)
+                row = await run_in_thread(Run.objects.get)
                 assert (row.status, row.token, row.attempt) == (RunStatus.QUEUED, "", 0)
             async with runner():
                 await until(lambda: status_is("completed"))
@@ -1041,7 +1046,7 @@ class TestDraining:
                 await asyncio.sleep(0)
                 go_on.set()
                 await draining
-                row = await hop(Run.objects.get)
+                row = await run_in_thread(Run.objects.get)
         assert (row.status, row.token, row.attempt) == (RunStatus.QUEUED, "", 0)
 
     async def test_a_drained_runner_claims_nothing_more(self) -> None:
@@ -1051,5 +1056,5 @@ class TestDraining:
                 await due(agent.slug)
                 made.wake()
                 async with runner("other"):
-                    await hop(Task.objects.get)
+                    await run_in_thread(Task.objects.get)
                 assert await status() == "submitted"

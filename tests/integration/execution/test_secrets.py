@@ -13,17 +13,17 @@ import pytest
 from django.db.models.functions import Now
 from pytest_django import Settings
 
+from a2a_console.handover.hand_over import UselessLink, find_request, fresh_link, hand_over
 from a2a_tasks import process, sealing
 from a2a_tasks.agents import Agent, Turn
 from a2a_tasks.execution.secrets import url_of
 from a2a_tasks.models import AuditEntry, Event, HandedSecret, Message, Run, Task
-from a2a_tasks.operations.hand_over import UselessLink, asked_by, fresh_link, hand_over
 from a2a_tasks.protocol.errors import AgentOff, InvalidParams, TaskNotFound, TaskNotWaiting
 from a2a_tasks.protocol.operators import HANDED_OVER, HANDOVER
-from a2a_tasks.store import handed, runs
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.purge import Limits, purge
-from a2a_tasks.store.records import Assignment, Fenced
+from a2a_tasks.store import handed_secrets, runs
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.purge import RetentionLimits, purge
+from a2a_tasks.store.records import ClaimedRun, LeaseLost
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
 from tests.support.execution.waiting import until
@@ -86,7 +86,7 @@ def alice(agent: Agent) -> Client:
 async def asked(client: Client, text: str = "hello") -> tuple[Task, str]:
     """The row of a task that waits for a secret, and the token of its link."""
     task = await client.send(text)
-    row = await hop(Task.objects.get, public_id=task.id)
+    row = await run_in_thread(Task.objects.get, public_id=task.id)
     return row, token_in(row.status_message)
 
 
@@ -125,10 +125,10 @@ async def ended(client: Client, task: Task) -> None:
 
 async def row_of(task: Task) -> HandedSecret:
     """What is kept of it."""
-    return await hop(HandedSecret.objects.get, task=task)
+    return await run_in_thread(HandedSecret.objects.get, task=task)
 
 
-def begun_again(task: Task, number: int) -> Assignment:
+def begun_again(task: Task, number: int) -> ClaimedRun:
     """A run of the task for this message, in somebody's hands."""
     Task.objects.filter(pk=task.pk).update(run_token="ours")
     made = held(f"other-{task.pk}-{number}")
@@ -158,7 +158,7 @@ class TestAsking:
         assert message["parts"][0]["text"] == "To open the pull request."
         assert f"https://agents.example.com/handover/{token}" in message["parts"][1]["text"]
         assert message["metadata"][HANDOVER]["names"] == [NAME]
-        asking = await asked_by(token)
+        asking = await find_request(token)
         assert (asking.names, asking.reason) == ((NAME,), "To open the pull request.")
         assert asking.agent == alice.agent.slug
 
@@ -171,7 +171,7 @@ class TestAsking:
 
     async def test_it_is_written_down_who_was_asked_for_what(self, alice: Client) -> None:
         row, _ = await asked(alice)
-        entry = await hop(AuditEntry.objects.get, action="secret.asked")
+        entry = await run_in_thread(AuditEntry.objects.get, action="secret.asked")
         assert (entry.object, json.loads(entry.detail)) == (row.public_id, {"names": NAME})
 
     @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ class TestAsking:
         second = token_in(bytes(again.status.message or b"").decode())
         assert second != first
         with pytest.raises(UselessLink):
-            await asked_by(first)
-        assert (await asked_by(second)).task == row.pk
+            await find_request(first)
+        assert (await find_request(second)).task == row.pk
 
 
 class TestHandingOver:
@@ -205,10 +205,10 @@ class TestHandingOver:
         await hand_over(token, {NAME: SECRET})
         await ended(alice, row)
         said = Message.objects.filter(task=row, role="ROLE_USER").order_by("-number")
-        message = json.loads(await hop(lambda: said.values_list("body", flat=True)[0]))
+        message = json.loads(await run_in_thread(lambda: said.values_list("body", flat=True)[0]))
         assert message["parts"] == [{"text": f"Handed over: {NAME}."}]
         assert message["metadata"] == {HANDED_OVER: [NAME]}
-        assert SECRET not in await hop(everything_written)
+        assert SECRET not in await run_in_thread(everything_written)
 
     async def test_it_is_sealed_while_it_waits_and_gone_when_the_turn_is_over(
         self, alice: Client, heard: Heard
@@ -219,12 +219,12 @@ class TestHandingOver:
         await until(lambda: heard.read[1:])
         kept = await row_of(row)
         assert SECRET not in kept.sealed
-        assert json.loads(sealing.opened(kept.sealed))["handed"] == {NAME: SECRET}
+        assert json.loads(sealing.unseal(kept.sealed))["handed"] == {NAME: SECRET}
         assert kept.handed_at
         assert kept.taken_at
         heard.gate.set()
         await ended(alice, row)
-        await until(lambda: hop(HandedSecret.objects.filter(task=row, sealed="").exists))
+        await until(lambda: run_in_thread(HandedSecret.objects.filter(task=row, sealed="").exists))
 
     async def test_what_the_turn_did_not_use_is_gone_too(self, alice: Client, heard: Heard) -> None:
         row, token = await asked(alice)
@@ -232,7 +232,7 @@ class TestHandingOver:
         await hand_over(token, {NAME: SECRET})
         heard.gate.set()
         await ended(alice, row)
-        await until(lambda: hop(HandedSecret.objects.filter(task=row, sealed="").exists))
+        await until(lambda: run_in_thread(HandedSecret.objects.filter(task=row, sealed="").exists))
 
     async def test_a_later_turn_does_not_have_it(self, alice: Client, heard: Heard) -> None:
         async def asks_twice(turn: Turn) -> AsyncIterator[Any]:
@@ -270,9 +270,9 @@ class TestHandingOver:
     ) -> None:
         row, token = await asked(alice)
         await hand_over(token, {NAME: SECRET})
-        entry = await hop(AuditEntry.objects.get, action="secret.handed")
+        entry = await run_in_thread(AuditEntry.objects.get, action="secret.handed")
         assert (entry.object, json.loads(entry.detail)) == (row.public_id, {"names": NAME})
-        assert not await hop(AuditEntry.objects.filter(action="task.answer").exists)
+        assert not await run_in_thread(AuditEntry.objects.filter(action="task.answer").exists)
 
 
 class TestCrashes:
@@ -281,7 +281,7 @@ class TestCrashes:
         heard.gate = asyncio.Event()
         await hand_over(token, {NAME: SECRET})
         await until(lambda: heard.read[1:])
-        await hop(die, row)
+        await run_in_thread(die, row)
         await until(lambda: heard.read[2:])
         heard.gate.set()
         await ended(alice, row)
@@ -292,21 +292,21 @@ class TestCrashes:
     ) -> None:
         row, _ = await asked(alice)
         rows = HandedSecret.objects.filter(task=row)
-        await hop(lambda: rows.update(sealed="x", handed_in=2))
-        again = await hop(lambda: begun_again(row, 1))
-        assert await hop(handed.ask, again, [NAME], "again") is None
+        await run_in_thread(lambda: rows.update(sealed="x", handed_in=2))
+        again = await run_in_thread(lambda: begun_again(row, 1))
+        assert await run_in_thread(handed_secrets.ask, again, [NAME], "again") is None
         assert (await row_of(row)).sealed == "x"
-        later = await hop(lambda: begun_again(row, 3))
-        assert await hop(handed.ask, later, [NAME], "again") is not None
+        later = await run_in_thread(lambda: begun_again(row, 3))
+        assert await run_in_thread(handed_secrets.ask, later, [NAME], "again") is not None
         assert (await row_of(row)).sealed == ""
 
     async def test_a_run_that_has_lost_its_task_asks_for_nothing(self, alice: Client) -> None:
         row, _ = await asked(alice)
         before = (await row_of(row)).token_hash
-        lost = replace(await hop(lambda: begun_again(row, 1)), token="lost")
-        with pytest.raises(Fenced):
-            await hop(handed.ask, lost, [NAME], "again")
-        assert await hop(handed.read, lost) == {}
+        lost = replace(await run_in_thread(lambda: begun_again(row, 1)), token="lost")
+        with pytest.raises(LeaseLost):
+            await run_in_thread(handed_secrets.ask, lost, [NAME], "again")
+        assert await run_in_thread(handed_secrets.read, lost) == {}
         assert (await row_of(row)).token_hash == before
 
 
@@ -328,9 +328,9 @@ class TestUselessLinks:
 
     async def test_a_link_whose_time_is_over(self, alice: Client) -> None:
         row, token = await asked(alice)
-        await hop(HandedSecret.objects.filter(task=row).update, expires_at=Now())
+        await run_in_thread(HandedSecret.objects.filter(task=row).update, expires_at=Now())
         with pytest.raises(UselessLink):
-            await asked_by(token)
+            await find_request(token)
         with pytest.raises(UselessLink):
             await hand_over(token, {NAME: SECRET})
 
@@ -349,7 +349,7 @@ class TestUselessLinks:
 
     async def test_no_link_at_all(self) -> None:
         with pytest.raises(UselessLink):
-            await asked_by("x" * 43)
+            await find_request("x" * 43)
 
     async def test_an_agent_that_is_off_does_not_use_it_up(
         self, alice: Client, settings: Settings
@@ -368,14 +368,14 @@ class TestFreshLinks:
         self, alice: Client, heard: Heard
     ) -> None:
         row, old = await asked(alice)
-        await hop(HandedSecret.objects.filter(task=row).update, expires_at=Now())
+        await run_in_thread(HandedSecret.objects.filter(task=row).update, expires_at=Now())
         fresh = await fresh_link(row.pk, by="bob")
         with pytest.raises(UselessLink):
-            await asked_by(old)
+            await find_request(old)
         await hand_over(fresh.url.rpartition("/")[2], {NAME: SECRET})
         await ended(alice, row)
         assert heard.read[-1] == SECRET
-        assert await hop(AuditEntry.objects.filter(action="secret.link").count) == 1
+        assert await run_in_thread(AuditEntry.objects.filter(action="secret.link").count) == 1
 
     async def test_there_is_none_for_a_task_that_asks_for_nothing(self, alice: Client) -> None:
         row, token = await asked(alice)
@@ -393,7 +393,7 @@ class TestWiping:
         row, _ = await asked(client)
         sealed = sealing.seal(json.dumps({"task": row.pk, "handed": {NAME: SECRET}}))
         rows = HandedSecret.objects.filter(task=row)
-        await hop(lambda: rows.update(sealed=sealed, handed_in=9, handed_at=Now()))
+        await run_in_thread(lambda: rows.update(sealed=sealed, handed_in=9, handed_at=Now()))
         return row
 
     async def test_cancelling_wipes_it(self, alice: Client) -> None:
@@ -403,17 +403,17 @@ class TestWiping:
 
     async def test_retention_wipes_what_is_over(self, alice: Client) -> None:
         row = await self.wait_with_a_secret(alice)
-        await hop(lambda: list(purge(Limits.configured())))
+        await run_in_thread(lambda: list(purge(RetentionLimits.from_settings())))
         assert (await row_of(row)).sealed
         past = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-        await hop(HandedSecret.objects.filter(task=row).update, expires_at=past)
-        await hop(lambda: list(purge(Limits.configured())))
+        await run_in_thread(HandedSecret.objects.filter(task=row).update, expires_at=past)
+        await run_in_thread(lambda: list(purge(RetentionLimits.from_settings())))
         assert (await row_of(row)).sealed == ""
 
     async def test_a_sealed_text_of_another_task_is_not_given(self, alice: Client) -> None:
         one, other = await self.wait_with_a_secret(alice), await self.wait_with_a_secret(alice)
-        claimed = await hop(lambda: begun_again(one, 9))
-        assert await hop(handed.read, claimed) == {NAME: SECRET}
+        claimed = await run_in_thread(lambda: begun_again(one, 9))
+        assert await run_in_thread(handed_secrets.read, claimed) == {NAME: SECRET}
         theirs = (await row_of(other)).sealed
-        await hop(HandedSecret.objects.filter(task=one).update, sealed=theirs)
-        assert await hop(handed.read, claimed) == {}
+        await run_in_thread(HandedSecret.objects.filter(task=one).update, sealed=theirs)
+        assert await run_in_thread(handed_secrets.read, claimed) == {}

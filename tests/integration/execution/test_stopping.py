@@ -1,9 +1,8 @@
-"""Agents that do not end when they are told to: forced, in the end done without, and never heard."""
+"""Agents that do not end when they are told to: their output is ignored, and their slots go to other runs."""
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import logging
 import threading
 from collections.abc import AsyncIterator, Collection, Iterator
@@ -11,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.agents import Turn
-from a2a_tasks.execution import workplace
+from a2a_tasks.execution import run_threads
 from a2a_tasks.execution.threads import Threads
 from a2a_tasks.models import Run, RunStatus, Task
 from a2a_tasks.store import cancel, runs
-from a2a_tasks.store.hop import hop
-from tests.support.agents_under_test import look_at_nothing, playing, until_stopped, until_told
+from a2a_tasks.store.db import run_in_thread
+from tests.support.agents_under_test import playing, until_stopped, until_told
 from tests.support.execution.host import (
     Client,
     client_state,
@@ -51,14 +50,14 @@ def threads(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Threads:
     """One thread for all agents."""
     settings.A2A_AGENT_THREADS = 1
     made = Threads()
-    monkeypatch.setattr(workplace, "_threads", made)
+    monkeypatch.setattr(run_threads, "_threads", made)
     return made
 
 
 async def words() -> list[str]:
     """The bodies of all events of the only task."""
-    row = await hop(Task.objects.get)
-    return [event.body for event in await hop(everything, row.pk)]
+    row = await run_in_thread(Task.objects.get)
+    return [event.body for event in await run_in_thread(everything, row.pk)]
 
 
 async def cancelled_well() -> None:
@@ -102,14 +101,14 @@ class TestAsync:
             async with runner(slots=1) as made:
                 await until(lambda: status_is("working"))
                 await due(agent.slug, "task-2", text="go")
-                await hop(cancel.cancel_by_key, first.task)
+                await run_in_thread(cancel.cancel_by_key, first.task)
                 await until(lambda: status_is("completed", task="task-2"))
                 assert deaf.shrugs > 1, "it was told again and again"
                 assert f"agent {agent.slug} does not end" in caplog.text
                 await asyncio.wait_for(made.drain(60), 10)
                 deaf.go.set()
                 await asyncio.sleep(0)
-        events = await hop(everything, first.task)
+        events = await run_in_thread(everything, first.task)
         assert "CANCELED" in events[-1].body
 
     async def test_one_that_hangs_while_it_cleans_up_is_interrupted_there(self) -> None:
@@ -180,60 +179,23 @@ class Beats:
 
 
 class TestThreads:
-    async def test_one_that_looks_at_nothing_is_interrupted_and_cleans_up(self) -> None:
-        begun, ended = threading.Event(), threading.Event()
-
-        def run(turn: Turn) -> Iterator[Any]:
-            try:
-                begun.set()
-                look_at_nothing()
-            finally:
-                ended.set()
-            yield TOO_LATE
-
-        with playing(run) as agent:
-            async with hosting():
-                client = Client(agent)
-                task = await client.begin()
-                await asyncio.to_thread(begun.wait, 10)
-                await client.cancel(task.id)
-                assert await asyncio.to_thread(ended.wait, 10)
-        await cancelled_well()
-
-    async def test_what_one_says_that_swallows_the_exception_is_not_written(self) -> None:
-        begun, closed = threading.Event(), threading.Event()
-
-        def run(turn: Turn) -> Iterator[Any]:
-            begun.set()
-            try:
-                look_at_nothing()
-            except BaseException:  # noqa: BLE001 - that is its point
-                try:
-                    yield TOO_LATE
-                    yield TOO_LATE
-                finally:
-                    closed.set()
-
-        with playing(run) as agent:
-            async with hosting():
-                client = Client(agent)
-                task = await client.begin()
-                await asyncio.to_thread(begun.wait, 10)
-                await client.cancel(task.id)
-                assert await asyncio.to_thread(closed.wait, 10)
-        await cancelled_well()
-
-    async def test_one_that_sits_in_c_code_costs_no_thread(
+    async def test_one_that_looks_at_nothing_goes_on_unheard_and_costs_no_thread(
         self, threads: Threads, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.ERROR)
-        begun = threading.Event()
+        begun, go, ended = threading.Event(), threading.Event(), threading.Event()
 
-        def run(turn: Turn) -> str:
-            if turn.text == "stuck":
-                begun.set()
-                ctypes.CDLL(None).sleep(3)
-            return "fine"
+        def run(turn: Turn) -> Iterator[Any]:
+            if turn.text == "go":
+                yield "fine"
+                return
+            begun.set()
+            go.wait(60)
+            try:
+                yield TOO_LATE
+                yield TOO_LATE
+            finally:
+                ended.set()
 
         with playing(run) as agent:
             async with hosting():
@@ -242,10 +204,15 @@ class TestThreads:
                 await asyncio.to_thread(begun.wait, 10)
                 await client.cancel(stuck.id)
                 assert (await client.send("go")).status.state.word == "completed"
-                await until(lambda: f"agent {agent.slug} does not end" in caplog.text, 10)
-                assert len(threads._useful) == 1
+                assert f"agent {agent.slug} does not end" in caplog.text
+                assert threads._count == 1
+                go.set()
+                assert await asyncio.to_thread(ended.wait, 10)
+        events = await run_in_thread(lambda: everything(Task.objects.get(public_id=stuck.id).pk))
+        assert "CANCELED" in events[-1].body
+        assert not [event for event in events if TOO_LATE in event.body]
 
-    async def test_one_that_cleans_up_in_time_is_not_interrupted(self, settings: Any) -> None:
+    async def test_one_that_cleans_up_in_time_is_waited_for(self, settings: Any) -> None:
         settings.A2A_STOP_SECONDS = 60
         begun, go, ended = threading.Event(), threading.Event(), threading.Event()
 
@@ -267,17 +234,15 @@ class TestThreads:
                 assert await asyncio.to_thread(ended.wait, 10)
         await cancelled_well()
 
-    async def test_a_step_of_an_async_agent_is_interrupted_in_its_thread(self) -> None:
+    async def test_a_step_of_an_async_agent_is_told_in_its_thread(self) -> None:
         begun, ended = threading.Event(), threading.Event()
 
-        def step() -> None:
-            try:
+        async def run(turn: Turn) -> AsyncIterator[Any]:
+            def step() -> None:
                 begun.set()
-                look_at_nothing()
-            finally:
+                until_told(turn)
                 ended.set()
 
-        async def run(turn: Turn) -> AsyncIterator[Any]:
             yield turn.working()
             await turn.step("long", step)
 
@@ -289,24 +254,22 @@ class TestThreads:
                 await client.cancel(task.id)
                 assert await asyncio.to_thread(ended.wait, 10)
 
-    async def test_one_that_has_lost_its_lease_is_interrupted_as_well(self) -> None:
+    async def test_one_that_has_lost_its_lease_is_told_as_well(self) -> None:
         begun, ended = threading.Event(), threading.Event()
 
         def run(turn: Turn) -> Iterator[Any]:
             if turn.attempt > 1:
                 return
-            try:
-                begun.set()
-                look_at_nothing()
-            finally:
-                ended.set()
+            begun.set()
+            until_told(turn)
+            ended.set()
             yield TOO_LATE
 
         with playing(run, queue="elsewhere") as agent:
             await due(agent.slug, queue="elsewhere")
             async with runner("elsewhere"):
                 await asyncio.to_thread(begun.wait, 10)
-                await until(lambda: hop(taken_away))
+                await until(lambda: run_in_thread(taken_away))
                 assert await asyncio.to_thread(ended.wait, 10)
                 await until(lambda: status_is("completed"))
         assert not [body for body in await words() if TOO_LATE in body]
@@ -333,7 +296,7 @@ class TestDraining:
                 if begun is not None:
                     await asyncio.to_thread(begun.wait, 10)
                 await made.drain(0)
-                row = await hop(Run.objects.get)
+                row = await run_in_thread(Run.objects.get)
                 assert (row.status, row.token, row.attempt) == (RunStatus.QUEUED, "", 0)
         assert await status() == "working"
         assert not [body for body in await words() if TOO_LATE in body]
@@ -389,7 +352,7 @@ class TestHints:
     ) -> None:
         settings.A2A_BEAT_SECONDS = 60.0
         settings.A2A_LEASE_SECONDS = 180.0
-        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
+        monkeypatch.setattr(pubsub, "publish", lambda hint: None)
         stopped = asyncio.Event()
         with playing(until_stopped(stopped)) as agent:
             async with hosting():

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from a2a_console.diagnosis.reasons import Diagnosis, DiagnosisKind, diagnose
+from a2a_console.search.task_reference import parse_task_reference
 from a2a_tasks.agents import Turn
-from a2a_tasks.caller import Scope
-from a2a_tasks.operations.standing import Kind, Standing, standing
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.store import cancel
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.named import named
+from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing, until_stopped
 from tests.support.execution.host import due, runner
 from tests.support.execution.waiting import until
@@ -21,13 +21,13 @@ from tests.support.execution.waiting import until
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def why(task: str = "task-1") -> Standing:
+async def why(task: str = "task-1") -> Diagnosis:
     """Ask."""
-    (key,) = await hop(named, task)
-    return await hop(standing, key)
+    (key,) = await run_in_thread(parse_task_reference, task)
+    return await run_in_thread(diagnose, key)
 
 
-async def stands(kind: Kind, task: str = "task-1") -> bool:
+async def stands(kind: DiagnosisKind, task: str = "task-1") -> bool:
     """Is this why?"""
     return (await why(task)).kind == kind
 
@@ -48,40 +48,40 @@ class TestARunner:
         with playing(until_stopped(asyncio.Event())) as agent:
             await due(agent.slug)
             async with runner() as made:
-                await until(lambda: stands(Kind.WORKING))
+                await until(lambda: stands(DiagnosisKind.WORKING))
                 assert made.worker in (await why()).sentence
 
     async def test_whose_agent_sleeps_says_until_when(self) -> None:
         with playing(naps) as agent:
             await due(agent.slug)
             async with runner():
-                await until(lambda: stands(Kind.SLEEPING))
+                await until(lambda: stands(DiagnosisKind.SLEEPING))
                 said = await why()
-                assert "in the step night, for another 59 min" in said.sentence
+                assert "in the step night for another 59 min" in said.sentence
                 assert said.at is not None
 
     async def test_whose_agent_asks_waits_for_its_client(self) -> None:
         with playing(asks) as agent:
             await due(agent.slug)
             async with runner():
-                await until(lambda: stands(Kind.INPUT))
+                await until(lambda: stands(DiagnosisKind.INPUT))
                 await until(lambda: _ended_its_turn())
 
     async def test_without_room_has_the_others_wait_in_line(self) -> None:
         with playing(until_stopped(asyncio.Event())) as agent:
             async with runner(slots=1):
                 await due(agent.slug)
-                await until(lambda: stands(Kind.WORKING))
+                await until(lambda: stands(DiagnosisKind.WORKING))
                 for number in range(2, 5):
                     await due(agent.slug, f"task-{number}")
-                assert "2 runs go first in the queue agents" in (await why("task-4")).sentence
+                assert "2 runs are ahead in the queue agents" in (await why("task-4")).sentence
 
     async def test_that_has_ended_leaves_its_runs_due(self) -> None:
         with playing(until_stopped(asyncio.Event())) as agent:
             await due(agent.slug)
             async with runner():
-                await until(lambda: stands(Kind.WORKING))
-            assert (await why()).kind == Kind.DUE
+                await until(lambda: stands(DiagnosisKind.WORKING))
+            assert (await why()).kind == DiagnosisKind.DUE
 
 
 async def _ended_its_turn() -> bool:
@@ -93,6 +93,8 @@ class TestACancel:
         with playing(until_stopped(asyncio.Event())) as agent:
             await due(agent.slug)
             async with runner():
-                await until(lambda: stands(Kind.WORKING))
-                await hop(cancel.cancel, Scope("", "user:alice", agent.slug), "task-1")
-                assert (await why()).kind == Kind.STOPPING
+                await until(lambda: stands(DiagnosisKind.WORKING))
+                await run_in_thread(
+                    cancel.cancel, OwnerScope("", "user:alice", agent.slug), "task-1"
+                )
+                assert (await why()).kind == DiagnosisKind.STOPPING

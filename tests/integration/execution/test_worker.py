@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks.caller import Scope
-from a2a_tasks.management.commands import stack
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Run, RunStatus, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel
@@ -16,10 +15,11 @@ from a2a_tasks.store.records import Accepted
 from tests.support.execution.waiting import eventually
 from tests.support.execution.workers import SHORT, own_worker
 from tests.support.processes import Child, python
+from tests.support.procfile import worker_arguments
 from tests.support.store.world import everything, found, new, replayed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
-DEMO = Scope("", "user:alice", "demo")
+DEMO = OwnerScope("", "user:alice", "demo")
 #: A queue no other worker of these tests serves.
 QUEUE = "deaths"
 #: Nothing is found by looking, as long as a test waits.
@@ -94,11 +94,10 @@ class TestAWorkerOfATestsOwn:
 
 class TestQueues:
     def test_a_worker_that_is_told_no_queues_takes_from_all_that_agents_name(self) -> None:
-        _, *arguments = stack.workers(5)[-1].command
-        arguments[arguments.index("-A") + 1] = "a2a_project"
+        arguments = worker_arguments("worker", "worker5")
         with python(
             arguments, {**SHORT, "A2A_APPS": "tests.support.execution.neighbours"}
         ) as child:
-            child.wait_for("carrying runs of agents, neighbours")
+            child.wait_for("worker started, queues: agents, neighbours")
         with python(arguments, {**SHORT, "A2A_QUEUES": "night,day"}) as child:
-            child.wait_for("carrying runs of day, night")
+            child.wait_for("worker started, queues: day, night")

@@ -12,18 +12,18 @@ from a2a_tasks.models import Artifact
 from a2a_tasks.operations.conversation import Conversation
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, fold
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import folding, log
+from a2a_tasks.store import event_log, folding
 from a2a_tasks.store.accept import accept
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.purge import Limits, purge
-from a2a_tasks.streaming.follow import Follower
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.purge import RetentionLimits, purge
+from a2a_tasks.streaming.stream import EventReader
 from tests.integration.store.test_purge import aged
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import until
 from tests.support.store.world import Pen, everything, found, new
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PIECE = "x" * (log.SLICE_BYTES // 2)
+PIECE = "x" * (event_log.SLICE_BYTES // 2)
 
 
 @pytest.fixture(autouse=True)
@@ -35,9 +35,9 @@ async def alone() -> AsyncIterator[None]:
 
 async def begun() -> tuple[Conversation, Pen]:
     """A message that was accepted, as a blocking send follows it, and its run."""
-    accepted = await hop(accept, new(held=True))
+    accepted = await run_in_thread(accept, new(held=True))
     conversation = Conversation(accepted, is_task=True, pauses=INTERRUPTED)
-    conversation.follower = await Follower.open(
+    conversation.follower = await EventReader.open(
         accepted.task, after=accepted.number, until=conversation.ends
     )
     assert accepted.assignment is not None
@@ -54,25 +54,25 @@ def speak(pen: Pen) -> None:
 class TestALongAnswer:
     async def test_is_not_kept_while_it_is_awaited(self) -> None:
         conversation, pen = await begun()
-        settling = asyncio.ensure_future(conversation.settled())
-        await hop(pen.begin, "a", PIECE)
+        settling = asyncio.ensure_future(conversation.wait_settled())
+        await run_in_thread(pen.begin, "a", PIECE)
         for _ in range(16):
-            last = await hop(pen.add, "a", PIECE)
+            last = await run_in_thread(pen.add, "a", PIECE)
             await until(partial(_is_at, conversation, last))
-            assert sum(event.size for event in conversation.heard) < 3 * log.SLICE_BYTES
-        await hop(pen.end)
-        assert await settling == (await hop(found)).view
+            assert sum(event.size for event in conversation.heard) < 3 * event_log.SLICE_BYTES
+        await run_in_thread(pen.end)
+        assert await settling == (await run_in_thread(found)).view
         await conversation.close()
 
     async def test_is_that_of_the_turn_though_the_task_goes_on(self) -> None:
         conversation, pen = await begun()
-        await hop(speak, pen)
-        last = await hop(pen.state, TaskState.INPUT_REQUIRED, "What?")
-        await hop(pen.state, TaskState.WORKING)
-        await hop(pen.add, "a", PIECE)
-        task = await conversation.settled()
+        await run_in_thread(speak, pen)
+        last = await run_in_thread(pen.state, TaskState.INPUT_REQUIRED, "What?")
+        await run_in_thread(pen.state, TaskState.WORKING)
+        await run_in_thread(pen.add, "a", PIECE)
+        task = await conversation.wait_settled()
         await conversation.close()
-        then = await hop(everything, pen.run.task)
+        then = await run_in_thread(everything, pen.run.task)
         assert task == fold(conversation.accepted.view, then[1:last])
         assert task.status.state is TaskState.INPUT_REQUIRED
 
@@ -81,17 +81,17 @@ class TestALongAnswer:
     ) -> None:
         monkeypatch.setattr(folding, "FEW_PIECES", 0)  # or its log would stay
         conversation, pen = await begun()
-        await hop(speak, pen)
-        await hop(pen.close, "a", "the end")
-        await hop(pen.end)
+        await run_in_thread(speak, pen)
+        await run_in_thread(pen.close, "a", "the end")
+        await run_in_thread(pen.end)
         while not conversation.follower.done:
             await conversation._hear()
         growing = Artifact.objects.filter(body="")
-        await until(lambda: hop(lambda: not growing.exists()))
-        await hop(aged, pen.run.task, 2)
-        await hop(lambda: list(purge(Limits.of(0, 1))))
-        assert len(await hop(everything, pen.run.task)) == 0
-        assert await conversation.settled() == (await hop(found)).view
+        await until(lambda: run_in_thread(lambda: not growing.exists()))
+        await run_in_thread(aged, pen.run.task, 2)
+        await run_in_thread(lambda: list(purge(RetentionLimits.of(0, 1))))
+        assert len(await run_in_thread(everything, pen.run.task)) == 0
+        assert await conversation.wait_settled() == (await run_in_thread(found)).view
         await conversation.close()
 
 

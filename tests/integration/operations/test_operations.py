@@ -11,7 +11,7 @@ import pytest
 
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, Turn
-from a2a_tasks.caller import Caller, Scope
+from a2a_tasks.caller import Caller, OwnerScope
 from a2a_tasks.models import Context, Task
 from a2a_tasks.protocol.errors import (
     ContentTypeNotSupported,
@@ -34,8 +34,8 @@ from a2a_tasks.protocol.values import (
     TaskState,
 )
 from a2a_tasks.store import tasks
-from a2a_tasks.store.hop import hop
-from a2a_tasks.streaming.hub import hub
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.streaming.event_buffer import hub
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, listened
 from tests.support.execution.waiting import until
@@ -89,7 +89,7 @@ class TestSlowLists:
     ) -> None:
         task, real, read = await alice.send("hello"), tasks.list_tasks, threading.Event()
 
-        def slow(scope: Scope, request: ListTasksRequest) -> TaskPage:
+        def slow(scope: OwnerScope, request: ListTasksRequest) -> TaskPage:
             read.wait(20)
             return real(scope, request)
 
@@ -139,13 +139,15 @@ class TestSendMessage:
 
     async def test_it_returns_when_another_cancels_the_task(self, alice: Client) -> None:
         sending = asyncio.ensure_future(alice.send("wait"))
-        row = await until(lambda: hop(Task.objects.first))
+        row = await until(lambda: run_in_thread(Task.objects.first))
         await alice.cancel(row.public_id)
         assert (await asyncio.wait_for(sending, 20)).status.state.word == "canceled"
 
     async def test_a_sender_that_leaves_leaves_the_task_alone(self, alice: Client) -> None:
         sending = asyncio.ensure_future(alice.send("wait"))
-        row = await until(lambda: hop(Task.objects.filter(state="TASK_STATE_WORKING").first))
+        row = await until(
+            lambda: run_in_thread(Task.objects.filter(state="TASK_STATE_WORKING").first)
+        )
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
@@ -166,7 +168,7 @@ class TestSendMessage:
         one = await alice.send("hello")
         other = await alice.send("hello", context_id=one.context_id)
         assert other.context_id == one.context_id
-        assert await hop(Context.objects.count) == 1
+        assert await run_in_thread(Context.objects.count) == 1
 
     async def test_a_client_may_choose_its_context(self, alice: Client) -> None:
         assert (await alice.send("hello", context_id="mine")).context_id == "mine"
@@ -204,7 +206,7 @@ class TestRefusals:
     async def test_a_refused_message_leaves_nothing(self, alice: Client) -> None:
         with pytest.raises(PushNotificationNotSupported):
             await alice.send("hello", push_config=PushConfig(url="https://x"))
-        assert await hop(Task.objects.count) == 0
+        assert await run_in_thread(Task.objects.count) == 0
 
     async def test_streams_of_an_agent_that_does_not_stream(self) -> None:
         with playing(obeys, streaming=False) as agent:

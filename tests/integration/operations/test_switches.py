@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from a2a_project.operations import TABLE
-from a2a_tasks.access import switched
+from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import Agent, Turn
 from a2a_tasks.agents import switches as known
 from a2a_tasks.models import AgentSwitch, Run
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import switches
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.switches import SwitchState
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, client_state, hosting, runner
@@ -30,11 +30,13 @@ async def local(settings: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     """Let runs be this process's own, and nothing stay switched."""
     settings.A2A_RUNS = "local"
     settings.A2A_POLL_SECONDS = 0.1
-    monkeypatch.setattr(switched, "PATIENCE_SECONDS", 20.0)  # a busy machine is slow now and then
-    switched.forget()
+    monkeypatch.setattr(
+        switch_cache, "PATIENCE_SECONDS", 20.0
+    )  # a busy machine is slow now and then
+    switch_cache.forget()
     async with hosting():
         yield
-    switched.forget()
+    switch_cache.forget()
 
 
 @pytest.fixture
@@ -58,12 +60,12 @@ def agent(gate: asyncio.Event) -> Iterator[Agent]:
 
 async def switch(work: Any, *args: Any) -> None:
     """Set it, and know it."""
-    await hop(work, *args)
-    await switched.fresh()
+    await run_in_thread(work, *args)
+    await switch_cache.fresh()
 
 
 async def queues() -> set[str]:
-    return await hop(lambda: set(Run.objects.values_list("queue", flat=True)))
+    return await run_in_thread(lambda: set(Run.objects.values_list("queue", flat=True)))
 
 
 async def test_of_an_agent_with_a_limit_no_more_runs_are_under_way(
@@ -74,7 +76,7 @@ async def test_of_an_agent_with_a_limit_no_more_runs_are_under_way(
     tasks = [await client.begin() for _ in range(4)]
 
     async def two() -> bool:
-        return await hop(Run.objects.filter(status="running").count) == 2
+        return await run_in_thread(Run.objects.filter(status="running").count) == 2
 
     await until(two)
     states = [await client.states(task.id) for task in tasks]
@@ -123,63 +125,63 @@ async def test_a_message_known_by_its_key_is_answered_while_the_agent_drains(
 
 class TestKnowing:
     async def test_what_was_switched_is_known_at_once_in_the_process_that_hears_of_it(self) -> None:
-        await switched.fresh()
-        await hop(switches.set_state, "demo", SwitchState.DRAINING)
-        await switched.fresh()
-        assert known.draining("demo")
+        await switch_cache.fresh()
+        await run_in_thread(switches.set_state, "demo", SwitchState.DRAINING)
+        await switch_cache.fresh()
+        assert known.is_draining("demo")
 
     async def test_what_is_heard_while_it_is_read_is_read_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The switch may have come after what the read saw."""
-        found = switches.found
+        found = switches.read_switches
 
         def switched_meanwhile() -> Any:
             seen = found()
             switches.set_state("demo", SwitchState.OFF)
             return seen
 
-        monkeypatch.setattr(switches, "found", switched_meanwhile)
-        await switched.fresh()
+        monkeypatch.setattr(switches, "read_switches", switched_meanwhile)
+        await switch_cache.fresh()
         assert known.off() == set()
-        monkeypatch.setattr(switches, "found", found)
-        await switched.fresh()
+        monkeypatch.setattr(switches, "read_switches", found)
+        await switch_cache.fresh()
         assert known.off() == {"demo"}
 
     async def test_what_another_process_switched_is_known_a_little_later(
         self, settings: Any
     ) -> None:
-        await switched.fresh()
-        await hop(AgentSwitch.objects.create, slug="demo", state="off", by="x")
-        await switched.fresh()
+        await switch_cache.fresh()
+        await run_in_thread(AgentSwitch.objects.create, slug="demo", state="off", by="x")
+        await switch_cache.fresh()
         assert known.off() == set()
         settings.A2A_CREDENTIAL_SECONDS = 0.0  # which forgets as time does
-        await switched.fresh()
+        await switch_cache.fresh()
         assert known.off() == {"demo"}
 
     async def test_while_the_database_is_away_what_was_known_stays(
         self, monkeypatch: pytest.MonkeyPatch, settings: Any
     ) -> None:
         settings.A2A_CREDENTIAL_SECONDS = 0.0
-        await hop(switches.set_state, "demo", SwitchState.OFF)
-        await switched.fresh()
+        await run_in_thread(switches.set_state, "demo", SwitchState.OFF)
+        await switch_cache.fresh()
 
         def away() -> Any:
             raise Overloaded
 
-        monkeypatch.setattr(switches, "found", away)
-        await switched.fresh()
+        monkeypatch.setattr(switches, "read_switches", away)
+        await switch_cache.fresh()
         assert known.off() == {"demo"}
 
     async def test_nobody_waits_for_it_for_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(switched, "PATIENCE_SECONDS", 0.05)
+        monkeypatch.setattr(switch_cache, "PATIENCE_SECONDS", 0.05)
         silent = asyncio.Event()
 
         async def never(_: Any) -> Any:
             await silent.wait()
             return {}
 
-        monkeypatch.setattr(switched, "hop", never)
+        monkeypatch.setattr(switch_cache, "run_in_thread", never)
         async with asyncio.timeout(10):
-            await asyncio.gather(*(switched.fresh() for _ in range(3)))
+            await asyncio.gather(*(switch_cache.fresh() for _ in range(3)))
         silent.set()

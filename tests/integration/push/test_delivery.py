@@ -18,23 +18,23 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from a2a_project import startup
-from a2a_push import breaker, delivery, jobs
+from a2a_push import breaker, delivery, jobs, receiver_queue
 from a2a_push.breaker import Breaker
 from a2a_push.delivery import Deliverer
 from a2a_push.envelope import webhook_id
 from a2a_push.keyring import Audience
 from a2a_push.keys import ring
 from a2a_push.models import Delivery, PushConfig, Receiver
-from a2a_push.signing import Unverified, verify
-from a2a_push.store import configs, receivers, replays, switches, taking
+from a2a_push.signing import SignatureMismatch, verify
+from a2a_push.store import claims, configs, receivers, replays, switches
 from a2a_push.store.records import Candidate
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.models import Event, Task
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import tasks
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.execution.waiting import until
 from tests.support.push.configs import config as whole
 from tests.support.push.inbox import OK, Inbox, delivering, inbox, pen, register, row, settled, told
@@ -64,10 +64,10 @@ async def receiver() -> AsyncIterator[Inbox]:
 
 async def story(writer: Pen) -> None:
     """A task from its beginning to its end."""
-    await hop(writer.state, WORKING)
-    await hop(writer.begin, "a", "one ")
-    await hop(writer.close, "a", "two")
-    await hop(writer.end)
+    await run_in_thread(writer.state, WORKING)
+    await run_in_thread(writer.begin, "a", "one ")
+    await run_in_thread(writer.close, "a", "two")
+    await run_in_thread(writer.end)
 
 
 class TestATask:
@@ -85,7 +85,7 @@ class TestATask:
         writer = await pen()
         await register(receiver.url(), schemes=("Basic",), credentials="abc", token="mine")
         async with delivering():
-            await hop(writer.end)
+            await run_in_thread(writer.end)
             await receiver.has(1)
         (seen,) = receiver.seen
         assert seen.header("authorization") == ["Basic abc"]
@@ -96,9 +96,11 @@ class TestATask:
         self, receiver: Inbox
     ) -> None:
         writer = await pen(scope=CHARLIE)
-        await hop(configs.create, CHARLIE, whole(url=receiver.url(), token="", schemes=()))
+        await run_in_thread(
+            configs.create, CHARLIE, whole(url=receiver.url(), token="", schemes=())
+        )
         async with delivering():
-            await hop(writer.end)
+            await run_in_thread(writer.end)
             await receiver.has(1)
         (seen,) = receiver.seen
         headers, origin = dict(seen.headers), receiver.url("")
@@ -106,7 +108,7 @@ class TestATask:
         assert verify(mine, headers, seen.body, time.time())
         for tenant in ("", "another"):
             theirs = ring().verifiers(Audience(tenant, origin, "c-1"))
-            with pytest.raises(Unverified):
+            with pytest.raises(SignatureMismatch):
                 verify(theirs, headers, seen.body, time.time())
 
     async def test_that_was_written_while_nobody_sent_is_told_later(self, receiver: Inbox) -> None:
@@ -180,7 +182,7 @@ class TestOrder:
         receiver.answers = [answer("503 X"), b""]
         writer = await pen()
         await register(receiver.url(), dialect="v03")
-        await hop(writer.end)
+        await run_in_thread(writer.end)
         async with delivering():
             await settled(1)
         assert len({seen.body for seen in receiver.seen}) == 1
@@ -194,10 +196,10 @@ class TestARefusal:
         receiver.answers = [answer("500 X", "Connection: close", body=b"broken"), b""]
         writer = await pen()
         await register(receiver.url())
-        await hop(writer.state, WORKING)
+        await run_in_thread(writer.state, WORKING)
         async with delivering():
             (row,) = await settled(1)
-        tries = await hop(lambda: list(row.tries.all()))
+        tries = await run_in_thread(lambda: list(row.tries.all()))
         assert [(each.number, each.status, each.fault) for each in tries] == [
             (1, 500, "status"),
             (2, None, "closed"),
@@ -229,7 +231,7 @@ class TestARefusal:
         writer = await pen()
         await register(receiver.url())
         async with delivering():
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             await until(lambda: paused())
         (waits,) = await told()
         assert waits.next_at is not None
@@ -244,9 +246,9 @@ class TestARefusal:
         await register(receiver.url("/hook?for=1"))
         await register(receiver.url("/hook?for=2"), "task-2", "c-2")
         async with delivering() as deliverer:
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             await until(lambda: paused())
-            await hop(other.state, WORKING)
+            await run_in_thread(other.state, WORKING)
             await swept(deliverer)
         assert len(receiver.seen) == 1
 
@@ -269,9 +271,9 @@ class TestARefusal:
         await register(receiver.url("/hook?for=1"))
         await register(receiver.url("/hook?for=2"), "task-2", "c-2")
         async with delivering():
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             await settled(1)
-            await hop(other.state, WORKING)
+            await run_in_thread(other.state, WORKING)
             rows = await settled(2)
         assert [row.status for row in rows] == ["dead", "delivered"]
 
@@ -286,14 +288,14 @@ class TestReplays:
             await story(writer)
             rows = await settled(3)
             await until(lambda: idle())
-            assert await hop(replays.replay, [rows[1].pk]) == 1
+            assert await run_in_thread(replays.replay, [rows[1].pk]) == 1
             await receiver.has(4)
             again = await settled(3)
         assert receiver.said[3] == "one two"
         assert receiver.ids[3] == receiver.ids[1]
         assert receiver.seen[3].body == receiver.seen[1].body
         assert [row.replays for row in again] == [0, 1, 0]
-        tries = await hop(lambda: list(again[1].tries.values_list("number", "trigger")))
+        tries = await run_in_thread(lambda: list(again[1].tries.values_list("number", "trigger")))
         assert tries == [(1, "schedule"), (1, "operator")]
         config = await row()
         assert config.cursor == config.task.last_event
@@ -304,7 +306,7 @@ class TestReplays:
         async with delivering():
             await story(writer)
             rows = await settled(3)
-            assert await hop(replays.replay, [row.pk for row in reversed(rows)]) == 3
+            assert await run_in_thread(replays.replay, [row.pk for row in reversed(rows)]) == 3
             await receiver.has(6)
             await settled(3)
         assert receiver.ids[3:] == receiver.ids[:3]
@@ -319,15 +321,15 @@ class TestReplays:
             await settled(3)
             key = (await row()).pk
             between = functools.partial(replays.replay_between, begun, timezone.now())
-            assert await hop(between, agent="other") == 0
-            assert await hop(switches.enable_config, key)
-            assert await hop(between, config=key) == 2
+            assert await run_in_thread(between, agent="other") == 0
+            assert await run_in_thread(switches.enable_config, key)
+            assert await run_in_thread(between, config=key) == 2
             await receiver.has(4)
             rows = await settled(3)
         assert [row.status for row in rows] == ["delivered"] * 3
         assert receiver.said == ["working", "one two", "one two", "completed"]
-        assert await hop(between, config=key) == 0
-        assert await hop(replays.replay_between, begun, begun, only_dead=False) == 0
+        assert await run_in_thread(between, config=key) == 0
+        assert await run_in_thread(replays.replay_between, begun, begun, only_dead=False) == 0
 
     async def test_that_cannot_wait_are_tried_at_once(
         self, receiver: Inbox, settings: Settings
@@ -337,21 +339,21 @@ class TestReplays:
         writer = await pen()
         await register(receiver.url())
         async with delivering():
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             (waits,) = await until(lambda: waiting())
-            assert await hop(replays.retry_now, waits.pk)
+            assert await run_in_thread(replays.retry_now, waits.pk)
             (done,) = await settled(1)
         assert (done.status, done.attempts) == ("delivered", 2)
-        assert not await hop(replays.retry_now, done.pk)
+        assert not await run_in_thread(replays.retry_now, done.pk)
 
     async def test_of_a_webhook_that_was_taken_away_are_none(self, receiver: Inbox) -> None:
         writer = await pen()
         await register(receiver.url())
-        await hop(writer.state, WORKING)
+        await run_in_thread(writer.state, WORKING)
         async with delivering():
             (done,) = await settled(1)
-        await hop(configs.delete, ALICE, "task-1", "c-1")
-        assert await hop(replays.replay, [done.pk]) == 0
+        await run_in_thread(configs.delete, ALICE, "task-1", "c-1")
+        assert await run_in_thread(replays.replay, [done.pk]) == 0
 
 
 class TestASwitchedOffReceiver:
@@ -361,8 +363,8 @@ class TestASwitchedOffReceiver:
         writer = await pen()
         await register(receiver.url())
         key = (await row()).receiver_id
-        assert await hop(switches.disable, key, "they asked for it")
-        assert not await hop(switches.disable, key, "again")
+        assert await run_in_thread(switches.disable, key, "they asked for it")
+        assert not await run_in_thread(switches.disable, key, "again")
         async with delivering():
             await story(writer)
             rows = await settled(3)
@@ -370,11 +372,11 @@ class TestASwitchedOffReceiver:
                 ("dead", "they asked for it", 0)
             ] * 3
             assert receiver.seen == []
-            assert await hop(switches.enable, key)
-            assert await hop(replays.replay, [row.pk for row in rows]) == 3
+            assert await run_in_thread(switches.enable, key)
+            assert await run_in_thread(replays.replay, [row.pk for row in rows]) == 3
             await settled(3, status="delivered")
         assert receiver.said == ["working", "one two", "completed"]
-        assert not await hop(switches.enable, key)
+        assert not await run_in_thread(switches.enable, key)
 
     async def test_is_one_that_failed_for_days(self, receiver: Inbox, settings: Settings) -> None:
         settings.A2A_WEBHOOK_TIME_SCALE = 0.000001  # five days are half a second
@@ -389,8 +391,8 @@ class TestASwitchedOffReceiver:
         await register(receiver.url())
         async with delivering():
             for n in range(10):
-                await hop(writer.state, WORKING, str(n))
-            await hop(writer.end)
+                await run_in_thread(writer.state, WORKING, str(n))
+            await run_in_thread(writer.end)
             await settled(11)
         found = (await row()).receiver
         assert found.disabled_at is not None
@@ -403,9 +405,9 @@ async def given_up(receiver: Inbox, writer: Pen) -> Delivery:
     """What is dead because its receiver had failed for days, and failed once more."""
     days = timezone.now().timestamp() - 6 * 86_400
     failing = write(Breaker(failing_since=days, in_a_row=9)).decode()
-    await hop(Receiver.objects.update, breaker=failing)
+    await run_in_thread(Receiver.objects.update, breaker=failing)
     receiver.answers = [answer("500 X")]
-    await hop(writer.state, WORKING)
+    await run_in_thread(writer.state, WORKING)
     (dead,) = await settled(1)
     assert dead.reason.startswith("no success for 6.0 days")
     return dead
@@ -419,11 +421,11 @@ class TestAReceiverThatWasGivenUp:
         await register(receiver.url())
         async with delivering():
             dead = await given_up(receiver, writer)
-            assert await hop(replays.replay, [dead.pk]) == 1
+            assert await run_in_thread(replays.replay, [dead.pk]) == 1
             await receiver.has(2)
             (row_now,) = await settled(1)
             assert (row_now.status, row_now.attempts) == ("delivered", 1)
-            await hop(writer.end)
+            await run_in_thread(writer.end)
             rows = await settled(2)
         assert [one.status for one in rows] == ["delivered"] * 2
         found = (await row()).receiver
@@ -439,7 +441,7 @@ class TestAReceiverThatWasGivenUp:
         async with delivering():
             dead = await given_up(receiver, writer)
             receiver.answers = [answer("503 X")] * 100
-            assert await hop(replays.replay, [dead.pk]) == 1
+            assert await run_in_thread(replays.replay, [dead.pk]) == 1
             await until(lambda: given_up_again())
             (row_now,) = await settled(1)
         assert (row_now.status, row_now.attempts) == ("dead", 10)
@@ -452,8 +454,8 @@ class TestAReceiverThatWasGivenUp:
         async with delivering():
             dead = await given_up(receiver, writer)
         pending = Delivery.objects.filter(pk=dead.pk)
-        await hop(pending.update, status="pending", settled_at=None)
-        assert await hop(replays.retry_now, dead.pk)
+        await run_in_thread(pending.update, status="pending", settled_at=None)
+        assert await run_in_thread(replays.retry_now, dead.pk)
         async with delivering():
             (row_now,) = await settled(1)
         assert row_now.status == "delivered"
@@ -466,11 +468,11 @@ class TestAReceiverThatWasGivenUp:
         async with delivering():
             dead = await given_up(receiver, writer)
             key = (await row()).receiver_id
-            await hop(switches.enable, key)
-            await hop(switches.disable, key, "they asked for it")
-            assert await hop(replays.replay, [dead.pk]) == 0
-            assert not await hop(replays.retry_now, dead.pk)
-            await hop(writer.end)
+            await run_in_thread(switches.enable, key)
+            await run_in_thread(switches.disable, key, "they asked for it")
+            assert await run_in_thread(replays.replay, [dead.pk]) == 0
+            assert not await run_in_thread(replays.retry_now, dead.pk)
+            await run_in_thread(writer.end)
             rows = await settled(2)
         assert [one.status for one in rows] == ["dead"] * 2
         assert [one.replays for one in rows] == [0, 0]
@@ -482,12 +484,12 @@ class TestAReceiverThatWasGivenUp:
         writer = await pen()
         await register(receiver.url())
         async with delivering():
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             (dead,) = await settled(1)
-            assert await hop(replays.replay, [dead.pk]) == 1
+            assert await run_in_thread(replays.replay, [dead.pk]) == 1
             await receiver.has(2)
             (row_now,) = await settled(1)
-            await hop(writer.end)
+            await run_in_thread(writer.end)
             rows = await settled(2)
         assert row_now.status == "delivered"
         assert [one.status for one in rows] == ["delivered"] * 2
@@ -517,7 +519,7 @@ async def register_new(receiver: Inbox, n: int, path: str = "/hook") -> None:
     """A task that has ended, of which a receiver has not been told."""
     writer = await pen(f"task-{n}")
     await register(receiver.url(path), f"task-{n}", f"c-{n}")
-    await hop(writer.end)
+    await run_in_thread(writer.end)
 
 
 class TestALease:
@@ -533,10 +535,10 @@ class TestALease:
         receiver.answers = [late]
         writer = await pen()
         await register(receiver.url())
-        await hop(writer.state, WORKING)
+        await run_in_thread(writer.state, WORKING)
         async with delivering():
             await receiver.has(1)
-            await hop(expire)
+            await run_in_thread(expire)
             async with delivering():
                 (done,) = await settled(1)
                 answering.set()
@@ -545,7 +547,7 @@ class TestALease:
         (row,) = await told()
         assert (row.status, row.attempts) == ("delivered", 1)
         assert len({*receiver.ids}) == 1
-        assert await hop(row.tries.count) == 1
+        assert await run_in_thread(row.tries.count) == 1
 
     async def test_that_ended_while_the_process_was_frozen_is_not_used(
         self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
@@ -553,7 +555,7 @@ class TestALease:
         monkeypatch.setattr(delivery, "LEASE_MARGIN", -100.0)
         writer = await pen()
         await register(receiver.url())
-        await hop(writer.state, WORKING)
+        await run_in_thread(writer.state, WORKING)
         async with delivering() as deliverer:
             await swept(deliverer)
             await until(lambda: deliverer.sending == 0)
@@ -570,7 +572,7 @@ class TestWithoutHints:
     """Law 1: only slower."""
 
     async def test_all_arrives(self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
+        monkeypatch.setattr(pubsub, "publish", lambda hint: None)
         writer = await pen()
         await register(receiver.url())
         async with delivering():
@@ -581,8 +583,8 @@ class TestWithoutHints:
     async def test_more_webhooks_than_one_look_reads(
         self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
-        monkeypatch.setattr(taking, "SLICE", 3)
+        monkeypatch.setattr(pubsub, "publish", lambda hint: None)
+        monkeypatch.setattr(claims, "SLICE", 3)
         for n in range(10):
             await register_new(receiver, n)
         async with delivering():
@@ -603,10 +605,10 @@ class TestAChangedWebhook:
         receiver.answers = [late]
         writer = await pen()
         await register(receiver.url())
-        await hop(writer.state, WORKING)
+        await run_in_thread(writer.state, WORKING)
         async with delivering() as deliverer:
             await receiver.has(1)
-            await hop(configs.delete, ALICE, "task-1", "c-1")
+            await run_in_thread(configs.delete, ALICE, "task-1", "c-1")
             answering.set()
             await until(lambda: deliverer.sending == 0)
         (row,) = await told()
@@ -621,7 +623,7 @@ class TestAChangedWebhook:
         writer = await pen()
         await register(receiver.url("/old"), token="old")
         async with inbox() as other, delivering():
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             await receiver.has(1)
             await register(other.url("/new"), token="new")
             (done,) = await settled(1)
@@ -635,10 +637,10 @@ class TestAChangedWebhook:
         writer = await pen()
         await register(receiver.url())
         async with delivering():
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             await settled(1)
             await register(receiver.url())
-            await hop(writer.end)
+            await run_in_thread(writer.end)
             rows = await settled(2)
         assert [row.status for row in rows] == ["dead", "delivered"]
 
@@ -648,14 +650,14 @@ class TestAChangedWebhook:
         settings.A2A_WEBHOOK_TIME_SCALE = 1.0
         writer = await pen()
         await register(receiver.url(), token="t")
-        await hop(writer.state, WORKING)
+        await run_in_thread(writer.state, WORKING)
         key, settings.SECRET_KEY = settings.SECRET_KEY, "another" * 10
         async with delivering():
             (waits,) = await until(lambda: waiting())
             assert waits.reason == "no key of this host opens the webhook's secrets"
             assert waits.attempts == (await row()).receiver.failed == 0
             settings.SECRET_KEY = key
-            await hop(replays.retry_now, waits.pk)
+            await run_in_thread(replays.retry_now, waits.pk)
             await settled(1, status="delivered")
 
 
@@ -671,19 +673,21 @@ class TestHints:
         writer = await pen()
         await register(receiver.url())
         receivers = Receiver.objects.all()
-        await hop(receivers.update, paused_until=Now() + datetime.timedelta(hours=1))
+        await run_in_thread(receivers.update, paused_until=Now() + datetime.timedelta(hours=1))
         async with delivering() as deliverer:
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             await deliverer.looked.wait()
-            assert await hop(switches.enable, (await row()).receiver_id)
+            assert await run_in_thread(switches.enable, (await row()).receiver_id)
             await settled(1)
 
     async def test_tell_that_a_webhook_was_replaced(self, receiver: Inbox) -> None:
         writer = await pen()
         await register("http://127.0.0.1:9/away")
-        await hop(Receiver.objects.update, paused_until=Now() + datetime.timedelta(hours=1))
+        await run_in_thread(
+            Receiver.objects.update, paused_until=Now() + datetime.timedelta(hours=1)
+        )
         async with delivering() as deliverer:
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             await deliverer.looked.wait()
             await register(receiver.url())
             await settled(1)
@@ -693,22 +697,22 @@ class TestHints:
         self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked: list[int] = []
-        real = taking.due_of
+        real = claims.due_of
 
         def noted(tasks: Collection[int]) -> list[Candidate]:
             asked.append(len(tasks))
             return real(tasks)
 
-        monkeypatch.setattr(taking, "due_of", noted)
+        monkeypatch.setattr(claims, "due_of", noted)
         writer = await pen()
         await register(receiver.url())
         async with delivering() as deliverer:
             await deliverer.looked.wait()
             for n in range(5_000):
-                deliverer._heard(wakeups.Committed(10_000_000 + n, 1))
-            await hop(writer.state, WORKING)
+                deliverer._on_hint(pubsub.Committed(10_000_000 + n, 1))
+            await run_in_thread(writer.state, WORKING)
             await settled(1)
-        assert max(asked) == taking.SLICE
+        assert max(asked) == claims.SLICE
         assert sum(asked) > 5_000
 
 
@@ -724,8 +728,8 @@ class TestTheHostItself:
         writer = await pen()
         await register(receiver.url())
         with monkeypatch.context() as patch:
-            patch.setattr(delivery, "prepared", mistaken)
-            await hop(writer.state, WORKING)
+            patch.setattr(delivery, "prepare", mistaken)
+            await run_in_thread(writer.state, WORKING)
             async with delivering():
                 (waits,) = await until(lambda: waiting())
         assert (waits.attempts, waits.reason) == (0, "it could not be sent: ZeroDivisionError")
@@ -740,7 +744,7 @@ class TestTheHostItself:
         with nobody() as port:
             settings.A2A_WEBHOOK_PROXY = f"http://127.0.0.1:{port}"
             await register("https://hooks.example.com/a2a")
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             async with delivering() as deliverer:
                 await until(lambda: waiting())
                 for _ in range(12):
@@ -759,16 +763,16 @@ class TestTheBeginning:
 
     async def test_is_when_it_was_registered(self, receiver: Inbox) -> None:
         writer = await pen()
-        await hop(writer.state, WORKING)
+        await run_in_thread(writer.state, WORKING)
         await register(receiver.url())
         async with delivering():
-            await hop(writer.end)
+            await run_in_thread(writer.end)
             await settled(1)
         assert receiver.said == ["completed"]
 
     async def test_at_an_ended_task_is_never(self, receiver: Inbox) -> None:
         writer = await pen()
-        await hop(writer.end)
+        await run_in_thread(writer.end)
         await register(receiver.url())
         assert await idle()
         async with delivering() as deliverer:
@@ -778,9 +782,9 @@ class TestTheBeginning:
     async def test_of_a_direct_message_is_never(self, receiver: Inbox) -> None:
         writer = await pen(is_task=False)
         inline = functools.partial(configs.put, config=whole(url=receiver.url()))
-        await hop(inline, writer.run.task)
-        await hop(writer.end)
-        await hop(lambda: Task.objects.update(is_task=False))
+        await run_in_thread(inline, writer.run.task)
+        await run_in_thread(writer.end)
+        await run_in_thread(lambda: Task.objects.update(is_task=False))
         async with delivering():
             await until(lambda: idle())
         assert await told() == []
@@ -788,12 +792,12 @@ class TestTheBeginning:
     async def test_waits_until_it_is_known_to_be_a_task(self, receiver: Inbox) -> None:
         writer = await pen(is_task=False)
         inline = functools.partial(configs.put, config=whole(url=receiver.url()))
-        await hop(inline, writer.run.task)
+        await run_in_thread(inline, writer.run.task)
         async with delivering() as deliverer:
-            await hop(writer.state, WORKING)
+            await run_in_thread(writer.state, WORKING)
             await swept(deliverer)
             assert await told() == []
-            await hop(tasks.reveal, writer.run.task)
+            await run_in_thread(tasks.reveal, writer.run.task)
             await settled(1)
         assert receiver.said == ["working"]
 
@@ -806,8 +810,8 @@ class TestSuccession:
         await register(receiver.url())
         await story(old)
         new = await pen("task-2")
-        await hop(configs.move, old.run.task, new.run.task)
-        await hop(new.state, WORKING)
+        await run_in_thread(configs.move, old.run.task, new.run.task)
+        await run_in_thread(new.state, WORKING)
         async with delivering():
             await settled(4)
         assert receiver.said == ["working", "one two", "completed", "working"]
@@ -826,19 +830,19 @@ class TestSuccession:
         async with delivering():
             await receiver.has(1)
             new = await pen("task-2")
-            await hop(configs.move, old.run.task, new.run.task)
+            await run_in_thread(configs.move, old.run.task, new.run.task)
             going.set()
-            await hop(new.state, WORKING)
+            await run_in_thread(new.state, WORKING)
             await settled(4)
         assert receiver.said == ["working", "one two", "completed", "working"]
 
     async def test_its_own_webhook_takes_over_what_is_pending(self, receiver: Inbox) -> None:
         old = await pen()
         await register(receiver.url("/old"))
-        await hop(old.end)
+        await run_in_thread(old.end)
         new = await pen("task-2")
         await register(receiver.url("/new"), "task-2")
-        await hop(configs.move, old.run.task, new.run.task)
+        await run_in_thread(configs.move, old.run.task, new.run.task)
         async with delivering():
             await settled(1)
         assert [seen.path for seen in receiver.seen] == ["/new"]
@@ -854,12 +858,12 @@ class TestWhatCannotBeTold:
         for writer in (bad, good):
             await story(writer)
         spoilt = Event.objects.filter(task=bad.run.task, kind=EventKind.ARTIFACT)
-        await hop(spoilt.update, body="{no JSON")
+        await run_in_thread(spoilt.update, body="{no JSON")
         async with delivering():
             rows = await settled(4)
         assert [seen.path for seen in receiver.seen].count("/bad") == 1
         assert [row.status for row in rows] == ["delivered"] * 4
-        assert not await hop(held_ones)
+        assert not await run_in_thread(held_ones)
 
 
 #: Writes a delivery of this id.
@@ -889,13 +893,13 @@ class TestAStatementThatTakesTooLong:
         for n in range(3):
             await register_new(receiver, n, f"/{n}")
         stuck = self.stuck("c-1")
-        await hop(stuck.__enter__)
+        await run_in_thread(stuck.__enter__)
         async with delivering() as deliverer:
             await settled(2)
             assert {seen.path for seen in receiver.seen} == {"/0", "/2"}
             await until(lambda: rests("c-1"))
-            await hop(stuck.__exit__, None, None, None)
-            await hop(PushConfig.objects.update, due_at=Now())
+            await run_in_thread(stuck.__exit__, None, None, None)
+            await run_in_thread(PushConfig.objects.update, due_at=Now())
             deliverer.wake()
             await settled(3)
         assert receiver.seen[-1].path == "/1"
@@ -903,14 +907,14 @@ class TestAStatementThatTakesTooLong:
     async def test_after_an_answer_has_the_answer_kept(self, receiver: Inbox) -> None:
         writer = await pen()
         await register(receiver.url())
-        await hop(writer.state, WORKING)
-        await hop(writer.end)
+        await run_in_thread(writer.state, WORKING)
+        await run_in_thread(writer.end)
         stuck = self.stuck("c-1")
-        await hop(stuck.__enter__)
+        await run_in_thread(stuck.__enter__)
         async with delivering():
             (first,) = await settled(1, number=2)
             assert first.status == "delivered"
-            await hop(stuck.__exit__, None, None, None)
+            await run_in_thread(stuck.__exit__, None, None, None)
         assert receiver.said[0] == "working"
 
 
@@ -920,7 +924,7 @@ class TestALockedReceiver:
         for n in range(2):
             await register_new(receiver, n, f"/{n}")
         locked = Receiver.objects.filter(address__endswith="/1")
-        await hop(locked.update, probe_at=Now())
+        await run_in_thread(locked.update, probe_at=Now())
         with psycopg.connect(**connection.get_connection_params()) as other:
             lock = "select 1 from a2a_push_receiver where probe_at is not null for no key update"
             other.execute(lock)
@@ -959,16 +963,16 @@ class TestADrain:
         assert receiver.said == ["working"]
         (row,) = await told()
         assert row.status == "delivered"
-        assert not await hop(held_ones)
+        assert not await run_in_thread(held_ones)
 
     async def test_gives_back_what_does_not_end_for_others_to_send(self, receiver: Inbox) -> None:
         receiver.answers = [receiver.never]
         writer = await pen()
         await register(receiver.url())
-        await hop(writer.state, WORKING)
+        await run_in_thread(writer.state, WORKING)
         async with delivering():
             await receiver.has(1)
-        assert not await hop(held_ones)
+        assert not await run_in_thread(held_ones)
         async with delivering():
             await settled(1)
         assert receiver.ids[0] == receiver.ids[1]
@@ -995,8 +999,8 @@ class TestSlots:
     async def test_a_receiver_with_more_that_is_due_than_is_remembered_gets_all_of_it(
         self, receiver: Inbox, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(delivery, "MOST_WELL", 3)
-        monkeypatch.setattr(delivery, "MOST_DOUBTFUL", 1)
+        monkeypatch.setattr(receiver_queue, "MAX_WELL", 3)
+        monkeypatch.setattr(receiver_queue, "MAX_DOUBTFUL", 1)
         settings.A2A_POLL_SECONDS = 1000
         for n in range(12):
             await register_new(receiver, n)
@@ -1019,39 +1023,6 @@ class TestSlots:
                 assert receiver.open == 2
 
 
-class TestTenants:
-    """Whoever has many receivers that nobody knows to be well leaves the others theirs."""
-
-    @staticmethod
-    def chosen(*about: tuple[int, str, bool], slots: int = 8) -> list[int]:
-        """Who is sent to first of these receivers: number, tenant, well?"""
-        deliverer = Deliverer(slots=slots)
-        for receiver, tenant, well in about:
-            deliverer._put(Candidate(receiver, receiver, well, 0.0, tenant))
-        return [candidate.config for candidate in deliverer._chosen()]
-
-    async def test_take_turns(self) -> None:
-        many = [(n, "many", False) for n in range(10)]
-        assert self.chosen(*many, (100, "few", False), (101, "few", False)) == [0, 100, 1, 101]
-
-    async def test_do_not_keep_slots_that_nobody_else_wants(self) -> None:
-        assert self.chosen(*[(n, "many", False) for n in range(10)]) == [0, 1, 2, 3]
-
-    async def test_with_slots_already_come_after_those_without(self) -> None:
-        deliverer = Deliverer(slots=8)
-        for n in range(10):
-            deliverer._put(Candidate(n, n, False, 0.0, "many"))
-        for candidate in deliverer._chosen()[:3]:
-            deliverer._busy[candidate.receiver] += 1
-        deliverer._put(Candidate(100, 100, False, 0.0, "few"))
-        assert [candidate.config for candidate in deliverer._chosen()] == [100]
-
-    async def test_do_not_push_in_front_of_receivers_that_are_well(self) -> None:
-        many = [(n, "many", False) for n in range(3)]
-        well = [(50, "other", True), (51, "many", True)]
-        assert self.chosen(*many, *well, (100, "few", False), slots=6) == [0, 100, 1, 50, 51]
-
-
 class TestTheEmbeddedHost:
     """The web process sends, if it runs the agents."""
 
@@ -1072,25 +1043,25 @@ class TestTheEmbeddedHost:
         """And is told of the first one at once, without a sweep."""
         settings.A2A_POLL_SECONDS = 1000
         asked: list[Collection[int]] = []
-        real = taking.due_of
+        real = claims.due_of
 
         def noted(tasks: Collection[int]) -> list[Candidate]:
             asked.append(tasks)
             return real(tasks)
 
-        monkeypatch.setattr(taking, "due_of", noted)
+        monkeypatch.setattr(claims, "due_of", noted)
         writer, other = await pen(), await pen("task-2")
         async with delivering(alone=True) as deliverer:
             await deliverer.looked.wait()
-            await hop(other.state, WORKING)
+            await run_in_thread(other.state, WORKING)
             await swept(deliverer)
             assert asked == []
             await register(receiver.url())
-            await hop(writer.end)
+            await run_in_thread(writer.end)
             (done,) = await settled(1)
             await until(lambda: idle())
             await swept(deliverer)
-            await hop(replays.replay, [done.pk])
+            await run_in_thread(replays.replay, [done.pk])
             await receiver.has(2)
             await settled(1)
         assert asked != []
@@ -1107,14 +1078,14 @@ class TestTheJob:
     async def test_makes_the_deliverer_look(
         self, receiver: Inbox, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(wakeups, "announce", lambda hint: None)
+        monkeypatch.setattr(pubsub, "publish", lambda hint: None)
         settings.A2A_POLL_SECONDS = 1000
         writer = await pen()
         await register(receiver.url())
         looked = await delivery.begin()
         try:
             await looked.wait()
-            await hop(writer.end)
+            await run_in_thread(writer.end)
             jobs.sweep_webhooks()
             await settled(1)
         finally:
@@ -1148,7 +1119,7 @@ class TestLargeBodies:
     async def test_beyond_what_a_process_holds_let_small_ones_pass(
         self, receiver: Inbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(delivery, "MOST_BYTES", 2 * 1024 * 1024)
+        monkeypatch.setattr(delivery, "MAX_BYTES", 2 * 1024 * 1024)
         release = asyncio.Event()
 
         async def late(seen: Seen) -> bytes:
@@ -1174,8 +1145,8 @@ class TestLargeBodies:
     async def test_that_follow_each_other_are_counted_once_each(self, receiver: Inbox) -> None:
         writer = await large("task-1", receiver.url())
         for n in range(3):
-            await hop(writer.state, WORKING, "x" * 100_000 + str(n))
-        await hop(writer.end)
+            await run_in_thread(writer.state, WORKING, "x" * 100_000 + str(n))
+        await run_in_thread(writer.end)
         async with delivering() as deliverer:
             await settled(5)
             await until(lambda: not deliverer.sending)
@@ -1186,5 +1157,5 @@ async def large(task: str, url: str) -> Pen:
     """A task with a webhook, of which half a megabyte is to be told."""
     writer = await pen(task, context_id=f"of {task}")
     await register(url, task, f"c-{task}")
-    await hop(writer.state, INPUT_REQUIRED, "x" * 250_000)
+    await run_in_thread(writer.state, INPUT_REQUIRED, "x" * 250_000)
     return writer

@@ -25,7 +25,7 @@ from tests.support.push.configs import config, page, tells_none
 from tests.support.store.world import ALICE, BOB, accepted
 from tests.support.thorough import examples
 
-MOST = 3
+MAX_COUNT = 3
 TASKS = st.sampled_from(["task-1", "task-2"])
 NAMES = st.sampled_from(["task-1", "task-2", "a", "b", "c"])
 
@@ -50,7 +50,7 @@ class Webhooks(RuleBasedStateMachine):
         more: dict[str, Any] = {} if secret else {"credentials": "", "headers": {}}
         asked = config(name, task_id=task, token=token, **more)
         mine = self.model[task]
-        if name not in mine and len(mine) >= MOST:
+        if name not in mine and len(mine) >= MAX_COUNT:
             with pytest.raises(InvalidParams):
                 configs.create(ALICE, asked)
             return
@@ -67,7 +67,7 @@ class Webhooks(RuleBasedStateMachine):
 
     @rule(old=TASKS, new=TASKS)
     def a_task_succeeds_another(self, old: str, new: str) -> None:
-        if old == new or len(self.model[old].keys() | self.model[new].keys()) > MOST:
+        if old == new or len(self.model[old].keys() | self.model[new].keys()) > MAX_COUNT:
             return
         configs.move(self.keys[old], self.keys[new])
         for name, moved in self.model[old].items():
@@ -122,7 +122,7 @@ class Webhooks(RuleBasedStateMachine):
 
 
 class TestWebhooks(TransactionTestCase):
-    @override_settings(A2A_MAX_PUSH_CONFIGS=MOST)
+    @override_settings(A2A_MAX_PUSH_CONFIGS=MAX_COUNT)
     def test_any_sequence(self) -> None:
         run_state_machine_as_test(
             Webhooks,

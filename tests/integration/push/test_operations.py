@@ -33,7 +33,7 @@ from a2a_tasks.protocol.requests import (
     Request,
 )
 from a2a_tasks.protocol.values import PushConfig
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting, listened
 from tests.support.outbound.canary import watched
@@ -74,7 +74,7 @@ class Scene:
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
         """Look, and do as the text says."""
         mine = Row.objects.filter(task__public_id=turn.task_id)
-        self.seen.append(await hop(mine.count))
+        self.seen.append(await run_in_thread(mine.count))
         yield turn.ask("what?") if turn.text == "ask" else "done"
 
 
@@ -127,8 +127,8 @@ async def listed(client: Client, task: str, **asked: Any) -> list[PushConfig]:
 
 async def kept(task: values.Task) -> list[PushConfig]:
     """What is stored of a task's webhooks, with their secrets."""
-    row = await hop(Task.objects.get, public_id=task.id)
-    return [found for _, found in await hop(configs.with_secrets, row.pk)]
+    row = await run_in_thread(Task.objects.get, public_id=task.id)
+    return [found for _, found in await run_in_thread(configs.with_secrets, row.pk)]
 
 
 def rows_of(model: type[Model]) -> list[dict[str, Any]]:
@@ -153,7 +153,7 @@ class TestAnAgentThatTakesNone:
             for url in (URL, "not a URL"):
                 with pytest.raises(PushNotificationNotSupported):
                     await Client(bare).send("hello", push_config=PushConfig(url=url))
-        assert not await hop(Task.objects.exists)
+        assert not await run_in_thread(Task.objects.exists)
 
     async def test_says_so_in_its_card(self, agent: Agent) -> None:
         with playing(Scene().run) as bare:
@@ -244,7 +244,7 @@ class TestAnIdTheServerAssigns:
         assert found.url == "https://b.example"
 
     async def test_is_always_the_same_in_0_3(self, alice: Client) -> None:
-        """Decision 60."""
+        """Decision 9."""
         task = await alice.send("ask")
         for url in (URL, "https://b.example"):
             made = await create(alice, task.id, "", dialect="", spoken="v03", url=url)
@@ -416,7 +416,7 @@ class TestAWebhookWithAMessage:
         with pytest.raises(InvalidParams) as caught:
             await alice.send("hello", push_config=PushConfig(url="ftp://x", path="there"))
         assert caught.value.violations[0][0] == "there.url"
-        assert not await hop(Task.objects.exists)
+        assert not await run_in_thread(Task.objects.exists)
 
     async def test_too_many_leave_the_task_as_it_was(
         self, alice: Client, settings: Settings
@@ -478,5 +478,5 @@ class TestSecrets:
     async def test_are_in_no_table_to_be_read(self, alice: Client) -> None:
         await alice.send("ask", push_config=config())
         for model in (Task, Run, Row):
-            tells_none(await hop(rows_of, model))
-        tells_none(await hop(Row.objects.get))
+            tells_none(await run_in_thread(rows_of, model))
+        tells_none(await run_in_thread(Row.objects.get))

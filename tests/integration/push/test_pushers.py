@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.push.inbox import Inbox, inbox, pen, register, settled
 from tests.support.push.pushers import pusher
 
@@ -30,9 +30,9 @@ async def test_hears_of_events_from_other_processes_and_carries_no_runs(receiver
     writer = await pen()
     await register(receiver.url())
     with pusher() as child:
-        await hop(writer.state, TaskState.WORKING)
+        await run_in_thread(writer.state, TaskState.WORKING)
         await settled(1)
-        await hop(writer.end)
+        await run_in_thread(writer.end)
         await settled(2)
     assert receiver.said == ["working", "completed"]
-    assert "carrying runs of no queue" in child.log
+    assert "worker started, queues: none" in child.log

@@ -14,13 +14,13 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from a2a_push.models import PushConfig, Receiver
-from a2a_push.store import configs, past
+from a2a_push.store import configs, retention
 from a2a_push.store.receivers import receiver_of
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import companions, sealed_columns
-from a2a_tasks.store.reply import reply
+from a2a_tasks.store import hooks, sealed_columns
+from a2a_tasks.store.replies import reply
 from tests.support.push.configs import config, ids
 from tests.support.store.world import ALICE, Pen, accepted, at_once, found, held, new
 
@@ -43,7 +43,7 @@ def succeeded(old: int, name: str) -> None:
     row = Task.objects.select_for_update().get(pk=old)
     row.public_id = f"{name}-before"
     row.save(update_fields=["public_id"])
-    companions.succeed(old, accepted(name).task)
+    hooks.succeed(old, accepted(name).task)
 
 
 class TestRaces:
@@ -110,7 +110,7 @@ class TestRaces:
             assert ids(f"task-{n}") == ([] if again else ["c-1"])
 
     def test_create_and_a_message_that_begins_the_task_anew(self) -> None:
-        """Decision 61, as it is done."""
+        """Decision 9, as it is done."""
         for n in range(ROUNDS):
             Pen(held(f"task-{n}", dialect="v01")).end()
             creates = [
@@ -152,7 +152,7 @@ class TestRaces:
         accepted()
         with transaction.atomic():
             configs.create(ALICE, config())
-            assert at_once(partial(past.forget, 100)) == [0]
+            assert at_once(partial(retention.forget, 100)) == [0]
         assert PushConfig.objects.get().receiver_id == key
 
     @pytest.mark.backend("stack")

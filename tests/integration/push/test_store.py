@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from a2a_push.models import PushConfig
 from a2a_push.store import configs
-from a2a_tasks.caller import Scope, scope_in
+from a2a_tasks.caller import OwnerScope, scope_in
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a_tasks.protocol.values import replace
@@ -23,7 +23,7 @@ from tests.support.store.world import ALICE, BOB, CHARLIE, Pen, accepted, held
 pytestmark = pytest.mark.django_db
 
 #: Everything that can be asked of a task's webhooks, with the id of one.
-ASKED: dict[str, Callable[[Scope, str], object]] = {
+ASKED: dict[str, Callable[[OwnerScope, str], object]] = {
     "create": lambda scope, task: configs.create(scope, config(task_id=task)),
     "get": lambda scope, task: configs.get(scope, task, "c-1"),
     "get without an id": lambda scope, task: configs.get(scope, task),
@@ -52,7 +52,7 @@ def test_what_was_added_to_a_webhook_needs_not_be_said_by_code_that_does_not_kno
 class TestATaskThatIsNotThere:
     @asked
     @pytest.mark.parametrize("task", ["task-2", "", "task\x001"])
-    def test_is_not_found(self, ask: Callable[[Scope, str], object], task: str) -> None:
+    def test_is_not_found(self, ask: Callable[[OwnerScope, str], object], task: str) -> None:
         """R-060, R-062."""
         accepted()
         registered()
@@ -61,7 +61,9 @@ class TestATaskThatIsNotThere:
 
     @asked
     @pytest.mark.parametrize("scope", [BOB, CHARLIE], ids=["another owner", "another tenant"])
-    def test_is_what_anothers_is(self, ask: Callable[[Scope, str], object], scope: Scope) -> None:
+    def test_is_what_anothers_is(
+        self, ask: Callable[[OwnerScope, str], object], scope: OwnerScope
+    ) -> None:
         accepted()
         registered()
         with pytest.raises(TaskNotFound) as foreign:
@@ -73,7 +75,9 @@ class TestATaskThatIsNotThere:
         assert ids() == ["c-1"], "and it is not touched"
 
     @asked
-    def test_is_what_is_not_shown_to_clients(self, ask: Callable[[Scope, str], object]) -> None:
+    def test_is_what_is_not_shown_to_clients(
+        self, ask: Callable[[OwnerScope, str], object]
+    ) -> None:
         accepted(is_task=False)
         with pytest.raises(TaskNotFound):
             ask(ALICE, "task-1")

@@ -14,13 +14,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver
-from a2a_push.retry_schedule import Again, Disable, GiveUp, Uncounted
-from a2a_push.store import configs, following, receivers, replays, switches, taking
-from a2a_push.store.records import Fenced, Held, Result
+from a2a_push.retry_schedule import Disable, GiveUp, Retry, Uncounted
+from a2a_push.store import claims, configs, cursor, receivers, replays, switches
+from a2a_push.store.records import AttemptResult, ClaimedWebhook, WebhookLeaseLost
+from a2a_push.store.results import SettledAttempt, settle
 from a2a_push.store.rows import update_each
-from a2a_push.store.settling import Settling, settle
-from a2a_tasks import wakeups
-from a2a_tasks.caller import Scope, scope_in
+from a2a_tasks import pubsub
+from a2a_tasks.caller import OwnerScope, scope_in
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.append import append
@@ -42,11 +42,11 @@ def task(name: str = "task-1", id_: str = "c-1", **about: Any) -> Pen:
     return pen
 
 
-def take(worker: str = "here:1") -> list[Held]:
+def take(worker: str = "here:1") -> list[ClaimedWebhook]:
     """All that is due, taken."""
-    found, _ = taking.sweep(0)
+    found, _ = claims.sweep(0)
     keys = [candidate.config for candidate in found]
-    return taking.take(keys, worker=worker, lease_seconds=30).held
+    return claims.take(keys, worker=worker, lease_seconds=30).held
 
 
 class TestFiles:
@@ -56,7 +56,7 @@ class TestFiles:
         ids=["own", "shared"],
     )
     def test_a_webhook_is_told_of_a_file_by_a_url_that_the_host_would_answer(
-        self, settings: Any, scope: Scope
+        self, settings: Any, scope: OwnerScope
     ) -> None:
         settings.A2A_PUBLIC_URL = "https://agents.example.com"
         settings.A2A_FILE_URLS = "authenticated"
@@ -69,14 +69,14 @@ class TestFiles:
         append(pen.batch(event, artifacts=[row]))
         pen.end()
         (one,) = take()
-        (part,) = json.loads(one.told.body)["artifactUpdate"]["artifact"]["parts"]
+        (part,) = json.loads(one.notification.body)["artifactUpdate"]["artifact"]["parts"]
         url = urlsplit(part["url"])
         assert part["url"].startswith(f"https://agents.example.com/agents/demo/files/{file}?")
         said = {name: value for name, (value,) in parse_qs(url.query).items()}
         assert is_signed("demo", file, **said, principal="user:alice")
 
 
-def result(verdict: Any = None, **changes: Any) -> Result:
+def result(verdict: Any = None, **changes: Any) -> AttemptResult:
     """How an attempt ended: well, unless it is said otherwise."""
     about: dict[str, Any] = {
         "started_at": timezone.now(),
@@ -88,20 +88,20 @@ def result(verdict: Any = None, **changes: Any) -> Result:
         "verdict": verdict,
         "worker": "here:1",
     }
-    return Result(**{**about, **changes})
+    return AttemptResult(**{**about, **changes})
 
 
 def settled(
-    one: Held,
+    one: ClaimedWebhook,
     verdict: Any = None,
     *,
     stops: bool = False,
-    room: int = taking.BATCH_BYTES,
+    room: int = claims.BATCH_BYTES,
     **about: Any,
 ) -> Any:
     """What follows from one attempt."""
     lease = None if stops else 30.0
-    (following,) = settle([Settling(one, result(verdict, **about), lease, room)])
+    (following,) = settle([SettledAttempt(one, result(verdict, **about), lease, room)])
     return following
 
 
@@ -112,8 +112,8 @@ class TestTaking:
         row = Delivery.objects.get()
         assert (row.pk, row.webhook_id, row.body.encode()) == (
             one.delivery,
-            one.told.id,
-            one.told.body,
+            one.notification.id,
+            one.notification.body,
         )
         assert (row.status, row.number, row.through) == ("pending", 2, 2)
         assert PushConfig.objects.get().cursor == 1
@@ -129,7 +129,7 @@ class TestTaking:
         PushConfig.objects.update(lease_until=Now() - HOUR)
         (second,) = take("there:2")
         assert second.delivery == first.delivery
-        assert second.told == first.told
+        assert second.notification == first.notification
         assert second.token != first.token
 
     def test_after_a_lease_gives_what_was_replayed_to_another(self) -> None:
@@ -145,14 +145,14 @@ class TestTaking:
 
     def test_of_what_was_given_back_is_possible_at_once(self) -> None:
         task()
-        taking.give_back(take())
+        claims.give_back(take())
         assert len(take()) == 1
         assert Delivery.objects.count() == 1
 
     def test_finds_nothing_at_a_receiver_that_asked_to_be_left_alone(self) -> None:
         task()
         Receiver.objects.update(paused_until=Now() + HOUR)
-        assert taking.sweep(0) == ([], 0)
+        assert claims.sweep(0) == ([], 0)
         Receiver.objects.update(paused_until=Now() - HOUR)
         assert len(take()) == 1
         assert Receiver.objects.get().paused_until is None
@@ -185,21 +185,21 @@ class TestTaking:
             assert take() == []
             assert (PushConfig.objects.get().due_at is not None) is due
             PushConfig.objects.exclude(due_at=None).update(due_at=Now() - HOUR)
-        assert taking.sweep(0) == ([], 0)
+        assert claims.sweep(0) == ([], 0)
         pen.close("a", "two")
         (one,) = take()
-        assert b'"two"' in one.told.body
+        assert b'"two"' in one.notification.body
 
     def test_tells_how_long_what_is_due_soon_has_to_wait(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(taking, "SOON", 120.0)
+        monkeypatch.setattr(claims, "SOON", 120.0)
         task()
         PushConfig.objects.update(due_at=timezone.now() + datetime.timedelta(seconds=60))
-        ((soon,), _) = taking.sweep(0)
+        ((soon,), _) = claims.sweep(0)
         assert 0 < soon.wait <= 60
-        assert taking.take([soon.config], worker="w", lease_seconds=30).held == []
-        assert taking.due_of([PushConfig.objects.get().task_id])[0].config == soon.config
+        assert claims.take([soon.config], worker="w", lease_seconds=30).held == []
+        assert claims.due_of([PushConfig.objects.get().task_id])[0].config == soon.config
 
 
 @pytest.mark.backend("stack")
@@ -207,12 +207,12 @@ def test_a_hint_of_tasks_without_webhooks_costs_one_prepared_statement() -> None
     pens = [Pen(held(name)) for name in ("task-1", "task-2")]
     task("task-3")
     with CaptureQueriesContext(connection) as of_the_orm:
-        assert taking.due_of([pen.run.task for pen in pens]) == []
+        assert claims.due_of([pen.run.task for pen in pens]) == []
     assert len(of_the_orm) == 0
     PushConfig.objects.update(active=False)
     ended = PushConfig.objects.get().task_id
     with CaptureQueriesContext(connection) as of_the_orm:
-        assert taking.due_of([ended]) == []
+        assert claims.due_of([ended]) == []
     assert len(of_the_orm) == 0
 
 
@@ -225,7 +225,7 @@ class TestLargeEvents:
         (one,) = take()
         found = []
         while one is not None:
-            body = json.loads(one.told.body)
+            body = json.loads(one.notification.body)
             update = body.get("artifactUpdate")
             parts = update["artifact"]["parts"] if update else []
             found.append([part["text"] for part in parts])
@@ -244,23 +244,23 @@ class TestLargeEvents:
     def test_are_joined_though_a_glance_has_room_for_one(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(following, "GLANCE_BYTES", 1)
+        monkeypatch.setattr(cursor, "GLANCE_BYTES", 1)
         self.written()
         assert self.told() == [["one ", "two ", "three"], []]
 
     def test_are_told_one_by_one_if_there_is_room_for_no_more(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(following, "GLANCE_BYTES", 1)
-        monkeypatch.setattr(following, "PAGE_BYTES", 1)
+        monkeypatch.setattr(cursor, "GLANCE_BYTES", 1)
+        monkeypatch.setattr(cursor, "PAGE_BYTES", 1)
         self.written()
         assert self.told() == [["one "], ["two "], ["three"], []]
 
     def test_that_are_not_told_do_not_hide_those_behind_them(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(following, "GLANCE_BYTES", 1)
-        monkeypatch.setattr(following, "PAGE_BYTES", 1)
+        monkeypatch.setattr(cursor, "GLANCE_BYTES", 1)
+        monkeypatch.setattr(cursor, "PAGE_BYTES", 1)
         pen = Pen(held())
         registered(dialect="v03")
         pen.begin("a", "one ")
@@ -276,7 +276,7 @@ class TestBurying:
     @pytest.fixture(autouse=True)
     def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Three."""
-        monkeypatch.setattr(following, "BATCH", 3)
+        monkeypatch.setattr(cursor, "BATCH", 3)
 
     def counts(self, rounds: int) -> list[int]:
         """How many are dead after each look."""
@@ -316,10 +316,10 @@ class TestBurying:
         for n in range(4):
             pen.state(TaskState.WORKING, str(n))
         PushConfig.objects.update(disabled_reason="gone")
-        told: list[wakeups.Hint] = []
-        with wakeups.listen(told.append):
+        told: list[pubsub.Hint] = []
+        with pubsub.listen(told.append):
             self.counts(1)
-            assert told == [wakeups.Committed(pen.run.task, 5)]
+            assert told == [pubsub.Committed(pen.run.task, 5)]
             self.counts(1)
             assert len(told) == 1
 
@@ -329,7 +329,7 @@ class TestSettling:
         task()
         (one,) = take()
         following = settled(one)
-        assert isinstance(following, Held)
+        assert isinstance(following, ClaimedWebhook)
         assert following.delivery != one.delivery
         assert PushConfig.objects.get().cursor == 2
         assert settled(following) is None
@@ -349,7 +349,7 @@ class TestSettling:
         task()
         (one,) = take()
         settled(one)
-        assert isinstance(settled(one), Fenced)
+        assert isinstance(settled(one), WebhookLeaseLost)
         assert Attempt.objects.count() == 1
         assert Receiver.objects.get().delivered == 1
 
@@ -358,9 +358,9 @@ class TestSettling:
         (one,) = take()
         PushConfig.objects.update(lease_until=Now() - HOUR)
         take("there:2")
-        assert isinstance(settled(one), Fenced)
+        assert isinstance(settled(one), WebhookLeaseLost)
         PushConfig.objects.filter(task=pen.run.task).delete()
-        assert isinstance(settled(one), Fenced)
+        assert isinstance(settled(one), WebhookLeaseLost)
         assert not Attempt.objects.exists()
 
     @pytest.mark.parametrize("late_first", [True, False])
@@ -370,11 +370,11 @@ class TestSettling:
         (late,) = take()
         PushConfig.objects.update(lease_until=Now() - HOUR)
         (holder,) = take("there:2")
-        both = [Settling(each, result(), 30.0) for each in (late, holder)]
+        both = [SettledAttempt(each, result(), 30.0) for each in (late, holder)]
         found = settle(both if late_first else both[::-1])
         fenced, following = found if late_first else found[::-1]
-        assert isinstance(fenced, Fenced)
-        assert isinstance(following, Held)
+        assert isinstance(fenced, WebhookLeaseLost)
+        assert isinstance(following, ClaimedWebhook)
         assert Attempt.objects.count() == 1
 
     def test_of_many_does_what_can_be_done(self) -> None:
@@ -382,17 +382,17 @@ class TestSettling:
             task(f"task-{n}", f"c-{n}", url=f"https://hooks.example.com/{n}")
         first, second, third = take()
         PushConfig.objects.filter(pk=second.config).update(token="another's")
-        asked = [Settling(each, result(), 30.0) for each in (first, second, third)]
+        asked = [SettledAttempt(each, result(), 30.0) for each in (first, second, third)]
         a, b, c = settle(asked)
-        assert isinstance(a, Held)
-        assert isinstance(b, Fenced)
-        assert isinstance(c, Held)
+        assert isinstance(a, ClaimedWebhook)
+        assert isinstance(b, WebhookLeaseLost)
+        assert isinstance(c, ClaimedWebhook)
 
     def test_keeps_when_to_try_again_and_why(self) -> None:
         task()
         (one,) = take()
         at = timezone.now().timestamp() + 300
-        assert settled(one, Again(at)) is None
+        assert settled(one, Retry(at)) is None
         row, config = Delivery.objects.get(), PushConfig.objects.get()
         assert row.next_at is not None
         assert row.next_at.timestamp() == pytest.approx(at)
@@ -404,7 +404,7 @@ class TestSettling:
         task()
         (one,) = take()
         now = timezone.now().timestamp()
-        settled(one, Again(now + 20 * 3600, pause_until=now + 60))
+        settled(one, Retry(now + 20 * 3600, pause_until=now + 60))
         row, receiver = Delivery.objects.get(), Receiver.objects.get()
         assert row.next_at is not None
         assert receiver.paused_until is not None
@@ -416,7 +416,7 @@ class TestSettling:
         (one,) = take()
         Receiver.objects.update(paused_until=Now() + HOUR)
         now = timezone.now().timestamp()
-        settled(one, Again(now + 60, pause_until=now + 60))
+        settled(one, Retry(now + 60, pause_until=now + 60))
         paused = Receiver.objects.get().paused_until
         assert paused is not None
         assert paused.timestamp() > now + 3000
@@ -425,7 +425,7 @@ class TestSettling:
         task()
         (one,) = take()
         following = settled(one, GiveUp("10 attempts"))
-        assert isinstance(following, Held)
+        assert isinstance(following, ClaimedWebhook)
         assert Delivery.objects.get(pk=one.delivery).status == "dead"
 
     def test_of_what_the_host_could_not_send_is_no_attempt_and_says_nothing_of_the_receiver(
@@ -447,11 +447,11 @@ class TestSettling:
     ) -> None:
         task()
         (one,) = take()
-        settled(one, Again(timezone.now().timestamp() + 60), fault="host")
+        settled(one, Retry(timezone.now().timestamp() + 60), fault="host")
         assert Delivery.objects.get().attempts == 1
         assert (Receiver.objects.get().failed, Receiver.objects.get().breaker) == (0, "{}")
 
-    @pytest.mark.parametrize("verdict", [Again(0.0), GiveUp("10 attempts"), Disable("gone")])
+    @pytest.mark.parametrize("verdict", [Retry(0.0), GiveUp("10 attempts"), Disable("gone")])
     def test_of_what_was_refused_under_old_keys_does_not_count_for_new_ones(
         self, verdict: Any
     ) -> None:
@@ -459,9 +459,9 @@ class TestSettling:
         (one,) = take()
         registered(task_id="task-1", token="new")
         again = settled(one, verdict)
-        assert isinstance(again, Held)
+        assert isinstance(again, ClaimedWebhook)
         assert (again.delivery, again.attempt) == (one.delivery, one.attempt)
-        assert configs.opened(again.target, again.secret).token == "new"
+        assert configs.unseal_secrets(again.target, again.secret).token == "new"
         assert not Attempt.objects.exists()
         assert Receiver.objects.get().failed == 0
         assert PushConfig.objects.get().disabled_reason == ""
@@ -479,7 +479,7 @@ class TestSettling:
         task()
         (one,) = take()
         registered(task_id="task-1")
-        settled(one, Again(timezone.now().timestamp() + 60))
+        settled(one, Retry(timezone.now().timestamp() + 60))
         assert Delivery.objects.get().attempts == 1
 
     def test_of_what_was_refused_counts_if_the_same_came_with_the_successor(self) -> None:
@@ -488,14 +488,14 @@ class TestSettling:
         successor = held("task-2")
         registered(task_id="task-2")
         configs.move(pen.run.task, successor.task)
-        settled(one, Again(timezone.now().timestamp() + 60))
+        settled(one, Retry(timezone.now().timestamp() + 60))
         assert Delivery.objects.get(pk=one.delivery).attempts == 1
 
     def test_at_a_receiver_switched_off_meanwhile_buries_what_waits(self) -> None:
         task()
         (one,) = take()
         switches.disable(one.receiver, "enough")
-        assert settled(one, Again(timezone.now().timestamp())) is None
+        assert settled(one, Retry(timezone.now().timestamp())) is None
         assert [row.reason for row in Delivery.objects.order_by("pk")] == ["enough", "enough"]
         assert not PushConfig.objects.get().active
 

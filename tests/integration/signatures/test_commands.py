@@ -86,7 +86,7 @@ class TestCardKeys:
         path = tmp_path / "card.keys"
         said("card_keys", "make", str(path))
         (held,) = json.loads(path.read_text())["keys"]
-        other = {**json.loads(path.read_text())["keys"][0], "kid": "-" + held["kid"][1:]}
+        other = {**json.loads(path.read_text())["keys"][0], "kid": "-x" + held["kid"][2:]}
         path.write_text(json.dumps({"keys": [held, other]}))
         said("card_keys", "revoke", str(path), other["kid"])
         assert [key.kid for key in read_keys(path.read_text())] == [held["kid"]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError, transaction
 
-from a2a_tasks import wakeups
-from a2a_tasks.caller import Scope
+from a2a_tasks import pubsub
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
@@ -71,8 +71,8 @@ class TestAccept:
         ]
 
     def test_a_run_without_a_hold_is_queued_and_rings(self) -> None:
-        hints: list[wakeups.Hint] = []
-        with wakeups.listen(hints.append):
+        hints: list[pubsub.Hint] = []
+        with pubsub.listen(hints.append):
             result = accepted(queue="slow")
         run = Run.objects.get(pk=result.run)
         assert (run.status, run.token, run.attempt, run.lease_until) == (
@@ -82,11 +82,11 @@ class TestAccept:
             None,
         )
         assert result.assignment is None
-        assert hints == [wakeups.Due("slow")]
+        assert hints == [pubsub.RunQueued("slow")]
 
     def test_a_run_with_a_hold_is_running_and_does_not_ring(self) -> None:
-        hints: list[wakeups.Hint] = []
-        with wakeups.listen(hints.append):
+        hints: list[pubsub.Hint] = []
+        with pubsub.listen(hints.append):
             assignment = held(token="mine")
         run = Run.objects.get(pk=assignment.run)
         assert (run.status, run.token, run.attempt, run.worker) == (
@@ -122,7 +122,7 @@ class TestPublicIds:
         assert not Context.objects.filter(public_id="context-2").exists()
 
     @pytest.mark.parametrize("scope", [BOB, CHARLIE], ids=["another owner", "another tenant"])
-    def test_somebody_elses_id_is_free(self, scope: Scope) -> None:
+    def test_somebody_elses_id_is_free(self, scope: OwnerScope) -> None:
         accepted(text="first")
         accept(new(text="theirs", scope=scope))
         assert history() == [said("first", task_id="task-1", context_id="context-1")]

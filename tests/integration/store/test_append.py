@@ -9,7 +9,7 @@ import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.models import Artifact, Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import EventKind
@@ -17,8 +17,9 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import append as appending
 from a2a_tasks.store import cancel
 from a2a_tasks.store.append import append, append_many
-from a2a_tasks.store.records import ArtifactRow, Assignment, Batch, Fenced, NewEvent, RunEnd
-from a2a_tasks.store.reply import reply
+from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.records import ArtifactRow, Batch, ClaimedRun, LeaseLost, NewEvent, RunEnd
+from a2a_tasks.store.replies import reply
 from tests.support.store.world import (
     ALICE,
     AT,
@@ -124,7 +125,7 @@ class TestAppend:
     def test_it_announces_what_it_wrote(self) -> None:
         pen = Pen(held())
         hints: list[Any] = []
-        with wakeups.listen(hints.append):
+        with pubsub.listen(hints.append):
             pen.state(TaskState.WORKING)
         (hint,) = hints
         assert (hint.task, hint.last) == (pen.run.task, 2)
@@ -139,10 +140,10 @@ class TestAppend:
     def test_a_run_that_ends_without_ending_the_task_rings_for_the_next(self) -> None:
         pen = Pen(held())
         reply(new(text="and?", context_id="", queue="slow"))
-        hints: list[wakeups.Hint] = []
-        with wakeups.listen(hints.append):
+        hints: list[pubsub.Hint] = []
+        with pubsub.listen(hints.append):
             pen.state(TaskState.INPUT_REQUIRED, end=RunEnd())
-        assert wakeups.Due("slow") in hints
+        assert pubsub.RunQueued("slow") in hints
 
 
 @pytest.mark.django_db
@@ -152,8 +153,8 @@ class TestFence:
     def refused(self, pen: Pen) -> None:
         """Nothing this pen may try changes anything."""
         before = contents(ALICE.owner)
-        hints: list[wakeups.Hint] = []
-        with wakeups.listen(hints.append):
+        hints: list[pubsub.Hint] = []
+        with pubsub.listen(hints.append):
             for write in (
                 lambda: pen.state(TaskState.WORKING),
                 lambda: pen.begin("late", "x", position=9),
@@ -161,7 +162,7 @@ class TestFence:
                 lambda: pen.end(),
                 lambda: append(pen.batch(closed=[0], memory="{}", end=RunEnd())),
             ):
-                with pytest.raises(Fenced):
+                with pytest.raises(LeaseLost):
                     write()  # type: ignore[no-untyped-call]
         assert contents(ALICE.owner) == before
         assert hints == []
@@ -169,15 +170,15 @@ class TestFence:
     def test_another_token_writes_nothing(self) -> None:
         run = held()
         Pen(run).begin("a", "x")
-        wrong = Assignment(
-            **{name: getattr(run, name) for name in Assignment.__slots__} | {"token": "stolen"}
+        wrong = ClaimedRun(
+            **{name: getattr(run, name) for name in ClaimedRun.__slots__} | {"token": "stolen"}
         )
         self.refused(Pen(wrong))
 
     def test_no_token_at_all_holds_nothing_either(self) -> None:
         result = accepted()  # queued: the task is held by nobody, its row says ""
         event, row = status(TaskState.WORKING)
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             append(Batch(task=result.task, run=result.run, token="", events=[event], status=row))
 
     def test_nothing_is_written_after_the_end(self) -> None:
@@ -304,7 +305,7 @@ class TestTogether:
         """A database that goes away between them must not have those tried again that are written."""
         pens = [Pen(held(f"task-{n}")) for n in (1, 2, 3)]
         good, bad, late = (pen.batch(chunk("a", "1")) for pen in pens)
-        real = appending._write
+        real = backend().append_batches
         raised = {id(bad): DataError("nonsense"), id(late): OperationalError("away")}
 
         def write(batches: Sequence[Batch]) -> Any:
@@ -313,7 +314,7 @@ class TestTogether:
                     raise raised[id(batch)]
             return real(batches)
 
-        monkeypatch.setattr(appending, "_write", write)
+        monkeypatch.setattr(backend(), "append_batches", write)
         number, spoilt, away = append_many([good, bad, late])
         assert (number, spoilt) == (2, raised[id(bad)])
         assert isinstance(away, Overloaded)
@@ -331,10 +332,10 @@ class TestTogether:
         def written_before(_: Batch) -> Any:
             raise OperationalError("away")
 
-        real = appending._written_before
+        real = appending._find_written
         monkeypatch.setattr(
             appending,
-            "_written_before",
+            "_find_written",
             lambda batch: written_before(batch) if batch is batches[1] else real(batch),
         )
         first, unknown, third = append_many(batches)
@@ -395,7 +396,7 @@ class TestARepetition:
         event, row = status(TaskState.COMPLETED, "mine")
         batch = pen.batch(event, status=row, end=RunEnd(), after=0, again=True)
         pen.end(text="another's")
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             append(batch)
 
     def test_that_was_never_written_is_written(self) -> None:
@@ -406,5 +407,5 @@ class TestARepetition:
     def test_of_one_that_is_not_the_next_is_fenced(self) -> None:
         pen = Pen(held())
         event, row = status(TaskState.WORKING)
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             append(pen.batch(event, status=row, after=3))

@@ -7,19 +7,18 @@ from collections.abc import Callable
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from a2a_tasks.audit import Action, acting
+from a2a_tasks.audit import Action, act_as
 from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.protocol.errors import TaskNotCancelable
 from a2a_tasks.store import audit, audit_seals, cancel
 from a2a_tasks.store.audit_triggers import (
     TABLES,
+    are_installed,
     install,
-    installed,
     remove,
-    renew,
-    unlocked,
+    unlock,
 )
-from a2a_tasks.store.reply import reply
+from a2a_tasks.store.replies import reply
 from tests.support.store.world import ALICE, BOB, Pen, accepted, held, new
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
@@ -33,7 +32,7 @@ def told() -> list[tuple[str, str, str]]:
 
 class TestNote:
     def test_says_who_did_what_to_what_and_where(self) -> None:
-        with acting(lambda: "staff:7", "r-1"):
+        with act_as(lambda: "staff:7", "r-1"):
             audit.note(Action.TASK_CANCEL, "task-1", scope=BOB, detail={"why": "enough"})
         row = AuditEntry.objects.get()
         assert (row.actor, row.tenant, row.agent) == ("staff:7", BOB.tenant, "demo")
@@ -77,7 +76,7 @@ class TestTasks:
         accepted("task-1")
         cancel.cancel(ALICE, "task-1")
         key = accepted("task-2").task
-        with acting(lambda: "staff:7"):
+        with act_as(lambda: "staff:7"):
             cancel.cancel_by_key(key)
         with pytest.raises(TaskNotCancelable):
             cancel.cancel(ALICE, "task-2")
@@ -108,7 +107,7 @@ class TestTheTriggers:
         accepted()
         audit_seals.seal_all()
         with transaction.atomic():
-            with unlocked():
+            with unlock():
                 CHANGES[change]()
             with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
                 accepted("task-2")
@@ -131,17 +130,18 @@ class TestTheTriggers:
     def test_that_one_may_be_emptied_at_once_is_missed(self) -> None:
         with connection.schema_editor() as editor:
             editor.execute("drop trigger a2a_tasks_auditlink_truncate on a2a_tasks_auditlink")
-        assert not installed()
+        assert not are_installed()
         with connection.schema_editor() as editor:
-            renew(editor)
-        assert installed()
+            remove(editor)
+            install(editor)
+        assert are_installed()
 
     @pytest.mark.django_db(transaction=True)
     def test_are_all_there_and_missed_if_they_are_not(self) -> None:
-        assert installed()
+        assert are_installed()
         with connection.schema_editor() as editor:
             remove(editor)
-        assert not installed()
+        assert not are_installed()
         with connection.schema_editor() as editor:
             install(editor)
-        assert installed()
+        assert are_installed()

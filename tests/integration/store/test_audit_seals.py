@@ -7,10 +7,10 @@ import threading
 import pytest
 from django.db import transaction
 
+from a2a_console.audit.proof import verify
 from a2a_tasks.audit import Action
 from a2a_tasks.models import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.store import audit, audit_seals
-from a2a_tasks.store.audit_proof import verify
 from tests.support.store.world import at_once
 
 pytestmark = [
@@ -56,7 +56,7 @@ class TestSeal:
         assert whole() == 3
 
     def test_goes_on_in_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(audit_seals, "MOST", 2)
+        monkeypatch.setattr(audit_seals, "MAX_COUNT", 2)
         write(*"abcde")
         assert [audit_seals.seal() for _ in range(4)] == [2, 2, 1, 0]
         assert whole() == 5

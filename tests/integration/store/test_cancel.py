@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.models import Run, RunStatus, Task
 from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel
 from a2a_tasks.store.records import RunEnd
-from a2a_tasks.store.reply import reply
+from a2a_tasks.store.replies import reply
 from a2a_tasks.store.tasks import find
 from tests.support.store.world import (
     ALICE,
@@ -42,12 +42,12 @@ class TestCancel:
     def test_it_tells_the_followers_and_every_run(self) -> None:
         pen = Pen(held())
         waiting = reply(new(text="and?"))
-        hints: list[wakeups.Hint] = []
-        with wakeups.listen(hints.append):
+        hints: list[pubsub.Hint] = []
+        with pubsub.listen(hints.append):
             cancel.cancel(ALICE, "task-1")
-        assert isinstance(hints[0], wakeups.Committed)
+        assert isinstance(hints[0], pubsub.Committed)
         assert hints[0].last == 3
-        assert set(hints[1:]) == {wakeups.Stop(pen.run.run), wakeups.Stop(waiting.run)}
+        assert set(hints[1:]) == {pubsub.Stop(pen.run.run), pubsub.Stop(waiting.run)}
 
     def test_runs_that_waited_are_cancelled_too(self) -> None:
         accepted()

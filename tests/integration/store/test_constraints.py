@@ -9,13 +9,11 @@ import pytest
 from django.apps import apps
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from a2a_tasks.models import (
     AgentSwitch,
     Artifact,
     Context,
-    EndedSums,
     Event,
     Grant,
     HandedSecret,
@@ -29,7 +27,7 @@ from a2a_tasks.models import (
 )
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store.accept import accept
-from a2a_tasks.store.idempotency import Key, remembering
+from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from tests.support.store.world import ALICE, accepted, held, new
 
 pytestmark = pytest.mark.django_db
@@ -60,13 +58,8 @@ def second_tally() -> object:
     return Tally.objects.create(agent="demo")
 
 
-def second_sums() -> object:
-    EndedSums.objects.create(period="day", since=timezone.now(), body="")
-    return copied(EndedSums.objects.get())()
-
-
 def second_key() -> object:
-    accept(new(companions=(remembering(Key(ALICE, "key/1", "f")),)))
+    accept(new(companions=(remember(IdempotencyKey(ALICE, "key/1", "f")),)))
     return copied(Idempotency.objects.get())()
 
 
@@ -116,7 +109,6 @@ CASES: dict[str, list[Callable[[], object]]] = {
     "context_id_is_unique_per_owner": [second_context],
     "task_id_is_unique_per_owner": [second_task],
     "one_tally_per_scope": [second_tally],
-    "what_ended_is_counted_up_once_a_period": [second_sums],
     "idempotency_key_is_unique_per_owner": [second_key],
     "a_right_is_granted_once": [second_grant],
     "an_ended_task_is_held_by_no_run": [held_after_the_end(state) for state in sorted(TERMINAL)],

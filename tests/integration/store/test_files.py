@@ -15,7 +15,7 @@ from django.core.files.storage import FileSystemStorage, storages
 from django.db import connections, transaction
 from django.utils import timezone
 
-from a2a_tasks.caller import Scope, scope_in
+from a2a_tasks.caller import OwnerScope, scope_in
 from a2a_tasks.models import StoredFile, Task
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.files import file_of
@@ -23,14 +23,14 @@ from a2a_tasks.protocol.values import Part
 from a2a_tasks.store import files, purge
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.files import FileGone
-from a2a_tasks.store.purge import Limits
-from a2a_tasks.store.reply import reply
+from a2a_tasks.store.purge import RetentionLimits
+from a2a_tasks.store.replies import reply
 from tests.support.store.world import ALICE, BOB, CHARLIE, accepted, new
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CONTENT = b"\x00\x01" * 50_000
-OTHER_AGENT = Scope("", "user:alice", "other")
+OTHER_AGENT = OwnerScope("", "user:alice", "other")
 
 
 class Broken(FileSystemStorage):
@@ -69,13 +69,13 @@ def part(content: bytes = CONTENT, **about: Any) -> Part:
     return Part(raw=base64.b64encode(content).decode(), **about)
 
 
-def keep(scope: Scope = ALICE, task: int | None = None, **about: Any) -> uuid.UUID:
+def keep(scope: OwnerScope = ALICE, task: int | None = None, **about: Any) -> uuid.UUID:
     """Put a file away; returns its id."""
     _, key = asyncio.run(files.keep(part(**about), scope, task))
     return key
 
 
-def read(file: uuid.UUID, scope: Scope = ALICE) -> bytes | None:
+def read(file: uuid.UUID, scope: OwnerScope = ALICE) -> bytes | None:
     """What a file holds, for who may see it."""
     row = files.find(file.hex, scope.agent, scope)
     return None if row is None else asyncio.run(files.read(row))
@@ -137,22 +137,22 @@ class TestTaking:
     def test_a_file_belongs_to_the_task_of_its_message(self) -> None:
         key = keep()
         assert read(key) is None, "nobody has it before its task is there"
-        task = accept(new(companions=(files.attaching([key]),))).task
+        task = accept(new(companions=(files.attach_files([key]),))).task
         assert StoredFile.objects.get(pk=key).task_id == task
         assert read(key) == CONTENT
 
     def test_a_file_lies_in_the_drawer_of_its_task(self) -> None:
         """Also where new tasks would lie in another one, since the agent's visibility was changed."""
-        own = Scope("acme", "key:a", "demo")
+        own = OwnerScope("acme", "key:a", "demo")
         accept(new(scope=own))
         shared = scope_in("acme", "key:a", "demo", shared=True)
         key = keep(shared)
-        reply(new(scope=shared, principal="key:a", companions=(files.attaching([key]),)))
+        reply(new(scope=shared, principal="key:a", companions=(files.attach_files([key]),)))
         assert read(key, own) == CONTENT
         assert read(key, shared) is None
 
     @pytest.mark.parametrize("scope", [BOB, CHARLIE, OTHER_AGENT], ids=["owner", "tenant", "agent"])
-    def test_it_does_not_exist_for_others(self, scope: Scope) -> None:
+    def test_it_does_not_exist_for_others(self, scope: OwnerScope) -> None:
         key = keep(task=accepted().task)
         assert read(key) == CONTENT
         assert read(key, scope) is None
@@ -161,7 +161,7 @@ class TestTaking:
         key = keep()
         asyncio.run(files.discard([key]))
         with pytest.raises(Overloaded):
-            accept(new(companions=(files.attaching([key]),)))
+            accept(new(companions=(files.attach_files([key]),)))
         assert not Task.objects.exists()
 
     def test_one_that_is_being_discarded_cannot_be_taken(self, settings: Any, place: Path) -> None:
@@ -169,11 +169,11 @@ class TestTaking:
         use(settings, f"{__name__}.Broken", place)
         asyncio.run(files.discard([key]))
         with pytest.raises(Overloaded):
-            accept(new(companions=(files.attaching([key]),)))
+            accept(new(companions=(files.attach_files([key]),)))
 
     def test_what_a_task_has_is_not_discarded(self) -> None:
         key = keep()
-        accept(new(companions=(files.attaching([key]),)))
+        accept(new(companions=(files.attach_files([key]),)))
         asyncio.run(files.discard([key]))
         assert read(key) == CONTENT
 
@@ -202,7 +202,7 @@ class TestRemoving:
             created_at=then, status_at=then, state="TASK_STATE_COMPLETED"
         )
         Task.objects.get(pk=old).runs.update(status="ended")
-        assert sum(removed.tasks for removed in purge.purge(Limits.of(30, 0))) == 1
+        assert sum(removed.tasks for removed in purge.purge(RetentionLimits.of(30, 0))) == 1
         assert bytes_in(place) == [stays.hex]
         assert not StoredFile.objects.filter(pk=gone).exists()
 
@@ -266,7 +266,7 @@ class TestReading:
         assert row is not None
 
         async def pieces() -> list[bytes]:
-            file = await files.opened(row)
+            file = await files.open_file(row)
             found = [piece async for piece in files.chunks(file, 5, 2500)]
             file.close()
             return found

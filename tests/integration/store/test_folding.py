@@ -42,7 +42,7 @@ class Jobs:
 def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     """The jobs of folding."""
     made = Jobs()
-    monkeypatch.setattr(folding, "behind", made.put)
+    monkeypatch.setattr(folding, "run_in_background", made.put)
     return made
 
 
@@ -81,7 +81,7 @@ def test_nothing_is_put_together_before_a_task_has_ended(way: str) -> None:
 def test_a_small_artifact_beside_a_large_one_is_folded_alone(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folding, "MOST_BYTES", 2000)
+    monkeypatch.setattr(folding, "MAX_BYTES", 2000)
     pen = written(["small", "large"])
     for _ in range(3):
         pen.add("large", "x" * 1000)

@@ -10,7 +10,7 @@ from django.db import connections, transaction
 
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store.hop import in_thread
+from a2a_tasks.store.db import run_here
 from tests.support.store.world import accepted, at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
@@ -36,7 +36,7 @@ def test_who_freezes_in_a_transaction_is_cut_off(settings: Any) -> None:
 
     def in_a_session_of_its_own() -> None:
         try:
-            in_thread(freezes)
+            run_here(freezes)
         finally:
             connections.close_all()
 

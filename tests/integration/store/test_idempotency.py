@@ -15,28 +15,28 @@ from a2a_tasks.protocol.errors import IdempotencyConflict
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.accept import accept, accept_many
 from a2a_tasks.store.idempotency import (
-    Key,
+    IdempotencyKey,
     KeyTaken,
-    Recalled,
+    PreviousSend,
     forget_idempotency,
     recall,
-    remembering,
+    remember,
 )
 from a2a_tasks.store.records import Accepted, NewTask, TaskExists
-from a2a_tasks.store.reply import reply
+from a2a_tasks.store.replies import reply
 from tests.support.store.world import ALICE, BOB, CHARLIE, Pen, at_once, found, held, new
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-KEY = Key(ALICE, "key/1", "f")
+KEY = IdempotencyKey(ALICE, "key/1", "f")
 
 
-def keyed(task: str, key: Key = KEY, **changes: Any) -> NewTask:
+def keyed(task: str, key: IdempotencyKey = KEY, **changes: Any) -> NewTask:
     """A message that brings a key."""
-    return new(task, scope=key.scope, companions=(remembering(key),), lock=key.name, **changes)
+    return new(task, scope=key.scope, companions=(remember(key),), lock=key.name, **changes)
 
 
-def recalled(key: Key = KEY) -> Recalled:
+def recalled(key: IdempotencyKey = KEY) -> PreviousSend:
     """What is known of a key, of which something is known."""
     result = recall(key, key.scope)
     assert result is not None
@@ -65,7 +65,7 @@ class TestAKey:
         assert view.status.state is TaskState.SUBMITTED
 
     def test_recalls_it_so_when_the_task_has_moved_on(self) -> None:
-        pen = Pen(held("task-1", companions=(remembering(KEY),)))
+        pen = Pen(held("task-1", companions=(remember(KEY),)))
         before = recalled().accepted
         pen.begin("a", "one ")
         pen.close("a", "two")
@@ -88,14 +88,14 @@ class TestAKey:
         accept(keyed("task-1"))
         others = [BOB, CHARLIE, type(ALICE)(ALICE.tenant, ALICE.owner, "another-agent")]
         for scope in others:
-            assert recall(Key(scope, KEY.name, KEY.fingerprint), scope) is None
-            accept(keyed("task-1", Key(scope, KEY.name, "different")))
+            assert recall(IdempotencyKey(scope, KEY.name, KEY.fingerprint), scope) is None
+            accept(keyed("task-1", IdempotencyKey(scope, KEY.name, "different")))
         assert recalled().accepted.view.id == "task-1"
 
     def test_of_another_request_is_a_conflict(self) -> None:
         accept(keyed("task-1"))
         with pytest.raises(IdempotencyConflict):
-            recall(Key(ALICE, KEY.name, "g"), ALICE)
+            recall(IdempotencyKey(ALICE, KEY.name, "g"), ALICE)
 
     def test_is_not_kept_of_a_message_that_was_refused(self) -> None:
         accept(new("task-1"))
@@ -125,7 +125,7 @@ class TestAKey:
         assert isinstance(third, Accepted)
 
     def test_survives_that_retention_removes_events(self) -> None:
-        pen = Pen(held("task-1", companions=(remembering(KEY),)))
+        pen = Pen(held("task-1", companions=(remember(KEY),)))
         pen.end()
         Event.objects.filter(task=pen.run.task, number=1).delete()
         known = recalled()
@@ -152,11 +152,11 @@ class TestForgetting:
     def test_makes_no_conflict_of_what_is_forgotten(self) -> None:
         accept(keyed("task-1"))
         age(25)
-        assert recall(Key(ALICE, KEY.name, "g"), ALICE) is None
+        assert recall(IdempotencyKey(ALICE, KEY.name, "g"), ALICE) is None
 
     def test_takes_the_oldest_first_and_no_more_than_asked(self) -> None:
         for n in range(5):
-            accept(keyed(f"task-{n}", Key(ALICE, f"key/{n}", "f")))
+            accept(keyed(f"task-{n}", IdempotencyKey(ALICE, f"key/{n}", "f")))
             Idempotency.objects.filter(name=f"key/{n}").update(
                 created_at=Now() - datetime.timedelta(hours=100 - n)
             )
@@ -178,7 +178,7 @@ class TestRaces:
 
     def test_one_of_many_begins_a_task(self) -> None:
         for n in range(5):
-            key = Key(ALICE, f"key/{n}", "f")
+            key = IdempotencyKey(ALICE, f"key/{n}", "f")
             works = [partial(accept, keyed(f"task-{n}-{i}", key)) for i in range(16)]
             results = at_once(*works)
             (won,) = [result for result in results if isinstance(result, Accepted)]
@@ -195,7 +195,7 @@ class TestRaces:
         assert Run.objects.count() == 2
 
     def test_batches_in_any_order_do_not_wait_for_each_other(self) -> None:
-        keys = [Key(ALICE, f"key/{n}", "f") for n in range(8)]
+        keys = [IdempotencyKey(ALICE, f"key/{n}", "f") for n in range(8)]
         for turn in range(5):
             ways = [keys, keys[::-1]]
             batches = [

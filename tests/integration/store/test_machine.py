@@ -26,7 +26,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from a2a_tasks.agents.emission import Chunk, Status
+from a2a_tasks.agents.emission import Chunk, StatusUpdate
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.models import Run, RunStatus, Task
 from a2a_tasks.protocol import values
@@ -36,9 +36,9 @@ from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import Part, TaskState
 from a2a_tasks.store import cancel, runs
 from a2a_tasks.store.accept import accept
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.records import Assignment, Fenced, RunEnd
-from a2a_tasks.store.reply import reply
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.records import ClaimedRun, LeaseLost, RunEnd
+from a2a_tasks.store.replies import reply
 from a2a_tasks.store.tasks import list_tasks
 from tests.support.store.world import ALICE, claim, everything, expire, found, new, replayed
 from tests.support.thorough import examples
@@ -76,7 +76,7 @@ class Model:
 class Agent:
     """A process's idea of a run: it may have lost it without knowing."""
 
-    run: Assignment
+    run: ClaimedRun
     state: TaskState
     artifacts: set[str] = field(default_factory=set)
 
@@ -163,7 +163,7 @@ class Store(RuleBasedStateMachine):
         if not due:
             assert claim() == []
             return multiple()
-        # What came back keeps its round, so that a younger run may have an earlier one (docs/decisions/0108).
+        # What came back keeps its round, so that a younger run may have an earlier one (docs/decisions/0007).
         rounds = dict(Run.objects.values_list("pk", "round"))
         oldest = min(due, key=lambda task: (rounds[task.waiting[0]], task.waiting[0]))
         (taken,) = claim(1)
@@ -174,7 +174,7 @@ class Store(RuleBasedStateMachine):
         assert (taken.state, taken.last_event) == (oldest.state, oldest.events)
         return self.agent(taken)
 
-    def agent(self, run: Assignment) -> Agent:
+    def agent(self, run: ClaimedRun) -> Agent:
         return Agent(run, run.state, {artifact_id for artifact_id, _, _ in run.artifacts})
 
     @precondition(lambda self: any(task.holder for task in self.model.values()))
@@ -219,7 +219,7 @@ class Store(RuleBasedStateMachine):
             ),
             st.sampled_from(
                 [TaskState.WORKING, TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED]
-            ).map(Status),
+            ).map(StatusUpdate),
             st.just(None),  # a pause: what was said before is written
         ),
         max_size=8,
@@ -238,7 +238,7 @@ class Store(RuleBasedStateMachine):
     def an_agent_comes_to_its_end(
         self, agent: Agent, words: list[Any], end: TaskState | None
     ) -> None:
-        self.heard(agent, [*words, *([Status(end)] if end else [])], end=RunEnd())
+        self.heard(agent, [*words, *([StatusUpdate(end)] if end else [])], end=RunEnd())
 
     def heard(self, agent: Agent, words: list[Any], end: RunEnd | None) -> None:
         task = self.model[agent.run.task_id]
@@ -246,7 +246,7 @@ class Store(RuleBasedStateMachine):
         before = len(everything(agent.run.task))
         try:
             agent.run = asyncio.run(self.spoken(agent.run, words, end))
-        except Fenced:
+        except LeaseLost:
             assert not holds
         else:
             assert holds or not (any(words) or end), "a zombie was heard"
@@ -262,19 +262,21 @@ class Store(RuleBasedStateMachine):
             task.waiting = [] if task.state in TERMINAL else task.waiting[1:]
 
     @staticmethod
-    async def spoken(run: Assignment, words: list[Any], end: RunEnd | None) -> Assignment:
+    async def spoken(run: ClaimedRun, words: list[Any], end: RunEnd | None) -> ClaimedRun:
         """Record the words. Returns the run as a second pen of the same process would take it up."""
         recorder = Recorder(run)
         held = Task.objects.filter(pk=run.task)
-        recorder._written = await hop(lambda: held.values_list("batches", flat=True).first() or 0)
+        recorder._written = await run_in_thread(
+            lambda: held.values_list("batches", flat=True).first() or 0
+        )
         for word in words:
             if word is None:
-                await recorder.written()
+                await recorder.wait_written()
             else:
-                recorder.say(word)
+                recorder.emit(word)
         if end is not None:
             recorder.finish(end)
-        await recorder.written()
+        await recorder.wait_written()
         artifacts = sorted(
             (artifact.position, artifact_id, artifact.open)
             for artifact_id, artifact in recorder._artifacts.items()
@@ -285,7 +287,7 @@ class Store(RuleBasedStateMachine):
                 (artifact_id, position, open_) for position, artifact_id, open_ in artifacts
             ),
         }
-        return Assignment(**{name: getattr(run, name) for name in Assignment.__slots__} | changes)
+        return ClaimedRun(**{name: getattr(run, name) for name in ClaimedRun.__slots__} | changes)
 
     # --- what holds at all times -------------------------------------------------------
 

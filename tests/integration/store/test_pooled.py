@@ -12,10 +12,10 @@ from django.db import connection, transaction
 
 from a2a_tasks.models import Context
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store import hop as hops
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.sql import fetch
-from tests.integration.store.test_hop import ask, end_and_close, one_context
+from a2a_tasks.store import db as store_db
+from a2a_tasks.store.backend.statements import fetch
+from a2a_tasks.store.db import run_in_thread
+from tests.integration.store.test_db import ask, end_and_close, one_context
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
 LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
@@ -29,9 +29,9 @@ async def pooled(settings: Any) -> AsyncIterator[None]:
     """Let the store's threads begin anew, with these settings, and end."""
     settings.A2A_PREPARE = False
     settings.A2A_DATABASE_SECONDS, settings.A2A_LEASE_SECONDS = 3.0, 6.0
-    await asyncio.to_thread(hops.close)
+    await asyncio.to_thread(store_db.close)
     yield
-    await asyncio.to_thread(hops.close)
+    await asyncio.to_thread(store_db.close)
 
 
 def by_django() -> tuple[str, ...]:
@@ -43,7 +43,8 @@ def by_django() -> tuple[str, ...]:
 
 def by_fetch() -> tuple[str, ...]:
     """The limits that a statement of the store's own has."""
-    return fetch(SHOW, [])[0]
+    (row,) = fetch(SHOW, [])
+    return tuple(row)
 
 
 def in_a_transaction() -> tuple[str, ...]:
@@ -64,17 +65,17 @@ async def test_a_statement_has_limits_and_its_session_none(said: Any) -> None:
     def both() -> tuple[Any, Any]:
         return said(), of_the_session()
 
-    assert await hop(both) == (OURS, NONE)
+    assert await run_in_thread(both) == (OURS, NONE)
 
 
 async def test_what_is_read_without_a_transaction_is_read_whole(settings: Any) -> None:
     for name in "abc":
-        await hop(one_context, name)
+        await run_in_thread(one_context, name)
     names = Context.objects.order_by("public_id").values_list("public_id", flat=True)
-    assert await hop(list, names) == ["a", "b", "c"]
-    assert await hop(lambda: list(names.iterator())) == ["a", "b", "c"]
-    assert await hop(Context.objects.filter(public_id="a").update, agent="other") == 1
-    assert await hop(Context.objects.filter(agent="other").exists)
+    assert await run_in_thread(list, names) == ["a", "b", "c"]
+    assert await run_in_thread(lambda: list(names.iterator())) == ["a", "b", "c"]
+    assert await run_in_thread(Context.objects.filter(public_id="a").update, agent="other") == 1
+    assert await run_in_thread(Context.objects.filter(agent="other").exists)
 
 
 async def test_a_session_that_ends_before_its_limits_are_set_is_an_outage() -> None:
@@ -87,7 +88,7 @@ async def test_a_session_that_ends_before_its_limits_are_set_is_an_outage() -> N
 
     ended: list[int] = []
     loop = asyncio.get_running_loop()
-    assert await hop(ask)
+    assert await run_in_thread(ask)
     with pytest.raises(Overloaded):
-        await hop(work)
-    assert await hop(ask) not in ended
+        await run_in_thread(work)
+    assert await run_in_thread(ask) not in ended

@@ -13,12 +13,12 @@ from asgiref.sync import sync_to_async
 from django.db import connection
 
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import hop as hops
+from a2a_tasks.store import db as store_db
 from a2a_tasks.store import runs
 from a2a_tasks.store.accept import accept, accept_many
-from a2a_tasks.store.hop import hop
-from a2a_tasks.store.log import read_after
-from a2a_tasks.store.sql import fetch
+from a2a_tasks.store.backend.statements import fetch
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.event_log import read_after
 from tests.support.store.world import Pen, claim, found, held, new
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
@@ -31,9 +31,9 @@ async def threads(settings: Any, request: pytest.FixtureRequest) -> AsyncIterato
     """One thread, which begins anew with these settings, and ends."""
     settings.A2A_STORE_THREADS = 1
     settings.A2A_PREPARE = getattr(request, "param", True)
-    await asyncio.to_thread(hops.close)
+    await asyncio.to_thread(store_db.close)
     yield
-    await asyncio.to_thread(hops.close)
+    await asyncio.to_thread(store_db.close)
 
 
 def prepared() -> dict[str, tuple[str, int, int]]:
@@ -64,8 +64,8 @@ def live(first: int) -> None:
 
 
 async def test_what_a_task_needs_is_prepared() -> None:
-    await hop(live, 0)
-    texts = " ".join(text for text, _, _ in (await hop(prepared)).values())
+    await run_in_thread(live, 0)
+    texts = " ".join(text for text, _, _ in (await run_in_thread(prepared)).values())
     for table in ("context", "run", "event", "artifact"):
         assert f"insert into a2a_tasks_{table} " in texts
     for lock in ("for update of r, t skip locked", "for update skip locked"):
@@ -74,8 +74,8 @@ async def test_what_a_task_needs_is_prepared() -> None:
 
 @pytest.mark.parametrize("threads", [False], indirect=True)
 async def test_nothing_is_where_it_is_switched_off() -> None:
-    await hop(live, 0)
-    assert await hop(prepared) == {}
+    await run_in_thread(live, 0)
+    assert await run_in_thread(prepared) == {}
 
 
 def plans() -> dict[str, str]:
@@ -92,10 +92,10 @@ def plans() -> dict[str, str]:
 
 async def test_plans_of_a_young_database_fit_when_it_has_grown() -> None:
     """The first tasks come to empty tables without statistics; the session keeps the plans that were made then."""
-    await hop(live, 0)
+    await run_in_thread(live, 0)
     for first in range(0, 3000, 500):
-        await hop(accept_many, [new(f"more-{n}") for n in range(first, first + 500)])
-    kept = await hop(plans)
+        await run_in_thread(accept_many, [new(f"more-{n}") for n in range(first, first + 500)])
+    kept = await run_in_thread(plans)
     assert len(kept) > 5
     read_whole = [
         table for plan in kept.values() for table in re.findall(r"Seq Scan on (\w+)", plan)
@@ -109,9 +109,9 @@ async def test_a_statement_whose_columns_a_migration_has_changed_is_prepared_ane
 
     await sync_to_async(change)("create table changing as select 1 as n")
     try:
-        assert await hop(read) == [(1,)]
+        assert await run_in_thread(read) == [(1,)]
         await sync_to_async(change)("alter table changing alter column n type bigint")
-        assert await hop(read) == [(1,)]
+        assert await run_in_thread(read) == [(1,)]
     finally:
         await sync_to_async(change)("drop table changing")
 

@@ -32,12 +32,12 @@ from a2a_tasks.models import (
 )
 from a2a_tasks.protocol.lifecycle import EventKind, assemble
 from a2a_tasks.protocol.values import Role, TaskState
-from a2a_tasks.store import folding, log, purge, run_lines, tally
+from a2a_tasks.store import event_log, folding, purge, run_lines, task_counter
 from a2a_tasks.store.cancel import cancel
-from a2a_tasks.store.hop import in_thread
-from a2a_tasks.store.purge import Limits, Removed
-from a2a_tasks.store.reply import reply
-from a2a_tasks.store.run_lines import Line
+from a2a_tasks.store.db import run_here
+from a2a_tasks.store.purge import Removed, RetentionLimits
+from a2a_tasks.store.replies import reply
+from a2a_tasks.store.run_lines import RunLogLine
 from tests.support.store.world import (
     ALICE,
     BOB,
@@ -52,14 +52,14 @@ from tests.support.store.world import (
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-MONTH = Limits.of(30, 0)
-LOGS = Limits.of(0, 30)
+MONTH = RetentionLimits.of(30, 0)
+LOGS = RetentionLimits.of(0, 30)
 
 
 @pytest.fixture(autouse=True)
 def _folded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No thread is still about to fold what a test has just ended."""
-    monkeypatch.setattr(folding, "behind", lambda work, *about: work(*about))
+    monkeypatch.setattr(folding, "run_in_background", lambda work, *about: work(*about))
 
 
 def ended(task: str = "task-1", *, days: float = 40, chunks: int = 2, **about: Any) -> int:
@@ -77,7 +77,7 @@ def ended(task: str = "task-1", *, days: float = 40, chunks: int = 2, **about: A
 def noted(task: int, count: int) -> None:
     """Let the runs of a task have so many lines in their log."""
     run = Run.objects.get(task=task).pk
-    run_lines.write([Line(run, 1, timezone.now(), 20, "x", str(n)) for n in range(count)])
+    run_lines.write([RunLogLine(run, 1, timezone.now(), 20, "x", str(n)) for n in range(count)])
 
 
 def aged(task: int, days: float) -> None:
@@ -87,7 +87,7 @@ def aged(task: int, days: float) -> None:
     Context.objects.filter(tasks=task).update(created_at=then, updated_at=then)
 
 
-def all_of(limits: Limits) -> Removed:
+def all_of(limits: RetentionLimits) -> Removed:
     """A purge, to its end."""
     return sum(purge.purge(limits), Removed())
 
@@ -175,9 +175,11 @@ class TestWhatGoes:
 
     def test_is_nothing_without_a_limit(self) -> None:
         ended(days=10_000)
-        assert all_of(Limits.of(0, 0)) == Removed()
-        assert all_of(Limits.configured()) == Removed(), "that is the default"
-        assert all_of(Limits.of(1e300, 1e300)) == Removed(), "longer than there have been days"
+        assert all_of(RetentionLimits.of(0, 0)) == Removed()
+        assert all_of(RetentionLimits.from_settings()) == Removed(), "that is the default"
+        assert all_of(RetentionLimits.of(1e300, 1e300)) == Removed(), (
+            "longer than there have been days"
+        )
 
     def test_may_be_the_predecessor_of_a_task(self) -> None:
         ended(dialect="v01", days=40)
@@ -189,8 +191,8 @@ class TestWhatGoes:
 
     def test_is_the_same_if_asked_again(self) -> None:
         ended()
-        all_of(Limits.of(30, 10))
-        assert all_of(Limits.of(30, 10)) == Removed()
+        all_of(RetentionLimits.of(30, 10))
+        assert all_of(RetentionLimits.of(30, 10)) == Removed()
 
 
 class TestWhatStays:
@@ -203,7 +205,7 @@ class TestWhatStays:
             pen.state(state)
         aged(pen.run.task, 4000)
         before = rows()
-        assert all_of(Limits.of(30, 30)) == Removed()
+        assert all_of(RetentionLimits.of(30, 30)) == Removed()
         assert rows() == before
 
     @pytest.mark.parametrize("status", [RunStatus.QUEUED, RunStatus.RUNNING])
@@ -211,7 +213,7 @@ class TestWhatStays:
         key = ended()
         running = {"token": "t", "lease_until": timezone.now()}
         Run.objects.update(status=status, **(running if status is RunStatus.RUNNING else {}))
-        assert all_of(Limits.of(30, 30)) == Removed()
+        assert all_of(RetentionLimits.of(30, 30)) == Removed()
         assert everything(key)
 
     def test_is_a_context_with_another_task(self) -> None:
@@ -235,7 +237,7 @@ class TestWhatStays:
     def test_is_the_log_of_artifacts_that_stay_in_pieces(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(folding, "MOST_BYTES", 0)
+        monkeypatch.setattr(folding, "MAX_BYTES", 0)
         key = ended()
         before = found()
         assert all_of(LOGS) == Removed()
@@ -280,13 +282,13 @@ class TestTheLog:
     def test_says_where_it_begins(self) -> None:
         key = ended()
         last = found().last_event
-        assert log.beginning(key) == 1
+        assert event_log.find_first_number(key) == 1
         Event.objects.filter(task=key, number__lt=4).delete()
-        assert log.beginning(key) == 4
+        assert event_log.find_first_number(key) == 4
         all_of(LOGS)
-        assert log.beginning(key) == last + 1
+        assert event_log.find_first_number(key) == last + 1
         all_of(MONTH)
-        assert log.beginning(key) is None
+        assert event_log.find_first_number(key) is None
 
     def test_of_a_large_task_goes_from_its_beginning_in_portions(self, settings: Settings) -> None:
         settings.A2A_PURGE_BATCH = 10
@@ -294,14 +296,14 @@ class TestTheLog:
         count, seen = found().last_event, []
         for removed in purge.purge(LOGS):
             assert removed.rows <= 10
-            seen.append(log.beginning(key))
+            seen.append(event_log.find_first_number(key))
         assert seen[:3] == [11, 21, 31]
-        assert log.beginning(key) == count + 1
+        assert event_log.find_first_number(key) == count + 1
 
     def test_goes_sooner_than_its_task(self) -> None:
         old, middle, young = (ended(f"t{days}", days=days) for days in (40, 20, 5))
-        assert all_of(Limits.of(30, 10)).tasks == 1
-        assert [log.beginning(key) for key in (old, middle, young)] == [
+        assert all_of(RetentionLimits.of(30, 10)).tasks == 1
+        assert [event_log.find_first_number(key) for key in (old, middle, young)] == [
             None,
             Task.objects.get(pk=middle).last_event + 1,
             1,
@@ -394,7 +396,7 @@ class TestBatches:
         settings.A2A_PURGE_BATCH = 0
         ended()
         ended("task-2", days=20)
-        assert all_of(Limits.of(30, 10)).tasks == 1
+        assert all_of(RetentionLimits.of(30, 10)).tasks == 1
         assert Event.objects.count() == 0
 
     def test_stop_looking_at_the_first_young_task(
@@ -459,7 +461,7 @@ class TestWhatCannotBeRemoved:
         many(60, owner=BOB.owner)
         with transaction.atomic():
             Context.objects.select_for_update().get(tasks=kept)
-            (done,) = together(lambda: in_thread(all_of, MONTH))
+            (done,) = together(lambda: run_here(all_of, MONTH))
         assert done.tasks == 60
         assert list(Task.objects.values_list("pk", flat=True)) == [kept]
         assert all_of(MONTH).tasks == 1
@@ -504,28 +506,28 @@ class TestEachKind:
 class TestTotals:
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(tally, "STRIDE", 3)
+        monkeypatch.setattr(task_counter, "STRIDE", 3)
 
     def test_stay_right(self) -> None:
         keys = many(8)
-        assert tally.total(ALICE) == 8
+        assert task_counter.total(ALICE) == 8
         assert Tally.objects.get().through == keys[-1]
         aged(keys[0], 1)
         aged(ended("young", days=0), 0)
         all_of(MONTH)
-        assert tally.total(ALICE) == 2
+        assert task_counter.total(ALICE) == 2
         many(8, days=20, owner="user:bob")
-        assert [tally.total(ALICE), tally.total(BOB)] == [2, 8]
+        assert [task_counter.total(ALICE), task_counter.total(BOB)] == [2, 8]
 
     def test_stay_right_if_nothing_was_tallied_yet(self) -> None:
         many(8)
         all_of(MONTH)
-        assert tally.total(ALICE) == 0
+        assert task_counter.total(ALICE) == 0
 
     def test_stay_right_if_a_tally_moves_meanwhile(self) -> None:
         many(40)
-        together(lambda: all_of(MONTH), *[lambda: tally.total(ALICE)] * 6)
-        assert tally.total(ALICE) == 0
+        together(lambda: all_of(MONTH), *[lambda: task_counter.total(ALICE)] * 6)
+        assert task_counter.total(ALICE) == 0
 
 
 class TestBesideOthers:
@@ -543,7 +545,7 @@ class TestBesideOthers:
     def test_what_another_transaction_holds_is_left_out_without_waiting(self) -> None:
         kept, gone = ended("kept"), ended("gone", context_id="c-2")
         with transaction.atomic():
-            assert log.locked(pk=kept)
+            assert event_log.lock_task(pk=kept)
             (done,) = together(lambda: all_of(MONTH))
         assert done.tasks == 1
         assert list(Task.objects.values_list("pk", flat=True)) == [kept]
@@ -644,7 +646,7 @@ class TestTheCommand:
         before = rows()
         text = said("--older-than", "30", "--events-older-than", "10", "--dry-run")
         assert rows() == before
-        done = all_of(Limits.of(30, 10))
+        done = all_of(RetentionLimits.of(30, 10))
         assert text == f"Would go: {done.tasks} tasks, {done.rows - done.contexts} rows\n"
 
     def test_shows_on_a_terminal_how_far_it_is(self, settings: Settings) -> None:
@@ -676,5 +678,5 @@ class TestKeys:
             if n:
                 then = timezone.now() - timedelta(hours=25)
                 Idempotency.objects.filter(pk=key.pk).update(created_at=then)
-        assert [removed.rows for removed in purge.purge(Limits.configured())] == [2, 2]
+        assert [removed.rows for removed in purge.purge(RetentionLimits.from_settings())] == [2, 2]
         assert [key.name for key in Idempotency.objects.all()] == ["key/0"]

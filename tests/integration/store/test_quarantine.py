@@ -14,32 +14,25 @@ from a2a_tasks.models import Run, RunStatus
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import runs, steps
 from a2a_tasks.store.quarantine import CLEARED, RENEWED, Quarantine
-from a2a_tasks.store.records import Assignment
+from a2a_tasks.store.records import ClaimedRun, StepResult
 from tests.support.store.world import Pen, accepted, claim, expire, found
 
 pytestmark = pytest.mark.django_db
 
 
-def claim_suspects(quarantine: Quarantine, limit: int = 10) -> list[Assignment]:
+def claim_suspects(quarantine: Quarantine, limit: int = 10) -> list[ClaimedRun]:
     """Claim runs in quarantine for a process."""
-    return runs.claim(
-        ["agents"],
-        registry.slugs(),
-        worker="there:2",
-        limit=limit,
-        lease_seconds=30.0,
-        quarantine=quarantine,
-    )
+    return claim(limit, agents=registry.slugs(), quarantine=quarantine)
 
 
-def die(taken: Sequence[Assignment]) -> None:
+def die(taken: Sequence[ClaimedRun]) -> None:
     """The process that carries these runs dies, and another one looks."""
     for assignment in taken:
         expire(assignment.run)
     runs.rescue(max_attempts=3)
 
 
-def two() -> list[Assignment]:
+def two() -> list[ClaimedRun]:
     """Two runs in one process."""
     accepted("task-1")
     accepted("task-2")
@@ -123,7 +116,7 @@ class TestProgress:
         for kept in (None, "one", None, "two"):
             (taken,) = claim()
             if kept:
-                steps.keep(taken, kept, "1")
+                steps.keep(StepResult(taken, kept, "1"))
             die([taken])
             counted += rows()
         assert counted == [(1, 0), (1, 0), (2, 0), (1, 0)]
@@ -140,7 +133,7 @@ class TestProgress:
         """It kills every process that it shares, however far it gets: it must not go on for ever."""
         first, second = two()
         for n in range(CLEARED + 2):
-            steps.keep(first, f"step-{n}", "1")
+            steps.keep(StepResult(first, f"step-{n}", "1"))
             die([first, second])
             taken = {one.run: one for stage in Quarantine for one in claim_suspects(stage)}
             first, second = taken[first.run], taken[second.run]
@@ -153,11 +146,11 @@ class TestProgress:
         Run.objects.update(attempt=RENEWED - 2)
         for n in range(3):
             (taken,) = claim()
-            steps.keep(taken, f"step-{n}", "1")
+            steps.keep(StepResult(taken, f"step-{n}", "1"))
             die([taken])
         assert found("task-1").state is TaskState.SUBMITTED
         (taken,) = claim()
-        steps.keep(taken, "the last", "1")
+        steps.keep(StepResult(taken, "the last", "1"))
         die([taken])
         assert found("task-1").state is TaskState.FAILED
 
@@ -209,14 +202,6 @@ class TestQuarantine:
     def test_limits_of_agents_and_full_shares_hold_for_suspects_too(self) -> None:
         die(two())
         die(claim())
-        taken = runs.claim(
-            ["agents"],
-            ["demo"],
-            worker="there:2",
-            limit=10,
-            lease_seconds=30.0,
-            limits={"demo": 1},
-            quarantine=Quarantine.GROUP,
-        )
+        taken = claim(agents=["demo"], limits={"demo": 1}, quarantine=Quarantine.GROUP)
         assert len(taken) == 1
         assert Run.objects.filter(status=RunStatus.QUEUED).count() == 1

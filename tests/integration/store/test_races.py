@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from a2a_tasks import wakeups
-from a2a_tasks.caller import Scope
+from a2a_tasks import pubsub
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Context, Run, RunStatus, Task
 from a2a_tasks.protocol.errors import TaskEnded, TaskNotCancelable
 from a2a_tasks.protocol.lifecycle import TERMINAL
@@ -24,8 +24,8 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel, runs
 from a2a_tasks.store.accept import accept, accept_many
 from a2a_tasks.store.append import append_many
-from a2a_tasks.store.records import Accepted, Fenced, RunEnd
-from a2a_tasks.store.reply import reply
+from a2a_tasks.store.records import Accepted, LeaseLost, RunEnd
+from a2a_tasks.store.replies import reply
 from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
 from tests.support.store.world import (
     ALICE,
@@ -56,7 +56,7 @@ def race(*works: Callable[[], object], losers: Iterable[type[Exception]] = ()) -
     return results
 
 
-def consistent(task: str, scope: Scope = ALICE) -> None:
+def consistent(task: str, scope: OwnerScope = ALICE) -> None:
     """Numbers without gaps, at most one end, the row is the fold of its events, and only one run at work."""
     read = found(task, scope)
     events = everything(read.task)
@@ -80,7 +80,7 @@ class TestRaces:
             wrote, view = race(
                 partial(pen.state, TaskState.WORKING),
                 partial(cancel.cancel, ALICE, f"task-{n}"),
-                losers=[Fenced],
+                losers=[LeaseLost],
             )
             assert view.status.state is TaskState.CANCELED
             assert found(f"task-{n}").last_event == (3 if wrote == 2 else 2)
@@ -101,7 +101,7 @@ class TestRaces:
             results = race(
                 pen.end,
                 partial(cancel.cancel, ALICE, f"task-{n}"),
-                losers=[Fenced, TaskNotCancelable],
+                losers=[LeaseLost, TaskNotCancelable],
             )
             assert sum(isinstance(result, Exception) for result in results) == 1, "one of them won"
             assert found(f"task-{n}").last_event == 2
@@ -112,7 +112,7 @@ class TestRaces:
             accepted(f"task-{n}")
             taken, _ = race(claim, partial(cancel.cancel, ALICE, f"task-{n}"))
             for assignment in taken:
-                with pytest.raises(Fenced):
+                with pytest.raises(LeaseLost):
                     Pen(assignment).end()
             assert found(f"task-{n}").state is TaskState.CANCELED
             consistent(f"task-{n}")
@@ -133,7 +133,7 @@ class TestRaces:
             wrote, rescued = race(
                 partial(pen.state, TaskState.WORKING),
                 partial(runs.rescue, max_attempts=3),
-                losers=[Fenced],
+                losers=[LeaseLost],
             )
             if rescued == 0:  # the row was the writer's at that moment: next time
                 rescued = runs.rescue(max_attempts=3)
@@ -178,16 +178,16 @@ class TestRaces:
 
     def test_a_reply_that_comes_while_its_question_is_written_is_told_of(self) -> None:
         """The end of the run waits for the row of the task; the statement does not see what came meanwhile."""
-        pen, hints = Pen(held()), list[wakeups.Hint]()
+        pen, hints = Pen(held()), list[pubsub.Hint]()
         asks = partial(pen.state, TaskState.INPUT_REQUIRED, end=RunEnd())
-        with ThreadPoolExecutor(1) as pool, wakeups.listen(hints.append):
+        with ThreadPoolExecutor(1) as pool, pubsub.listen(hints.append):
             with transaction.atomic():
                 reply(new(text="Ada", context_id="", queue="slow"))
                 asking = pool.submit(at_once, asks)
                 eventually(somebody_waits_for_a_row, 10)
                 hints.clear()
             assert asking.result() == [3]
-        assert wakeups.Due("slow") in hints
+        assert pubsub.RunQueued("slow") in hints
         assert len(claim(queues=["slow"])) == 1, "and it can be claimed"
 
     def test_two_replies_to_a_question(self) -> None:
@@ -231,7 +231,7 @@ def again(task: str, text: str = "again") -> Accepted:
 
 
 class TestBeginningAnew:
-    """Decision 61. Nobody is told that a task is not there while its id goes to its successor."""
+    """Decision 9. Nobody is told that a task is not there while its id goes to its successor."""
 
     def test_and_a_cancel(self) -> None:
         for n in range(ROUNDS):
@@ -282,7 +282,7 @@ class TestManyRows:
     """Statements that lock many rows lock them in one order, or they will meet head on."""
 
     def test_two_groups_of_sends_to_the_same_contexts(self) -> None:
-        scopes = [ALICE, BOB, *[Scope("", f"user:{n}", "demo") for n in range(20)]]
+        scopes = [ALICE, BOB, *[OwnerScope("", f"user:{n}", "demo") for n in range(20)]]
         for n in range(ROUNDS):
             sides = [
                 [

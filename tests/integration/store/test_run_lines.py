@@ -9,7 +9,7 @@ import pytest
 
 from a2a_tasks.models import Run, RunLine, Task
 from a2a_tasks.store import run_lines
-from a2a_tasks.store.run_lines import Line
+from a2a_tasks.store.run_lines import RunLogLine
 from tests.support.store.world import AT, held
 
 pytestmark = pytest.mark.django_db
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.django_db
 
 def line(
     run: int, text: str = "said", *, attempt: int = 1, seconds: float = 0, **more: Any
-) -> Line:
+) -> RunLogLine:
     about = {"level": 20, "logger": "agents.demo", **more}
-    return Line(run, attempt, AT + datetime.timedelta(seconds=seconds), text=text, **about)
+    return RunLogLine(run, attempt, AT + datetime.timedelta(seconds=seconds), text=text, **about)
 
 
 def texts(rows: Any) -> list[str]:

@@ -13,13 +13,14 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.models import Run, RunStatus, Task, Worker
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import runs, workers
-from a2a_tasks.store.records import Assignment, Fenced, RunEnd
-from a2a_tasks.store.reply import reply
+from a2a_tasks.store.backend import postgres
+from a2a_tasks.store.records import ClaimedRun, LeaseLost, RunEnd
+from a2a_tasks.store.replies import reply
 from a2a_tasks.store.tasks import find
 from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
 from tests.support.store.world import (
@@ -115,7 +116,8 @@ class TestClaim:
     def test_it_takes_no_more_bytes_than_fit_and_says_that_there_is_more(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(runs, "BATCH_BYTES", 2000)
+        monkeypatch.setattr(runs, "CLAIM_BYTES", 2000)
+        monkeypatch.setattr(postgres, "CLAIM_BYTES", 2000)
         for number in range(5):
             accepted(f"task-{number}", text="x" * 600)
         taken = claim()
@@ -220,7 +222,7 @@ class TestHandBack:
             0,
             None,
         )
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             pen.state(TaskState.WORKING)
         (taken,) = claim()
         assert taken.attempt == 1
@@ -246,10 +248,10 @@ class TestHandBack:
 
     def test_it_rings_so_that_somebody_else_starts_it_at_once(self) -> None:
         run = held(queue="slow")
-        hints: list[wakeups.Hint] = []
-        with wakeups.listen(hints.append):
+        hints: list[pubsub.Hint] = []
+        with pubsub.listen(hints.append):
             runs.hand_back([run.token])
-        assert hints == [wakeups.Due("slow")]
+        assert hints == [pubsub.RunQueued("slow")]
 
 
 @pytest.mark.django_db
@@ -263,10 +265,10 @@ class TestRescue:
         pen = Pen(held(queue="slow"))
         pen.state(TaskState.WORKING)
         expire(pen.run.run)
-        hints: list[wakeups.Hint] = []
-        with wakeups.listen(hints.append):
+        hints: list[pubsub.Hint] = []
+        with pubsub.listen(hints.append):
             assert runs.rescue(max_attempts=3) == 1
-        assert hints == [wakeups.Due("slow")]
+        assert hints == [pubsub.RunQueued("slow")]
         run = Run.objects.get()
         assert (run.status, run.token, run.attempt, run.lease_until) == (
             RunStatus.QUEUED,
@@ -309,10 +311,10 @@ class TestRescue:
         zombie = Pen(held())
         expire(zombie.run.run)
         runs.rescue(max_attempts=3)
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             zombie.state(TaskState.WORKING)
         (taken,) = claim()
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             zombie.end()
         assert runs.heartbeat([zombie.run.token]) == set()
         assert Pen(taken).end() == 2
@@ -323,7 +325,7 @@ class TestRescue:
         assert runs.heartbeat([run.token]) == {run.token}
         assert runs.rescue(max_attempts=3) == 0
 
-    def given_up(self, **changes: object) -> Assignment:
+    def given_up(self, **changes: object) -> ClaimedRun:
         """A task whose process died three times."""
         run = held(**changes)  # type: ignore[arg-type]
         for _ in range(2):
@@ -346,7 +348,7 @@ class TestRescue:
         assert (row.status, row.token) == (RunStatus.FAILED, "")
         assert "there:2" in row.error
         assert b"there:2" not in bytes(task.view.status.message or b"")
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             Pen(run).end()
 
     @pytest.mark.parametrize("end", [RunEnd(), RunEnd("failed", "Traceback: no paper")])
@@ -383,16 +385,16 @@ class TestSurrender:
 
     def test_the_next_attempt_is_due_at_once(self) -> None:
         run = held(queue="slow")
-        hints: list[wakeups.Hint] = []
-        with wakeups.listen(hints.append):
+        hints: list[pubsub.Hint] = []
+        with pubsub.listen(hints.append):
             runs.surrender(run, "it died with signal 9", max_attempts=3)
-        assert hints == [wakeups.Due("slow")]
+        assert hints == [pubsub.RunQueued("slow")]
         died = Run.objects.get(pk=run.run).error
         assert died.startswith("Attempt 1 on ")
         assert died.endswith(" died: it died with signal 9.\n")
         (taken,) = claim(queues=["slow"])
         assert taken.attempt == 2
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             Pen(run).end()
 
     def test_after_the_last_attempt_the_task_fails_and_says_how(self) -> None:
@@ -409,7 +411,7 @@ class TestSurrender:
         expire(run.run)
         runs.rescue(max_attempts=3)
         (taken,) = claim()
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             runs.surrender(run, "it died", max_attempts=3)
         assert Run.objects.get().token == taken.token
 
@@ -420,7 +422,7 @@ def test_a_look_between_heartbeats_tells_which_runs_are_held_and_extends_none() 
     expire(lost.run)
     runs.rescue(max_attempts=3)
     before = Run.objects.get(pk=run.run).lease_until
-    assert runs.holding([run.run, lost.run]) == {run.token}
+    assert runs.find_held_tokens([run.run, lost.run]) == {run.token}
     assert Run.objects.get(pk=run.run).lease_until == before
 
 
@@ -468,9 +470,8 @@ class TestRunsOfAgentsHostedElsewhere:
 
     def test_they_are_not_taken_by_a_process_that_cannot_know_yet(self) -> None:
         overdue()
-        about: dict[str, Any] = {"worker": "there:2", "limit": 10, "lease_seconds": 30.0}
-        assert runs.claim(["agents"], ["another"], **about, orphans=False) == []
-        assert len(runs.claim(["agents"], ["another"], **about)) == 1
+        assert claim(agents=["another"], orphans=False) == []
+        assert len(claim(agents=["another"])) == 1
 
     @pytest.mark.parametrize("about", [{}, {"draining": True}], ids=["there", "draining"])
     def test_they_are_left_to_a_living_process_that_has_the_agent(

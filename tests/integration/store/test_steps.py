@@ -10,17 +10,17 @@ from django.db import IntegrityError, transaction
 from a2a_tasks.models import Run, Step, Task
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel, runs, steps
-from a2a_tasks.store.records import Assignment, Fenced, RunEnd
-from a2a_tasks.store.reply import reply
+from a2a_tasks.store.records import ClaimedRun, LeaseLost, RunEnd, StepResult
+from a2a_tasks.store.replies import reply
 from tests.support.store.world import ALICE, Pen, at_once, claim, expire, held, new
 
 
-def kept(run: Assignment) -> dict[str, str]:
+def kept(run: ClaimedRun) -> dict[str, str]:
     """The steps of a run's turn."""
-    return steps.kept(run.task, run.input_number)
+    return steps.read_results(run.task, run.input_number)
 
 
-def taken_over(run: Assignment) -> Assignment:
+def taken_over(run: ClaimedRun) -> ClaimedRun:
     """The next attempt, when the process of this one has died."""
     expire(run.run)
     runs.rescue(max_attempts=9)
@@ -32,55 +32,55 @@ def taken_over(run: Assignment) -> Assignment:
 class TestKeep:
     def test_a_result_is_there_for_the_next_attempt_with_the_run_that_made_it(self) -> None:
         run = held()
-        steps.keep(run, "pay", '{"receipt":"\\u0000"}')
+        steps.keep(StepResult(run, "pay", '{"receipt":"\\u0000"}'))
         again = taken_over(run)
         assert kept(again) == {"pay": '{"receipt":"\\u0000"}'}
         assert Step.objects.get().run == run.run
 
     def test_each_message_has_steps_of_its_own(self) -> None:
         run = held()
-        steps.keep(run, "pay", "1")
+        steps.keep(StepResult(run, "pay", "1"))
         reply(new(text="and?"))
         Pen(run).state(TaskState.INPUT_REQUIRED, end=RunEnd())
         (second,) = claim()
         assert kept(second) == {}
-        steps.keep(second, "pay", "2")
+        steps.keep(StepResult(second, "pay", "2"))
         assert (kept(run), kept(second)) == ({"pay": "1"}, {"pay": "2"})
 
     def test_a_result_is_kept_once(self) -> None:
         run = held()
-        steps.keep(run, "pay", "1")
+        steps.keep(StepResult(run, "pay", "1"))
         with pytest.raises(IntegrityError), transaction.atomic():
-            steps.keep(run, "pay", "2")
+            steps.keep(StepResult(run, "pay", "2"))
         assert kept(run) == {"pay": "1"}
 
     def test_a_run_that_was_rescued_writes_nothing(self) -> None:
         zombie = held()
         again = taken_over(zombie)
-        with pytest.raises(Fenced):
-            steps.keep(zombie, "pay", "1")
-        steps.keep(again, "pay", "2")
+        with pytest.raises(LeaseLost):
+            steps.keep(StepResult(zombie, "pay", "1"))
+        steps.keep(StepResult(again, "pay", "2"))
         assert kept(again) == {"pay": "2"}
 
     def test_a_run_whose_task_was_cancelled_writes_nothing(self) -> None:
         run = held()
         cancel.cancel(ALICE, "task-1")
-        with pytest.raises(Fenced):
-            steps.keep(run, "pay", "1")
+        with pytest.raises(LeaseLost):
+            steps.keep(StepResult(run, "pay", "1"))
         assert not Step.objects.exists()
 
     def test_a_run_that_has_ended_writes_nothing(self) -> None:
         run = held()
         Pen(run).end()
-        with pytest.raises(Fenced):
-            steps.keep(run, "pay", "1")
+        with pytest.raises(LeaseLost):
+            steps.keep(StepResult(run, "pay", "1"))
 
     def test_a_run_handed_back_writes_nothing_and_its_steps_stay(self) -> None:
         run = held()
-        steps.keep(run, "one", "1")
+        steps.keep(StepResult(run, "one", "1"))
         runs.hand_back([run.token])
-        with pytest.raises(Fenced):
-            steps.keep(run, "two", "2")
+        with pytest.raises(LeaseLost):
+            steps.keep(StepResult(run, "two", "2"))
         (again,) = claim()
         assert (again.attempt, kept(again)) == (1, {"one": "1"})
 
@@ -90,10 +90,10 @@ class TestMany:
     def test_each_is_kept_or_refused_by_itself(self) -> None:
         mine, lost, twice = held("task-1"), held("task-2"), held("task-3")
         again = taken_over(lost)
-        steps.keep(twice, "pay", "1")
-        outcome = steps.keep_many([(run, "pay", "2") for run in (lost, mine, again)])
+        steps.keep(StepResult(twice, "pay", "1"))
+        outcome = steps.keep_many([StepResult(run, "pay", "2") for run in (lost, mine, again)])
         assert outcome == [False, True, True]
-        assert steps.kept_many([(run.task, 1) for run in (twice, mine, lost)]) == [
+        assert steps.read_many_results([(run.task, 1) for run in (twice, mine, lost)]) == [
             {"pay": "1"},
             {"pay": "2"},
             {"pay": "2"},
@@ -101,15 +101,18 @@ class TestMany:
 
     def test_the_steps_of_another_turn_are_not_this_ones(self) -> None:
         run = held()
-        steps.keep(run, "pay", "1")
-        assert steps.kept_many([(run.task, 1), (run.task, 2)]) == [{"pay": "1"}, {}]
+        steps.keep(StepResult(run, "pay", "1"))
+        assert steps.read_many_results([(run.task, 1), (run.task, 2)]) == [{"pay": "1"}, {}]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_one_that_was_kept_with_another_result_is_not_written_and_the_others_are() -> None:
     first, second = held("task-1"), held("task-2")
-    steps.keep(first, "pay", "1")
-    assert steps.keep_many([(first, "pay", "2"), (second, "pay", "2")]) == [False, True]
+    steps.keep(StepResult(first, "pay", "1"))
+    assert steps.keep_many([StepResult(first, "pay", "2"), StepResult(second, "pay", "2")]) == [
+        False,
+        True,
+    ]
     assert (kept(first), kept(second)) == ({"pay": "1"}, {"pay": "2"})
 
 
@@ -117,8 +120,11 @@ def test_one_that_was_kept_with_another_result_is_not_written_and_the_others_are
 def test_the_same_result_of_the_same_run_is_kept_again() -> None:
     run, other = held("task-1"), held("task-2")
     for _ in range(2):
-        steps.keep(run, "pay", "1")
-        assert steps.keep_many([(run, "pay", "1"), (other, "pay", "1")]) == [True, True]
+        steps.keep(StepResult(run, "pay", "1"))
+        assert steps.keep_many([StepResult(run, "pay", "1"), StepResult(other, "pay", "1")]) == [
+            True,
+            True,
+        ]
     assert (kept(run), kept(other)) == ({"pay": "1"}, {"pay": "1"})
 
 
@@ -126,12 +132,12 @@ def test_the_same_result_of_the_same_run_is_kept_again() -> None:
 @pytest.mark.backend("stack")
 def test_who_keeps_many_leaves_a_row_that_somebody_holds_and_waits_for_nobody() -> None:
     first, second = held("task-1"), held("task-2")
-    both = [(first, "pay", "1"), (second, "pay", "1")]
+    both = [StepResult(first, "pay", "1"), StepResult(second, "pay", "1")]
     with transaction.atomic():
         Task.objects.select_for_update().get(pk=second.task)
         (outcome,) = at_once(lambda: steps.keep_many(both))
     assert outcome == [True, False]
-    steps.keep(second, "pay", "1")
+    steps.keep(StepResult(second, "pay", "1"))
     assert (kept(first), kept(second)) == ({"pay": "1"}, {"pay": "1"})
 
 
@@ -150,10 +156,10 @@ def test_a_rescue_and_a_step_at_the_same_moment_do_not_both_have_the_task() -> N
         run = held(f"task-{number}")
         expire(run.run)
         written, rescued = at_once(
-            lambda run=run: steps.keep(run, "pay", "1"),  # type: ignore[misc]
+            lambda run=run: steps.keep(StepResult(run, "pay", "1")),  # type: ignore[misc]
             lambda: runs.rescue(max_attempts=3),
         )
-        assert written is None or isinstance(written, Fenced), written
+        assert written is None or isinstance(written, LeaseLost), written
         # A rescue leaves out what is locked at that moment.
         assert rescued or runs.rescue(max_attempts=3) == 1
         assert kept(run) == ({"pay": "1"} if written is None else {})

@@ -6,28 +6,28 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks import wakeups
+from a2a_tasks import pubsub
 from a2a_tasks.agents.switches import Switch
-from a2a_tasks.audit import acting
-from a2a_tasks.caller import Scope
+from a2a_tasks.audit import act_as
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import AgentSwitch, AuditEntry, Run, RunStatus
-from a2a_tasks.store import runs, switches
-from a2a_tasks.store.records import Assignment
+from a2a_tasks.store import switches
+from a2a_tasks.store.records import ClaimedRun
 from a2a_tasks.store.switches import SwitchState
-from tests.support.store.world import accepted, at_once
+from tests.support.store.world import accepted, at_once, claim
 
-OTHER = Scope("", "user:alice", "other")
+OTHER = OwnerScope("", "user:alice", "other")
 
 
 class TestSetting:
     pytestmark = pytest.mark.django_db
 
     def test_what_is_set_is_found_with_who_set_it_and_why(self) -> None:
-        with acting(lambda: "staff:7"):
+        with act_as(lambda: "staff:7"):
             assert switches.set_state("demo", SwitchState.DRAINING, " deploy ")
         switches.limit("demo", 3)
         switches.move("demo", "night")
-        assert switches.found() == {"demo": Switch("draining", 3, "night")}
+        assert switches.read_switches() == {"demo": Switch("draining", 3, "night")}
         assert (switches.row_of("demo").by, switches.row_of("demo").reason) == ("system:host", "")
         entries = AuditEntry.objects.filter(object="demo").order_by("pk")
         assert [(row.action, row.actor, row.detail) for row in entries] == [
@@ -36,7 +36,7 @@ class TestSetting:
             ("agent.queue", "system:host", '{"queue":"night"}'),
         ]
 
-    @pytest.mark.parametrize("most", [-1, switches.MOST + 1, 10**30])
+    @pytest.mark.parametrize("most", [-1, switches.MAX_COUNT + 1, 10**30])
     def test_a_limit_that_no_host_has_is_refused(self, most: int) -> None:
         with pytest.raises(ValueError, match="from 0 to 1,000,000"):
             switches.limit("demo", most)
@@ -49,12 +49,12 @@ class TestSetting:
         assert AuditEntry.objects.filter(action="agent.disable").count() == 1
 
     def test_it_is_told_once_it_is_committed(self) -> None:
-        heard: list[wakeups.Hint] = []
-        with wakeups.listen(heard.append):
+        heard: list[pubsub.Hint] = []
+        with pubsub.listen(heard.append):
             switches.limit("demo", 3)
             switches.limit("demo", 3)
             switches.limit("demo", None)
-        assert heard == [wakeups.Switched()] * 2
+        assert heard == [pubsub.OverridesChanged()] * 2
         assert AgentSwitch.objects.get().max_running is None
 
     @pytest.mark.parametrize("name", ["a b", "x" * 65, "a/b", "\u00e4"])
@@ -63,12 +63,11 @@ class TestSetting:
             switches.move("demo", name)
 
 
-def take(limits: dict[str, int], limit: int = 10, **about: Any) -> list[Assignment]:
-    claimed = {"worker": "there:2", "limit": limit, "lease_seconds": 30.0, **about}
-    return runs.claim(["agents"], ["demo", "other"], limits=limits, **claimed)
+def take(limits: dict[str, int], limit: int = 10, **about: Any) -> list[ClaimedRun]:
+    return claim(limit, agents=["demo", "other"], limits=limits, **about)
 
 
-def of(taken: list[Assignment]) -> list[str]:
+def of(taken: list[ClaimedRun]) -> list[str]:
     return [one.task_id for one in taken]
 
 
@@ -108,9 +107,7 @@ class TestLimits:
 
     def test_an_agent_that_is_limited_and_hosted_elsewhere_stays_there(self) -> None:
         waiting(1)
-        taken = runs.claim(
-            ["agents"], ["other"], worker="x:1", limit=9, lease_seconds=30.0, limits={"demo": 5}
-        )
+        taken = claim(agents=["other"], limits={"demo": 5})
         assert of(taken) == ["other-0"]
 
     def test_a_process_with_little_room_takes_no_more_than_that(self) -> None:

@@ -15,14 +15,14 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from a2a_tasks.caller import Scope, Shelf
+from a2a_tasks.caller import OwnerScope, ScopePart
 from a2a_tasks.models import Tally, Task
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.lifecycle import EventKind, fold
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import TaskPage, TaskState
-from a2a_tasks.store import tally, tasks
+from a2a_tasks.store import task_counter, tasks
 from a2a_tasks.store.append import append
 from a2a_tasks.store.records import NewEvent, RunEnd
 from a2a_tasks.store.tasks import list_tasks, references, reveal
@@ -42,7 +42,7 @@ from tests.support.store.world import (
 pytestmark = pytest.mark.django_db
 
 
-def listed(scope: Scope = ALICE, **asked: Any) -> TaskPage:
+def listed(scope: OwnerScope = ALICE, **asked: Any) -> TaskPage:
     """One page."""
     return list_tasks(scope, ListTasksRequest(**asked))
 
@@ -52,7 +52,7 @@ def ids(page: TaskPage) -> list[str]:
     return [task.id for task in page.tasks]
 
 
-def paged(scope: Scope = ALICE, **asked: Any) -> list[str]:
+def paged(scope: OwnerScope = ALICE, **asked: Any) -> list[str]:
     """The tasks of all pages."""
     page = listed(scope, **asked)
     shown = ids(page)
@@ -102,7 +102,7 @@ class TestPages:
         accepted("task-1")
         accepted("task-2", scope=BOB)
         accepted("task-3", scope=CHARLIE)
-        accepted("task-4", scope=Scope("", "user:alice", "other"))
+        accepted("task-4", scope=OwnerScope("", "user:alice", "other"))
         assert (ids(listed()), listed().total_size) == (["task-1"], 1)
 
     def test_what_is_not_decided_yet_is_not_shown(self) -> None:
@@ -117,8 +117,8 @@ class TestPages:
         with pytest.raises(InvalidParams):
             listed(page_token=token)
 
-    @pytest.mark.parametrize("other", [BOB, CHARLIE, Scope("", "user:alice", "other")])
-    def test_a_token_of_another_scope_is_a_bad_parameter(self, other: Scope) -> None:
+    @pytest.mark.parametrize("other", [BOB, CHARLIE, OwnerScope("", "user:alice", "other")])
+    def test_a_token_of_another_scope_is_a_bad_parameter(self, other: OwnerScope) -> None:
         for number in range(2):
             accepted(f"task-{number}", scope=other)
         token = listed(other, page_size=1).next_page_token
@@ -169,14 +169,14 @@ class TestFilters:
     def test_the_total_of_a_filter_is_counted_so_far_and_no_further(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(tasks, "MOST_COUNTED", 2)
+        monkeypatch.setattr(tasks, "MAX_COUNTED", 2)
         with CaptureQueriesContext(connection) as captured:
             assert listed(status=TaskState.COMPLETED).total_size == 2
         counts = [query["sql"] for query in captured if "COUNT(" in query["sql"].upper()]
         assert counts
         assert all("LIMIT 2" in sql for sql in counts)
         assert listed().total_size == 6, "all of an owner are in the tally"
-        both = Scope(ALICE.tenant, ALICE.owner, ALICE.agent, Shelf(BOB.owner))
+        both = OwnerScope(ALICE.tenant, ALICE.owner, ALICE.agent, ScopePart(BOB.owner))
         accepted("task-1", scope=BOB, context_id="c1")
         assert listed(both, context_id="c1").total_size == 2
 
@@ -269,32 +269,32 @@ class TestTotal:
     @pytest.fixture(autouse=True)
     def short_stride(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the checkpoint move soon."""
-        monkeypatch.setattr(tally, "STRIDE", 3)
+        monkeypatch.setattr(task_counter, "STRIDE", 3)
 
     def settle(self) -> None:
         """Let everything so far be older than any transaction."""
-        Task.objects.update(created_at=timezone.now() - 2 * tally.SETTLED)
+        Task.objects.update(created_at=timezone.now() - 2 * task_counter.SETTLED)
 
     def test_it_counts_on_from_the_checkpoint(self) -> None:
         for number in range(6):
             accepted(f"task-{number}")
         self.settle()
-        assert tally.total(ALICE) == 6
+        assert task_counter.total(ALICE) == 6
         assert Tally.objects.get().total == 6
         for number in range(6, 8):
             accepted(f"task-{number}")
-        assert tally.total(ALICE) == 8
+        assert task_counter.total(ALICE) == 8
         assert Tally.objects.get().total == 6
         for number in range(8, 12):
             accepted(f"task-{number}")
         self.settle()
-        assert [tally.total(ALICE) for _ in range(2)] == [12, 12]
+        assert [task_counter.total(ALICE) for _ in range(2)] == [12, 12]
         assert Tally.objects.get().total == 12
 
     def test_the_checkpoint_passes_nothing_that_is_young(self) -> None:
         for number in range(6):
             accepted(f"task-{number}")
-        assert tally.total(ALICE) == 6
+        assert task_counter.total(ALICE) == 6
         assert not Tally.objects.exists()
 
     def test_the_checkpoint_waits_for_what_may_yet_become_a_task(self) -> None:
@@ -303,10 +303,10 @@ class TestTotal:
         for number in range(2, 8):
             accepted(f"task-{number}")
         self.settle()
-        assert tally.total(ALICE) == 7
-        assert tally.total(ALICE) == 7
+        assert task_counter.total(ALICE) == 7
+        assert task_counter.total(ALICE) == 7
         reveal(undecided.task)
-        assert [tally.total(ALICE) for _ in range(3)] == [8, 8, 8]
+        assert [task_counter.total(ALICE) for _ in range(3)] == [8, 8, 8]
         assert Tally.objects.get().total == 8
 
     def test_each_scope_has_its_own(self) -> None:
@@ -315,8 +315,8 @@ class TestTotal:
             accepted(f"task-{number}", scope=BOB)
         accepted("task-9", scope=CHARLIE)
         self.settle()
-        assert [tally.total(scope) for scope in (ALICE, BOB, CHARLIE)] == [6, 6, 1]
-        assert [tally.total(scope) for scope in (ALICE, BOB, CHARLIE)] == [6, 6, 1]
+        assert [task_counter.total(scope) for scope in (ALICE, BOB, CHARLIE)] == [6, 6, 1]
+        assert [task_counter.total(scope) for scope in (ALICE, BOB, CHARLIE)] == [6, 6, 1]
 
     def test_no_page_counts_what_the_checkpoint_has_counted(self) -> None:
         for number in range(6):

@@ -56,7 +56,7 @@ class TestBeat:
         beat("h" * 300, version="v" * 300)
         assert Worker.objects.get().name == "h" * 128
         workers.leave("h" * 300)
-        assert workers.seen() == []
+        assert workers.list_seen() == []
 
 
 class TestAlive:
@@ -66,7 +66,7 @@ class TestAlive:
         silent("alive:1", 12)
         silent("dead:1", 16)
         assert names(workers.alive()) == ["alive:1"]
-        assert [(told.worker.name, told.alive) for told in workers.seen()] == [
+        assert [(told.worker.name, told.alive) for told in workers.list_seen()] == [
             ("alive:1", True),
             ("dead:1", False),
         ]
@@ -95,7 +95,7 @@ class TestAlive:
         silent("other:1", 600)
         beat("early:1")
         beat("fresh:1", started_at=datetime.datetime.now(datetime.UTC))
-        assert [told.worker.name for told in workers.seen() if told.replaced] == ["dead:1"]
+        assert [told.worker.name for told in workers.list_seen() if told.replaced] == ["dead:1"]
 
     def test_a_replacement_that_died_is_replaced_as_well(self) -> None:
         now = datetime.datetime.now(datetime.UTC)
@@ -103,26 +103,26 @@ class TestAlive:
         silent("a:1", 600)
         silent("b:1", 300)
         beat("c:1", started_at=now)
-        assert [told.worker.name for told in workers.seen() if told.replaced] == ["a:1", "b:1"]
+        assert [told.worker.name for told in workers.list_seen() if told.replaced] == ["a:1", "b:1"]
 
     def test_the_dead_are_forgotten_after_a_day(self) -> None:
         beat("old:1"), beat("new:1")
         silent("old:1", 25 * 3600)
         silent("new:1", 23 * 3600)
         assert workers.forget_old() == 1
-        assert [told.worker.name for told in workers.seen()] == ["new:1"]
+        assert [told.worker.name for told in workers.list_seen()] == ["new:1"]
 
 
 class TestServing:
     def test_counts_the_living_of_each_queue_that_is_named_or_waited_in(self) -> None:
         beat("a:1"), beat("b:1", draining=True), beat("c:1", queues=["agents", "night"])
         accepted(queue="slow")
-        counted = workers.serving(["agents", "night", "day"], workers.seen())
+        counted = workers.count_serving(["agents", "night", "day"], workers.list_seen())
         assert counted == {"agents": 2, "day": 0, "night": 1, "slow": 0}
 
     def test_says_nothing_where_processes_say_nothing(self, settings: Any) -> None:
         settings.A2A_PRESENCE_SECONDS = 0
-        assert workers.serving(["agents"], workers.seen()) == {}
+        assert workers.count_serving(["agents"], workers.list_seen()) == {}
 
 
 class TestHolding:
@@ -132,6 +132,6 @@ class TestHolding:
         run = held("mine")
         accepted("waiting")
         with django_assert_num_queries(1):
-            (found,) = workers.holding("here:1")
+            (found,) = workers.list_runs("here:1")
             assert (found.pk, found.task.public_id) == (run.run, "mine")
-        assert list(workers.holding("there:1")) == []
+        assert list(workers.list_runs("there:1")) == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks.access import callers
+from a2a_tasks.access import authentication
 from a2a_tasks.agents import Agent, Skill, registry
 from tests.support.access.issuer import AUDIENCE, Issuer, issuing
 from tests.support.bindings.fixtures import client, host, local
@@ -22,9 +22,9 @@ def closed(local: None, settings: Any) -> Iterator[None]:
     settings.A2A_CREDENTIAL_SECONDS = (
         3600.0  # what is known is so to the end, however slow the machine
     )
-    callers.forget()
+    authentication.forget()
     yield
-    callers.forget()
+    authentication.forget()
 
 
 @pytest.fixture

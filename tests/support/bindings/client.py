@@ -81,6 +81,8 @@ class Exchange:
         self.taken = 0
         self.status = 0
         self.headers: list[tuple[str, str]] = []
+        #: The application reads it as soon as the test waits for something.
+        self.scope = scope
         self._task = asyncio.create_task(self._run(app, scope))
 
     async def _run(self, app: ASGIApp, scope: Scope) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from a2a_project.asgi import application
-from a2a_tasks import lifetime
+from a2a_tasks import process_lifetime
 from a2a_tasks.agents import registry
 from a2a_tasks.execution.sealer import Sealer
 from tests.support.bindings.client import Client, ends
@@ -36,7 +36,7 @@ async def _unsealed(_: Sealer) -> None:
 @pytest.fixture
 async def host(local: None, db: None) -> AsyncIterator[None]:
     """Take down at the end what the test's requests have started."""
-    callbacks = lifetime._process._stop_callbacks
+    callbacks = process_lifetime._process._stop_callbacks
     before = set(callbacks)
     yield
     for key in sorted(set(callbacks) - before, reverse=True):

@@ -25,7 +25,7 @@ REASONS = {
     -32603: "INTERNAL_ERROR",
 }
 LEAKS = re.compile(
-    r'Traceback|File "|\.py\b|Error:|Exception|psycopg|sqlite|django|msgspec|/home/|/tmp/|SELECT |object at 0x'
+    r'Traceback|File "|\.py\b|Error:|Exception|psycopg|sqlite|django|msgspec|/home/|/tmp/|SELECT "|a2a_(tasks|push)_|object at 0x'
 )
 _ids = itertools.count(1)
 

@@ -16,7 +16,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.rpc import error_details_pb2, status_pb2
 
 from a2a_project.grpc_server import Server
-from a2a_tasks import lifetime
+from a2a_tasks import process_lifetime
 from a2a_tasks.agents.host_extensions import RESUMABLE_STREAMS
 from tests.support.bindings.client import PATIENCE, Event, Response, Stream
 from tests.support.bindings.peers import Fault, Peer
@@ -53,14 +53,14 @@ async def _serve() -> _Served:
     loop = asyncio.get_running_loop()
     if loop not in _served:
         server = Server()
-        where = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+        where = f"127.0.0.1:{await server.listen('127.0.0.1', 0)}"
         served = _served[loop] = _Served(server, where, grpc.aio.insecure_channel(where))
 
         async def end() -> None:
             await served.channel.close()
             await server.stop()
 
-        lifetime.on_stop(end)
+        process_lifetime.on_stop(end)
     return _served[loop]
 
 

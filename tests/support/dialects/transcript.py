@@ -47,7 +47,7 @@ import msgspec
 import yaml
 
 from a2a_project.asgi import application
-from a2a_tasks.agents.emission import Chunk, Emission, Reply, Status
+from a2a_tasks.agents.emission import Chunk, Emission, Reply, StatusUpdate
 from a2a_tasks.protocol.values import Part, TaskState
 from tests.support.bindings.client import Client, Exchange, Response, Stream
 from tests.support.bindings.puppet import Hand, Puppet
@@ -195,7 +195,7 @@ def _emission(word: Mapping[str, Any]) -> Emission:
     """A word of the transcript, as the agent yields it."""
     for verb, state in _STATES.items():
         if verb in word:
-            return Status(state, _parts(word[verb]))
+            return StatusUpdate(state, _parts(word[verb]))
     if "replies" in word:
         return Reply(_parts(word["replies"]))
     about = {key: word.get(key) for key in ("name", "description", "metadata")}

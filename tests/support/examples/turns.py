@@ -9,10 +9,10 @@ from typing import Any
 
 from a2a_tasks.agents import Agent, Message, Part, Turn
 from a2a_tasks.agents.content import Content, parts
-from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Status, emission
+from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, StatusUpdate, emission
 from a2a_tasks.agents.turn import Later
 from a2a_tasks.caller import ANONYMOUS
-from a2a_tasks.execution.drive import drive
+from a2a_tasks.execution.agent_call import drive
 from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.values import UNSET, Role, Task, TaskState
 
@@ -74,7 +74,7 @@ class Conversation:
         self.said = await heard(self.agent, turn)
         if self.state in INTERRUPTED:  # what was asked comes into the history with the answer
             asked = self.said[-1]
-            assert isinstance(asked, Status)
+            assert isinstance(asked, StatusUpdate)
             self.messages.append(
                 Message(message_id=f"q{next(_ids)}", role=Role.AGENT, parts=asked.parts)
             )
@@ -83,14 +83,14 @@ class Conversation:
     @property
     def state(self) -> TaskState:
         """Where the task stands after what was said last; the end of `run` completes it."""
-        states = [said.state for said in self.said if isinstance(said, Status)]
+        states = [said.state for said in self.said if isinstance(said, StatusUpdate)]
         return states[-1] if states and states[-1] is not TaskState.WORKING else TaskState.COMPLETED
 
     @property
     def question(self) -> str:
         """What the agent asked back."""
         last = self.said[-1]
-        assert isinstance(last, Status)
+        assert isinstance(last, StatusUpdate)
         assert last.state is TaskState.INPUT_REQUIRED
         return shown_text(last.parts)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent
-from a2a_tasks.caller import Caller, Scope
+from a2a_tasks.caller import Caller, OwnerScope
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.models import Run, Task
-from a2a_tasks.operations.call import Call
+from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.protocol.requests import (
@@ -26,8 +26,8 @@ from a2a_tasks.protocol.requests import (
 from a2a_tasks.protocol.values import Message, Part, Role
 from a2a_tasks.store import runs
 from a2a_tasks.store.accept import accept
-from a2a_tasks.store.hop import hop
-from a2a_tasks.streaming import hub
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.streaming import event_buffer
 from a2a_tasks.streaming.stream import EventStream
 from tests.support.store.world import expire, new
 
@@ -58,9 +58,9 @@ class Client:
     def __init__(self, agent: Agent, caller: Caller = ALICE) -> None:
         self.agent, self.caller = agent, caller
 
-    def call(self, **circumstances: Any) -> Call:
+    def call(self, **circumstances: Any) -> CallContext:
         """The circumstances of a request."""
-        return Call(agent=self.agent, caller=self.caller, **circumstances)
+        return CallContext(agent=self.agent, caller=self.caller, **circumstances)
 
     def request(self, text: str, **about: Any) -> SendMessageRequest:
         """A message to the agent."""
@@ -133,7 +133,7 @@ async def hosting() -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         if (left := dispatch._runners.pop(loop, None)) is not None:
             await ended(left)
-        if (feeds := hub._hubs.pop(loop, None)) is not None:
+        if (feeds := event_buffer._hubs.pop(loop, None)) is not None:
             await feeds.close()
 
 
@@ -160,12 +160,16 @@ def rows(task: str) -> Task:
 
 async def status(task: str = "task-1") -> str:
     """How a task stands, whoever's it is."""
-    return str((await hop(Task.objects.get, public_id=task)).state).rpartition("_")[2].lower()
+    return (
+        str((await run_in_thread(Task.objects.get, public_id=task)).state)
+        .rpartition("_")[2]
+        .lower()
+    )
 
 
 async def due(slug: str, task: str = "task-1", **about: Any) -> Any:
     """A task whose run waits for a runner."""
-    return await hop(accept, new(task, scope=Scope("", "user:alice", slug), **about))
+    return await run_in_thread(accept, new(task, scope=OwnerScope("", "user:alice", slug), **about))
 
 
 async def message_of(client: Client, task: str) -> str:

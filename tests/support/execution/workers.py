@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from a2a_tasks.management.commands import stack
 from tests.support.processes import Child, python
+from tests.support.procfile import worker_arguments
 
 __all__ = ["SHORT", "own_worker"]
 
@@ -23,12 +23,8 @@ SHORT = {
 def own_worker(
     queue: str, number: int = 2, environ: Mapping[str, str] = SHORT, *, name: str = ""
 ) -> Iterator[Child]:
-    """Run one as `manage.py stack` does, of that queue alone, ready to take jobs, for as long as the block lasts."""
-    _, *arguments = stack.workers(number)[-1].command
-    arguments[arguments.index("-A") + 1] = "a2a_project"
-    arguments += ["-Q", queue]
-    if name:
-        arguments[arguments.index("-n") + 1] = name
-    with python(arguments, environ) as child:
+    """Run one as `make stack` does, of that queue alone, ready to take jobs, for as long as the block lasts."""
+    arguments = worker_arguments("worker", name.removesuffix("@%h") or f"worker{number}")
+    with python([*arguments, "-Q", queue], environ) as child:
         child.wait_for(" ready.")
         yield child

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,12 +13,10 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from hyperframe.frame import GoAwayFrame
 
-from a2a_project.grpc_server.connection import Connection
-from a2a_project.grpc_server.limits import Limits
-from a2a_project.grpc_server.wire import Messages, framed
+from a2a_project.grpc_server import Server
 from a2a_tasks.bindings.grpc.call import Handler
 
-__all__ = ["HEADERS", "PATIENCE", "Client", "Open", "connected", "served"]
+__all__ = ["HEADERS", "PATIENCE", "Client", "connected", "framed", "served"]
 
 PATIENCE = 20.0
 HEADERS = {
@@ -58,7 +56,8 @@ class Client:
         """Begin a call; returns its stream."""
         stream = self.h2.get_next_available_stream_id()
         self.h2.send_headers(stream, list({**HEADERS, **(headers or {})}.items()))
-        self.h2.send_data(stream, framed(messages), end_stream=end)
+        if messages or end:
+            self.h2.send_data(stream, framed(messages), end_stream=end)
         self.send()
         return stream
 
@@ -120,31 +119,12 @@ class Client:
 
     def answers(self, stream: int) -> list[bytes]:
         """The messages that came of a call."""
-        reader, found = Messages(2**30), []
-        reader.take(self.data(stream))
-        while (message := reader.next()) is not None:
-            found.append(message)
+        data, found = self.data(stream), []
+        while data:
+            size = 5 + int.from_bytes(data[1:5])
+            found.append(data[5:size])
+            data = data[size:]
         return found
-
-
-class Open(set[Connection]):
-    """The connections that are open."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lost = asyncio.Event()
-
-    def lose(self, connection: Connection) -> None:
-        """One is closed."""
-        self.discard(connection)
-        self._lost.set()
-
-    async def none(self) -> None:
-        """Wait until there is none."""
-        async with asyncio.timeout(PATIENCE):
-            while self:
-                self._lost.clear()
-                await self._lost.wait()
 
 
 def _told_to_go(frame: GoAwayFrame) -> tuple[list[Any], list[events.Event]]:
@@ -154,23 +134,16 @@ def _told_to_go(frame: GoAwayFrame) -> tuple[list[Any], list[events.Event]]:
 
 
 @asynccontextmanager
-async def served(
-    handlers: Mapping[bytes, Handler], limits: Limits | None = None
-) -> AsyncIterator[tuple[int, Open]]:
-    """A port on which the handlers are called, and the connections to it."""
-    connections = Open()
-    loop = asyncio.get_running_loop()
+async def served(handlers: Mapping[bytes, Handler]) -> AsyncIterator[tuple[int, Server]]:
+    """A port on which the handlers are called, and its server."""
+    server = Server(handlers)
+    yield await server.listen("127.0.0.1", 0), server
+    await server.stop()
 
-    def made() -> Connection:
-        return Connection(handlers, limits or Limits(), connections.add, connections.lose)
 
-    server = await loop.create_server(made, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1], connections
-    finally:
-        server.close()
-        for connection in connections:
-            connection.abort()
+def framed(messages: Iterable[bytes]) -> bytes:
+    """Messages one after the other, each with its length before it."""
+    return b"".join(b"\0" + len(message).to_bytes(4) + message for message in messages)
 
 
 @asynccontextmanager

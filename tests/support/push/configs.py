@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_push.store import configs as stored
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.protocol.requests import ListPushConfigsRequest
 from a2a_tasks.protocol.values import PushConfig, PushConfigPage
 from tests.support.store.world import ALICE
@@ -32,17 +32,17 @@ def config(id_: str = "c-1", **changes: Any) -> PushConfig:
     return PushConfig(**{**whole, **changes})
 
 
-def registered(id_: str = "c-1", *, scope: Scope = ALICE, **changes: Any) -> PushConfig:
+def registered(id_: str = "c-1", *, scope: OwnerScope = ALICE, **changes: Any) -> PushConfig:
     """A webhook in the store."""
     return stored.create(scope, config(id_, **changes))
 
 
-def page(task: str = "task-1", *, scope: Scope = ALICE, **asked: Any) -> PushConfigPage:
+def page(task: str = "task-1", *, scope: OwnerScope = ALICE, **asked: Any) -> PushConfigPage:
     """A page of a task's webhooks."""
     return stored.page(scope, ListPushConfigsRequest(task_id=task, **asked))
 
 
-def ids(task: str = "task-1", *, scope: Scope = ALICE) -> list[str]:
+def ids(task: str = "task-1", *, scope: OwnerScope = ALICE) -> list[str]:
     """The ids of a task's webhooks."""
     return [found.id for found in page(task, scope=scope, page_size=100).configs]
 

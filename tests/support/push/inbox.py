@@ -12,7 +12,7 @@ from a2a_push.delivery import Deliverer
 from a2a_push.models import Delivery, PushConfig
 from a2a_push.store import configs
 from a2a_tasks.protocol.values import PushConfig as Config
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 from tests.support.execution.waiting import until
 from tests.support.push.receivers import Seen, answer, serving
 from tests.support.store.world import ALICE, Pen, held
@@ -127,23 +127,25 @@ async def delivering(*, slots: int | None = None, alone: bool = False) -> AsyncI
 
 async def pen(task: str = "task-1", **changes: Any) -> Pen:
     """Who writes for a task that has just begun."""
-    return Pen(await hop(held, task, **changes))
+    return Pen(await run_in_thread(held, task, **changes))
 
 
 async def register(url: str, task: str = "task-1", id_: str = "c-1", **changes: Any) -> None:
     """A webhook of a task."""
     config = Config(url=url, id=id_, task_id=task, **{"dialect": "v10", **changes})
-    await hop(configs.create, ALICE, config)
+    await run_in_thread(configs.create, ALICE, config)
 
 
 async def row(id_: str = "c-1") -> PushConfig:
     """A webhook's row, with its receiver."""
-    return await hop(PushConfig.objects.select_related("receiver", "task").get, public_id=id_)
+    return await run_in_thread(
+        PushConfig.objects.select_related("receiver", "task").get, public_id=id_
+    )
 
 
 async def told(**which: Any) -> list[Delivery]:
     """Deliveries, as they were made."""
-    return await hop(lambda: list(Delivery.objects.filter(**which).order_by("pk")))
+    return await run_in_thread(lambda: list(Delivery.objects.filter(**which).order_by("pk")))
 
 
 async def settled(count: int = 1, **which: Any) -> list[Delivery]:

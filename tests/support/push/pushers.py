@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from a2a_tasks.management.commands import stack
 from tests.support.processes import Child, python
+from tests.support.procfile import worker_arguments
 
 __all__ = ["pusher"]
 
@@ -22,9 +22,8 @@ ENVIRON = {
 
 @contextmanager
 def pusher(number: int = 1, **environ: str) -> Iterator[Child]:
-    """A worker that sends, as `manage.py stack` starts it."""
-    _, *arguments = stack.pushers(number)[-1].command
-    arguments[arguments.index("-A") + 1] = "a2a_project"
+    """A worker that sends, as `make stack` starts it."""
+    arguments = worker_arguments("pusher", f"pusher{number}")
     with python(arguments, {**ENVIRON, **environ}) as child:
         child.wait_for(" ready.")
         yield child

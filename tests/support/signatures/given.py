@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.signatures.keys import CardKey
-from a2a_tasks.signatures.signing import signed
+from a2a_tasks.signatures.signing import sign_card
 from tests.unit.protocol.test_cards import FULL
 
 __all__ = [
@@ -67,4 +67,4 @@ def by_the_sdk(card: Mapping[str, Any], *keys: CardKey) -> None:
 
 def sign(card: Mapping[str, Any], *keys: CardKey, **more: Any) -> dict[str, Any]:
     """The card of 1.0, signed."""
-    return dict(signed(card, "v10", keys, **more))
+    return dict(sign_card(card, "v10", keys, **more))

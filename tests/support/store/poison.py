@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from django.db import connection
 
-from a2a_tasks.store.hop import hop
+from a2a_tasks.store.db import run_in_thread
 
 __all__ = ["POISON", "poisonous"]
 
@@ -29,11 +29,13 @@ create trigger poison before insert on a2a_tasks_event when instr(new.body, 'poi
 async def poisonous() -> AsyncIterator[None]:
     """Have the database refuse every event with the word POISON."""
     server = connection.vendor == "postgresql"
-    await hop(_execute, POSTGRESQL if server else SQLITE)
+    await run_in_thread(_execute, POSTGRESQL if server else SQLITE)
     try:
         yield
     finally:
-        await hop(_execute, "drop function refuse cascade" if server else "drop trigger poison")
+        await run_in_thread(
+            _execute, "drop function refuse cascade" if server else "drop trigger poison"
+        )
 
 
 def _execute(statement: str) -> None:

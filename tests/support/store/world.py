@@ -4,33 +4,35 @@ from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from django.db import connections
 from django.db.models.functions import Now
 
-from a2a_tasks.caller import Scope
+from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Artifact, Context, Event, Message, Run, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind, fold
 from a2a_tasks.protocol.values import ArtifactUpdate, Part, Role, TaskState
-from a2a_tasks.store import log, runs
+from a2a_tasks.store import event_log, runs
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.append import append
 from a2a_tasks.store.records import (
     Accepted,
     ArtifactRow,
-    Assignment,
     Batch,
-    Hold,
+    ClaimedRun,
     NewEvent,
     NewTask,
+    PreclaimedLease,
     RunEnd,
+    StatusRow,
+    WantedRuns,
 )
-from a2a_tasks.store.tasks import Found, find
+from a2a_tasks.store.tasks import FoundTask, find
 
 __all__ = [
     "ALICE",
@@ -55,9 +57,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-ALICE = Scope("", "user:alice", "demo")
-BOB = Scope("", "user:bob", "demo")
-CHARLIE = Scope("elsewhere", "user:alice", "demo")
+ALICE = OwnerScope("", "user:alice", "demo")
+BOB = OwnerScope("", "user:bob", "demo")
+CHARLIE = OwnerScope("elsewhere", "user:alice", "demo")
 AT = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=datetime.UTC)
 DROPPED = "dropped"
 
@@ -75,9 +77,9 @@ def said(text: str = "hello", **ids: str) -> str:
     ).decode()
 
 
-def hold(token: str = "") -> Hold:
+def hold(token: str = "") -> PreclaimedLease:
     """A lease of this process."""
-    return Hold(token or runs.new_token(), "here:1", 30.0)
+    return PreclaimedLease(token or runs.new_token(), "here:1", 30.0)
 
 
 def new(
@@ -105,7 +107,7 @@ def accepted(task: str = "task-1", **changes: Any) -> Accepted:
     return accept(new(task, **changes))
 
 
-def held(task: str = "task-1", **changes: Any) -> Assignment:
+def held(task: str = "task-1", **changes: Any) -> ClaimedRun:
     """A task in the store, whose run is ours."""
     assignment = accept(new(task, held=True, **changes)).assignment
     assert assignment is not None
@@ -118,10 +120,15 @@ def claim(
     worker: str = "there:2",
     queues: Iterable[str] = ("agents",),
     agents: Iterable[str] | None = None,
-) -> list[Assignment]:
-    """What a worker with room gets, that hosts these agents (if not said: all there are)."""
+    limits: Mapping[str, int] | None = None,
+    **conditions: Any,
+) -> list[ClaimedRun]:
+    """Claim runs for a worker with room that hosts these agents (if not said: all there are)."""
     hosted = Task.objects.values_list("agent", flat=True) if agents is None else agents
-    return runs.claim(list(queues), list(hosted), worker=worker, limit=limit, lease_seconds=30.0)
+    wanted = WantedRuns(
+        queues=list(queues), agents=list(hosted), worker=worker, lease_seconds=30.0, **conditions
+    )
+    return runs.claim(wanted, limit=limit, limits=limits)
 
 
 def expire(run: int) -> None:
@@ -129,16 +136,11 @@ def expire(run: int) -> None:
     Run.objects.filter(pk=run).update(lease_until=Now() - datetime.timedelta(seconds=1))
 
 
-def status(
-    state: TaskState, text: str = ""
-) -> tuple[NewEvent, tuple[TaskState, datetime.datetime, str]]:
-    """A status event and what it makes of the task row."""
+def status(state: TaskState, text: str = "") -> tuple[NewEvent, StatusRow]:
+    """A status event, and the status of the task row after it."""
     message = said(text) if text else ""
-    return NewEvent(EventKind.STATUS, log.status_body(state, AT, message), state), (
-        state,
-        AT,
-        message,
-    )
+    event = NewEvent(EventKind.STATUS, event_log.status_body(state, AT, message), state)
+    return event, StatusRow(state, AT, message)
 
 
 def chunk(artifact_id: str, text: str, *, append: bool = False, last: bool = False) -> NewEvent:
@@ -154,7 +156,7 @@ def chunk(artifact_id: str, text: str, *, append: bool = False, last: bool = Fal
 class Pen:
     """Writes for a run, one batch a call."""
 
-    def __init__(self, assignment: Assignment) -> None:
+    def __init__(self, assignment: ClaimedRun) -> None:
         self.run = assignment
 
     def batch(self, *events: NewEvent, **more: Any) -> Batch:
@@ -188,7 +190,7 @@ class Pen:
         return self.state(state, end=RunEnd(), **more)
 
 
-def found(task: str = "task-1", scope: Scope = ALICE) -> Found:
+def found(task: str = "task-1", scope: OwnerScope = ALICE) -> FoundTask:
     """The task, which is there."""
     result = find(scope, task)
     assert result is not None
@@ -202,8 +204,8 @@ def replayed(view: values.Task, task: int) -> values.Task:
 
 def everything(task: int) -> list[Any]:
     """The whole log of a task."""
-    events = log.read_after(task, 0)
-    while more := log.read_after(task, events[-1].number if events else 0):
+    events = event_log.read_after(task, 0)
+    while more := event_log.read_after(task, events[-1].number if events else 0):
         events += more
     return events
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_tasks.access.checks import check_callers
-from a2a_tasks.access.spoken import say_who_may_come
+from a2a_tasks.access.startup_notice import say_who_may_come
 
 
 def said() -> set[str]:

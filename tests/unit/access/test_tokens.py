@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc import jws
 from joserfc.jwk import OctKey
 
-from a2a_tasks.access import callers, tokens
-from a2a_tasks.access.callers import Credentials, identify
+from a2a_tasks.access import authentication, tokens
+from a2a_tasks.access.authentication import Credentials, identify
 from a2a_tasks.access.tokens import audience
 from a2a_tasks.agents import registry
 from a2a_tasks.caller import Caller
@@ -484,7 +484,7 @@ class TestTheIssuer:
         await shown(issuer.token(old, jti="served with what is known while it is asked"))
         assert keys._asking is not None
         await keys._asking
-        callers.forget()
+        authentication.forget()
         await refused(issuer.token(old, jti="after"))
 
     async def test_that_is_away_costs_nobody_who_is_known(self, issuer: Issuer) -> None:

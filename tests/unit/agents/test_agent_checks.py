@@ -14,7 +14,7 @@ import a2a_tasks
 from a2a_tasks import checks
 from a2a_tasks.agents import Agent, Skill, Turn, registry
 
-SKILL = Skill("shout", "Shout", "Says it louder", tags=["text"])
+SKILL = Skill("shout", "Shout", "Repeats the text in capitals", tags=["text"])
 
 #: Check id, what its message or hint must name, and the mistake.
 MISTAKES: list[tuple[str, str, dict[str, Any]]] = [
@@ -41,6 +41,7 @@ MISTAKES: list[tuple[str, str, dict[str, Any]]] = [
     ("E023", "are lists", {"schemes": "bearer"}),
     ("E040", "'own', 'tenant'", {"visibility": "everybody"}),
     ("E041", "'open', 'listed'", {"grants": "closed"}),
+    ("E047", "rate: ", {"rate": "often"}),
     ("E045", "number 0 is a dict, no Skill", {"skills": [{"id": "a", "name": "A"}]}),
     ("E045", "a Skill is no list of skills", {"skills": SKILL}),
     ("E046", "test_agent_checks.py:", {"run": lambda self: "x"}),

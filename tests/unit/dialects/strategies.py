@@ -15,7 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from a2a_tasks.protocol.dialects import DIALECTS, Dialect, Switches
+from a2a_tasks.protocol.dialects import DIALECTS, CompatOptions, Dialect
 from a2a_tasks.protocol.dialects.dr import Draft
 from a2a_tasks.protocol.dialects.v03_rest import V03Rest
 from a2a_tasks.protocol.jsontext import read, write
@@ -108,7 +108,7 @@ def _kinds(code: str) -> Form:
 def _proto(doubled: bool) -> Form:
     return Form(
         "v03-rest" if doubled else "v03-rest-once",
-        V03Rest(Switches(double_base64_v03=doubled)),
+        V03Rest(CompatOptions(double_base64_v03=doubled)),
         enums=True,
         protojson=True,
         wrapped=True,
@@ -121,7 +121,7 @@ def _proto(doubled: bool) -> Form:
 def _draft(bare: bool) -> Form:
     return Form(
         "dr-bare" if bare else "dr",
-        Draft(Switches(draft_bare_results=bare)),
+        Draft(CompatOptions(draft_bare_results=bare)),
         protojson=True,
         wrapped=not bare,
         file=("fileWithBytes", "fileWithUri", "mediaType"),
@@ -472,13 +472,13 @@ def spelled_status(form: Form, status: Tree) -> Tree:
     """A status (§4.1, §4.2, P1 to P4, P19, P26)."""
     state, message = S(status["state"]), status.get("message")
     said: Tree = {"state": STATES[form.name][state], "timestamp": status["timestamp"]}
-    untold = UNTOLD.get(state) if form.oldest else None
+    find_undelivered = UNTOLD.get(state) if form.oldest else None
     if message is not None:
-        mark = {"a2aState": untold} if untold else {}
+        mark = {"a2aState": find_undelivered} if find_undelivered else {}
         message = message | {"metadata": {**message.get("metadata", {}), **mark}}
         said["message"] = spelled_message(form, message)
-    elif untold:
-        said["message"] = MadeUp(untold)
+    elif find_undelivered:
+        said["message"] = MadeUp(find_undelivered)
     return said
 
 
@@ -650,7 +650,7 @@ def _push_key(form: Form) -> str:
 
 
 def understood_send(form: Form, asking: Asking) -> SendMessageRequest:
-    """The request that must come of it (§4.8, §4.9, §5.2, decision 60)."""
+    """The request that must come of it (§4.8, §4.9, §5.2, decision 9)."""
     named = asking.named if form.oldest else ""
     path = "pushNotification" if form.oldest else f"configuration.{_push_key(form)}"
     push = None if asking.push is None else _read_push(form, asking.push, named, path)
@@ -784,7 +784,7 @@ def _push_params(form: Form, task: str, config: str, asked: Tree) -> tuple[Tree,
     )
 
 
-#: Dialects that are asked for lists of tasks (decision 60).
+#: Dialects that are asked for lists of tasks (decision 9).
 LISTING = {"v03", "dr", "v10"}
 
 

@@ -1,7 +1,7 @@
 """The algebra of dialects: reading undoes writing, what cannot be said degrades by rule, streams fold to tasks.
 
 Each law holds for every form of the wire. What is right is said by the model in `strategies`, which was written from
-the reference (§3, §4, §8.6, §9 of the notes on dialects; decision 60), not from the code.
+the reference (§3, §4, §8.6, §9 of the notes on dialects; decision 9), not from the code.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from a2a_tasks.protocol.detection import (
     CALLS,
     ROUTES,
     UNMARKED,
-    Asked,
+    DetectionInput,
     below_v1,
     by_call,
     by_route,
@@ -28,12 +28,12 @@ from a2a_tasks.protocol.detection import (
     voice,
     voice_of_route,
 )
-from a2a_tasks.protocol.dialects import DIALECTS, Switches
+from a2a_tasks.protocol.dialects import DIALECTS, CompatOptions
 from a2a_tasks.protocol.dialects.undecided import refuse
 from a2a_tasks.protocol.errors import A2AError, InvalidParams, MethodNotFound, VersionNotSupported
 from a2a_tasks.protocol.mounts import DETECTING, MOUNTS, Mount
 from a2a_tasks.protocol.requests import CreatePushConfigRequest, SendMessageRequest
-from a2a_tasks.protocol.versions import SUPPORTED, read_version, unsupported
+from a2a_tasks.protocol.versions import SUPPORTED, read_version, refuse_version
 from tests.support.rows import rows
 
 #: Pure: once is enough.
@@ -44,9 +44,9 @@ Params = Mapping[str, Any]
 #: What a request leads to: a dialect, a look at its task (None), or an error.
 Verdict = str | type[A2AError] | None
 
-PLAIN = Switches()
-STRICT = Switches(strict_version=True)
-SERVING = Switches(legacy_method_with_1_0=True)
+PLAIN = CompatOptions()
+STRICT = CompatOptions(strict_version=True)
+SERVING = CompatOptions(legacy_method_with_1_0=True)
 VERSIONS = ("", *SUPPORTED)
 CODES = tuple(DIALECTS)
 
@@ -63,10 +63,10 @@ def decided(
     origin: str | None = None,
     *,
     mount: Mount = DETECTING,
-    switches: Switches = PLAIN,
+    switches: CompatOptions = PLAIN,
 ) -> Verdict:
     """What becomes of a JSON-RPC request."""
-    asked = Asked(method=method, params=params, version=version, origin=origin)
+    asked = DetectionInput(method=method, params=params, version=version, origin=origin)
     try:
         return by_call(mount, asked, switches)
     except A2AError as fault:
@@ -81,10 +81,12 @@ def routed(
     *,
     media: str = "",
     mount: Mount = DETECTING,
-    switches: Switches = PLAIN,
+    switches: CompatOptions = PLAIN,
 ) -> Verdict:
     """What becomes of an HTTP+JSON request."""
-    asked = Asked(method=path, params=params or {}, version=version, origin=origin, media=media)
+    asked = DetectionInput(
+        method=path, params=params or {}, version=version, origin=origin, media=media
+    )
     try:
         return by_route(mount, asked, switches)
     except A2AError as fault:
@@ -389,7 +391,7 @@ class TestToTheLetter:
     def test_the_error_names_the_version_that_absence_means(self) -> None:
         """1.5-strict: R-122."""
         with pytest.raises(VersionNotSupported) as caught:
-            by_call(DETECTING, Asked(method="GetTask", params=ID), STRICT)
+            by_call(DETECTING, DetectionInput(method="GetTask", params=ID), STRICT)
         assert caught.value.metadata["requestedVersion"] == "0.3"
 
     @rows("method", [pytest.param(m, id=f"1.5-strict-row-2-{m}") for m in J11])
@@ -832,7 +834,7 @@ class TestARefusedVersion:
     @staticmethod
     def told(method: str, params: object = None) -> Mapping[str, Any]:
         """The error object."""
-        return DIALECTS[voice(DETECTING, method, params)].error(unsupported("0.5"))
+        return DIALECTS[voice(DETECTING, method, params)].error(refuse_version("0.5"))
 
     @rows(
         "method",
@@ -882,7 +884,7 @@ class TestARefusedVersion:
     )
     def test_below_v1_is_told_in_problem_details(self, path: str) -> None:
         code = voice_of_route(DETECTING, path)
-        fault = unsupported("0.5")
+        fault = refuse_version("0.5")
         refusal = DIALECTS[code].rest.refusal(fault) if code else refuse(fault, PLAIN)
         body = json.loads(refusal.body)
         assert (refusal.status, refusal.media_type) == (400, "application/problem+json")
@@ -898,7 +900,7 @@ class TestARefusedVersion:
     )
     def test_where_0_3_alone_is_spoken_is_told_as_0_3_has_it(self, path: str) -> None:
         """§6.5 rather than §6.8: nobody else asks there."""
-        refusal = DIALECTS[voice_of_route(DETECTING, path)].rest.refusal(unsupported("0.5"))
+        refusal = DIALECTS[voice_of_route(DETECTING, path)].rest.refusal(refuse_version("0.5"))
         assert refusal.status == 400
         assert json.loads(refusal.body) == {
             "code": -32009,
@@ -908,7 +910,7 @@ class TestARefusedVersion:
 
     @rows("path", [pytest.param(p, id=f"6.8-{p}") for p in UNPREFIXED])
     def test_elsewhere_is_told_as_1_0_has_it(self, path: str) -> None:
-        refusal = DIALECTS[voice_of_route(DETECTING, path)].rest.refusal(unsupported("0.5"))
+        refusal = DIALECTS[voice_of_route(DETECTING, path)].rest.refusal(refuse_version("0.5"))
         error = json.loads(refusal.body)["error"]
         assert (refusal.status, error["code"], error["status"]) == (400, 400, "FAILED_PRECONDITION")
         assert error["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"

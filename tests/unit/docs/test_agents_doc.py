@@ -14,9 +14,9 @@ import pytest
 
 from a2a_tasks import agents, checks
 from a2a_tasks.agents import Agent, AgentError, Journal, Part, Turn
-from a2a_tasks.agents.emission import Chunk, Emission, Reply, Status
+from a2a_tasks.agents.emission import Chunk, Emission, Reply, StatusUpdate
 from a2a_tasks.conf import names
-from a2a_tasks.execution import drive as driving
+from a2a_tasks.execution import agent_call as driving
 from a2a_tasks.protocol.values import TaskState
 from tests import ROOT
 from tests.support.examples.turns import Conversation, make_turn
@@ -65,7 +65,7 @@ NAMED = [re.findall(r"^class (\w+)", example.source, re.MULTILINE)[-1] for examp
 def seen(said: Emission, begun: set[str]) -> str:
     """One line for what a client sees."""
     match said:
-        case Status(state, parts):
+        case StatusUpdate(state, parts):
             return state.word + (f": {shown(parts)}" if parts else "")
         case Reply(parts):
             return f"message: {shown(parts)}"
@@ -103,7 +103,7 @@ async def said_by(talk: Conversation, text: str) -> list[str]:
     lines = []
     for word in said:
         lines.append(seen(word, begun))
-        if isinstance(word, Reply) or (isinstance(word, Status) and terminal(word.state)):
+        if isinstance(word, Reply) or (isinstance(word, StatusUpdate) and terminal(word.state)):
             return lines
     return lines if waits(said) else [*lines, "completed"]
 
@@ -117,7 +117,7 @@ def waits(said: list[Emission]) -> bool:
     """Is it the client's turn?"""
     last = said[-1] if said else None
     waiting = {TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED}
-    return isinstance(last, Status) and last.state in waiting
+    return isinstance(last, StatusUpdate) and last.state in waiting
 
 
 def is_named(name: str, *, of: str = "") -> bool:

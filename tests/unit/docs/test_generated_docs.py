@@ -1,4 +1,4 @@
-"""What the pages say is what the code says, and what they point to is there."""
+"""The generated parts of pages are fresh, and pages name only files, functions and targets of make that exist."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ import pytest
 
 from tests import ROOT
 
-PAGES = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
-LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
 NAMED = re.compile(r"`((?:a2a_\w+|docs|examples|templates|tests)/[\w/.-]+)`")
+#: A function or class, and the file that has it: "`say` (`a2a_x/y.py`)".
+SYMBOL = re.compile(r"`(?:\w+\.)?(\w+)` \(`(a2a_\w+/[\w/]+\.py)`\)")
 TARGET = re.compile(r"`make ([a-z-]+)")
+SETTING = re.compile(r"\bA2A_[A-Z0-9_]*[A-Z0-9]\b(?!\*)")
+#: The pages with all settings, and a variable for tests alone.
+SETTINGS = {
+    name
+    for page in ("settings.md", "protocol-support.md")
+    for name in SETTING.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
+} | {"A2A_FAILPOINTS"}
+#: Records of the past.
+PAST = {"CHANGELOG.md", "reports"}
 
 
 def test_the_generated_parts_are_fresh() -> None:
@@ -23,16 +33,25 @@ def test_the_generated_parts_are_fresh() -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 class TestAPage:
-    def test_links_to_what_is_there(self, page: Path) -> None:
-        found = LINK.findall(page.read_text(encoding="utf-8"))
-        assert [link for link in found if not (page.parent / link).exists()] == []
-
     def test_names_files_that_are_there(self, page: Path) -> None:
         found = NAMED.findall(page.read_text(encoding="utf-8"))
         assert [name for name in found if not (ROOT / name).exists()] == []
 
+    def test_names_functions_in_the_files_that_have_them(self, page: Path) -> None:
+        found = SYMBOL.findall(page.read_text(encoding="utf-8"))
+        missing = [
+            (name, file)
+            for name, file in found
+            if not re.search(rf"\b{name}\b", (ROOT / file).read_text(encoding="utf-8"))
+        ]
+        assert missing == []
+
     def test_names_targets_of_make_that_are_there(self, page: Path) -> None:
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
         assert set(TARGET.findall(page.read_text(encoding="utf-8"))) <= set(targets)
+
+    def test_names_only_settings_that_can_be_set(self, page: Path) -> None:
+        if not PAST & set(page.relative_to(ROOT).parts):
+            assert set(SETTING.findall(page.read_text(encoding="utf-8"))) <= SETTINGS

@@ -9,7 +9,7 @@ import pytest
 
 from a2a_tasks.agents import AgentError, Secrets, Turn, file
 from a2a_tasks.agents.content import Content
-from a2a_tasks.agents.emission import Chunk, Emission, Reply, Status
+from a2a_tasks.agents.emission import Chunk, Emission, Reply, StatusUpdate
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import UNSET, Part, TaskState, replace
 from examples.demo import conformance
@@ -60,7 +60,7 @@ class TestDemo:
 
     async def test_begins_its_chunks_after_a_delay_that_it_announces(self) -> None:
         first, *_ = await said("chunks 2 0.001")
-        assert first == Status(TaskState.WORKING)
+        assert first == StatusUpdate(TaskState.WORKING)
 
     async def test_counts_by_and_by(self) -> None:
         words = [word for word in await said("count 3 0.001") if isinstance(word, Chunk)]
@@ -99,7 +99,7 @@ class TestDemo:
         with pytest.raises(asyncio.CancelledError):
             await task
         first, last = await said(f"{verb} 0")
-        assert isinstance(first, Status)
+        assert isinstance(first, StatusUpdate)
         assert first.state is TaskState.WORKING
         assert isinstance(last, Chunk)
 
@@ -114,7 +114,7 @@ class TestDemo:
     )
     async def test_ends_its_turn_as_told(self, verb: str, state: TaskState) -> None:
         (word,) = await said(f"{verb} because")
-        assert isinstance(word, Status)
+        assert isinstance(word, StatusUpdate)
         assert word.state is state
         assert "because" in texts(word)[0]
 
@@ -130,7 +130,7 @@ class TestDemo:
     async def test_asks_to_be_handed_a_secret_and_tells_only_how_long_it_is(self) -> None:
         memory: dict[str, Any] = {}
         (asked,) = await said("secret token", memory=memory)
-        assert isinstance(asked, Status)
+        assert isinstance(asked, StatusUpdate)
         assert (asked.state, asked.hand_over) == (TaskState.AUTH_REQUIRED, ("token",))
         handed = Secrets({"token": "four"})
         *_, told = await said("Handed over: token.", memory=memory, secrets=handed)
@@ -203,7 +203,7 @@ class TestConformance:
 
     async def test_streams_working_then_one_artifact(self) -> None:
         first, second = await heard(Demo(), driven_by("tck-stream-001-1"))
-        assert first == Status(TaskState.WORKING)
+        assert first == StatusUpdate(TaskState.WORKING)
         assert isinstance(second, Chunk)
 
     async def test_works_long_enough_to_be_watched_and_says_so_meanwhile(
@@ -213,7 +213,7 @@ class TestConformance:
         monkeypatch.setattr(conformance, "LONG_SECONDS", 1.0)
         monkeypatch.setattr(asyncio, "sleep", lambda seconds: _at_once())
         words = await heard(Demo(), driven_by("test-resubscribe-message-id-1"))
-        states = [word.state for word in words if isinstance(word, Status)]
+        states = [word.state for word in words if isinstance(word, StatusUpdate)]
         assert states == [TaskState.WORKING, TaskState.WORKING, TaskState.COMPLETED]
 
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from a2a_tasks.execution import leases
-from a2a_tasks.execution.carried import Carried
+from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.execution.leases import Leases
 from a2a_tasks.store import runs
-from a2a_tasks.store.records import Assignment
+from a2a_tasks.store.records import ClaimedRun
 from tests.support.execution.waiting import until
 
 
@@ -20,7 +20,7 @@ class _Held:
     """A run in hand, as far as its lease goes."""
 
     def __init__(self) -> None:
-        self.assignment = cast("Assignment", self)
+        self.assignment = cast("ClaimedRun", self)
         self.token, self.run, self.extended, self.heard = "token", 1, math.inf, 0.0
         self.is_unknown = self.ending = False
 
@@ -40,9 +40,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append("beat")
         return {"token"}
 
-    monkeypatch.setattr(runs, "holding", holding)
+    monkeypatch.setattr(runs, "find_held_tokens", holding)
     monkeypatch.setattr(runs, "heartbeat", heartbeat)
-    monkeypatch.setattr(leases, "in_thread", lambda work, *args, **more: work(*args, **more))
+    monkeypatch.setattr(leases, "run_here", lambda work, *args, **more: work(*args, **more))
     return found
 
 
@@ -55,7 +55,7 @@ async def test_a_look_that_takes_long_does_not_put_off_the_beat(
     settings: Any, asked: list[str]
 ) -> None:
     settings.A2A_BEAT_SECONDS, settings.A2A_POLL_SECONDS = 0.3, 0.02
-    kept = Leases({1: cast("Carried", _Held())}, lambda _: None)
+    kept = Leases({1: cast("ActiveRun", _Held())}, lambda _: None)
     kept.start()
     try:
         first, *_ = await until(lambda: _after_a_look(asked))

@@ -1,21 +1,16 @@
-"""Threads for agents: they are used again, interrupted when they must be, and replaced when they are lost."""
+"""Threads for agents: they are used again, and replaced when they are left to an agent that does not end."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import ctypes
 import functools
-import os
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from a2a_tasks.execution import workplace
+from a2a_tasks.execution import run_threads
+from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.execution.threads import Threads
-from a2a_tasks.execution.workplace import Workplace
 from tests.support.execution.waiting import eventually
 
 #: Longest a test waits for a thread, in seconds.
@@ -28,29 +23,6 @@ def go() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
-
-
-def looping(begun: threading.Event, ended: threading.Event) -> Callable[[], None]:
-    """Work that looks at nothing, and cleans up."""
-
-    def work() -> None:
-        try:
-            begun.set()
-            while True:
-                pass
-        finally:
-            ended.set()
-
-    return work
-
-
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    """Its two ends; whoever reads sits there until somebody has written."""
-    ends = os.pipe()
-    yield ends
-    for end in ends:
-        os.close(end)
 
 
 def ident() -> int:
@@ -70,7 +42,6 @@ def test_a_free_thread_is_used_again_and_no_more_are_begun_than_may_be() -> None
     assert len({threads.submit(ident, "a").future.result(PATIENCE) for _ in range(20)}) <= 2
     met = threading.Barrier(2)  # two at a time, so by two threads
     jobs = [threads.submit(lambda: (met.wait(PATIENCE), ident())[1], "a") for _ in range(10)]
-    assert len(threads._useful) == 2
     assert len({job.future.result(PATIENCE) for job in jobs}) == 2
 
 
@@ -80,58 +51,48 @@ def test_a_job_cancelled_before_it_begins_is_not_done(go: threading.Event) -> No
     eventually(first.future.running)
     second = threads.submit(done.set, "a")
     assert second.future.cancel()
-    assert second.gone
     go.set()
     threads.submit(lambda: None, "a").future.result(PATIENCE)
     assert not done.is_set()
 
 
-def test_a_forced_job_ends_where_it_is_and_cleans_up() -> None:
-    threads, begun, ended = Threads(lambda: 1), threading.Event(), threading.Event()
-    job = threads.submit(looping(begun, ended), "a")
-    assert begun.wait(PATIENCE)
-    job.force()
-    assert isinstance(job.future.exception(PATIENCE), asyncio.CancelledError)
-    assert ended.is_set()
-    eventually(lambda: job.gone)
-
-
-def test_whoever_waits_gets_a_thread_when_another_is_lost(pipe: tuple[int, int]) -> None:
-    """Work in C code that nobody can interrupt: its thread is replaced at once."""
+def test_whoever_waits_gets_a_thread_when_another_is_abandoned(go: threading.Event) -> None:
     threads, begun = Threads(lambda: 1), threading.Event()
-    here, there = pipe
 
-    def sit() -> None:
+    def sit() -> int:
         begun.set()
-        ctypes.CDLL(None).read(here, ctypes.create_string_buffer(1), 1)
+        go.wait(PATIENCE)
+        return ident()
 
     stuck = threads.submit(sit, "a")
     assert begun.wait(PATIENCE)
     waiting = threads.submit(ident, "a")
     assert not waiting.future.done()
-    thread = stuck.thread
-    stuck.force()
-    assert waiting.future.result(PATIENCE) != (thread.ident if thread else None)
-    assert len(threads._useful) == 1
-    os.write(there, b".")
-    eventually(lambda: stuck.gone)
-    assert thread is not None
-    thread.join(PATIENCE)
-    assert not thread.is_alive(), "a thread that was forced takes no more jobs"
+    for _ in range(2):  # the second time changes nothing
+        threads.abandon(stuck)
+    other = waiting.future.result(PATIENCE)
+    go.set()
+    lost = stuck.future.result(PATIENCE)
+    assert lost != other
+    eventually(lambda: lost not in {thread.ident for thread in threading.enumerate()})
+    assert threads.submit(ident, "a").future.result(PATIENCE) == other, "there is one thread"
 
 
-def test_forcing_a_job_that_is_over_hurts_nobody() -> None:
+def test_abandoning_a_job_that_is_over_or_waits_changes_nothing(go: threading.Event) -> None:
     threads = Threads(lambda: 1)
-    job = threads.submit(lambda: None, "a")
-    job.future.result(PATIENCE)
-    eventually(lambda: job.gone)
-    job.force()
-    assert threads.submit(lambda: 7, "a").future.result(PATIENCE) == 7
-    assert len(threads._useful) == 1
+    over = threads.submit(ident, "a")
+    thread = over.future.result(PATIENCE)
+    threads.abandon(over)
+    busy = threads.submit(lambda: go.wait(PATIENCE), "a")
+    eventually(busy.future.running)
+    waiting = threads.submit(ident, "a")
+    threads.abandon(waiting)
+    assert not waiting.future.done()
+    go.set()
+    assert waiting.future.result(PATIENCE) == thread
 
 
-def test_forced_and_ending_at_once_nobody_elses_job_is_hurt() -> None:
-    """However the two meet, the exception is raised in the job that was meant, or nowhere."""
+def test_abandoned_and_ending_at_once_every_job_is_done() -> None:
     threads, results = Threads(lambda: 2), []
 
     def work(number: int) -> int:
@@ -140,49 +101,10 @@ def test_forced_and_ending_at_once_nobody_elses_job_is_hurt() -> None:
     for n in range(300):
         short = threads.submit(lambda: sum(range(200)), "a")
         other = threads.submit(functools.partial(work, n), "a")
-        short.force()
+        threads.abandon(short)
         results.append(other.future.result(PATIENCE))
-        with contextlib.suppress(asyncio.CancelledError):
-            short.future.result(PATIENCE)
+        assert short.future.result(PATIENCE) == sum(range(200))
     assert results == list(range(300))
-    assert len(threads._useful) <= 2
-
-
-def test_who_is_forced_while_the_result_is_told_tells_it_to_everybody(go: threading.Event) -> None:
-    """Whoever heard nothing would wait for ever."""
-    threads, heard = Threads(lambda: 1), threading.Event()
-    job = threads.submit(lambda: go.wait(PATIENCE), "a")
-
-    def hear_and_force(_: object) -> None:
-        job.force()
-        sum(range(100))
-
-    job.future.add_done_callback(hear_and_force)
-    job.future.add_done_callback(lambda _: heard.set())
-    go.set()
-    assert heard.wait(PATIENCE)
-    assert job.future.result() is True
-
-
-def test_who_swallows_the_exception_is_forced_again(go: threading.Event) -> None:
-    threads, begun, shrugged = Threads(lambda: 1), threading.Event(), threading.Event()
-
-    def stubborn() -> Any:
-        try:
-            begun.set()
-            while True:
-                pass
-        except BaseException:  # noqa: BLE001 - that is its point
-            shrugged.set()
-        while True:
-            pass
-
-    job = threads.submit(stubborn, "a")
-    assert begun.wait(PATIENCE)
-    job.force()
-    assert shrugged.wait(PATIENCE)
-    job.force()
-    assert isinstance(job.future.exception(PATIENCE), asyncio.CancelledError)
 
 
 @pytest.fixture
@@ -212,7 +134,7 @@ def test_a_thread_that_cannot_be_begun_takes_no_place(no_memory: list[threading.
 async def test_a_run_waits_until_there_is_memory_for_a_thread(
     no_memory: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workplace, "_threads", Threads())
-    monkeypatch.setattr(workplace, "AGAIN_SECONDS", 0.01)
-    assert await Workplace("agent").in_thread(lambda: 1) == 1
+    monkeypatch.setattr(run_threads, "_threads", Threads())
+    monkeypatch.setattr(run_threads, "AGAIN_SECONDS", 0.01)
+    assert await RunThreads("agent").in_thread(lambda: 1) == 1
     assert no_memory

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_project.grpc_server.places import NoPlace, Places
+from a2a_project.grpc_server.places import ConnectionLimits, TooManyConnections
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 
 
 def test_one_address_has_so_many_and_they_come_back() -> None:
-    places = Places(most_here=2)
+    places = ConnectionLimits(most_here=2)
     for _ in range(2):
         places.take(HERE)
-    with pytest.raises(NoPlace, match=r"192.0.2.1 has 2 \(A2A_GRPC_CONNECTIONS_PER_ADDRESS\)"):
+    with pytest.raises(
+        TooManyConnections, match=r"192.0.2.1 has 2 \(A2A_GRPC_CONNECTIONS_PER_ADDRESS\)"
+    ):
         places.take(HERE)
     places.take(THERE)
     places.give_back(HERE)
@@ -22,26 +24,26 @@ def test_one_address_has_so_many_and_they_come_back() -> None:
 
 
 def test_the_last_tenth_is_for_addresses_that_have_none() -> None:
-    places = Places(most=10)
+    places = ConnectionLimits(limit=10)
     for _ in range(9):
         places.take(HERE)
-    with pytest.raises(NoPlace, match=r"9 are open \(A2A_GRPC_CONNECTIONS\)"):
+    with pytest.raises(TooManyConnections, match=r"9 are open \(A2A_GRPC_CONNECTIONS\)"):
         places.take(HERE)
     places.take(THERE)
-    with pytest.raises(NoPlace):
+    with pytest.raises(TooManyConnections):
         places.take("192.0.2.3")
 
 
 def test_a_subscriber_of_ipv6_is_one_address() -> None:
-    places = Places(most_here=1)
+    places = ConnectionLimits(most_here=1)
     places.take("2001:db8::1")
-    with pytest.raises(NoPlace):
+    with pytest.raises(TooManyConnections):
         places.take("2001:db8::2")
     places.take("2001:db8:0:1::1")
 
 
 def test_without_bounds_there_is_always_one() -> None:
-    places = Places()
+    places = ConnectionLimits()
     for _ in range(5000):
         places.take(HERE)
     for _ in range(5000):

@@ -8,9 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from grpc_health.v1.health_pb2 import HealthCheckRequest
-from h2 import events
-from h2.errors import ErrorCodes
+from grpclib.health.v1.health_pb2 import HealthCheckRequest
 from pytest_django import Settings
 
 from a2a_project.grpc_server import Server, health
@@ -24,7 +22,7 @@ LOG = "a2a_project.grpc_server"
 async def begun(host: str = "127.0.0.1") -> AsyncIterator[tuple[Server, int]]:
     """A server as the settings have it, and its port."""
     server = Server()
-    port = await server.start(host, 0)
+    port = await server.listen(host, 0)
     try:
         yield server, port
     finally:
@@ -37,16 +35,19 @@ async def well(client: Client) -> bool:
     return (await client.status(stream))[0] == "0"
 
 
+async def gone(server: Server) -> None:
+    """Return when there is no connection."""
+    while server.protocols:
+        server.lost.clear()
+        await server.lost.wait()
+
+
 async def turned_away(port: int) -> None:
-    """One more connection gets a goodbye and is closed, whatever it would say."""
-    client = Client(*await asyncio.open_connection("127.0.0.1", port))
-    client.h2.initiate_connection()
-    client.h2.data_to_send()
+    """One more connection is closed, whatever it would say."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     async with asyncio.timeout(PATIENCE):
-        said = client.h2.receive_data(await client.reader.read())
-    (end,) = [event for event in said if isinstance(event, events.ConnectionTerminated)]
-    assert end.error_code == ErrorCodes.ENHANCE_YOUR_CALM
-    client.writer.close()
+        await reader.read()
+    writer.close()
 
 
 async def test_beyond_the_places_connections_are_closed_and_told_of_once_until_one_is_free(
@@ -64,9 +65,9 @@ async def test_beyond_the_places_connections_are_closed_and_told_of_once_until_o
             "a gRPC connection was turned away: 127.0.0.1 has 3 (A2A_GRPC_CONNECTIONS_PER_ADDRESS)"
         )
         assert await well(first)
-        server._lost.clear()
+        server.lost.clear()
         first.writer.close()
-        await asyncio.wait_for(server._lost.wait(), PATIENCE)
+        await asyncio.wait_for(server.lost.wait(), PATIENCE)
         async with connected(port) as again:
             assert await well(again)
 
@@ -92,13 +93,15 @@ async def test_places_are_given_back_when_all_have_left(settings: Settings) -> N
                 for _ in range(4):
                     client = await stack.enter_async_context(connected(port))
                     assert await well(client)
-            await server._all_gone(PATIENCE)
-            assert (len(server._places), server._connections) == (0, set())
+            await asyncio.wait_for(gone(server), PATIENCE)
+            assert len(server.places) == 0
 
 
 async def test_a_caller_over_ipv6_has_its_address() -> None:
     async with begun("::1") as (server, port), connected(port, "::1") as client:
         assert await well(client)
-        (connection,) = server._connections
-        assert connection.peer == client.writer.get_extra_info("sockname")[:2]
-        assert server._places._taken == {"::/64": 1}
+        (protocol,) = server.protocols
+        assert (protocol.connection.get_peer().addr() or ())[:2] == client.writer.get_extra_info(
+            "sockname"
+        )[:2]
+        assert server.places._taken == {"::/64": 1}

@@ -1,11 +1,10 @@
-"""The way out by a proxy, and connections between two calls."""
+"""The way out by a proxy, and faults of this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
-import ipaddress
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,16 +13,14 @@ import pytest
 
 from a2a_tasks.outbound import (
     Client,
+    ClientLimits,
+    FaultKind,
     Guard,
-    Kind,
-    Limits,
     NameNotResolved,
-    Policy,
+    OutboundPolicy,
     Unanswered,
-    trusting,
+    make_tls_context,
 )
-from a2a_tasks.outbound.idle import Idle
-from a2a_tasks.outbound.wire import Wire
 from tests.support.push import receivers
 from tests.support.push.receivers import NAME, Authority
 
@@ -72,10 +69,16 @@ async def at(proxy: Proxy, tls_bundle: str = "") -> AsyncIterator[Client]:
         return ("127.0.0.1",)
 
     async with receivers.serving(proxy.serve) as port:
-        policy = Policy.read(http=True, proxy=f"http://me:secret@proxy.corp:{port}")
-        client = Client(Guard(policy, resolve), limits=Limits(total=20), tls=trusting(tls_bundle))
-        yield client
-        await client.close()
+        policy = OutboundPolicy.read(http=True, proxy=f"http://me:secret@proxy.corp:{port}")
+        client = Client(
+            Guard(policy, resolve),
+            limits=ClientLimits(connect=2, total=20),
+            tls=make_tls_context(tls_bundle),
+        )
+        try:
+            yield client
+        finally:
+            await client.close()
 
 
 class TestAProxy:
@@ -90,7 +93,7 @@ class TestAProxy:
                 assert (answer.status, answer.body) == (200, b"thanks")
         (head,) = proxy.heads
         assert head.startswith(f"CONNECT {NAME}:{farm.port} HTTP/1.1\r\n")
-        assert "proxy-authorization: Basic bWU6c2VjcmV0\r\n" in head
+        assert "Proxy-Authorization: Basic bWU6c2VjcmV0\r\n" in head
         assert "Bearer" not in head
         (seen,) = farm.seen
         assert seen.header("authorization") == ["Bearer x"]
@@ -103,13 +106,14 @@ class TestAProxy:
         assert answer.status == 202
         (head,) = proxy.heads
         assert head.startswith("POST http://a.example:8080/x?y HTTP/1.1\r\n")
-        assert "host: a.example:8080\r\n" in head
-        assert "proxy-authorization: Basic bWU6c2VjcmV0\r\n" in head
+        assert "Host: a.example:8080\r\n" in head
+        assert "Proxy-Authorization: Basic bWU6c2VjcmV0\r\n" in head
 
     @pytest.mark.parametrize(
-        ("status", "kind"), [(403, Kind.CONNECT), (407, Kind.HOST), (502, Kind.CONNECT)]
+        ("status", "kind"),
+        [(403, FaultKind.CONNECT), (407, FaultKind.HOST), (502, FaultKind.CONNECT)],
     )
-    async def test_may_refuse(self, status: int, kind: Kind) -> None:
+    async def test_may_refuse(self, status: int, kind: FaultKind) -> None:
         proxy = Proxy(answer=f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode())
         async with at(proxy) as client:
             with pytest.raises(Unanswered) as caught:
@@ -122,20 +126,24 @@ class TestAProxy:
             return ("127.0.0.1",)
 
         with receivers.nobody() as port:
-            policy = Policy.read(proxy=f"http://proxy.corp:{port}")
-            client = Client(Guard(policy, resolve), tls=trusting())
+            policy = OutboundPolicy.read(proxy=f"http://proxy.corp:{port}")
+            client = Client(Guard(policy, resolve), tls=make_tls_context())
             with pytest.raises(Unanswered) as caught:
                 await client.ask("POST", "https://a.example/")
-        assert caught.value.kind is Kind.HOST
+            await client.close()
+        assert caught.value.kind is FaultKind.HOST
 
     async def test_that_has_no_address_is_no_fault_of_the_receiver(self) -> None:
         async def resolve(name: str) -> tuple[str, ...]:
             raise NameNotResolved(name)
 
-        client = Client(Guard(Policy.read(proxy="http://proxy.corp:3128"), resolve), tls=trusting())
+        client = Client(
+            Guard(OutboundPolicy.read(proxy="http://proxy.corp:3128"), resolve),
+            tls=make_tls_context(),
+        )
         with pytest.raises(Unanswered) as caught:
             await client.ask("POST", "https://a.example/")
-        assert caught.value.kind is Kind.HOST
+        assert caught.value.kind is FaultKind.HOST
 
     async def test_may_not_speak_for_the_receiver(self) -> None:
         """What it adds in clear would be taken for the receiver's answer under TLS."""
@@ -143,7 +151,7 @@ class TestAProxy:
         async with at(Proxy(answer=answer)) as client:
             with pytest.raises(Unanswered) as caught:
                 await client.ask("POST", "https://a.example/")
-        assert caught.value.kind in {Kind.CONNECT, Kind.TLS}
+        assert caught.value.kind in {FaultKind.CONNECT, FaultKind.TLS, FaultKind.HOST}
 
 
 class TestThisMachine:
@@ -153,20 +161,20 @@ class TestThisMachine:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for code, kind in {
-            errno.EMFILE: Kind.HOST,
-            errno.ENETUNREACH: Kind.HOST,
-            errno.ECONNREFUSED: Kind.CONNECT,
-            errno.EHOSTUNREACH: Kind.CONNECT,
+            errno.EMFILE: FaultKind.HOST,
+            errno.ENETUNREACH: FaultKind.HOST,
+            errno.ECONNREFUSED: FaultKind.CONNECT,
+            errno.EHOSTUNREACH: FaultKind.CONNECT,
         }.items():
             assert await self.failing(monkeypatch, code, "127.0.0.1") is kind
 
     async def test_without_ipv6_says_nothing_of_others(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert await self.failing(monkeypatch, errno.ENETUNREACH, "[::1]") is Kind.CONNECT
+        assert await self.failing(monkeypatch, errno.ENETUNREACH, "[::1]") is FaultKind.CONNECT
 
     @staticmethod
-    async def failing(monkeypatch: pytest.MonkeyPatch, code: int, host: str) -> Kind:
+    async def failing(monkeypatch: pytest.MonkeyPatch, code: int, host: str) -> FaultKind:
         """The kind of the fault if the system refuses to connect like this."""
 
         async def refuse(*_: object) -> None:
@@ -174,48 +182,8 @@ class TestThisMachine:
 
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(type(loop), "sock_connect", refuse)
-        client = Client(Guard(Policy.read(loopback=True)), tls=trusting())
+        client = Client(Guard(OutboundPolicy.read(loopback=True)), tls=make_tls_context())
         with pytest.raises(Unanswered) as caught:
             await client.ask("POST", f"http://{host}:8080/")
+        await client.close()
         return caught.value.kind
-
-
-class TestIdleConnections:
-    async def wire(self, port: int, peer: str = "127.0.0.1") -> Wire:
-        """An open connection."""
-        loop = asyncio.get_running_loop()
-        _, wire = await loop.create_connection(Wire, "127.0.0.1", port)
-        wire.peer = ipaddress.ip_address(peer)
-        return wire
-
-    async def test_are_closed_after_a_while(self) -> None:
-        async with receivers.farm() as farm:
-            idle = Idle(seconds=0.01)
-            wire = await self.wire(farm.port)
-            idle.keep(("http", "a", 1), wire)
-            assert await wire.read() == b""
-            assert idle.take(("http", "a", 1), [wire.peer]) is None
-
-    async def test_are_not_more_than_there_may_be(self) -> None:
-        async with receivers.farm() as farm:
-            idle = Idle(most_each=2, most=3)
-            wires = [await self.wire(farm.port) for _ in range(6)]
-            for n, wire in enumerate(wires):
-                idle.keep(("http", "ab"[n // 3], 1), wire)
-            open_ = [not wire.transport.is_closing() for wire in wires]
-            assert open_ == [True, True, False, True, False, False]
-            idle.close()
-            assert all(wire.transport.is_closing() for wire in wires)
-
-    async def test_are_taken_by_the_address_they_lead_to(self) -> None:
-        async with receivers.farm() as farm:
-            idle = Idle()
-            one, two = await self.wire(farm.port), await self.wire(farm.port, "127.0.0.2")
-            for wire in (one, two):
-                idle.keep(("http", "a", 1), wire)
-            assert idle.take(("http", "b", 1), [one.peer]) is None
-            assert idle.take(("http", "a", 1), [one.peer]) is one
-            assert idle.take(("http", "a", 1), [one.peer]) is None
-            assert idle.take(("http", "a", 1), [one.peer, two.peer]) is two
-            one.abort()
-            two.abort()

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from a2a_tasks.outbound import (
     AddressRefused,
+    FaultKind,
     Guard,
-    Kind,
     NameNotResolved,
-    Policy,
+    OutboundPolicy,
     SystemResolver,
 )
 from a2a_tasks.outbound.networks import is_public
@@ -41,7 +41,7 @@ class Names:
 
 def guard(names: Names | None = None, **policy: Any) -> Guard:
     """A guard of this policy, that resolves nothing else."""
-    return Guard(Policy.read(**policy), names or Names())
+    return Guard(OutboundPolicy.read(**policy), names or Names())
 
 
 class TestAUrl:
@@ -276,14 +276,14 @@ class TestAPolicy:
     )
     def test_that_makes_no_sense_is_refused_by_name(self, said: dict[str, str], named: str) -> None:
         with pytest.raises(ValueError, match=r".") as caught:
-            Policy.read(**said)  # type: ignore[arg-type]
+            OutboundPolicy.read(**said)  # type: ignore[arg-type]
         assert named in str(caught.value)
 
     def test_never_shows_the_proxys_password(self) -> None:
         with pytest.raises(ValueError, match="proxy") as caught:
-            Policy.read(proxy="http://me:secret@proxy")
+            OutboundPolicy.read(proxy="http://me:secret@proxy")
         assert "secret" not in str(caught.value)
-        known = Policy.read(proxy="http://me:s%40x@proxy:3128").proxy
+        known = OutboundPolicy.read(proxy="http://me:s%40x@proxy:3128").proxy
         assert known == Proxy("proxy", 3128, "Basic bWU6c0B4")
         assert "bWU6c0B4" not in repr(known)
 
@@ -346,8 +346,8 @@ class TestTheSystemsResolver:
         resolver = SystemResolver()
         asked = ["a", "a", "a", "b", "gone", "a", "b", "c", "a", "gone", "c"]
         kinds = [await kind_of(resolver, name) for name in asked]
-        away = [name for name, kind in zip(asked, kinds, strict=True) if kind is Kind.HOST]
-        assert kinds.index(Kind.HOST) == 7
+        away = [name for name, kind in zip(asked, kinds, strict=True) if kind is FaultKind.HOST]
+        assert kinds.index(FaultKind.HOST) == 7
         assert away == ["c", "a"]
 
     async def test_that_has_no_thread_left_is_at_fault_itself(
@@ -364,11 +364,11 @@ class TestTheSystemsResolver:
         resolver = SystemResolver(seconds=0.1, threads=1)
         first = asyncio.create_task(kind_of(resolver, "hangs"))
         await asyncio.sleep(0)
-        assert [await kind_of(resolver, "waits"), await first] == [Kind.HOST, Kind.DNS]
+        assert [await kind_of(resolver, "waits"), await first] == [FaultKind.HOST, FaultKind.DNS]
         free.set()
 
 
-async def kind_of(resolver: SystemResolver, name: str) -> Kind:
+async def kind_of(resolver: SystemResolver, name: str) -> FaultKind:
     """Of the fault of a name that is not resolved."""
     with pytest.raises(NameNotResolved) as caught:
         await resolver(name)

@@ -10,7 +10,15 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from a2a_tasks.outbound import Client, Guard, Kind, Limits, Policy, Unanswered, trusting
+from a2a_tasks.outbound import (
+    Client,
+    ClientLimits,
+    FaultKind,
+    Guard,
+    OutboundPolicy,
+    Unanswered,
+    make_tls_context,
+)
 from a2a_tasks.outbound.policy import SERVICES
 from tests.support.outbound import vectors
 from tests.support.outbound.canary import Canary, canary, watched
@@ -51,7 +59,7 @@ INSIDE = [
 ]
 PUBLIC = ("8.8.8.8", "2606:4700::1111")
 #: Made once: it reads every authority of the system.
-TLS = trusting()
+TLS = make_tls_context()
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +76,7 @@ def answering(*answers: str) -> Guard:
     async def resolve(_name: str) -> tuple[str, ...]:
         return answers
 
-    return Guard(Policy.read(http=True), resolve)
+    return Guard(OutboundPolicy.read(http=True), resolve)
 
 
 async def let_out(guard: Guard, urls: Iterable[str]) -> list[str]:
@@ -83,7 +91,7 @@ async def refused(client: Client, url: str) -> bool:
         try:
             await client.ask("POST", url, body=b"{}")
         except Unanswered as fault:
-            return heard == [] and fault.kind is Kind.ADDRESS
+            return heard == [] and fault.kind is FaultKind.ADDRESS
     return False
 
 
@@ -114,7 +122,7 @@ class TestNoConnectionIsBegun:
 
     @pytest.mark.parametrize("name", ["v4_spellings", "v4_networks", "v6", "hosts"])
     async def test_in_clear_unless_that_is_allowed(self, name: str) -> None:
-        guard = Guard(Policy.read(), lambda _: pytest.fail("a name was asked for"))
+        guard = Guard(OutboundPolicy.read(), lambda _: pytest.fail("a name was asked for"))
         assert (
             await let_out(guard, (url.replace("PORT", "8080") for url in vectors.ALL[name])) == []
         )
@@ -130,10 +138,11 @@ class TestTheTables:
     async def test_are_refused_for_a_reason(self, bird: Canary) -> None:
         """The canary does sing, and the ear hears, if the guard is told to let a call through."""
         with canary() as other, watched() as heard:
-            guard = Guard(Policy.read(http=True, allowed="127.0.0.1"))
-            client = Client(guard, limits=Limits(total=0.5), tls=TLS)
+            guard = Guard(OutboundPolicy.read(http=True, allowed="127.0.0.1"))
+            client = Client(guard, limits=ClientLimits(total=0.5), tls=TLS)
             with pytest.raises(Unanswered) as caught:
                 await client.ask("POST", f"http://127.0.0.1:{other.port}/")
-            assert caught.value.kind is Kind.TIMEOUT
+            await client.close()
+            assert caught.value.kind is FaultKind.TIMEOUT
             assert other.sings
             assert heard == [("socket.connect", ("127.0.0.1", other.port))]

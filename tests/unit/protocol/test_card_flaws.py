@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_tasks.agents import registry
-from a2a_tasks.operations.cards import FORMS, made
+from a2a_tasks.operations.cards import FORMS, make_card
 from a2a_tasks.protocol.card_flaws import REQUIRED, flaws
 from a2a_tasks.signatures.ring import Seal
 from tests.support.protocol.card_schemas import SCHEMAS
@@ -15,9 +15,9 @@ BASE = "https://agents.example.com"
 
 
 def card(form: str, slug: str = "demo") -> dict[str, Any]:
-    agent = registry.hosted(slug)
+    agent = registry.find_hosted(slug)
     assert agent is not None
-    return dict(made(agent, BASE, form, Seal((), loosely=False)))
+    return dict(make_card(agent, BASE, form, Seal((), loosely=False)))
 
 
 @rows("form", SCHEMAS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_tasks.protocol.errors import ExtensionSupportRequired
-from a2a_tasks.protocol.extensions import activate, requested
+from a2a_tasks.protocol.extensions import activate, parse_requested
 
 ONE, TWO, THREE = "urn:x:1", "urn:x:2", "urn:x:3"
 
@@ -25,7 +25,7 @@ class TestExtensions:
         self, values: list[str], uris: list[str]
     ) -> None:
         """R-162."""
-        assert requested(values) == uris
+        assert parse_requested(values) == uris
 
     def test_are_in_force_when_declared_and_requested(self) -> None:
         assert activate([TWO, ONE], [ONE, TWO, THREE], []) == [ONE, TWO]

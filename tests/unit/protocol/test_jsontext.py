@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_tasks.protocol.errors import InvalidParams, ParseError
-from a2a_tasks.protocol.jsontext import MOST_VALUES, NO_ID, Flawed, read, write
+from a2a_tasks.protocol.jsontext import MAX_VALUES, NO_ID, Flawed, read, write
 
 
 def depth(document: Any) -> int:
@@ -194,17 +194,17 @@ class TestTakenJSON:
     )
     def test_has_a_bounded_number_of_values(self, value: str, counted: int) -> None:
         """Of those that are empty or have one member, the bracket counts, too."""
-        most = (MOST_VALUES - 1) // counted
+        most = (MAX_VALUES - 1) // counted
         fits = f"[{','.join([value] * (most + 1 if counted == 1 else most))}]".encode()
         assert len(read(fits)) >= most
-        for number in (2 * MOST_VALUES, 5 * MOST_VALUES):
+        for number in (2 * MAX_VALUES, 5 * MAX_VALUES):
             too_many = f"[{','.join([value] * number)}]".encode()
             with pytest.raises(Flawed) as caught:
                 read(too_many)
             assert caught.value.violations == (("", "more than 100000 values"),)
 
     def test_may_say_as_much_in_strings_as_it_likes(self) -> None:
-        text = ',[{"' * MOST_VALUES
+        text = ',[{"' * MAX_VALUES
         assert read(json.dumps([text]).encode()) == [text]
 
     def test_costs_no_more_for_a_string_that_never_ends(self) -> None:

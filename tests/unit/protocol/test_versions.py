@@ -6,7 +6,7 @@ import pytest
 
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.errors import VersionNotSupported
-from a2a_tasks.protocol.versions import SUPPORTED, read_version, unsupported
+from a2a_tasks.protocol.versions import SUPPORTED, read_version, refuse_version
 from tests.support.rows import rows
 
 
@@ -92,7 +92,7 @@ class TestTheVersionsSpoken:
         assert sorted(spoken, reverse=True) == list(SUPPORTED)
 
     def test_are_told_to_who_asks_for_another(self) -> None:
-        assert unsupported("7.0").metadata == {
+        assert refuse_version("7.0").metadata == {
             "requestedVersion": "7.0",
             "supportedVersions": ",".join(SUPPORTED),
         }

@@ -17,7 +17,7 @@ from a2a_push.bearer import TokenKey, jwks, mint
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.signatures.keys import ORDER
 
-OLD, NEW = TokenKey.made(b"o" * 48), TokenKey.made(b"n" * 48)
+OLD, NEW = TokenKey.from_seed(b"o" * 48), TokenKey.from_seed(b"n" * 48)
 NOW = 1_700_000_000.9
 BODY = b'{"task":{"id":"task-1"}}'
 ISSUER, AUDIENCE = "https://agents.example.com", "https://hooks.example.com"
@@ -120,7 +120,7 @@ class TestTheKeySet:
 class TestAKey:
     @pytest.mark.parametrize("seed", [b"\x00" * 48, b"\xff" * 48, ORDER.to_bytes(48, "big")])
     def test_can_be_made_of_any_seed(self, seed: bytes) -> None:
-        assert verified(minted(TokenKey.made(seed)), TokenKey.made(seed))
+        assert verified(minted(TokenKey.from_seed(seed)), TokenKey.from_seed(seed))
 
     def test_is_not_shown(self) -> None:
         assert re.fullmatch(r"<.*TokenKey object at 0x[0-9a-f]+>", repr(NEW))

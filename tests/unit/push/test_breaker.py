@@ -11,13 +11,13 @@ from a2a_push.breaker import (
     DEFAULT,
     ORDINARY,
     Breaker,
+    BreakerPolicy,
     Phase,
-    Policy,
     ask,
     disable,
-    failed,
-    succeeded,
-    tried_again,
+    record_failure,
+    record_success,
+    reopen,
 )
 
 NOW = 1_700_000_000.0
@@ -29,7 +29,7 @@ def after(*outcomes: bool, breaker: Breaker | None = None, every: float = 1.0) -
     found = breaker or Breaker()
     for number, well in enumerate(outcomes):
         now = NOW + number * every
-        found = succeeded(found, now, 0) if well else failed(found, now, 0, "500")
+        found = record_success(found, now, 0) if well else record_failure(found, now, 0, "500")
     return found
 
 
@@ -44,7 +44,7 @@ def probed(breaker: Breaker, now: float, *, well: bool) -> Breaker:
     """After a probe that is let through and ends at once."""
     asked, permit = ask(breaker, now)
     assert permit
-    return succeeded(asked, now, permit) if well else failed(asked, now, permit, "500")
+    return record_success(asked, now, permit) if well else record_failure(asked, now, permit, "500")
 
 
 class TestClosed:
@@ -72,13 +72,13 @@ class TestClosed:
     def test_forgets_what_was_before_the_window(self) -> None:
         bad = after(*[False, False, True] * 2, False, False, False)
         late = NOW + DEFAULT.window + 60
-        assert failed(bad, NOW + 10, 0, "500").phase is Phase.OPEN
-        assert failed(bad, late, 0, "500").phase is Phase.CLOSED
+        assert record_failure(bad, NOW + 10, 0, "500").phase is Phase.OPEN
+        assert record_failure(bad, late, 0, "500").phase is Phase.CLOSED
 
     def test_does_not_mind_a_clock_that_goes_back(self) -> None:
         breaker = after(*[False] * 5)
         for _ in range(5):
-            breaker = failed(breaker, NOW - 7200, 0, "500")
+            breaker = record_failure(breaker, NOW - 7200, 0, "500")
         assert breaker.phase is Phase.OPEN
 
     def test_says_why_it_opened(self) -> None:
@@ -93,7 +93,10 @@ class TestOpen:
         assert ask(breaker, breaker.until)[1] == 1
 
     def test_stays_whatever_older_attempts_bring(self) -> None:
-        for late in (succeeded(opened(), NOW + 10, 0), failed(opened(), NOW + 10, 0, "500")):
+        for late in (
+            record_success(opened(), NOW + 10, 0),
+            record_failure(opened(), NOW + 10, 0, "500"),
+        ):
             assert late.phase is Phase.OPEN
             assert late.until == opened().until
 
@@ -111,7 +114,7 @@ class TestHalfOpen:
         breaker, permit = ask(opened(), NOW + 60)
         assert (breaker.phase, permit) == (Phase.HALF_OPEN, 1)
         assert ask(breaker, NOW + 60.1) == (breaker, None)
-        told = succeeded(breaker, NOW + 61, 1)
+        told = record_success(breaker, NOW + 61, 1)
         assert ask(told, NOW + 61)[1] == 2
 
     def test_closes_after_five_successes(self) -> None:
@@ -136,9 +139,12 @@ class TestHalfOpen:
 
     def test_is_not_moved_by_attempts_that_are_not_its_probe(self) -> None:
         breaker, _ = ask(opened(), NOW + 60)
-        late = [succeeded(breaker, NOW + 61, ORDINARY), failed(breaker, NOW + 61, ORDINARY, "500")]
+        late = [
+            record_success(breaker, NOW + 61, ORDINARY),
+            record_failure(breaker, NOW + 61, ORDINARY, "500"),
+        ]
         breaker, _ = ask(breaker, NOW + 200)
-        late.append(succeeded(breaker, NOW + 201, 1))
+        late.append(record_success(breaker, NOW + 201, 1))
         for found in late:
             assert found.phase is Phase.HALF_OPEN
             assert found.successes == 0
@@ -169,7 +175,10 @@ class TestDisabled:
     def test_lets_nothing_through_and_keeps_its_reason(self) -> None:
         breaker = disable(opened(), "the receiver is gone (410)")
         assert ask(breaker, NOW + 100 * DAY) == (breaker, None)
-        for late in (succeeded(breaker, NOW + 1, 0), failed(breaker, NOW + 9 * DAY, 0, "500")):
+        for late in (
+            record_success(breaker, NOW + 1, 0),
+            record_failure(breaker, NOW + 9 * DAY, 0, "500"),
+        ):
             assert late.phase is Phase.DISABLED
             assert late.reason == "the receiver is gone (410)"
 
@@ -177,18 +186,18 @@ class TestDisabled:
 class TestTriedAgain:
     def given_up(self) -> Breaker:
         """One that failed for six days."""
-        found = failed(Breaker(failing_since=NOW - 6 * DAY, in_a_row=9), NOW, 0, "500")
+        found = record_failure(Breaker(failing_since=NOW - 6 * DAY, in_a_row=9), NOW, 0, "500")
         assert (found.phase, found.given_up) == (Phase.DISABLED, True)
         return found
 
     def test_is_trusted_again_with_the_first_success(self) -> None:
-        breaker = probed(tried_again(self.given_up()), NOW + 1, well=True)
+        breaker = probed(reopen(self.given_up()), NOW + 1, well=True)
         assert (breaker.phase, breaker.failing_since) == (Phase.HALF_OPEN, None)
         breaker = probed(breaker, NOW + 2, well=False)
         assert (breaker.phase, breaker.failing_since) == (Phase.OPEN, NOW + 2)
 
     def test_is_given_up_again_after_ten_more_failures(self) -> None:
-        breaker, tried = tried_again(self.given_up()), 0
+        breaker, tried = reopen(self.given_up()), 0
         while breaker.phase is not Phase.DISABLED:
             breaker, tried = probed(breaker, max(NOW, breaker.until), well=False), tried + 1
         assert (tried, breaker.given_up) == (10, True)
@@ -199,8 +208,8 @@ class TestTriedAgain:
         asked, late = ask(opened(), NOW + 1000)
         assert late
         worse = msgspec.structs.replace(asked, failing_since=open_since, in_a_row=9)
-        breaker = tried_again(failed(worse, NOW + 1001, 0, "500"))
-        assert failed(breaker, NOW + 1002, late, "500").phase is Phase.HALF_OPEN
+        breaker = reopen(record_failure(worse, NOW + 1001, 0, "500"))
+        assert record_failure(breaker, NOW + 1002, late, "500").phase is Phase.HALF_OPEN
 
     def test_is_not_what_somebody_switched_off(self) -> None:
         assert not disable(Breaker(), "they asked for it").given_up
@@ -220,7 +229,7 @@ class TestARow:
 
 class TestAPolicy:
     def test_is_scaled_in_its_times_only(self) -> None:
-        assert DEFAULT.scaled(0.5) == Policy(
+        assert DEFAULT.scale(0.5) == BreakerPolicy(
             window=150.0, open_for=15.0, longest_open=1800.0, probe_for=30.0, patience=2.5 * DAY
         )
 
@@ -256,10 +265,10 @@ class Histories(RuleBasedStateMachine):
         permit, _ = self.under_way.pop(which % len(self.under_way))
         before = self.breaker
         if well:
-            self.breaker = succeeded(before, self.now, permit)
+            self.breaker = record_success(before, self.now, permit)
             assert self.breaker.in_a_row == 0
         else:
-            self.breaker = failed(before, self.now, permit, "500")
+            self.breaker = record_failure(before, self.now, permit, "500")
             assert self.breaker.in_a_row == before.in_a_row + 1
             assert self.breaker.phase is not Phase.HALF_OPEN or permit != before.probe
         if before.phase is Phase.OPEN and self.breaker.phase is not Phase.DISABLED:
@@ -275,7 +284,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.breaker.given_up)
     @rule()
     def somebody_sends_something_again(self) -> None:
-        self.breaker = tried_again(self.breaker)
+        self.breaker = reopen(self.breaker)
         assert self.breaker.phase is Phase.HALF_OPEN
         assert ask(self.breaker, self.now)[1] is not None
 

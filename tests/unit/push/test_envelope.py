@@ -11,9 +11,9 @@ import pytest
 from standardwebhooks import Webhook
 
 from a2a_push import bearer
-from a2a_push.envelope import Notification, Prepared, notification, prepared, webhook_id
+from a2a_push.envelope import Notification, PreparedRequest, notification, prepare, webhook_id
 from a2a_push.keyring import Audience, Ring
-from a2a_push.signing import Secret, Unverified, verify
+from a2a_push.signing import Secret, SignatureMismatch, verify
 from a2a_tasks.protocol.dialects import CLASSES
 from a2a_tasks.protocol.dialects.v03_rest import V03Rest
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
@@ -184,10 +184,10 @@ def headers(now: float = NOW, /, **changes: Any) -> dict[str, str]:
     return dict(made.headers)
 
 
-def request(now: float = NOW, /, **changes: Any) -> Prepared:
+def request(now: float = NOW, /, **changes: Any) -> PreparedRequest:
     """The request of an attempt."""
     where = config(**{"headers": {}, **changes})
-    return prepared(
+    return prepare(
         told(where.dialect), where, RING, tenant="acme", issuer="https://me.example.com", now=now
     )
 
@@ -257,7 +257,7 @@ class TestTheSignature:
     def test_verifies_with_no_key_of_others_at_the_same_origin(self, other: Audience) -> None:
         made = request()
         for key in RING.verifiers(other):
-            with pytest.raises(Unverified):
+            with pytest.raises(SignatureMismatch):
                 verify([key], dict(made.headers), made.body, NOW)
 
     def test_is_of_the_attempt_and_the_rest_is_not(self) -> None:
@@ -399,8 +399,8 @@ class TestWhatIsShown:
     def test_of_a_request_is_no_secret(self) -> None:
         made = request(url=f"{HOOKS}/x?key={TOKEN}", headers={"X-Key": HEADER})
         tells_none(made)
-        assert repr(made) == f"Prepared({HOOKS}, {len(made.body)} bytes)"
+        assert repr(made) == f"PreparedRequest({HOOKS}, {len(made.body)} bytes)"
 
     def test_is_what_the_config_says_of_the_url(self) -> None:
         where = PushConfig(url=f"{HOOKS}/x?y", dialect="v10")
-        assert prepared(told(), where, RING, tenant="", issuer="i", now=NOW).url == f"{HOOKS}/x?y"
+        assert prepare(told(), where, RING, tenant="", issuer="i", now=NOW).url == f"{HOOKS}/x?y"

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from a2a_push.retry_schedule import (
     DELAYS,
     JITTER,
-    LONGEST_ASKED,
-    Again,
+    MAX_ASKED_SECONDS,
     Disable,
     GiveUp,
-    asked_seconds,
+    Retry,
     decide,
-    spared,
+    decide_uncounted,
+    read_retry_after,
 )
 from tests.support.rows import rows
 
@@ -41,10 +41,10 @@ attempts = st.integers(1, LAST - 1)
 answers = st.sampled_from([None, 100, 204, 301, 308, 400, 401, 403, 404, 429, 500, 502, 503, 504])
 
 
-def again(attempt: int, refused: Refused, chance: float = 0.0, scale: float = 1.0) -> Again:
+def again(attempt: int, refused: Refused, chance: float = 0.0, scale: float = 1.0) -> Retry:
     """The decision, which is to try again."""
     found = decide(attempt, refused, NOW, chance, scale=scale)
-    assert isinstance(found, Again)
+    assert isinstance(found, Retry)
     return found
 
 
@@ -81,7 +81,7 @@ class TestTheSchedule:
         now, waits = NOW, []
         for attempt in range(1, LAST):
             found = decide(attempt, Refused(None), now, luck[attempt])
-            assert isinstance(found, Again)
+            assert isinstance(found, Retry)
             waits.append(found.at - now)
             now = found.at
         assert now - NOW <= sum(DELAYS)
@@ -169,8 +169,8 @@ class TestRetryAfter:
         ],
     )
     def test_is_not_obeyed_for_ten_years(self, asked: str | float) -> None:
-        assert again(1, Refused(429, asked)).at == NOW + LONGEST_ASKED
-        assert again(1, Refused(429, asked), scale=0.001).at == NOW + LONGEST_ASKED * 0.001
+        assert again(1, Refused(429, asked)).at == NOW + MAX_ASKED_SECONDS
+        assert again(1, Refused(429, asked), scale=0.001).at == NOW + MAX_ASKED_SECONDS * 0.001
 
     @rows(
         "asked",
@@ -197,32 +197,32 @@ class TestRetryAfter:
         ],
     )
     def test_that_asks_for_nothing_sensible_is_as_good_as_none(self, asked: str | float) -> None:
-        assert asked_seconds(asked, NOW) == 0
+        assert read_retry_after(asked, NOW) == 0
         assert again(1, Refused(503, asked)) == again(1, Refused(503))
 
     def test_without_a_zone_is_in_utc(self) -> None:
-        assert asked_seconds(MOMENT.strftime("%a, %d %b %Y %H:%M:%S -0000"), NOW - 60) == 60
+        assert read_retry_after(MOMENT.strftime("%a, %d %b %Y %H:%M:%S -0000"), NOW - 60) == 60
 
     @given(st.text() | st.floats() | st.none(), attempts, chances)
     def test_whatever_it_is_keeps_the_wait_in_bounds(
         self, asked: str | float | None, attempt: int, chance: float
     ) -> None:
         wait = again(attempt, Refused(503, asked), chance).at - NOW
-        assert DELAYS[attempt] * (1 - JITTER) - 0.001 <= wait <= LONGEST_ASKED
+        assert DELAYS[attempt] * (1 - JITTER) - 0.001 <= wait <= MAX_ASKED_SECONDS
 
 
 class TestAFaultOfTheHostItself:
     def test_is_no_attempt_and_it_is_sent_in_a_minute(self) -> None:
-        waits = spared(NOW - 3600, NOW)
+        waits = decide_uncounted(NOW - 3600, NOW)
         assert waits is not None
         assert waits.at == NOW + 60
 
     def test_counts_once_it_has_lasted_as_long_as_all_attempts(self) -> None:
-        assert spared(NOW - sum(DELAYS) + 1, NOW) is not None
-        assert spared(NOW - sum(DELAYS), NOW) is None
+        assert decide_uncounted(NOW - sum(DELAYS) + 1, NOW) is not None
+        assert decide_uncounted(NOW - sum(DELAYS), NOW) is None
 
     def test_is_scaled_like_the_schedule(self) -> None:
-        waits = spared(NOW, NOW, scale=0.001)
+        waits = decide_uncounted(NOW, NOW, scale=0.001)
         assert waits is not None
         assert waits.at == pytest.approx(NOW + 0.06)
-        assert spared(NOW - sum(DELAYS) * 0.001, NOW, scale=0.001) is None
+        assert decide_uncounted(NOW - sum(DELAYS) * 0.001, NOW, scale=0.001) is None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_push.selection import LONGEST_JOINED, Detail, Step, joined, next_step
+from a2a_push.selection import MAX_JOINED_BYTES, Detail, SelectionStep, join, next_step
 from a2a_tasks.agents.agent import PUSH_EVENTS, Agent
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded, assemble
@@ -93,7 +93,7 @@ class TestWhatIsSent:
         assert steps([status(1, state)], "v03") == [[1]]
 
     def test_moves_the_cursor_over_what_is_not(self) -> None:
-        assert next_step(LOG[:2], "v03", Detail.ALL) == Step(events=(), through=2)
+        assert next_step(LOG[:2], "v03", Detail.ALL) == SelectionStep(events=(), through=2)
         assert next_step([], "v10", Detail.ALL) is None
 
     def test_is_what_an_agent_may_say(self) -> None:
@@ -113,7 +113,7 @@ class TestPieces:
 
     def test_wait_behind_what_is_skipped_not_before_it(self) -> None:
         step = next_step([said(1), piece(2)], "v10", Detail.COALESCED)
-        assert step == Step(events=(), through=1)
+        assert step == SelectionStep(events=(), through=1)
 
     @rows("end", [status(3), piece(3, "b"), piece(3, append=False), said(3, EventKind.MESSAGE)])
     def test_wait_no_longer_than_to_something_else(self, end: Recorded) -> None:
@@ -126,16 +126,16 @@ class TestPieces:
     def test_go_as_they_are_when_there_is_no_patience(self) -> None:
         pieces = [piece(1, append=False), piece(2)]
         step = next_step(pieces, "v10", Detail.COALESCED, patient=False)
-        assert step == Step(events=tuple(pieces), through=2)
+        assert step == SelectionStep(events=tuple(pieces), through=2)
 
     def test_go_when_they_are_too_much_for_one_body(self) -> None:
-        large = "x" * (LONGEST_JOINED // 3)
+        large = "x" * (MAX_JOINED_BYTES // 3)
         log = [piece(number, text=large, append=number > 1) for number in range(1, 8)]
         sent = steps(log)
         assert sent == [[1, 2], [3, 4], [5, 6]]
 
     def test_that_alone_are_too_much_go_alone(self) -> None:
-        log = [piece(1, text="x" * LONGEST_JOINED, append=False), piece(2)]
+        log = [piece(1, text="x" * MAX_JOINED_BYTES, append=False), piece(2)]
         assert steps(log) == [[1]]
 
 
@@ -151,7 +151,7 @@ class TestJoining:
             kind=EventKind.ARTIFACT,
             body='{"artifact":{"artifactId":"a","parts":[{"text":"é"},{"url":"u"}]},"append":true,"lastChunk":true,"metadata":{"y":2}}',
         )
-        found = joined([first, second])
+        found = join([first, second])
         assert found.number == 5
         assert json.loads(found.body) == {
             "artifact": {
@@ -165,11 +165,11 @@ class TestJoining:
         }
 
     def test_of_later_pieces_still_appends(self) -> None:
-        assert json.loads(joined([piece(4), piece(5)]).body)["append"] is True
+        assert json.loads(join([piece(4), piece(5)]).body)["append"] is True
 
     def test_of_one_is_that_one(self) -> None:
-        assert joined([piece(1)]) is not None
-        assert joined([one := piece(1)]) is one
+        assert join([piece(1)]) is not None
+        assert join([one := piece(1)]) is one
 
 
 def logs() -> st.SearchStrategy[list[Recorded]]:
@@ -209,7 +209,7 @@ class TestTheLaw:
     def test_joined_artifacts_are_those_of_the_task(self, log: list[Recorded]) -> None:
         ended = [*log, status(len(log) + 1, S.COMPLETED)]
         by_number = {event.number: event for event in ended}
-        sent = [joined([by_number[number] for number in step]) for step in steps(ended)]
+        sent = [join([by_number[number] for number in step]) for step in steps(ended)]
         assert assemble(e.body for e in sent if e.kind is EventKind.ARTIFACT) == assemble(
             e.body for e in log if e.kind is EventKind.ARTIFACT
         )

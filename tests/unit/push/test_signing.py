@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from a2a_push import signing
-from a2a_push.signing import KeyPair, PublicKey, Secret, Unverified, own_secrets, read_key, verify
+from a2a_push.signing import (
+    KeyPair,
+    PublicKey,
+    Secret,
+    SignatureMismatch,
+    own_secrets,
+    read_key,
+    verify,
+)
 
 NOW = 1_700_000_000.5
 ID, BODY = "msg_1", '{"task":"é"}'.encode()
@@ -97,12 +105,12 @@ class TestVerification:
             assert verify(known, headers, BODY, NOW) == ID
 
     def test_after_a_rotation_refuses_the_old(self) -> None:
-        with pytest.raises(Unverified, match="no known key"):
+        with pytest.raises(SignatureMismatch, match="no known key"):
             verify([OTHER], signed(SECRET, PAIR), BODY, NOW)
 
     @pytest.mark.parametrize("off", [-301, 301])
     def test_refuses_what_is_not_of_now(self, off: int) -> None:
-        with pytest.raises(Unverified, match="timestamp"):
+        with pytest.raises(SignatureMismatch, match="timestamp"):
             verify([SECRET], signed(SECRET), BODY, NOW + off)
 
     @pytest.mark.parametrize("off", [-299, 0, 299])
@@ -113,7 +121,7 @@ class TestVerification:
     def test_needs_every_header(self, name: str) -> None:
         headers = signed(SECRET)
         del headers[name]
-        with pytest.raises(Unverified, match=name):
+        with pytest.raises(SignatureMismatch, match=name):
             verify([SECRET], headers, BODY, NOW)
 
     @pytest.mark.parametrize(
@@ -134,17 +142,17 @@ class TestVerification:
         ],
     )
     def test_refuses_other_headers(self, name: str, value: str) -> None:
-        with pytest.raises(Unverified):
+        with pytest.raises(SignatureMismatch):
             verify([SECRET, PAIR.public], signed(SECRET, PAIR) | {name: value}, BODY, NOW)
 
     def test_refuses_another_body(self) -> None:
-        with pytest.raises(Unverified):
+        with pytest.raises(SignatureMismatch):
             verify([SECRET, PAIR.public], signed(SECRET, PAIR), BODY + b" ", NOW)
 
     def test_refuses_a_signature_under_the_name_of_another_scheme(self) -> None:
         headers = signed(PAIR)
         headers["webhook-signature"] = headers["webhook-signature"].replace("v1a,", "v1,")
-        with pytest.raises(Unverified):
+        with pytest.raises(SignatureMismatch):
             verify([PAIR.public], headers, BODY, NOW)
 
     @given(st.lists(secrets, min_size=1, max_size=4, unique=True), st.data())
@@ -157,7 +165,7 @@ class TestVerification:
         try:
             verify(known, headers, BODY, NOW)
             verified = True
-        except Unverified:
+        except SignatureMismatch:
             verified = False
         assert verified == bool(set(signers) & set(known))
 

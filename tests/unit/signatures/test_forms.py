@@ -13,7 +13,16 @@ from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import given
 
 from a2a_tasks.protocol.dialects import cards
-from a2a_tasks.signatures.forms import FINAL, SIGNED, Kind, Named, form_of, loose, payload, strict
+from a2a_tasks.signatures.forms import (
+    FINAL,
+    SIGNED,
+    FieldKind,
+    Named,
+    form_of,
+    loose,
+    payload,
+    strict,
+)
 from tests.support.rows import rows
 from tests.support.signatures.given import CARD, at_leisure
 from tests.unit.protocol.test_cards import ALL, FULL, any_cards
@@ -211,7 +220,7 @@ class TestTheForm:
         assert form_of(ALL[form](FULL)) == found
 
 
-def differences(told: Kind, message: Any) -> Iterator[str]:
+def differences(told: FieldKind, message: Any) -> Iterator[str]:
     """Where our table of a kind is not the SDK's message."""
     fields = {field.json_name: field for field in message.fields}
     yield from (f"{message.name}.{name}" for name in told.members.keys() ^ fields.keys())

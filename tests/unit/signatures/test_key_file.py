@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from a2a_tasks.signatures.key_file import revoked, rotated, written
+from a2a_tasks.signatures.key_file import revoke, rotate, write_jwks
 from a2a_tasks.signatures.keys import CardKey, read_keys
-from a2a_tasks.signatures.verifying import Unverified, verify
+from a2a_tasks.signatures.verification import CardUnverified, verify
 from tests.support.signatures.given import CARD, EDWARDS, NIST, NOW, OTHER, by_the_sdk, public, sign
 
 LATER = NOW + 1000
@@ -21,8 +21,8 @@ def signing(keys: tuple[CardKey, ...], now: float) -> list[CardKey]:
 
 class TestRotation:
     def test_has_both_sign_and_both_verify_until_the_end_of_the_former(self) -> None:
-        before = read_keys(written([NIST]))
-        during = rotated(written(before), EDWARDS, until=LATER, now=NOW)
+        before = read_keys(write_jwks([NIST]))
+        during = rotate(write_jwks(before), EDWARDS, until=LATER, now=NOW)
         assert [key.kid for key in during] == [EDWARDS.kid, NIST.kid]
         old, new = sign(CARD, *before), sign(CARD, *signing(during, NOW))
         for keys in (
@@ -35,24 +35,24 @@ class TestRotation:
         by_the_sdk(new, EDWARDS)
 
     def test_ends_with_the_newest_alone(self) -> None:
-        during = rotated(written([NIST]), EDWARDS, until=LATER, now=NOW)
+        during = rotate(write_jwks([NIST]), EDWARDS, until=LATER, now=NOW)
         assert [key.kid for key in signing(during, LATER)] == [EDWARDS.kid]
-        with pytest.raises(Unverified, match="has expired"):
+        with pytest.raises(CardUnverified, match="has expired"):
             verify(sign(CARD, NIST), public(*during), now=LATER)
-        after = rotated(written(during), OTHER, until=LATER + 1000, now=LATER)
+        after = rotate(write_jwks(during), OTHER, until=LATER + 1000, now=LATER)
         assert [key.kid for key in after] == [OTHER.kid, EDWARDS.kid]
 
     def test_makes_no_end_later(self) -> None:
-        soon = rotated(written([NIST]), EDWARDS, until=LATER, now=NOW)
-        again = rotated(written(soon), OTHER, until=LATER + 1000, now=NOW)
+        soon = rotate(write_jwks([NIST]), EDWARDS, until=LATER, now=NOW)
+        again = rotate(write_jwks(soon), OTHER, until=LATER + 1000, now=NOW)
         assert [key.times.get("exp") for key in again] == [None, LATER + 1000, LATER]
 
 
 class TestRevocation:
     def test_takes_the_key_away(self) -> None:
-        left = revoked(written([EDWARDS, NIST]), EDWARDS.kid)
+        left = revoke(write_jwks([EDWARDS, NIST]), EDWARDS.kid)
         assert [key.kid for key in left] == [NIST.kid]
-        with pytest.raises(Unverified, match="is known"):
+        with pytest.raises(CardUnverified, match="is known"):
             verify(sign(CARD, EDWARDS), public(*left), now=NOW)
 
     @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ class TestRevocation:
     )
     def test_is_of_a_key_that_is_there_and_not_the_last(self, kid: str, why: str) -> None:
         with pytest.raises(ValueError, match=why):
-            revoked(written([NIST]), kid)
+            revoke(write_jwks([NIST]), kid)
 
 
 class TestTheFile:
     def test_is_read_as_it_was_written(self) -> None:
-        text = written([EDWARDS, *read_keys(written(read_keys(written([NIST]))))])
-        assert written(read_keys(text)) == text
+        text = write_jwks([EDWARDS, *read_keys(write_jwks(read_keys(write_jwks([NIST]))))])
+        assert write_jwks(read_keys(text)) == text
 
     def test_may_have_keys_without_private_halves(self) -> None:
         (public_only,) = read_keys(json.dumps({"keys": public(NIST)}))
-        (read,) = read_keys(written([public_only]))
+        (read,) = read_keys(write_jwks([public_only]))
         assert not read.signs(NOW)

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.signatures.keys import read_keys
-from a2a_tasks.signatures.signing import signed
+from a2a_tasks.signatures.signing import sign_card
 from tests.support.protocol.card_schemas import check
 from tests.support.signatures.given import (
     CARD,
@@ -73,7 +73,7 @@ class TestASignature:
     @pytest.mark.parametrize("form", ["s0", "v00", "v01", "v02", "legacy"])
     def test_is_not_in_cards_that_have_no_place_for_it(self, form: str) -> None:
         card = ALL[form](FULL)
-        assert signed(card, form, [NIST]) is card
+        assert sign_card(card, form, [NIST]) is card
 
     def test_is_not_there_without_a_key(self) -> None:
         assert sign(CARD) == CARD
@@ -97,7 +97,7 @@ class TestTheOfficialVerifier:
 
     def test_verifies_a_hybrid_by_what_it_is_of_1_0(self) -> None:
         hybrid = cards.hybrid({**FULL, "signatures": []}, "https://h/0.3")
-        by_the_sdk(signed(hybrid, "hybrid", [NIST]), NIST)
+        by_the_sdk(sign_card(hybrid, "hybrid", [NIST]), NIST)
 
     def test_verifies_by_either_key_while_they_are_rotated(self) -> None:
         card = sign(CARD, OTHER, NIST)

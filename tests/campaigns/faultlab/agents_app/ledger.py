@@ -7,16 +7,23 @@ import os
 import time
 from typing import Any
 
-__all__ = ["note", "now"]
+__all__ = ["ahead", "note", "now"]
 
 _path = os.environ.get("FAULTLAB_LEDGER", os.devnull)
-#: The time at which the machine's monotonic clock began: this process's own clock may be wrong on purpose.
-_epoch = float(os.environ.get("FAULTLAB_EPOCH", "0"))
+#: A clock that is set whenever the machine's wall clock is set. The wall clock of this process may be wrong on purpose.
+_CLOCK = getattr(time, "CLOCK_TAI", time.CLOCK_REALTIME)
+#: Seconds by which that clock is ahead of the wall clock; a whole number.
+_ahead = float(os.environ.get("FAULTLAB_TAI", "0"))
 
 
 def now() -> float:
-    """The time, whatever this process takes it for."""
-    return _epoch + time.monotonic()
+    """The machine's wall clock, in seconds since the epoch."""
+    return time.clock_gettime(_CLOCK) - _ahead
+
+
+def ahead() -> int:
+    """Seconds by which the clock of the ledger is ahead of this process's wall clock."""
+    return round(time.clock_gettime(_CLOCK) - time.time())
 
 
 def note(what: str, task: str, attempt: int, **more: Any) -> None:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,16 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from a2a_tasks.agents import Agent, AgentError, FileUnavailable, Skill, Turn, data, file
+from a2a_tasks.agents import (
+    Agent,
+    AgentError,
+    CallRefused,
+    FileUnavailable,
+    Skill,
+    Turn,
+    data,
+    file,
+)
 from tests.support.agents_under_test import look_at_nothing, until_told
 
 #: How long a script waits for its test, in seconds.
@@ -48,6 +58,61 @@ class Careful(Script):
 
     slug = "careful-in-a-process"
     after_crash = "fail"
+
+
+def unpicklable(turn: Turn) -> Iterator[Any]:
+    """Say what cannot leave the process."""
+    yield "x"
+    yield (word for word in "abc")
+
+
+async def calling(turn: Turn) -> AsyncIterator[Any]:
+    """Say what the server answers whose URL is the second word, and that an address inside is refused."""
+    async with turn.http.get(turn.text.split()[1]) as answer:
+        yield await answer.text()
+    try:
+        await turn.http.get("http://10.0.0.1/")
+    except CallRefused as refused:
+        yield f" {refused}"
+
+
+async def unawaited(turn: Turn) -> AsyncIterator[Any]:
+    """Forget an `await`."""
+    said = asyncio.sleep(0)
+    try:
+        yield said
+    finally:
+        said.close()
+
+
+class TwoWordsError(Exception):
+    """Pickled, it cannot be read."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(one + other)
+
+
+def unreadable(turn: Turn) -> Iterator[Any]:
+    """Say what can leave the process, but cannot come into the other one."""
+    yield TwoWordsError("a", "b")
+
+
+def ungiven(turn: Turn) -> Iterator[Any]:
+    """Say a part of what JSON cannot say, nor pickle."""
+    yield data(word for word in "abc")
+
+
+def counting(turn: Turn) -> Any:
+    """Keep a dict whose default cannot leave the process."""
+    counts = turn.memory.setdefault("counts", defaultdict(lambda: 0))
+    counts[turn.text] = 1
+    return str(turn.memory)
+
+
+def hoarding(turn: Turn) -> str:
+    """Leave a memory that cannot leave the process."""
+    turn.memory["pattern"] = (word for word in "abc")
+    return "x"
 
 
 def secret(turn: Turn) -> Any:

@@ -1,0 +1,44 @@
+"""The admin site: lists and pages of every task, context, run and entry of the audit log.
+
+Tasks can be cancelled. Only API keys, grants, holds and tenants' days of retention can be edited. Members of staff see
+the rows of their own tenants (`staff.py`).
+
+The tables may hold millions of rows. Each list is read along an index and counts no further than it has to
+(`paging.py`); each page reads bounded slices (`timeline.py`).
+"""
+
+from a2a_console.admin.access.api_key_admin import ApiKeyAdmin
+from a2a_console.admin.access.audit_admin import AuditEntryAdmin
+from a2a_console.admin.access.grant_admin import GrantAdmin
+from a2a_console.admin.access.lockout_admin import SignInAttemptAdmin
+from a2a_console.admin.access.people_admin import GroupsOfSuperusers, UsersOfSuperusers
+from a2a_console.admin.access.privacy_admin import HoldAdmin, TenantRetentionAdmin
+from a2a_console.admin.agents.agent_admin import AgentSwitchAdmin
+from a2a_console.admin.agents.worker_admin import WorkerAdmin
+from a2a_console.admin.tasks.context_admin import ContextAdmin
+from a2a_console.admin.tasks.run_admin import RunAdmin
+from a2a_console.admin.tasks.task_admin import TaskAdmin
+from a2a_console.admin.tasks.waiting_admin import WaitingAdmin
+from a2a_console.admin.webhooks import AttemptAdmin as WebhookAttemptAdmin
+from a2a_console.admin.webhooks import ConfigAdmin, DeliveryAdmin, ReceiverAdmin
+
+__all__ = [
+    "AgentSwitchAdmin",
+    "ApiKeyAdmin",
+    "SignInAttemptAdmin",
+    "AuditEntryAdmin",
+    "ConfigAdmin",
+    "ContextAdmin",
+    "DeliveryAdmin",
+    "GrantAdmin",
+    "GroupsOfSuperusers",
+    "HoldAdmin",
+    "ReceiverAdmin",
+    "RunAdmin",
+    "TaskAdmin",
+    "TenantRetentionAdmin",
+    "UsersOfSuperusers",
+    "WaitingAdmin",
+    "WebhookAttemptAdmin",
+    "WorkerAdmin",
+]

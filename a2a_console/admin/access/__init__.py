@@ -1,0 +1,1 @@
+"""Access, the audit log and retention in the admin."""

@@ -1,0 +1,221 @@
+"""The audit log in the admin: actions, actors and seals. It is read-only for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin import ModelAdmin, SimpleListFilter
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.cache import add_never_cache_headers
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.views.decorators.http import require_POST
+
+from a2a_console.admin.access.audit_verification import verify_for
+from a2a_console.admin.widgets import principals
+from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
+from a2a_console.admin.widgets.paging import NewestFirst, newest
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.staff import sees_all
+from a2a_console.times import moment
+from a2a_tasks.audit import HOST_WIDE, Action
+from a2a_tasks.models import AuditEntry, AuditLink
+from a2a_tasks.store import audit
+
+__all__ = ["AuditEntryAdmin"]
+
+Rows = QuerySet[Any]
+
+
+class ActionFilter(SimpleListFilter):
+    """A filter of the newest entries by type of object."""
+
+    title = "object type (newest 100,000)"
+    parameter_name = "about"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[Any]:
+        """List the types of object."""
+        kinds = dict.fromkeys(action.value.partition(".")[0] for action in Action)
+        return [(kind, kind.replace("_", " ")) for kind in kinds]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to one type."""
+        if not self.value():
+            return queryset
+        return newest(queryset).filter(action__startswith=f"{self.value()}.")
+
+
+class OutcomeFilter(SimpleListFilter):
+    """A filter of the newest entries by outcome."""
+
+    title = "outcome (newest 100,000)"
+    parameter_name = "outcome"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[Any]:
+        """List both outcomes."""
+        return [("done", "done"), ("refused", "refused")]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to one outcome."""
+        return newest(queryset).filter(outcome=self.value()) if self.value() else queryset
+
+
+class SealFilter(SimpleListFilter):
+    """A filter of the newest entries: sealed or not yet."""
+
+    title = "seal (newest 100,000)"
+    parameter_name = "sealed"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[Any]:
+        """List both states."""
+        return [("yes", "sealed"), ("no", "not yet")]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to one state."""
+        if self.value() not in {"yes", "no"}:
+            return queryset
+        return newest(queryset).filter(link__isnull=self.value() == "no")
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
+    """The list and the page of entries."""
+
+    list_display = ("created", "who", "what", "done_to", "detail_cut", "place")
+    change_list_template = "admin/a2a_tasks/auditentry/list.html"
+    list_filter = (ActionFilter, OutcomeFilter, SealFilter, NewestAgentFilter, CreatedFilter)
+    list_select_related = ("link",)
+    search_fields = ("object",)
+    search_help_text = "What it was done to (a task id, the prefix of a key ...), or who did it, complete; who among the newest 100,000."
+    fields = (
+        *("created", "actor", "action", "meaning", "object", "agent", "tenant"),
+        *("outcome_badge", "detail", "request", "seal", "hash"),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        """Return the entries with their links. Host-wide entries are left out for users who see only some tenants."""
+        rows = super().get_queryset(request).select_related("link")
+        return rows if sees_all(request.user) else rows.exclude(action__in=HOST_WIDE)
+
+    # -- verification
+
+    def may_verify(self, request: HttpRequest) -> bool:
+        """Return whether the user may verify. The chain covers all tenants, so the user has to see all of them."""
+        return sees_all(request.user) and self.has_view_permission(request)
+
+    @method_decorator(require_POST)
+    def verify_view(self, request: HttpRequest) -> HttpResponse:
+        """Verify the chain for some seconds, from where the last request stopped. The page posts until the end."""
+        if not self.may_verify(request):
+            raise PermissionDenied
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Verifying the audit log",
+            "found": verify_for(request.POST.get("so_far", "")),
+        }
+        response = TemplateResponse(request, "admin/a2a_tasks/auditentry/verify.html", context)
+        add_never_cache_headers(response)
+        return response
+
+    def get_urls(self) -> list[URLPattern]:
+        """Put the URL of the button before Django's own."""
+        view = self.admin_site.admin_view(self.verify_view)
+        return [path("verify/", view, name="a2a_tasks_auditentry_verify"), *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list, with the button for users who may verify."""
+        more = {"may_verify": self.may_verify(request), **(extra_context or {})}
+        return super().changelist_view(request, more)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[NewestFirst]:
+        """Return the list that shows principals by name."""
+        return principals.NamingList
+
+    @staticmethod
+    def principal_of(row: AuditEntry) -> str:
+        """Return the actor."""
+        return row.actor
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
+    ) -> tuple[QuerySet[AuditEntry], bool]:
+        """Find by exact object, which has an index, else by exact actor."""
+        wanted = search_term.strip()
+        if not wanted or "\0" in wanted:
+            return queryset, False
+        if queryset.filter(object=wanted).exists():
+            return queryset.filter(object=wanted), False
+        return newest(queryset).filter(actor=wanted), False
+
+    @admin.display(description="when")
+    def created(self, row: AuditEntry) -> str:
+        """Show the moment to the second."""
+        return moment(row.created_at)
+
+    @admin.display(description="who")
+    def who(self, row: AuditEntry) -> str:
+        """Show the actor, by name if there is one, as a link to the actor's tasks."""
+        return principals.link_of(row, row.actor)
+
+    @admin.display(description="action")
+    def what(self, row: AuditEntry) -> str:
+        """Show the action, with a badge if it was refused."""
+        refused = badge(row.outcome) if row.outcome == audit.REFUSED else ""
+        return format_html("{} {}", row.action, refused)
+
+    @admin.display(description="object")
+    def done_to(self, row: AuditEntry) -> str:
+        """Show the object, with its agent and tenant below."""
+        whose = " · ".join(filter(None, (row.agent, row.tenant)))
+        return format_html('{}<span class="a2a-note">{}</span>', _cut(row.object), whose)
+
+    @admin.display(description="detail")
+    def detail_cut(self, row: AuditEntry) -> str:
+        """Show the detail, cut."""
+        return _cut(row.detail)
+
+    @admin.display(description="outcome")
+    def outcome_badge(self, row: AuditEntry) -> str:
+        """Show the outcome as a badge."""
+        return badge(row.outcome)
+
+    @admin.display(description="meaning")
+    def meaning(self, row: AuditEntry) -> str:
+        """Explain the action and its object."""
+        return next((action.about for action in Action if action == row.action), "")
+
+    @admin.display(description="link")
+    def place(self, row: AuditEntry) -> str:
+        """Show the number of the entry's link in the chain."""
+        link = _link(row)
+        return str(link.number) if link else "not yet"
+
+    @admin.display(description="seal")
+    def seal(self, row: AuditEntry) -> str:
+        """Show the place of the entry in the chain."""
+        link = _link(row)
+        return f"link {link.number}" if link else "not yet"
+
+    @admin.display(description="hash")
+    def hash(self, row: AuditEntry) -> str:
+        """Show the hash of the entry's link."""
+        link = _link(row)
+        return format_html("<code>{}</code>", link.hash) if link else ""
+
+
+def _cut(text: str) -> str:
+    """Return the text, cut by CSS: its tooltip and a selection hold the whole text."""
+    return format_html('<span class="a2a-cut" title="{}">{}</span>', text, text) if text else ""
+
+
+def _link(row: AuditEntry) -> AuditLink | None:
+    return getattr(row, "link", None)

@@ -1,0 +1,1 @@
+"""Agents and workers in the admin."""

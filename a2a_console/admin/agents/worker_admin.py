@@ -1,0 +1,124 @@
+"""Workers in the admin: the processes of the host, with the queues and runs of each. The pages are read-only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from a2a_console.admin.widgets.read_only import badge
+from a2a_console.admin.widgets.staff import HostWideAdmin, may_view
+from a2a_console.times import duration, moment
+from a2a_tasks.agents import registry
+from a2a_tasks.models import Run, Worker
+from a2a_tasks.store import workers
+
+__all__ = ["WorkerAdmin", "state_of"]
+
+#: The largest number of runs on the page of a process.
+HELD = 100
+
+
+def state_of(process: workers.Seen) -> str:
+    """Return the state of a process: alive, draining, dead or replaced (dead, and another has begun in its place)."""
+    if not process.alive:
+        return "replaced" if process.replaced else "dead"
+    return "draining" if process.worker.draining else "alive"
+
+
+@admin.register(Worker)
+class WorkerAdmin(HostWideAdmin[Worker]):
+    """The list and the page of processes."""
+
+    fields = (
+        *("state", "kind", "queue_names", "load", "version", "seen", "started"),
+        *("host", "pid", "agent_names"),
+    )
+    change_form_template = "admin/a2a_tasks/worker/page.html"
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Refuse: a process registers itself."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Worker | None = None) -> bool:
+        """Refuse: a process updates its own row."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Worker | None = None) -> bool:
+        """Refuse: the row would come back with the next heartbeat."""
+        return False
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show all processes on one page: they are few."""
+        self._check_view(request)
+        seen = workers.list_seen()
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Workers",
+            "workers": [(one, state_of(one), duration(one.silence)) for one in seen],
+            "alive": sum(one.alive for one in seen),
+            "queues": workers.count_serving(registry.queues_in_use(), seen),
+            "patience": duration(workers.patience()),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/a2a_tasks/worker/list.html", context)
+
+    def _check_view(self, request: HttpRequest) -> None:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the runs of the process below the fields, to users who may view runs."""
+        row: Worker = context["original"]
+        shows = may_view(request, Run)
+        held = list(workers.list_runs(row.name)[: HELD + 1]) if shows else []
+        context.update(held=held[:HELD], more=len(held) > HELD, shows=shows)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    @admin.display(description="state")
+    def state(self, row: Worker) -> str:
+        """Show the state as a badge."""
+        return badge(state_of(_read_seen(row)))
+
+    @admin.display(description="queues")
+    def queue_names(self, row: Worker) -> str:
+        """List the queues that the process serves."""
+        return ", ".join(row.queues)
+
+    @admin.display(description="agents")
+    def agent_names(self, row: Worker) -> str:
+        """List the agents in the code of the process, with the versions of their cards."""
+        return ", ".join(f"{slug} {version}" for slug, version in sorted(row.agents.items()))
+
+    @admin.display(description="runs")
+    def load(self, row: Worker) -> str:
+        """Show the number of runs at the last heartbeat, and of slots."""
+        return f"{row.running} of {row.slots}" if row.slots else ""
+
+    @admin.display(description="last heartbeat")
+    def seen(self, row: Worker) -> str:
+        """Show the time since the last heartbeat."""
+        return f"{duration(_read_seen(row).silence)} ago"
+
+    @admin.display(description="began")
+    def started(self, row: Worker) -> str:
+        """Show the moment to the second."""
+        return moment(row.started_at)
+
+
+def _read_seen(row: Worker) -> workers.Seen:
+    """Return the row with the time since its last heartbeat, by the database's clock. The row caches the answer."""
+    found: workers.Seen | None = getattr(row, "_told", None)
+    if found is None:
+        found = next((one for one in workers.list_seen() if one.worker.pk == row.pk), None)
+        found = found or workers.Seen(row, workers.patience())
+        row._told = found  # type: ignore[attr-defined]  # noqa: SLF001 - a cache on the row
+    return found

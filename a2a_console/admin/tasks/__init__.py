@@ -1,0 +1,1 @@
+"""Tasks, runs, contexts and the inbox in the admin."""

@@ -1,0 +1,116 @@
+"""Contexts in the admin: conversations with their tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from csp.constants import SELF
+from csp.decorators import csp_update
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
+from django.utils.text import Truncator
+
+from a2a_console.admin.tasks.conversation import conversation
+from a2a_console.admin.widgets import principals
+from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
+from a2a_console.admin.widgets.staff import may_view
+from a2a_console.times import moment
+from a2a_tasks.models import Context, Task
+
+__all__ = ["ContextAdmin"]
+
+#: The largest number of tasks on the page of a context.
+TASKS = 100
+
+
+@admin.register(Context)
+class ContextAdmin(ReadOnlyAdmin[Context]):
+    """The list and the page of contexts."""
+
+    list_display = ("short_id", "agent", "caller", "tenant", "created", "updated")
+    list_filter = (NewestAgentFilter, CreatedFilter)
+    search_fields = ("public_id",)
+    search_help_text = "A context id, complete."
+    fields = ("agent", "caller", "tenant", "created", "updated")
+    change_form_template = "admin/a2a_tasks/context/page.html"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Context], search_term: str
+    ) -> tuple[QuerySet[Context], bool]:
+        """Find by exact id."""
+        wanted = search_term.strip()
+        return (queryset.filter(public_id=wanted) if wanted else queryset), False
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the tasks below the fields, to users who may view tasks."""
+        tasks = (
+            Task.objects.filter(context=context["original"])
+            .only("public_id", "state", "origin_dialect", "created_at", "status_at")
+            .order_by("-status_at", "-pk")[: TASKS + 1]
+        )
+        if may_view(request, Task):
+            context.update(tasks=tasks[:TASKS], has_more=len(tasks) > TASKS, most=TASKS)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    @method_decorator(csp_update({"media-src": [SELF]}))
+    def conversation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the conversation in the context's tasks, to users who may view tasks."""
+        context = self.get_object(request, object_id)
+        if not self.has_view_permission(request, context) or not may_view(request, Task):
+            raise PermissionDenied
+        all_markdown = "markdown" in request.GET
+        before = request.GET.get("before", "")
+        page = conversation(context, before, all_markdown=all_markdown)
+        shown = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Conversation",
+            "subtitle": context.public_id,
+            "original": context,
+            "conversation": page,
+            "all_markdown": all_markdown,
+        }
+        return TemplateResponse(request, "admin/a2a_tasks/context/conversation.html", shown)
+
+    def get_urls(self) -> list[URLPattern]:
+        """Put the URL of the conversation before Django's own, the last of which matches every path."""
+        view = self.admin_site.admin_view(self.conversation_view)
+        name = "a2a_tasks_context_conversation"
+        return [path("<int:object_id>/conversation/", view, name=name), *super().get_urls()]
+
+    @admin.display(description="context id")
+    def short_id(self, row: Context) -> str:
+        """Show the id, cut: the client may have chosen it."""
+        return Truncator(row.public_id).chars(40)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[principals.NamingList]:
+        """Return the list that shows principals by name."""
+        return principals.NamingList
+
+    @staticmethod
+    def principal_of(row: Context) -> str:
+        """Return the owner."""
+        return row.owner
+
+    @admin.display(description="owner")
+    def caller(self, row: Context) -> str:
+        """Show the owner by name, as a link to the owner's tasks."""
+        return principals.link_of(row, row.owner)
+
+    @admin.display(description="created")
+    def created(self, row: Context) -> str:
+        """Show the moment to the second."""
+        return moment(row.created_at)
+
+    @admin.display(description="updated")
+    def updated(self, row: Context) -> str:
+        """Show the moment of the newest message."""
+        return moment(row.updated_at)

@@ -1,0 +1,55 @@
+"""The export of tasks as a file. It is streamed some rows at a time, so that no export is too long for the host."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404, StreamingHttpResponse
+
+from a2a_console.search.selection import Selection
+from a2a_console.search.task_record import csv_text, json_text, sheet
+from a2a_tasks.models import Task
+from a2a_tasks.store.db import run_in_thread
+
+__all__ = ["stream_export"]
+
+MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
+
+
+def stream_export(form: str, rows: QuerySet[Task], selection: Selection) -> StreamingHttpResponse:
+    """Return the tasks of the selection as `csv` or `jsonl`. Raises Http404 for another form."""
+    if form not in MEDIA_TYPES:
+        raise Http404
+    answer = StreamingHttpResponse(_text(form, rows, selection), content_type=MEDIA_TYPES[form])
+    answer["Content-Disposition"] = f'attachment; filename="tasks.{form}"'
+    return answer
+
+
+async def _text(form: str, rows: QuerySet[Task], selection: Selection) -> AsyncIterator[str]:
+    """Yield the file. Each read has its own transaction, so that a slow client holds no thread and no transaction."""
+    if form == "csv":
+        yield csv_text([], heading=True)
+    slices = _Slices(sheet(rows, selection))
+    while (found := await run_in_thread(slices.next)) is not None:
+        if found:
+            yield csv_text(found) if form == "csv" else json_text(found)
+
+
+class _Slices:
+    """Slices of rows. They raise an exception again and again: a generator would seem to end, and the file whole."""
+
+    def __init__(self, slices: Iterator[list[dict[str, Any]]]) -> None:
+        self._slices = slices
+        self._fault: Exception | None = None
+
+    def next(self) -> list[dict[str, Any]] | None:
+        """Return the next slice; None at the end."""
+        if self._fault is not None:
+            raise self._fault
+        try:
+            return next(self._slices, None)
+        except Exception as fault:
+            self._fault = fault
+            raise

@@ -1,0 +1,194 @@
+"""The inbox of the admin: the tasks that wait for an operator, with their questions and assignees."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from a2a_console.admin.widgets import principals
+from a2a_console.admin.widgets.excerpt import text_of
+from a2a_console.admin.widgets.formatting import format_body, select_start, size
+from a2a_console.admin.widgets.staff import within
+from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
+from a2a_console.times import duration, moment
+from a2a_tasks.models import Assignment, HandedSecret, Task
+from a2a_tasks.protocol.values import TaskState
+
+__all__ = ["WHO", "InboxQuery", "InboxRow", "InboxPage", "line", "page"]
+
+#: Tasks on one page; each has a form.
+LINES = 25
+WHO = {"all": "all", "mine": "assigned to me", "free": "unassigned"}
+_User = AbstractBaseUser | AnonymousUser
+
+
+@dataclass(frozen=True, kw_only=True)
+class InboxQuery:
+    """The parameters of the inbox page."""
+
+    who: str = "all"
+    agent: str = ""
+    kind: str = ""
+    place: QueuePlace | None = None
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> InboxQuery:
+        """Read the parameters of a URL. Leave out invalid values."""
+        who, kind = query.get("who", ""), query.get("kind", "")
+        return cls(
+            who=who if who in WHO else "all",
+            agent=query.get("agent", "")[:64],
+            kind=kind if kind in KINDS else "",
+            place=_place(query.get("after", "")),
+        )
+
+    def query(self, **changes: str) -> str:
+        """Return the query string of the same page with changes. It has a place only if the changes name one."""
+        query = {"who": self.who, "agent": self.agent, "kind": self.kind, **changes}
+        query = {
+            name: text for name, text in query.items() if text and (name, text) != ("who", "all")
+        }
+        return f"?{urlencode(query)}"
+
+    def rows(self, user: _User) -> QuerySet[Task]:
+        """Return the tasks of the query that the user may see, from the first page on."""
+        rows = within(list_waiting(self.kind), user)
+        if self.agent:
+            rows = rows.filter(agent=self.agent)
+        if self.who == "mine":
+            return rows.filter(assignment__user=user.pk)
+        return rows.filter(assignment__isnull=True) if self.who == "free" else rows
+
+
+def _place(text: str) -> QueuePlace | None:
+    since, _, key = text.partition("_")
+    try:
+        at = datetime.datetime.fromisoformat(since)
+        if at.tzinfo is None or not 0 <= int(key) < 2**63:
+            return None
+        return QueuePlace(at.astimezone(datetime.UTC), int(key))  # OverflowError before the year 1
+    except (ValueError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InboxRow:
+    """A task that waits for an operator."""
+
+    task: Task
+    #: The text of its status message; None if that is too long to be read here.
+    said: str | None
+    assignment: Assignment | None
+    secret: HandedSecret | None
+    #: The name of the caller that owns the task; empty = the caller has no name.
+    caller: str = ""
+
+    @property
+    def text(self) -> str | None:
+        """The question. For a request for secrets it is only the reason, because the link is for its recipient."""
+        return self.secret.reason if self.secret and self.names else self.said
+
+    @property
+    def kind(self) -> str:
+        """The state as a word."""
+        return TaskState(self.task.state).word
+
+    @property
+    def owner(self) -> str:
+        """The caller by name, as a link to the caller's tasks."""
+        principal = _principal(self.task)
+        return principals.link_to(principal, self.caller) if principal else "anonymous"
+
+    @property
+    def age(self) -> str:
+        """The time for which the task has been waiting."""
+        return duration(timezone.now() - self.task.status_at)
+
+    @property
+    def since(self) -> str:
+        """The moment since which the task has been waiting."""
+        return moment(self.task.status_at)
+
+    @property
+    def person(self) -> str:
+        """The name of the assignee; empty = the task is unassigned."""
+        return self.assignment.user.get_username() if self.assignment else ""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the secrets that the task waits for; empty = none."""
+        if self.task.state != TaskState.AUTH_REQUIRED or not self.secret or self.secret.handed_at:
+            return []
+        return list(json.loads(self.secret.names))
+
+    @property
+    def link_works(self) -> bool:
+        """Whether the link that was given away still accepts the secrets."""
+        return self.secret is not None and self.secret.expires_at > timezone.now()
+
+
+@dataclass(frozen=True, kw_only=True)
+class InboxPage:
+    """The rows of a page, and the query string of the next page; empty at the end."""
+
+    lines: list[InboxRow]
+    following: str
+
+
+def _lines(rows: QuerySet[Task]) -> QuerySet[Task]:
+    """Narrow the columns, in one query, to those that a row shows. None of them is long or secret."""
+    rows = rows.select_related("assignment__user", "handed_secret").annotate(
+        said=select_start("status_message"), length=size("status_message")
+    )
+    return rows.only(
+        *("public_id", "tenant", "owner", "maker", "agent", "state", "status_at", "last_event"),
+        *("assignment__user__username", "assignment__at", "handed_secret__names"),
+        *("handed_secret__reason", "handed_secret__handed_at", "handed_secret__expires_at"),
+    )
+
+
+def _principal(task: Task) -> str:
+    return task.maker or task.owner
+
+
+def _line(task: Task, names: Mapping[str, str]) -> InboxRow:
+    row: Any = task
+    body = format_body(row.said, row.length)
+    text = "" if body is None else (text_of(body.document) if not body.is_cut else None)
+    return InboxRow(
+        task=task,
+        said=text,
+        assignment=getattr(task, "assignment", None),
+        secret=getattr(task, "handed_secret", None),
+        caller=names.get(_principal(task), ""),
+    )
+
+
+def page(asked: InboxQuery, user: _User) -> InboxPage:
+    """Return a page of the inbox, oldest first."""
+    rows = asked.rows(user)
+    if asked.place:
+        rows = after(rows, asked.place)
+    found = list(_lines(rows)[: LINES + 1])
+    more = len(found) > LINES
+    last = found[LINES - 1] if more else None
+    names = principals.names({_principal(task) for task in found[:LINES]})
+    place = {"after": f"{last.status_at.isoformat()}_{last.pk}"} if last else {}
+    return InboxPage(
+        lines=[_line(task, names) for task in found[:LINES]],
+        following=asked.query(**place) if place else "",
+    )
+
+
+def line(task: int) -> InboxRow | None:
+    """Return the row of one task, waiting or not; None if the task is gone."""
+    found = _lines(Task.objects.filter(pk=task)).first()
+    return _line(found, principals.names([_principal(found)])) if found else None

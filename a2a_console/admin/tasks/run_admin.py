@@ -1,0 +1,161 @@
+"""Runs in the admin: process, lease, log and error of each."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.text import Truncator
+
+from a2a_console.admin.widgets.filters import CreatedFilter, RunStatusFilter
+from a2a_console.admin.widgets.formatting import (
+    FormattedBody,
+    format_body,
+    select_end,
+    select_start,
+    size,
+)
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.staff import may_see_traces, tenants_of, within
+from a2a_console.times import duration, moment
+from a2a_tasks.models import Run, Task
+from a2a_tasks.store import run_lines
+
+__all__ = ["RunAdmin"]
+
+#: The largest number of tasks with one id (of different owners) that a search follows.
+TASKS = 100
+#: The largest number of log lines on the page of a run: the last ones.
+LINES = 500
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnlyAdmin[Run]):
+    """The list and the page of runs."""
+
+    list_display = (
+        "number",
+        "status_badge",
+        "task_link",
+        "attempt",
+        "queue",
+        "worker",
+        "created",
+        "lasted",
+    )
+    list_filter = (RunStatusFilter, CreatedFilter)
+    list_select_related = ("task",)
+    search_fields = ("task__public_id",)
+    search_help_text = "A task id, complete."
+    fields = (
+        *("status_badge", "lasted", "created", "due", "started", "ended"),
+        *("task_link", "input_number", "attempt", "queue", "worker", "lease"),
+    )
+    change_form_template = "admin/a2a_tasks/run/page.html"
+    tenant_lookup = "task__tenant"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
+        """Return the runs without long columns, and without the token, which is a credential."""
+        rows = super().get_queryset(request).select_related("task")
+        return rows.defer(
+            "error",
+            "request",
+            "token",
+            "task__status_message",
+            "task__metadata",
+            "task__memory",
+            "task__run_token",
+        )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
+    ) -> tuple[QuerySet[Run], bool]:
+        """Find by the exact id of the task, which is read first, in its own query."""
+        wanted = search_term.strip()
+        if not wanted:
+            return queryset, False
+        tasks = within(Task.objects.filter(public_id=wanted), request.user).values_list(
+            "pk", flat=True
+        )
+        return queryset.filter(task_id__in=list(tasks[:TASKS])), False
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the log, the trace and the request below the fields, each cut by the database."""
+        rows = Run.objects.filter(pk=context["original"].pk).values_list(
+            select_end("error"), size("error"), select_start("request"), size("request")
+        )
+        error, error_size, asked, asked_size = rows[0]
+        traced = may_see_traces(tenants_of(request.user))
+        context.update(
+            trace=FormattedBody(text=error, size=error_size) if error and traced else None,
+            request_body=format_body(asked, asked_size),
+            **(_lines(context["original"]) if traced else {}),
+        )
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    @admin.display(description="run")
+    def number(self, run: Run) -> str:
+        """Show the primary key."""
+        return str(run.pk)
+
+    @admin.display(description="status")
+    def status_badge(self, run: Run) -> str:
+        """Show the status as a badge."""
+        return badge(run.status)
+
+    @admin.display(description="task")
+    def task_link(self, run: Run) -> str:
+        """Link to the task."""
+        url = reverse("admin:a2a_tasks_task_change", args=[run.task_id])
+        label = Truncator(run.task.public_id).chars(40)
+        return format_html('<a class="a2a-id" href="{}">{}</a>', url, label)
+
+    @admin.display(description="lasted")
+    def lasted(self, run: Run) -> str:
+        """Show how long the run took, or has taken so far."""
+        if run.started_at is None:
+            return "not started"
+        words = duration((run.ended_at or timezone.now()) - run.started_at)
+        return words if run.ended_at else f"{words} so far"
+
+    @admin.display(description="lease")
+    def lease(self, run: Run) -> str:
+        """Show until when the lease holds."""
+        return f"until {moment(run.lease_until)}" if run.lease_until else "not held"
+
+    @admin.display(description="due")
+    def due(self, run: Run) -> str:
+        """Show the moment from which the run may start."""
+        return moment(run.due_at)
+
+    @admin.display(description="created")
+    def created(self, run: Run) -> str:
+        """Show the moment to the second."""
+        return moment(run.created_at)
+
+    @admin.display(description="started")
+    def started(self, run: Run) -> str:
+        """Show the moment of the claim."""
+        return moment(run.started_at)
+
+    @admin.display(description="ended")
+    def ended(self, run: Run) -> str:
+        """Show the moment of the end."""
+        return moment(run.ended_at)
+
+
+def _lines(run: Run) -> dict[str, Any]:
+    """Return the last log lines of the run, each with the name of its level, and the number of lines before them."""
+    last = list(run_lines.of_run(run.pk).reverse()[:LINES])
+    lines = [
+        (row, logging.getLevelName(row.level).lower(), moment(row.at)) for row in reversed(last)
+    ]
+    return {"lines": lines, "lines_before": last[-1].number - 1 if last else 0}

@@ -1,0 +1,253 @@
+"""The inbox of the admin: tasks that wait for an operator, oldest first, to be assigned and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from a2a_console.admin.tasks import queue
+from a2a_console.admin.tasks.assigning import ANSWER, CannotHave, candidates, find_user
+from a2a_console.admin.widgets.paging import count_bounded
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
+from a2a_console.handover import hand_over
+from a2a_console.queue import answer_task
+from a2a_console.queue.assign_task import WHOEVER, assign_by_key
+from a2a_console.queue.waiting import KINDS
+from a2a_tasks.agents import Part, file, registry
+from a2a_tasks.models import Waiting
+from a2a_tasks.protocol.errors import (
+    A2AError,
+    InvalidParams,
+    Overloaded,
+    TaskNotFound,
+    UnsupportedOperation,
+)
+
+__all__ = ["WaitingAdmin"]
+
+#: The largest number of tasks that are assigned at once; each has its own transaction.
+AT_ONCE = 200
+UNKNOWN = "application/octet-stream"
+
+
+@admin.register(Waiting)
+class WaitingAdmin(ReadOnlyAdmin[Waiting]):
+    """The inbox and its actions."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Waiting | None = None) -> bool:
+        """Allow users that may view tasks."""
+        seen = ("a2a_tasks.view_task", "a2a_tasks.change_task", ANSWER)
+        return any(map(request.user.has_perm, seen))
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Allow users that may view the page."""
+        return self.has_view_permission(request)
+
+    def has_answer_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may answer and assign."""
+        return request.user.has_perm(ANSWER)
+
+    # -- the list
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the inbox."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        asked = queue.InboxQuery.of(request.GET.dict())
+        may_answer = self.has_answer_permission(request)
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Inbox",
+            "asked": asked,
+            "page": queue.page(asked, request.user),
+            "waiting": count_bounded(asked.rows(request.user).order_by("-pk")),
+            "who": [(key, words, asked.query(who=key)) for key, words in queue.WHO.items()],
+            "agents": sorted({agent.slug for agent in registry.agents()} | {asked.agent} - {""}),
+            "kinds": list(KINDS),
+            "first": asked.query(),
+            "may_answer": may_answer,
+            "people": candidates(request.user) if may_answer else [],
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/a2a_tasks/waiting/queue.html", context)
+
+    def change_view(self, request: HttpRequest, object_id: str, *_: Any, **__: Any) -> HttpResponse:
+        """Redirect to the page of the task."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        task = self.get_object(request, object_id)
+        return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=[task.pk]))
+
+    def history_view(self, request: HttpRequest, object_id: str, *_: Any) -> HttpResponse:
+        """Redirect to the page of the task."""
+        return self.change_view(request, object_id)
+
+    # -- answering
+
+    def answer_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the form of an answer, or send the posted answer. A refused one is shown again, with the reason."""
+        if not self.has_answer_permission(request):
+            raise PermissionDenied
+        task = self.get_object(request, object_id)
+        if request.method != "POST":
+            return self._answer_page(request, task)
+        try:
+            self._answer(request, task)
+        except InvalidParams as fault:
+            texts = [text for _, text in fault.violations] or [fault.message]
+            return self._answer_page(request, task, "; ".join(texts), HTTPStatus.BAD_REQUEST)
+        except A2AError as fault:
+            return self._answer_page(request, task, fault.message, HTTPStatus(fault.http_status))
+        self.log_change(request, task, "Answered.")
+        self.message_user(request, f"Answered: {task.public_id[:40]}.", messages.SUCCESS)
+        return self._back(request)
+
+    def _answer(self, request: HttpRequest, task: Waiting) -> None:
+        form = request.POST
+        parts = answer_task.content(form.get("text", ""), form.get("data", ""), _files(request))
+        event = form.get("event", "")
+        async_to_sync(answer_task.answer_by_key)(
+            task.pk,
+            parts,
+            by=request.user.get_username(),
+            event=int(event) if event.isascii() and event.isdigit() and len(event) < 10 else 0,  # noqa: PLR2004 - longer than any number
+        )
+
+    def _answer_page(
+        self,
+        request: HttpRequest,
+        task: Waiting,
+        fault: str = "",
+        status: HTTPStatus = HTTPStatus.OK,
+    ) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Answer",
+            "line": queue.line(task.pk),
+            "fault": fault,
+            "said": request.POST,
+            "back": request.POST.get("back", ""),
+        }
+        return TemplateResponse(
+            request, "admin/a2a_tasks/waiting/answer.html", context, status=status
+        )
+
+    # -- assignment
+
+    @method_decorator(require_POST)
+    def assign_view(self, request: HttpRequest) -> HttpResponse:
+        """Claim, assign or unassign the chosen tasks; messages on the inbox then tell the result."""
+        if not self.has_answer_permission(request):
+            raise PermissionDenied
+        chosen = [key for key in request.POST.getlist("task") if key.isascii() and key.isdigit()]
+        tasks = list(
+            self.get_queryset(request)
+            .filter(pk__in=[int(key) for key in chosen[:AT_ONCE] if len(key) < 19])  # noqa: PLR2004 - a key has no more
+            .only("public_id", "tenant")
+        )
+        done, refused = 0, []
+        for task in tasks:
+            try:
+                done += self._assign(request, task)
+            except (CannotHave, A2AError) as fault:
+                refused.append(f"{task.public_id[:40]}: {fault}")
+        self._tell(request, done, refused, len(chosen) - len(tasks))
+        return self._back(request)
+
+    def _assign(self, request: HttpRequest, task: Waiting) -> bool:
+        """Assign one task. Raises CannotHave, TaskNotFound, TaskNotWaiting, TaskTaken, Overloaded."""
+        wish, to = request.POST.get("do", ""), None
+        seen: int | None = WHOEVER
+        if wish == "take":
+            to, seen = find_user(request.user.get_username(), task.tenant).pk, None
+        elif wish == "give":
+            to = find_user(request.POST.get("to", "").strip(), task.tenant).pk
+        return async_to_sync(assign_by_key)(task.pk, to, by=request.user.get_username(), seen=seen)
+
+    def _tell(self, request: HttpRequest, done: int, refused: list[str], gone: int) -> None:
+        verbs = {"take": "Claimed", "give": "Assigned"}
+        verb = verbs.get(request.POST.get("do", ""), "Unassigned")
+        self.message_user(request, f"{verb}: {done}.", messages.SUCCESS if done else messages.INFO)
+        for text in refused[:10]:
+            self.message_user(request, text, messages.WARNING)
+        if gone > 0:
+            note = f"Not there, or more than {AT_ONCE} at once: {gone}."
+            self.message_user(request, note, messages.WARNING)
+
+    # -- secrets
+
+    @method_decorator(require_POST)
+    @method_decorator(never_cache)
+    def link_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show a fresh link that hands over the requested secrets. It is shown on this page only."""
+        if not self.has_answer_permission(request):
+            raise PermissionDenied
+        task = self.get_object(request, object_id)
+        try:
+            link = async_to_sync(hand_over.fresh_link)(task.pk, by=request.user.get_username())
+        except (TaskNotFound, UnsupportedOperation, Overloaded) as fault:
+            self.message_user(request, f"{fault}.", messages.WARNING)
+            return self._back(request)
+        self.log_change(request, task, "Made a link to hand over a secret.")
+        url = link.url if "://" in link.url else request.build_absolute_uri(link.url)
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "A link that works once",
+            "line": queue.line(task.pk),
+            "url": url,
+            "expires_at": link.expires_at,
+            "back": _address(request),
+        }
+        return TemplateResponse(request, "admin/a2a_tasks/waiting/link.html", context)
+
+    # -- URLs
+
+    def _back(self, request: HttpRequest) -> HttpResponseRedirect:
+        return HttpResponseRedirect(_address(request))
+
+    def get_urls(self) -> list[URLPattern]:
+        """Put the actions before Django's URLs, the last of which matches every path."""
+        own: Iterable[tuple[str, str, Any]] = (
+            ("assign/", "assign", self.assign_view),
+            ("<int:object_id>/answer/", "answer", self.answer_view),
+            ("<int:object_id>/link/", "link", self.link_view),
+        )
+        return [
+            *(
+                path(at, self.admin_site.admin_view(view), name=f"a2a_tasks_waiting_{name}")
+                for at, name, view in own
+            ),
+            *super().get_urls(),
+        ]
+
+
+def _address(request: HttpRequest) -> str:
+    """Return the URL of the inbox as it was shown. Invalid parameters in the form are dropped."""
+    query = QueryDict(request.POST.get("back", "")[:500]).dict()
+    place = {"after": str(query["after"])} if "after" in query else {}
+    asked = queue.InboxQuery.of({name: str(text) for name, text in query.items()})
+    kept = asked.query(**place) if asked.place else asked.query()
+    return reverse("admin:a2a_tasks_waiting_changelist") + kept
+
+
+def _files(request: HttpRequest) -> list[Part]:
+    return [
+        file(sent.read(), sent.name or "file", sent.content_type or UNKNOWN)
+        for sent in request.FILES.getlist("files")
+    ]

@@ -1,0 +1,78 @@
+"""Attempts in the admin: each is one request of a delivery, with its result."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+
+from a2a_console.admin.webhooks import cells
+from a2a_console.admin.webhooks.filters import AnswerFilter
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
+from a2a_console.times import moment
+from a2a_push.models import Attempt, Delivery
+
+__all__ = ["AttemptAdmin"]
+
+
+@admin.register(Attempt)
+class AttemptAdmin(ReadOnlyAdmin[Attempt]):
+    """The list and the page of attempts."""
+
+    list_display = ("started", "delivery_cell", "number", "answer", "took", "trigger", "worker")
+    list_filter = (AnswerFilter,)
+    search_fields = ("delivery__webhook_id",)
+    search_help_text = "A webhook-id, complete."
+    fields = (
+        *("answer", "number", "started", "took", "trigger", "worker"),
+        *("delivery_cell", "receiver_cell", "detail", "excerpt_cell"),
+    )
+    change_form_template = "admin/a2a_tasks/page.html"
+    tenant_lookup = "delivery__task__tenant"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
+        """Return the attempts without the bodies of their deliveries."""
+        rows = super().get_queryset(request).select_related("delivery", "delivery__receiver")
+        return rows.defer("delivery__body")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Attempt], search_term: str
+    ) -> tuple[QuerySet[Attempt], bool]:
+        """Find by the exact id of the delivery, which is read first, in its own query."""
+        wanted = search_term.strip()
+        if not wanted:
+            return queryset, False
+        found = Delivery.objects.filter(webhook_id=wanted).values_list("pk", flat=True)
+        return queryset.filter(delivery_id__in=list(found)), False
+
+    @admin.display(description="started")
+    def started(self, row: Attempt) -> str:
+        """Show the moment to the second."""
+        return moment(row.started_at)
+
+    @admin.display(description="delivery")
+    def delivery_cell(self, row: Attempt) -> str:
+        """Link to the delivery."""
+        return cells.delivery_link(row.delivery)
+
+    @admin.display(description="receiver")
+    def receiver_cell(self, row: Attempt) -> str:
+        """Link to the receiver."""
+        return cells.receiver_link(row.delivery.receiver)
+
+    @admin.display(description="answer")
+    def answer(self, row: Attempt) -> str:
+        """Show the HTTP status, or the fault that prevented a response."""
+        return render_to_string("admin/a2a_push/answer.html", {"attempt": row})
+
+    @admin.display(description="took")
+    def took(self, row: Attempt) -> str:
+        """Show the duration."""
+        return cells.took(row)
+
+    @admin.display(description="response")
+    def excerpt_cell(self, row: Attempt) -> str:
+        """Show the beginning of the response as it came."""
+        return format_html('<span class="a2a-text" dir="auto">{}</span>', row.excerpt or "–")

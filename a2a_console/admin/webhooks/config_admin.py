@@ -1,0 +1,194 @@
+"""Webhooks in the admin: URL, progress and state of each. No page shows the secrets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import BooleanField, Case, QuerySet, Value, When
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.utils.text import Truncator
+from django.views.decorators.http import require_POST
+
+from a2a_console.admin.webhooks import cells
+from a2a_console.admin.webhooks.filters import DeliveryStateFilter
+from a2a_console.admin.webhooks.sent_notifications import newest_deliveries
+from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
+from a2a_console.admin.widgets.filters import CreatedFilter
+from a2a_console.admin.widgets.paging import newest
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.staff import within
+from a2a_console.times import moment
+from a2a_push.models import PushConfig
+from a2a_push.store.switches import enable_config
+
+__all__ = ["ConfigAdmin", "state_of"]
+
+#: The largest number of tasks with one id (of different owners) that a search follows.
+TASKS = 100
+
+
+def state_of(row: PushConfig) -> str:
+    """Return `active`, `settled` (the task has ended and all its events are delivered) or `disabled`."""
+    if row.disabled_reason:
+        return "disabled"
+    return "active" if row.active else "settled"
+
+
+@admin.register(PushConfig)
+class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
+    """The list and the page of webhooks."""
+
+    list_display = (
+        *("short_id", "state_badge", "task_cell", "receiver_cell"),
+        *("progress", "disabled_reason", "created"),
+    )
+    list_filter = (DeliveryStateFilter, CreatedFilter)
+    search_fields = ("public_id",)
+    search_help_text = "A task id, or the id of a webhook among the newest 100,000, complete."
+    fields = (
+        *("state_badge", "disabled_reason", "progress", "due", "lease", "created"),
+        *("task_cell", "receiver_cell", "url_cell", "dialect", "schemes_cell", "secrets"),
+    )
+    change_form_template = "admin/a2a_push/pushconfig/page.html"
+    tenant_lookup = "task__tenant"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PushConfig]:
+        """Return the webhooks without their secrets, and with whether there are any."""
+        rows = super().get_queryset(request).select_related("task", "receiver")
+        unread = ("status_message", "metadata", "memory", "run_token")
+        return rows.defer("secret", "token", *(f"task__{name}" for name in unread)).annotate(
+            has_secrets=Case(
+                When(secret="", then=Value(False)),
+                default=Value(True),
+                output_field=BooleanField(),
+            )
+        )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[PushConfig], search_term: str
+    ) -> tuple[QuerySet[PushConfig], bool]:
+        """Find by the exact id of the task, else of the webhook."""
+        wanted = search_term.strip()
+        if not wanted:
+            return queryset, False
+        mine = within(PushConfig.objects.all(), request.user, self.tenant_lookup)
+        tasks = mine.filter(task__public_id=wanted).order_by("task").distinct()
+        keys = list(tasks.values_list("task", flat=True)[:TASKS])
+        if keys:
+            return queryset.filter(task_id__in=keys), False
+        return newest(queryset).filter(public_id=wanted), False
+
+    # -- columns and fields
+
+    @admin.display(description="webhook")
+    def short_id(self, row: PushConfig) -> str:
+        """Show the id, cut: the client may have chosen it."""
+        return Truncator(row.public_id).chars(40)
+
+    @admin.display(description="state")
+    def state_badge(self, row: PushConfig) -> str:
+        """Show the state as a badge."""
+        return badge(state_of(row))
+
+    @admin.display(description="task")
+    def task_cell(self, row: PushConfig) -> str:
+        """Link to the task."""
+        return cells.task_link(row)
+
+    @admin.display(description="receiver")
+    def receiver_cell(self, row: PushConfig) -> str:
+        """Link to the receiver."""
+        return cells.receiver_link(row.receiver)
+
+    @admin.display(description="URL")
+    def url_cell(self, row: PushConfig) -> str:
+        """Show the URL without the values of its query."""
+        return cells.redact_url(row.url)
+
+    @admin.display(description="processed events")
+    def progress(self, row: PushConfig) -> str:
+        """Show the number of processed events, and of all events."""
+        return f"{row.cursor} of {row.task.last_event}"
+
+    @admin.display(description="next check")
+    def due(self, row: PushConfig) -> str:
+        """Show the moment of the next check."""
+        if not row.active:
+            return "when it is enabled"
+        return moment(row.due_at) or "on the next event"
+
+    @admin.display(description="lease")
+    def lease(self, row: PushConfig) -> str:
+        """Show the worker that sends for the webhook, and until when."""
+        if row.lease_until is None or row.lease_until < timezone.now():
+            return "not held"
+        return f"{row.worker or 'held'} until {moment(row.lease_until)}"
+
+    @admin.display(description="schemes")
+    def schemes_cell(self, row: PushConfig) -> str:
+        """List the schemes of its authentication."""
+        try:
+            names = json.loads(row.schemes or "[]")
+        except ValueError:
+            return row.schemes
+        return ", ".join(map(str, names)) or "none"
+
+    @admin.display(description="token, credentials, headers")
+    def secrets(self, row: PushConfig) -> str:
+        """Show only whether there are secrets."""
+        return "stored, hidden" if getattr(row, "has_secrets", True) else "none"
+
+    @admin.display(description="created")
+    def created(self, row: PushConfig) -> str:
+        """Show the moment to the second."""
+        return moment(row.created_at)
+
+    # -- the page
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the newest deliveries below the fields."""
+        row: PushConfig = context["original"]
+        context.update(
+            deliveries=newest_deliveries(request, config=row.pk),
+            may_enable=bool(row.disabled_reason) and self.has_switch_permission(request),
+        )
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def has_switch_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may enable a webhook. The permission `change webhook` means only this here."""
+        return request.user.has_perm("a2a_push.change_pushconfig")
+
+    @method_decorator(require_POST)
+    def enable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask for confirmation, then enable the webhook."""
+        if not self.has_switch_permission(request):
+            raise PermissionDenied
+        row = self.get_object(request, object_id)
+        back = reverse("admin:a2a_push_pushconfig_change", args=[row.pk])
+        if not is_confirmed(request):
+            text = "It is notified of new events from now on. Failed deliveries stay failed until they are sent again."
+            title = "Enable the webhook?"
+            question = Question(title=title, text=text, verb="Enable", back=back)
+            return ask(self, request, question)
+        if enable_config(row.pk):
+            self.log_change(request, row, "Enabled.")
+            self.message_user(request, "The webhook is enabled.", messages.SUCCESS)
+        else:
+            self.message_user(request, "It was not disabled.", messages.WARNING)
+        return HttpResponseRedirect(back)
+
+    def get_urls(self) -> list[URLPattern]:
+        """Put the URL of the button before Django's own, the last of which matches every path."""
+        view = self.admin_site.admin_view(self.enable_view)
+        return [
+            path("<int:object_id>/enable/", view, name="a2a_push_pushconfig_enable"),
+            *super().get_urls(),
+        ]

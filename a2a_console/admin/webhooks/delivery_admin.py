@@ -1,0 +1,335 @@
+"""Deliveries in the admin: receiver, events, attempts and state of each, with retry and replay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.views.decorators.http import require_POST
+
+from a2a_console.admin.webhooks import cells
+from a2a_console.admin.webhooks.filters import (
+    ConfigFilter,
+    ReceiverFilter,
+    SettledFilter,
+    StatusFilter,
+    TaskAgentFilter,
+)
+from a2a_console.admin.webhooks.preview import HELD_BACK, preview_warnings
+from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
+from a2a_console.admin.widgets.filters import CreatedFilter
+from a2a_console.admin.widgets.formatting import format_body, select_start, size
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.staff import within
+from a2a_console.diagnosis.deliveries import last_attempt, reason_of, with_company
+from a2a_console.times import duration, moment
+from a2a_push.models import Delivery, DeliveryStatus
+from a2a_push.store.bodies import whole
+from a2a_push.store.replays import replay, retry_now
+from a2a_push.store.retries import is_switched_off
+
+__all__ = ["DeliveryAdmin"]
+
+#: The largest number of deliveries that one action sends again.
+AT_ONCE = 1_000
+#: The largest number of attempts on the page of a delivery.
+ATTEMPTS = 100
+#: The largest number of tasks with one id (of different owners) that a search follows.
+TASKS = 100
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
+    """The list and the page of deliveries."""
+
+    list_display = (
+        *("short_id", "status_badge", "reason_cell", "receiver_cell"),
+        *("attempts", "last", "next_in", "task_cell", "agent"),
+    )
+    list_filter = (
+        StatusFilter,
+        TaskAgentFilter,
+        ReceiverFilter,
+        CreatedFilter,
+        SettledFilter,
+        ConfigFilter,
+    )
+    search_fields = ("webhook_id",)
+    search_help_text = "A webhook-id, a task id or the number of a delivery, complete."
+    actions = ("replay_selected", "retry_selected")
+    fields = (
+        *("status_badge", "reason_cell", "attempts", "next", "replays", "created", "settled"),
+        *("task_cell", "agent", "event_link", "config_cell", "receiver_cell"),
+        *("dialect", "content_type"),
+    )
+    change_form_template = "admin/a2a_push/delivery/page.html"
+    tenant_lookup = "task__tenant"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
+        """Return the deliveries without bodies and secrets."""
+        return with_company(super().get_queryset(request))
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Delivery], search_term: str
+    ) -> tuple[QuerySet[Delivery], bool]:
+        """Find by exact id, with a query for each kind of id: an OR across a join has no index."""
+        wanted = search_term.strip()
+        if not wanted:
+            return queryset, False
+        # The database would refuse a number that is longer than any key.
+        if wanted.isascii() and wanted.isdigit() and len(wanted) < 19:  # noqa: PLR2004
+            return queryset.filter(pk=int(wanted)), False
+        mine = within(Delivery.objects.all(), request.user, self.tenant_lookup)
+        if mine.filter(webhook_id=wanted).exists():
+            return queryset.filter(webhook_id=wanted), False
+        tasks = mine.filter(task__public_id=wanted).order_by("task").distinct()
+        keys = list(tasks.values_list("task", flat=True)[:TASKS])
+        return queryset.filter(task_id__in=keys), False
+
+    # -- columns and fields
+
+    @admin.display(description="webhook id")
+    def short_id(self, row: Delivery) -> str:
+        """Show the id."""
+        return row.webhook_id
+
+    @admin.display(description="status")
+    def status_badge(self, row: Delivery) -> str:
+        """Show the status as a badge."""
+        return badge(row.status)
+
+    @admin.display(description="task")
+    def task_cell(self, row: Delivery) -> str:
+        """Link to the task."""
+        return cells.task_link(row)
+
+    @admin.display(description="agent")
+    def agent(self, row: Delivery) -> str:
+        """Show the agent of the task."""
+        return row.task.agent
+
+    @admin.display(description="receiver")
+    def receiver_cell(self, row: Delivery) -> str:
+        """Link to the receiver."""
+        return cells.receiver_link(row.receiver)
+
+    @admin.display(description="webhook")
+    def config_cell(self, row: Delivery) -> str:
+        """Link to the webhook."""
+        return cells.config_link(row.config)
+
+    @admin.display(description="events")
+    def event_link(self, row: Delivery) -> str:
+        """Link to the delivered events in the task's timeline."""
+        url = reverse("admin:a2a_tasks_task_change", args=[row.task_id])
+        return format_html(
+            '<a href="{}?from={}#a2a-timeline">{}</a>', url, row.number, cells.events(row)
+        )
+
+    @admin.display(description="last answer")
+    def last(self, row: Delivery) -> str:
+        """Show the result and the duration of the last attempt."""
+        attempt = last_attempt(row)
+        if attempt is None:
+            return ""
+        got, took = cells.answer(attempt), cells.took(attempt)
+        return format_html('{} <span class="a2a-quiet">{}</span>', got, took)
+
+    @admin.display(description="next attempt")
+    def next(self, row: Delivery) -> str:
+        """Show the moment of the next attempt."""
+        if row.status != DeliveryStatus.PENDING:
+            return ""
+        return moment(row.next_at) or "at once"
+
+    @admin.display(description="next attempt")
+    def next_in(self, row: Delivery) -> str:
+        """Show the time until the next attempt."""
+        if row.status != DeliveryStatus.PENDING:
+            return ""
+        now = timezone.now()
+        if row.next_at is None or row.next_at <= now:
+            return "at once"
+        words = duration(row.next_at - now)
+        return format_html('<span title="{}">in {}</span>', moment(row.next_at), words)
+
+    @admin.display(description="why it waits or failed")
+    def reason_cell(self, row: Delivery) -> str:
+        """Explain in a sentence why the delivery waits or failed."""
+        return reason_of(row)
+
+    @admin.display(description="created")
+    def created(self, row: Delivery) -> str:
+        """Show the moment to the second."""
+        return moment(row.created_at)
+
+    @admin.display(description="settled")
+    def settled(self, row: Delivery) -> str:
+        """Show the moment when the delivery succeeded, died or was cancelled."""
+        return moment(row.settled_at)
+
+    # -- the page
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the body and the attempts below the fields."""
+        row: Delivery = context["original"]
+        found = Delivery.objects.annotate(whole=whole())
+        head, length = found.values_list(select_start("whole"), size("whole")).get(pk=row.pk)
+        newest = list(row.tries.order_by("-pk")[:ATTEMPTS])
+        may = self.has_send_permission(request)
+        context.update(
+            body=format_body(head, length),
+            tries=newest[::-1],
+            most=ATTEMPTS,
+            may_retry=may and row.status == DeliveryStatus.PENDING,
+            may_replay=may and row.status != DeliveryStatus.PENDING and row.config_id is not None,
+        )
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    # -- retry and replay
+
+    def has_send_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may retry and replay. The permission `change delivery` means only this here."""
+        return request.user.has_perm("a2a_push.change_delivery")
+
+    @admin.action(description="Send selected deliveries again", permissions=["send"])
+    def replay_selected(
+        self, request: HttpRequest, queryset: QuerySet[Delivery]
+    ) -> HttpResponse | None:
+        """Ask for confirmation, then send the settled deliveries again, newest first."""
+        settled = queryset.exclude(status=DeliveryStatus.PENDING).filter(config__isnull=False)
+        rows = list(settled.order_by("-pk")[: AT_ONCE + 1])
+        if rows and not is_confirmed(request):
+            return ask(self, request, _replay_question(rows, request.get_full_path()))
+        self._replay(request, rows[:AT_ONCE])
+        self._tell_more(request, rows)
+        return None
+
+    @admin.action(description="Try selected deliveries now", permissions=["send"])
+    def retry_selected(
+        self, request: HttpRequest, queryset: QuerySet[Delivery]
+    ) -> HttpResponse | None:
+        """Ask for confirmation, then try the pending deliveries now, newest first."""
+        pending = queryset.filter(status=DeliveryStatus.PENDING)
+        rows = list(pending.order_by("-pk")[: AT_ONCE + 1])
+        if rows and not is_confirmed(request):
+            return ask(self, request, _retry_question(rows, request.get_full_path()))
+        self._retry(request, rows[:AT_ONCE])
+        self._tell_more(request, rows)
+        return None
+
+    @method_decorator(require_POST)
+    def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask for confirmation, then send the delivery again."""
+        row, back = self._read_form(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _replay_question([row], back))
+        self._replay(request, [row])
+        return HttpResponseRedirect(back)
+
+    @method_decorator(require_POST)
+    def retry_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask for confirmation, then try the delivery now."""
+        row, back = self._read_form(request, object_id)
+        if not is_confirmed(request):
+            return ask(self, request, _retry_question([row], back))
+        self._retry(request, [row])
+        return HttpResponseRedirect(back)
+
+    def _read_form(self, request: HttpRequest, object_id: str) -> tuple[Delivery, str]:
+        if not self.has_send_permission(request):
+            raise PermissionDenied
+        row = self.get_object(request, object_id)
+        return row, reverse("admin:a2a_push_delivery_change", args=[row.pk])
+
+    def _replay(self, request: HttpRequest, rows: list[Delivery]) -> None:
+        count = replay([row.pk for row in rows])
+        self._record(request, rows if count else [], "Sent again.")
+        self._tell(request, count, len(rows) - count, "Will be sent again", "Cannot be sent again")
+
+    def _retry(self, request: HttpRequest, rows: list[Delivery]) -> None:
+        tried = [row for row in rows if retry_now(row.pk)]
+        self._record(request, tried, "Tried at once.")
+        self._tell(
+            request,
+            len(tried),
+            len(rows) - len(tried),
+            "Is tried now",
+            "No longer waits, or may not be sent",
+        )
+
+    def _record(self, request: HttpRequest, rows: list[Delivery], text: str) -> None:
+        if rows and request.user.pk is not None:
+            LogEntry.objects.log_actions(request.user.pk, rows, CHANGE, text)
+
+    def _tell(self, request: HttpRequest, done: int, left: int, did: str, left_out: str) -> None:
+        if done:
+            self.message_user(request, f"{did}: {done}.", messages.SUCCESS)
+        if left or not done:
+            self.message_user(request, f"{left_out}: {left}.", messages.WARNING)
+
+    def _tell_more(self, request: HttpRequest, rows: list[Delivery]) -> None:
+        if len(rows) > AT_ONCE:
+            note = f"Only {AT_ONCE} are sent at once; there are more among the selected ones."
+            self.message_user(request, note, messages.WARNING)
+
+    def get_urls(self) -> list[URLPattern]:
+        """Put the URLs of the buttons before Django's own, the last of which matches every path."""
+        view = self.admin_site.admin_view
+        return [
+            path(
+                "<int:object_id>/replay/", view(self.replay_view), name="a2a_push_delivery_replay"
+            ),
+            path("<int:object_id>/retry/", view(self.retry_view), name="a2a_push_delivery_retry"),
+            *super().get_urls(),
+        ]
+
+
+def _replay_question(rows: list[Delivery], back: str) -> Question:
+    """Return the question before a replay of settled deliveries."""
+    rows = rows[:AT_ONCE]
+    delivered = sum(row.status == DeliveryStatus.DELIVERED for row in rows)
+    warnings = preview_warnings(Delivery.objects.filter(pk__in=[row.pk for row in rows]))
+    if delivered:
+        warnings.append(f"Delivered before, and will come twice: {delivered}.")
+    return Question(
+        title="Send again?",
+        text=f"{_write_count(rows)} will be sent again under the same webhook-id, from the beginning of the schedule.",
+        warnings=warnings,
+        verb="Send again",
+        back=back,
+    )
+
+
+def _retry_question(rows: list[Delivery], back: str) -> Question:
+    """Return the question before a retry of pending deliveries."""
+    rows = rows[:AT_ONCE]
+    now = timezone.now()
+    shut = sum(bool(row.receiver.probe_at and row.receiver.probe_at > now) for row in rows)
+    off = sum(is_switched_off(row.receiver) for row in rows)
+    warnings = [HELD_BACK.format(off)] if off else []
+    if shut:
+        warnings.append(
+            f"Will still wait, because the breaker of their receiver is open: {shut}. Enable the receiver to send now."
+        )
+    return Question(
+        title="Try now?",
+        text=f"{_write_count(rows)} will be tried at once instead of later. It counts as an attempt; the schedule goes on after it.",
+        warnings=warnings,
+        verb="Try now",
+        back=back,
+    )
+
+
+def _write_count(rows: list[Delivery]) -> str:
+    return "1 delivery" if len(rows) == 1 else f"{len(rows)} deliveries"

@@ -1,0 +1,205 @@
+"""List filters of webhooks. Each narrows along an index or within the newest rows, like those of tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.admin import ModelAdmin, SimpleListFilter
+from django.http import HttpRequest
+from django.utils import timezone
+
+from a2a_console.admin.webhooks.receiver_health import Word
+from a2a_console.admin.widgets.filters import AgentFilter, Choices, PeriodFilter, Rows
+from a2a_console.admin.widgets.paging import NEWEST, newest
+from a2a_console.admin.widgets.staff import within
+from a2a_push.breaker import Phase
+from a2a_push.models import DeliveryStatus, PushConfig, Receiver
+from a2a_tasks.outbound import FaultKind
+
+__all__ = [
+    "AnswerFilter",
+    "ConfigFilter",
+    "ReceiverFilter",
+    "SettledFilter",
+    "StandingFilter",
+    "DeliveryStateFilter",
+    "StatusFilter",
+    "TaskAgentFilter",
+]
+
+LOOKS_BACK = f"(newest {NEWEST:,})"
+#: The largest number of receivers among the choices of a filter.
+OFFERED = 10
+#: The text of a phase in the JSON of a breaker; the phase of a closed breaker is not written.
+_PHASE = {
+    Word.OPEN: f'"phase":"{Phase.OPEN.value}"',
+    Word.HALF_OPEN: f'"phase":"{Phase.HALF_OPEN.value}"',
+}
+
+
+class StatusFilter(SimpleListFilter):
+    """A filter by status: pending and dead deliveries have indexes (`delivery_pending`, `delivery_dead`)."""
+
+    title = f"status {LOOKS_BACK}"
+    parameter_name = "status"
+    INDEXED = frozenset({DeliveryStatus.PENDING, DeliveryStatus.DEAD})
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the statuses."""
+        return [(status.value, status.value) for status in DeliveryStatus]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the status."""
+        status = self.value()
+        if status not in DeliveryStatus.values:
+            return queryset
+        return (queryset if status in self.INDEXED else newest(queryset)).filter(status=status)
+
+
+class SettledFilter(PeriodFilter):
+    """A filter by the moment at which a delivery was settled (index `delivery_settled`)."""
+
+    title = "settled"
+    parameter_name = "settled"
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to deliveries that were settled in the period."""
+        since = self.since()
+        return queryset if since is None else queryset.filter(settled_at__gte=since)
+
+
+class TaskAgentFilter(AgentFilter):
+    """A filter by the agent of the task; no index begins with it."""
+
+    title = f"agent {LOOKS_BACK}"
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the agent and to the newest rows."""
+        return newest(queryset).filter(task__agent=self.value()) if self.value() else queryset
+
+
+class _KeyFilter(SimpleListFilter):
+    """A filter by a primary key from links on other pages."""
+
+    def list_keys(self, request: HttpRequest) -> dict[str, str]:
+        """Return the keys among the choices for the user, with their labels."""
+        raise NotImplementedError
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the keys."""
+        return self.list_keys(request).items()
+
+    def has_output(self) -> bool:
+        """Return whether the filter is shown. It also is for a key that is no choice, which the list then refuses."""
+        return bool(self.lookup_choices or self.value())
+
+    def key(self) -> int | None:
+        """Return the requested key; None if the text is no key."""
+        text = self.value() or ""
+        # The database would refuse a number that is longer than any key.
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None  # noqa: PLR2004
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the key."""
+        key = self.key()
+        return queryset if key is None else queryset.filter(**{self.parameter_name or "": key})
+
+
+class ReceiverFilter(_KeyFilter):
+    """A filter by receiver (index `delivery_of_receiver`): the requested one, and the newest ones in trouble."""
+
+    title = "receiver"
+    parameter_name = "receiver"
+
+    def list_keys(self, request: HttpRequest) -> dict[str, str]:
+        """Return the requested receiver, then receivers that are disabled or whose breaker is not closed."""
+        mine = within(Receiver.objects.all(), request.user)
+        asked = mine.filter(pk=self.key() or 0)
+        troubled = newest(mine).exclude(disabled_at=None, probe_at=None)
+        rows = [*asked, *troubled.order_by("-pk")[:OFFERED]]
+        return {str(row.pk): _describe(row) for row in rows}
+
+
+def _describe(row: Receiver) -> str:
+    """Return the address and the tenant: each tenant has its own receiver at an address."""
+    return f"{row.address[:80]} ({row.tenant[:40]})" if row.tenant else row.address[:80]
+
+
+class ConfigFilter(_KeyFilter):
+    """A filter by webhook (index `delivery_of_config`). The only choice is the requested one."""
+
+    title = "webhook"
+    parameter_name = "config"
+
+    def list_keys(self, request: HttpRequest) -> dict[str, str]:
+        """Return the requested webhook."""
+        mine = within(PushConfig.objects.all(), request.user, "task__tenant")
+        rows = mine.filter(pk=self.key() or 0).only("public_id")
+        return {str(row.pk): row.public_id[:80] for row in rows}
+
+
+class DeliveryStateFilter(SimpleListFilter):
+    """A filter of webhooks by state."""
+
+    title = f"state {LOOKS_BACK}"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the states."""
+        return [("active", "active"), ("settled", "settled"), ("disabled", "disabled")]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the state."""
+        if self.value() == "disabled":
+            return newest(queryset).exclude(disabled_reason="")
+        if self.value() in {"active", "settled"}:
+            active = self.value() == "active"
+            return newest(queryset).filter(disabled_reason="", active=active)
+        return queryset
+
+
+class StandingFilter(SimpleListFilter):
+    """A filter of receivers by health."""
+
+    title = f"health {LOOKS_BACK}"
+    parameter_name = "standing"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the states, and one for a failed last attempt."""
+        offered = [Word.DISABLED, Word.OPEN, Word.HALF_OPEN, Word.PAUSED]
+        return [*((word.value, word.value) for word in offered), ("failing", "failed last")]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the state."""
+        word = self.value()
+        if word == Word.DISABLED:
+            return newest(queryset).exclude(disabled_at=None)
+        if word == Word.PAUSED:
+            return newest(queryset).filter(paused_until__gt=timezone.now())
+        if word == "failing":
+            return newest(queryset).filter(well=False).exclude(last_failure_at=None)
+        if word in _PHASE:
+            found = newest(queryset).filter(disabled_at=None).exclude(probe_at=None)
+            return found.filter(breaker__contains=_PHASE[Word(word)])
+        return queryset
+
+
+class AnswerFilter(SimpleListFilter):
+    """A filter of attempts by result."""
+
+    title = f"response {LOOKS_BACK}"
+    parameter_name = "answer"
+    SPANS = {"2xx": range(200, 300), "4xx": range(400, 500), "5xx": range(500, 600)}
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List classes of HTTP status, then the faults that prevented a response."""
+        faults = [kind.value for kind in FaultKind if kind is not FaultKind.STATUS]
+        return [(word, word.replace("_", " ")) for word in (*self.SPANS, *faults)]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        """Narrow to the result."""
+        word = self.value() or ""
+        if word in self.SPANS:
+            span = self.SPANS[word]
+            return newest(queryset).filter(status__gte=span.start, status__lt=span.stop)
+        return newest(queryset).filter(fault=word) if word in set(FaultKind) else queryset

@@ -1,0 +1,275 @@
+"""Receivers in the admin: health of each, enabling and disabling, and the replay of a span of deliveries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.views.decorators.http import require_POST
+
+from a2a_console.admin.webhooks.filters import StandingFilter
+from a2a_console.admin.webhooks.preview import preview_warnings
+from a2a_console.admin.webhooks.receiver_health import describe_health
+from a2a_console.admin.webhooks.sent_notifications import newest_deliveries
+from a2a_console.admin.webhooks.span import SpanForm
+from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
+from a2a_console.admin.widgets.paging import count_bounded, newest
+from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.times import moment
+from a2a_push.models import Delivery, DeliveryStatus, Receiver
+from a2a_push.store.delivery_selection import DeliverySelection
+from a2a_push.store.receivers import read
+from a2a_push.store.replays import replay
+from a2a_push.store.retries import is_switched_off
+from a2a_push.store.switches import disable, enable
+
+__all__ = ["ReceiverAdmin"]
+
+#: The largest number of characters of an operator's reason.
+REASON = 200
+
+
+@admin.register(Receiver)
+class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
+    """The list and the page of receivers."""
+
+    list_display = (
+        *("address_and_tenant", "standing_badge", "why", "delivered", "failed"),
+        *("success_and_failure", "latency"),
+    )
+    list_filter = (StandingFilter,)
+    search_fields = ("address",)
+    search_help_text = "A URL or a piece of one, looked for among the newest 100,000."
+    fields = (
+        *("standing_badge", "why", "until", "in_a_row", "openings", "pause"),
+        *("delivered", "failed", "success", "failure", "latency", "pending", "dead"),
+        *("tenant", "created"),
+    )
+    change_form_template = "admin/a2a_push/receiver/page.html"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Receiver], search_term: str
+    ) -> tuple[QuerySet[Receiver], bool]:
+        """Find by a piece of the address."""
+        wanted = search_term.strip().partition("?")[0]
+        return (newest(queryset).filter(address__contains=wanted) if wanted else queryset), False
+
+    # -- columns and fields
+
+    @admin.display(description="receiver, tenant")
+    def address_and_tenant(self, row: Receiver) -> str:
+        """Show the address, cut because the client chose it, and below it the tenant, which has its own receiver."""
+        shown = format_html('<span title="{}">{}</span>', row.address[:500], row.address[:80])
+        return format_html('{}<br><span class="a2a-quiet">{}</span>', shown, row.tenant)
+
+    @admin.display(description="breaker")
+    def standing_badge(self, row: Receiver) -> str:
+        """Show the health as a badge."""
+        return badge(describe_health(row, timezone.now()).word)
+
+    @admin.display(description="why")
+    def why(self, row: Receiver) -> str:
+        """Show why nothing is sent to the receiver."""
+        return describe_health(row, timezone.now()).why
+
+    @admin.display(description="until")
+    def until(self, row: Receiver) -> str:
+        """Show until when nothing is sent to the receiver."""
+        return moment(describe_health(row, timezone.now()).until)
+
+    @admin.display(description="Retry-After until")
+    def pause(self, row: Receiver) -> str:
+        """Show the end of the pause that the receiver asked for, if it is not over."""
+        ahead = row.paused_until is not None and row.paused_until > timezone.now()
+        return moment(row.paused_until) if ahead else ""
+
+    @admin.display(description="failures since the last success")
+    def in_a_row(self, row: Receiver) -> str:
+        """Show the number of consecutive failures."""
+        return str(read(row).in_a_row)
+
+    @admin.display(description="times the breaker opened")
+    def openings(self, row: Receiver) -> str:
+        """Show how often the breaker opened since it was closed last."""
+        return str(read(row).openings)
+
+    @admin.display(description="last success, failure")
+    def success_and_failure(self, row: Receiver) -> str:
+        """Show both moments, one below the other."""
+        return format_html("{}<br>{}", self.success(row), self.failure(row))
+
+    @admin.display(description="last success")
+    def success(self, row: Receiver) -> str:
+        """Show the moment to the second."""
+        return moment(row.last_success_at) or "never"
+
+    @admin.display(description="last failure")
+    def failure(self, row: Receiver) -> str:
+        """Show the moment to the second."""
+        return moment(row.last_failure_at) or "never"
+
+    @admin.display(description="last attempt took")
+    def latency(self, row: Receiver) -> str:
+        """Show the duration of the last attempt."""
+        if row.last_seconds is None:
+            return ""
+        return f"{row.last_seconds:.2f} s"
+
+    @admin.display(description="pending")
+    def pending(self, row: Receiver) -> str:
+        """Show the number of pending deliveries."""
+        return self._count(row, DeliveryStatus.PENDING)
+
+    @admin.display(description="dead")
+    def dead(self, row: Receiver) -> str:
+        """Show the number of dead deliveries."""
+        return self._count(row, DeliveryStatus.DEAD)
+
+    def _count(self, row: Receiver, status: DeliveryStatus) -> str:
+        mine = Delivery.objects.filter(receiver=row, status=status)
+        return str(count_bounded(mine.order_by("-pk")))
+
+    @admin.display(description="created")
+    def created(self, row: Receiver) -> str:
+        """Show the moment to the second."""
+        return moment(row.created_at)
+
+    # -- the page
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the newest deliveries and the form of a replay below the fields."""
+        row: Receiver = context["original"]
+        may, off = self.has_switch_permission(request), row.disabled_at is not None
+        well = row.probe_at is None and row.paused_until is None
+        context.update(
+            deliveries=newest_deliveries(request, receiver=row.pk),
+            may_disable=may and not is_switched_off(row),
+            may_enable=may and (off or not well),
+            span=SpanForm() if _may_replay(request) else None,
+            zone=timezone.get_current_timezone_name(),
+        )
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    # -- enable and disable
+
+    def has_switch_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may enable and disable. The permission `change receiver` means only this here."""
+        return request.user.has_perm("a2a_push.change_receiver")
+
+    @method_decorator(require_POST)
+    def disable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask for confirmation, then disable the receiver, with a reason for later readers."""
+        row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
+        if not is_confirmed(request):
+            return ask(self, request, _disable_question(row, back))
+        text = " ".join(request.POST.get("reason", "").split())[:REASON]
+        reason = text or "switched off"
+        if disable(row.pk, reason):
+            self.log_change(request, row, f"Disabled: {reason}.")
+            self.message_user(request, "The receiver is disabled.", messages.SUCCESS)
+        else:
+            self.message_user(request, "It was disabled already.", messages.WARNING)
+        return HttpResponseRedirect(back)
+
+    @method_decorator(require_POST)
+    def enable_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask for confirmation, then enable the receiver."""
+        row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
+        if not is_confirmed(request):
+            return ask(self, request, _enable_question(row, back))
+        if enable(row.pk):
+            self.log_change(request, row, "Enabled.")
+            self.message_user(request, "The receiver is enabled.", messages.SUCCESS)
+        else:
+            self.message_user(request, "Nothing kept it from being sent to.", messages.WARNING)
+        return HttpResponseRedirect(back)
+
+    @method_decorator(require_POST)
+    def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask for confirmation, then send the deliveries to the receiver again that were created in a span."""
+        row, back = self._read_form(request, object_id, may=_may_replay(request))
+        form = SpanForm(request.POST)
+        if not form.is_valid():
+            for text in form.wrong():
+                self.message_user(request, text, messages.ERROR)
+            return HttpResponseRedirect(back)
+        chosen = form.read_selection(receiver=row.pk)
+        if not is_confirmed(request):
+            return ask(self, request, _replay_question(form, chosen, back))
+        done = replay(chosen.keys())
+        self.log_change(request, row, f"Sent again, {form.words()}: {done}.")
+        level = messages.SUCCESS if done else messages.WARNING
+        self.message_user(request, f"Will be sent again: {done}.", level)
+        return HttpResponseRedirect(back)
+
+    def _read_form(
+        self, request: HttpRequest, object_id: str, *, may: bool
+    ) -> tuple[Receiver, str]:
+        if not may:
+            raise PermissionDenied
+        row = self.get_object(request, object_id)
+        return row, reverse("admin:a2a_push_receiver_change", args=[row.pk])
+
+    def get_urls(self) -> list[URLPattern]:
+        """Put the URLs of the buttons before Django's own, the last of which matches every path."""
+        views = {
+            "disable": self.disable_view,
+            "enable": self.enable_view,
+            "replay": self.replay_view,
+        }
+        own = [
+            path(
+                f"<int:object_id>/{name}/",
+                self.admin_site.admin_view(view),
+                name=f"a2a_push_receiver_{name}",
+            )
+            for name, view in views.items()
+        ]
+        return [*own, *super().get_urls()]
+
+
+def _may_replay(request: HttpRequest) -> bool:
+    return request.user.has_perm("a2a_push.change_delivery")
+
+
+def _disable_question(row: Receiver, back: str) -> Question:
+    return Question(
+        title="Disable the receiver?",
+        text=f"Nothing is sent to {row.address} until a user enables it. Deliveries that become due meanwhile are dead at once, "
+        "with your reason, and can be sent again.",
+        verb="Disable",
+        back=back,
+    )
+
+
+def _enable_question(row: Receiver, back: str) -> Question:
+    return Question(
+        title="Enable the receiver?",
+        text=f"{row.address} is treated as a new receiver: its circuit breaker is closed, and a pause that it asked for is over. "
+        "What is dead stays so until it is sent again.",
+        verb="Enable",
+        back=back,
+    )
+
+
+def _replay_question(form: SpanForm, chosen: DeliverySelection, back: str) -> Question:
+    count = count_bounded(chosen.rows())
+    warnings = preview_warnings(chosen.rows())
+    if not chosen.only_dead:
+        warnings.append("What was delivered before will come twice.")
+    return Question(
+        title="Send again?",
+        text=f"{form.words()}: {count}. They are sent again under the same webhook-id, from the beginning of the schedule.",
+        warnings=warnings,
+        verb="Send again",
+        back=back,
+    )

@@ -1,0 +1,1 @@
+"""The shared parts of the pages: lists, filters, stored bodies, names."""

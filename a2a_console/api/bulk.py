@@ -1,0 +1,257 @@
+"""Bulk actions of the API: cancel many tasks, run them again (both with a dry run), and export them as a stream.
+
+The actions and their bounds are those of the admin (`admin/tasks/bulk.py`); the filters are those of the list.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.admin.tasks import bulk, cancelling
+from a2a_console.admin.tasks.bulk import AT_ONCE, Deed, Plan
+from a2a_console.admin.tasks.export import stream_export
+from a2a_console.api.pagination import MAX_KEY, CursorField, sign_cursor
+from a2a_console.api.tasks import (
+    FILTERS,
+    STATES,
+    TO_CANCEL,
+    TO_RUN_AGAIN,
+    RunAgainBodySerializer,
+    TaskFilterSerializer,
+    TaskRowsViewSet,
+    make_selection,
+)
+from a2a_tasks.audit import Action
+from a2a_tasks.models import Task
+from a2a_tasks.store import audit
+
+__all__ = ["TaskBulkViewSet"]
+
+SALT = "many"
+EXPORT = OpenApiResponse(
+    OpenApiTypes.STR,
+    "All that are meant, newest first, a line each, sent as they are read: JSON objects, or CSV (RFC 4180) with a heading.",
+)
+
+
+class TaskChoiceSerializer(TaskFilterSerializer):
+    """A choice of tasks by numbers, by filters of the list, or by both."""
+
+    keys = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=MAX_KEY),
+        required=False,
+        allow_empty=False,
+        max_length=AT_ONCE,
+        help_text="Numbers of tasks.",
+    )
+    all = serializers.BooleanField(
+        required=False, default=False, help_text="Needed if nothing else narrows."
+    )
+    dry_run = serializers.BooleanField(
+        required=False, default=False, help_text="Say what would be done, and do nothing."
+    )
+    cursor = CursorField(SALT)
+
+
+class TaskAgainChoiceSerializer(TaskChoiceSerializer, RunAgainBodySerializer):
+    """A choice of tasks, with the idempotency key of the request."""
+
+
+class TaskExportChoiceSerializer(TaskFilterSerializer):
+    """The tasks of an export (all of them without a filter) and its format."""
+
+    format = serializers.ChoiceField(["jsonl", "csv"], default="jsonl")
+
+
+class PartSerializer(serializers.Serializer[Any]):
+    """The number of tasks of one state and agent."""
+
+    state = serializers.ChoiceField(list(STATES))
+    agent = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class PlanSerializer(serializers.Serializer[Any]):
+    """The chosen tasks."""
+
+    found = serializers.IntegerField(
+        help_text=f"Tasks that this request is about, the newest {AT_ONCE:,} at most."
+    )
+    parts = PartSerializer(many=True, help_text="Of these, how many in each state with each agent.")
+    keys = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="Their numbers, newest first. Said as `keys`, they mean these and no others.",
+    )
+    others = serializers.IntegerField(
+        help_text="Of the `keys` that were said, how many are in no state for it."
+    )
+    missing = serializers.IntegerField(
+        help_text="Of the `keys` that were said, how many are not there, or not meant by the filters."
+    )
+    next = serializers.CharField(
+        allow_null=True, help_text="There are more: the same request with this as its `cursor`."
+    )
+
+
+class CancelledSerializer(PlanSerializer):
+    """The chosen tasks and the result of the cancellation; a dry run cancels none."""
+
+    cancelled = serializers.IntegerField()
+    ended = serializers.IntegerField(help_text="They ended meanwhile.")
+    gone = serializers.IntegerField(help_text="They are no longer there.")
+    untried = serializers.IntegerField(help_text="The database was away: ask again.")
+
+
+class NewTaskSerializer(serializers.Serializer[Any]):
+    """A task and the new task that repeats it."""
+
+    key = serializers.IntegerField(help_text="Of the old one.")
+    new_key = serializers.IntegerField()
+    new_id = serializers.CharField()
+    before = serializers.BooleanField(help_text="By the same `nonce`, before this request.")
+
+
+class RefusalSerializer(serializers.Serializer[Any]):
+    """The reason why some tasks were not run again."""
+
+    reason = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class RunAgainSerializer(PlanSerializer):
+    """The chosen tasks and the new ones; a dry run starts none."""
+
+    again = NewTaskSerializer(many=True)
+    refused = RefusalSerializer(many=True)
+    gone = serializers.IntegerField(help_text="They are no longer there.")
+    untried = serializers.IntegerField(
+        help_text="The host was too busy, or the database away: ask again, with the same `nonce`."
+    )
+
+
+class TaskBulkViewSet(TaskRowsViewSet):
+    """Actions on many tasks."""
+
+    @extend_schema(operation_id="cancel_tasks")
+    @action(
+        detail=False,
+        methods=["post"],
+        required_right=TO_CANCEL,
+        serializer_class=CancelledSerializer,
+        request_serializer_class=TaskChoiceSerializer,
+    )
+    def cancel(self, request: Request) -> Response:
+        """Cancel the chosen tasks that have not ended, newest first, at most a thousand per request.
+
+        Each task is final at once, then its agent is stopped. With `dry_run` the answer only counts the tasks by state
+        and agent. Continue with `next` until it is null.
+        """
+        plan = self._plan(bulk.CANCEL)
+        by = self.operator.principal
+        outcome = cancelling.cancel(self._find_planned(plan), by=by, record=_record_nothing)
+        answer = {
+            **self._describe(plan),
+            "cancelled": outcome.cancelled,
+            "ended": outcome.ended,
+            "gone": outcome.gone,
+            "untried": outcome.untried,
+        }
+        return Response(self.get_serializer(answer).data)
+
+    @extend_schema(operation_id="run_tasks_again")
+    @action(
+        detail=False,
+        methods=["post"],
+        url_path="run-again",
+        required_right=TO_RUN_AGAIN,
+        serializer_class=RunAgainSerializer,
+        request_serializer_class=TaskAgainChoiceSerializer,
+    )
+    def run_again(self, request: Request) -> Response:
+        """Run the chosen tasks again that have ended, newest first, at most a thousand per request.
+
+        Each is repeated as a new task, as by `run-again` of one task; agents may repeat side effects. With `dry_run`
+        the answer only counts the tasks by state and agent. Continue with `next` until it is null; the same `nonce`
+        runs no task twice.
+        """
+        plan = self._plan(bulk.AGAIN)
+        nonce = self.validated_body.get("nonce") or uuid.uuid4().hex
+        outcome = bulk.rerun(self._find_planned(plan), nonce, _record_nothing)
+        answer = {
+            **self._describe(plan),
+            "again": [
+                {"key": old.pk, "new_key": new.task, "new_id": new.id, "before": new.before}
+                for old, new in outcome.again
+            ],
+            "refused": [
+                {"reason": reason, "count": count}
+                for reason, count in outcome.reasons.most_common()
+            ],
+            "gone": outcome.gone,
+            "untried": outcome.untried,
+        }
+        return Response(self.get_serializer(answer).data)
+
+    @extend_schema(
+        operation_id="export_tasks",
+        responses={(200, "application/jsonl"): EXPORT, (200, "text/csv"): EXPORT},
+    )
+    @action(detail=False, methods=["post"], request_serializer_class=TaskExportChoiceSerializer)
+    def export(self, request: Request) -> StreamingHttpResponse:
+        """Stream the chosen tasks, however many there are. The audit log records the export.
+
+        Of the messages, the export has only the beginning of each task's first one.
+        """
+        wanted, form = make_selection(self.validated_body), self.validated_body["format"]
+        detail = {"as": form, "of": str(wanted.describe())}
+        audit.note(Action.TASK_EXPORT, tenant=self.operator.tenant, detail=detail)
+        return stream_export(form, self.get_queryset(), wanted)
+
+    def _plan(self, deed: Deed) -> Plan:
+        """Return the tasks that the request is about. Raises ValidationError if it does not choose any."""
+        given = self.validated_body
+        if not (given["all"] or (FILTERS | {"keys"}) & given.keys()):
+            raise serializers.ValidationError({"all": "Say which, or that all are meant."})
+        rows, wanted = self._select_plain(), make_selection(given)
+        if "cursor" in given:
+            rows = rows.filter(pk__lt=given["cursor"])
+        if "keys" in given:  # the answer counts those of them whose state does not allow the action
+            return bulk.plan(deed, rows.filter(pk__in=given["keys"]), wanted)
+        if states := (wanted.states & deed.states if wanted.states else deed.states):
+            return bulk.plan(deed, rows, wanted.among(states))
+        return Plan(keys=[], parts=[], more=False, others=0)
+
+    def _describe(self, plan: Plan) -> dict[str, Any]:
+        named = len(set(self.validated_body.get("keys", [])))
+        parts = [{"state": state, "agent": agent, "count": n} for state, agent, n in plan.parts]
+        return {
+            "found": len(plan.keys),
+            "parts": parts,
+            "keys": plan.keys,
+            "others": plan.others,
+            "missing": named - len(plan.keys) - plan.others if named else 0,
+            "next": sign_cursor(SALT, plan.keys[-1]) if plan.more else None,
+        }
+
+    def _find_planned(self, plan: Plan) -> list[Task]:
+        """Return the tasks of the plan; none for a dry run."""
+        if self.validated_body["dry_run"]:
+            return []
+        return list(self._select_plain().filter(pk__in=plan.keys).order_by("-pk"))
+
+    def _select_plain(self) -> QuerySet[Task]:
+        return self.get_queryset().select_related(None).only("pk", "state", "agent")
+
+
+def _record_nothing(*_: Any) -> None:
+    """Record nothing: the audit log has the action already, and the admin's history is for its pages."""

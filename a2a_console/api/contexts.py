@@ -1,0 +1,88 @@
+"""Contexts in the API: conversations with their tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+
+from a2a_console.api.operators import RequiredRight, filter_visible, get_operator
+from a2a_console.api.pagination import CreatedQuerySerializer
+from a2a_console.api.tasks import TaskLineSerializer, add_openings, select_tasks
+from a2a_console.api.viewsets import HostViewSet
+from a2a_tasks.models import Context
+
+__all__ = ["ContextViewSet"]
+
+#: The largest number of tasks in the answer that shows a context.
+TASKS = 50
+
+
+class ContextLineSerializer(serializers.ModelSerializer[Context]):
+    """A context in a list."""
+
+    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
+    id = serializers.CharField(
+        source="public_id", help_text="As its owner knows it; another owner may have the same."
+    )
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField(help_text="Of its newest message.")
+
+    class Meta:
+        model = Context
+        fields: tuple[str, ...] = (
+            *("key", "id", "agent", "tenant", "owner", "created_at", "updated_at"),
+        )
+
+
+class ContextSerializer(ContextLineSerializer):
+    """A context with its tasks."""
+
+    tasks = TaskLineSerializer(
+        many=True, help_text=f"The {TASKS} of which the status changed last, that one first."
+    )
+
+    class Meta(ContextLineSerializer.Meta):
+        fields = (*ContextLineSerializer.Meta.fields, "tasks")
+
+    def to_representation(self, instance: Context) -> dict[str, Any]:
+        """Add the tasks that are visible to the operator."""
+        tasks = filter_visible(get_operator(self.context["request"]), select_tasks())
+        # The index `task_list_by_context` has this order.
+        newest = tasks.filter(context=instance.pk).order_by("-status_at", "-pk")[:TASKS]
+        lines = TaskLineSerializer(add_openings(list(newest)), many=True).data
+        return {**ContextLineSerializer(instance).data, "tasks": lines}
+
+
+class ContextQuerySerializer(CreatedQuerySerializer):
+    """The filters of contexts."""
+
+    id = serializers.CharField(required=False, max_length=256, help_text="The whole id.")
+    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
+    tenant = serializers.CharField(
+        required=False, max_length=256, allow_blank=True, help_text="Exactly; empty = of none."
+    )
+    owner = serializers.CharField(
+        required=False, max_length=256, allow_blank=True, help_text="A principal."
+    )
+
+
+@extend_schema_view(
+    list=extend_schema(description="List contexts, newest first."),
+    retrieve=extend_schema(description="Show a context with its tasks."),
+)
+class ContextViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Context]):
+    """Contexts."""
+
+    queryset = Context.objects.all()
+    serializer_class = ContextLineSerializer
+    required_right = RequiredRight.to_view("a2a_tasks.context", of_agents=True)
+    query_serializer_class = ContextQuerySerializer
+    filter_lookups = {"id": "public_id", "agent": "agent", "tenant": "tenant", "owner": "owner"}
+    indexed_parameters = frozenset({"id"})
+
+    def get_serializer_class(self) -> Any:
+        """Return the serializer of a context; lists have a shorter one."""
+        return ContextSerializer if self.action == "retrieve" else super().get_serializer_class()

@@ -1,0 +1,170 @@
+"""Figures of the host in the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.api.operators import Operator, RequiredRight, filter_visible
+from a2a_console.api.viewsets import HostViewSet
+from a2a_console.statistics.counts import PERIODS
+from a2a_console.statistics.figures import TOP, Report, report
+from a2a_console.statistics.webhooks import DELIVERIES
+from a2a_console.statistics.webhooks import TOP as RECEIVERS
+
+__all__ = ["FiguresViewSet"]
+
+VIEW_DELIVERIES = RequiredRight.to_view(DELIVERIES).permissions
+
+
+class FiguresQuerySerializer(serializers.Serializer[Any]):
+    """The period of the figures."""
+
+    period = serializers.ChoiceField(list(PERIODS), default="hour")
+
+
+class NumberSerializer(serializers.Serializer[Any]):
+    """A figure."""
+
+    name = serializers.CharField()
+    label = serializers.CharField(help_text="Its name for people.")  # type: ignore[assignment] # DRF takes fields off the class
+    value = serializers.FloatField(
+        allow_null=True, help_text="Null: there is nothing to make it of."
+    )
+    unit = serializers.ChoiceField(["", "s"], help_text="Empty: a count; s: seconds.")
+
+
+class SeriesSerializer(serializers.Serializer[Any]):
+    """A number for each slot of the period."""
+
+    label = serializers.CharField()  # type: ignore[assignment] # as above
+    values = serializers.ListField(child=serializers.IntegerField())
+
+
+class LineSerializer(serializers.Serializer[Any]):
+    """Ended and active tasks of an agent or a tenant in the period."""
+
+    name = serializers.CharField()
+    ended = serializers.IntegerField()
+    failed = serializers.IntegerField(help_text="Those of them whose state is `failed`.")
+    running = serializers.IntegerField(help_text="Runs under way now.")
+    queued = serializers.IntegerField(help_text="Runs that wait now.")
+
+
+class QueueSerializer(serializers.Serializer[Any]):
+    """A queue now."""
+
+    name = serializers.CharField()
+    running = serializers.IntegerField()
+    queued = serializers.IntegerField()
+    oldest_due = serializers.DateTimeField(allow_null=True)
+
+
+class ReceiverFiguresSerializer(serializers.Serializer[Any]):
+    """Deliveries to a receiver: settled ones in the period, and pending ones now."""
+
+    key = serializers.IntegerField(source="receiver.pk")
+    tenant = serializers.CharField(source="receiver.tenant")
+    address = serializers.CharField(source="receiver.address")
+    delivered = serializers.IntegerField()
+    dead = serializers.IntegerField()
+    pending = serializers.IntegerField()
+
+
+class WebhookFiguresSerializer(serializers.Serializer[Any]):
+    """The figures of webhooks."""
+
+    numbers = NumberSerializer(many=True)
+    series = SeriesSerializer(
+        many=True, help_text="Number of deliveries by how they ended, for each slot."
+    )
+    receivers = ReceiverFiguresSerializer(
+        many=True,
+        help_text=f"The {RECEIVERS} with most dead deliveries, then with most pending ones.",
+    )
+
+
+@extend_schema_serializer(many=False)
+class FiguresSerializer(serializers.Serializer[Any]):
+    """The figures of the host in a period."""
+
+    period = serializers.ChoiceField(list(PERIODS))
+    since = serializers.DateTimeField(help_text="Start of the first slot.")
+    slot_seconds = serializers.FloatField(help_text="Length of each slot; the last has not ended.")
+    complete = serializers.BooleanField(
+        help_text="False: too much ended in the period to be counted in time; some figures are missing."
+    )
+    numbers = NumberSerializer(many=True)
+    ended = SeriesSerializer(
+        many=True, help_text="Number of tasks by how they ended, for each slot."
+    )
+    queues = QueueSerializer(many=True)
+    agents = LineSerializer(many=True, help_text=f"The {TOP} of which most ended.")
+    tenants = LineSerializer(many=True, help_text=f"The {TOP} of which most ended.")
+    webhooks = WebhookFiguresSerializer(
+        allow_null=True,
+        help_text="Null: too much was settled, or you lack the permission to view deliveries.",
+    )
+
+
+class FiguresViewSet(HostViewSet[Any]):
+    """Figures."""
+
+    serializer_class = FiguresSerializer
+    pagination_class = None
+    required_right = RequiredRight.to_view("a2a_tasks.task", of_agents=True)
+    query_serializer_class = FiguresQuerySerializer
+
+    @extend_schema(operation_id="get_figures")
+    def list(self, request: Request) -> Response:
+        """Show the figures of the host: what is under way, the tasks that ended in a period, and webhooks.
+
+        Counts of unfinished runs, waiting tasks and pending deliveries stop at 10,000.
+        """
+        operator = self.operator
+        found = report(
+            PERIODS[self.validated_query["period"]],
+            partial(_narrow, operator),
+            whose=(operator.tenants, operator.agents),
+            of_host=operator.sees_all,
+        )
+        return Response(self.get_serializer(_describe(found, operator)).data)
+
+
+def _narrow(operator: Operator, rows: QuerySet[Any], by: str) -> QuerySet[Any]:
+    return filter_visible(operator, rows, by=by)
+
+
+def _describe(found: Report, operator: Operator) -> dict[str, Any]:
+    """Return the report with the figures that the operator may see."""
+    webhooks, person = found.webhooks, operator.person
+    if person and not any(map(person.has_perm, VIEW_DELIVERIES)):
+        webhooks = None
+    return {
+        "period": found.period.name,
+        "since": found.since,
+        "slot_seconds": found.period.step.total_seconds(),
+        "complete": found.complete,
+        "numbers": found.numbers,
+        "ended": _list_series(found.series),
+        "queues": found.queues,
+        "agents": found.agents,
+        "tenants": found.tenants,
+        "webhooks": webhooks
+        and {
+            "numbers": webhooks.numbers,
+            "series": _list_series(webhooks.series),
+            "receivers": webhooks.receivers,
+        },
+    }
+
+
+def _list_series(series: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+    return [{"label": label, "values": values} for label, values in series.items()]

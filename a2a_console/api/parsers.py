@@ -1,0 +1,52 @@
+"""JSON in, parsed by the host's own reader, and JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+
+from a2a_tasks.conf import conf
+from a2a_tasks.protocol import jsontext
+from a2a_tasks.protocol.errors import TooLarge
+
+__all__ = ["HostJSONParser", "IgnoreAccept"]
+
+#: The largest body in bytes: room for a thousand ids.
+MAX_BYTES = 256 * 1024
+
+
+class HostJSONParser(BaseParser):
+    """A parser with the limits of the protocol's bindings."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return the document; an empty body is `{}`. Raises TooLarge, ParseError, InvalidParams."""
+        body = stream.read(MAX_BYTES + 1)
+        if len(body) > MAX_BYTES:
+            raise TooLarge(f"The body is larger than {MAX_BYTES} bytes")
+        return jsontext.read(body, max_depth=int(conf.MAX_JSON_DEPTH)) if body else {}
+
+
+class IgnoreAccept(DefaultContentNegotiation):
+    """A content negotiation that always answers JSON, whatever `Accept` says: a refusal would help no client."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        """Return the parser of exactly the body's media type; DRF would accept `*/*` as any."""
+        media_type = (request.content_type or "").partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if parser.media_type == media_type), None)
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[Any, str]:
+        """Return the first renderer."""
+        return renderers[0], renderers[0].media_type

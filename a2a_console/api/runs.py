@@ -1,0 +1,177 @@
+"""Runs in the API: worker, lease, log lines and error of each."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.db.models import QuerySet, TextField, Value
+from django.db.models.functions import NullIf
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.admin.widgets.formatting import LIMIT, select_end
+from a2a_console.admin.widgets.staff import may_see_traces
+from a2a_console.api.operators import RequiredRight
+from a2a_console.api.pagination import (
+    CreatedQuerySerializer,
+    NumberPagination,
+    NumberQuerySerializer,
+)
+from a2a_console.api.viewsets import HostViewSet
+from a2a_tasks.models import Run, RunLine, RunStatus
+from a2a_tasks.store import run_lines
+
+__all__ = ["TO_VIEW_RUNS", "RunLineSerializer", "RunViewSet", "select_runs"]
+
+TO_VIEW_RUNS = RequiredRight.to_view("a2a_tasks.run", of_agents=True)
+
+
+class RunLineSerializer(serializers.ModelSerializer[Run]):
+    """A run in a list."""
+
+    key = serializers.IntegerField(source="pk")
+    task = serializers.CharField(source="task.public_id", help_text="The task's id.")
+    task_key = serializers.IntegerField(source="task_id")
+    agent = serializers.CharField(source="task.agent")
+    status = serializers.ChoiceField(RunStatus.values)
+    attempt = serializers.IntegerField(help_text="Number of times it was started.")
+    input_number = serializers.IntegerField(help_text="The event with the message it answers.")
+    worker = serializers.CharField(help_text="The process that has it, or had it last.")
+    lease_until = serializers.DateTimeField(
+        allow_null=True, help_text="Until then no other process takes the run."
+    )
+    lease_seconds = serializers.FloatField()
+    due_at = serializers.DateTimeField(help_text="Not to be started before.")
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True, help_text="Time of its last claim.")
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+    class Meta:
+        model = Run
+        fields: tuple[str, ...] = (
+            *("key", "task", "task_key", "agent", "status", "attempt", "input_number", "queue"),
+            *("worker", "lease_until", "lease_seconds", "due_at"),
+            *("created_at", "started_at", "ended_at"),
+        )
+
+
+class RunSerializer(RunLineSerializer):
+    """A run with its error."""
+
+    error = serializers.CharField(
+        source="shown_error",
+        allow_null=True,
+        help_text=f"The last {LIMIT} characters of how its attempts died, and of the trace if it failed; null if there is "
+        "nothing, and for operators of a tenant, since it tells of the host's inside.",
+    )
+
+    class Meta(RunLineSerializer.Meta):
+        fields = (*RunLineSerializer.Meta.fields, "error")
+
+
+class RunQuerySerializer(CreatedQuerySerializer):
+    """The filters of runs."""
+
+    status = serializers.ListField(
+        child=serializers.ChoiceField(RunStatus.values),
+        required=False,
+        max_length=len(RunStatus.values),
+        help_text="Any of these.",
+    )
+    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
+    queue = serializers.CharField(required=False, max_length=64)
+    worker = serializers.CharField(required=False, max_length=128)
+
+
+class LoggedSerializer(serializers.ModelSerializer[RunLine]):
+    """A log line of a run."""
+
+    number = serializers.IntegerField(help_text="Counts the run's lines, through all its attempts.")
+    attempt = serializers.IntegerField(help_text="The attempt that said it.")
+    at = serializers.DateTimeField()
+    level = serializers.SerializerMethodField()
+    logger = serializers.CharField()
+    text = serializers.CharField(help_text="Credentials are taken out.")
+
+    class Meta:
+        model = RunLine
+        fields = ("number", "attempt", "at", "level", "logger", "text")
+
+    def get_level(self, line: RunLine) -> str:
+        """The name of the level in Python's logging: `INFO`."""
+        return logging.getLevelName(line.level)
+
+
+class LoggedPagination(NumberPagination):
+    """The lines of a run."""
+
+    schema_name = "Lines"
+    description = "Lines in their order."
+    next_schema = {
+        "type": ["integer", "null"],
+        "description": "`after` of what follows; null at the end.",
+    }
+
+
+def select_runs() -> QuerySet[Run]:
+    """Return all runs without long columns and credentials."""
+    unread = ("status_message", "metadata", "memory", "run_token")
+    return Run.objects.select_related("task").defer(
+        *("error", "request", "token"), *(f"task__{name}" for name in unread)
+    )
+
+
+@extend_schema_view(
+    list=extend_schema(description="List runs, newest first."),
+    retrieve=extend_schema(
+        description="Show a run, with how its attempts died, and the trace if it failed."
+    ),
+)
+class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
+    """Runs and their log lines."""
+
+    queryset = select_runs()
+    serializer_class = RunLineSerializer
+    required_right = TO_VIEW_RUNS
+    visible_by = "task__"
+    query_serializer_class = RunQuerySerializer
+    filter_lookups = {
+        "status": "status__in",
+        "agent": "task__agent",
+        "queue": "queue",
+        "worker": "worker",
+    }
+
+    def get_serializer_class(self) -> Any:
+        """Return the serializer of a run; lists have a shorter one."""
+        return RunSerializer if self.action == "retrieve" else super().get_serializer_class()
+
+    def get_queryset(self) -> QuerySet[Run]:
+        """Return the runs. For a single run this includes the error, if the operator may see it."""
+        rows = super().get_queryset()
+        if self.action != "retrieve":
+            return rows
+        error: Any = Value(None, TextField())
+        if may_see_traces(self.operator.tenants):
+            error = NullIf(select_end("error"), Value("", TextField()))
+        return rows.annotate(shown_error=error)
+
+    @extend_schema(operation_id="list_run_lines", responses=LoggedSerializer(many=True))
+    @action(
+        detail=True,
+        serializer_class=LoggedSerializer,
+        query_serializer_class=NumberQuerySerializer,
+        pagination_class=LoggedPagination,
+    )
+    def lines(self, request: Request, key: int) -> Response:
+        """List the log lines of a run, in order. Operators of a tenant get none: they reveal the host's internals."""
+        self.get_object()
+        shown = may_see_traces(self.operator.tenants)
+        rows: Any = run_lines.of_run(key) if shown else RunLine.objects.none()
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)

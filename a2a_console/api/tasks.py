@@ -1,0 +1,467 @@
+"""Tasks in the API: search, details, events, cancellation, running again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.db.models import Case, F, OuterRef, QuerySet, Subquery, TextField, When
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.api.exceptions import Conflict
+from a2a_console.api.operators import WRITE, RequiredRight
+from a2a_console.api.pagination import (
+    IndexedKeyPagination,
+    KeyPagination,
+    NumberPagination,
+    NumberQuerySerializer,
+    PageQuerySerializer,
+    moment_field,
+    sign_cursor,
+)
+from a2a_console.api.runs import TO_VIEW_RUNS, RunLineSerializer, select_runs
+from a2a_console.api.stored import (
+    AS_STORED,
+    StoredField,
+    make_linker,
+    parse_stored,
+    select_stored,
+)
+from a2a_console.api.viewsets import HostViewSet
+from a2a_console.diagnosis.reasons import Needs, Reason, diagnose
+from a2a_console.rerun.run_again import MAX_NONCE_LENGTH, CannotRunAgain, run_again
+from a2a_console.search import selection
+from a2a_console.search.selection import Selection
+from a2a_console.search.task_flags import MARKS
+from a2a_console.search.task_record import openings
+from a2a_tasks.models import Artifact, Event, Message, Task
+from a2a_tasks.operations import cancel_task
+from a2a_tasks.protocol.binding import Binding
+from a2a_tasks.protocol.dialects import DIALECTS
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import event_log
+
+__all__ = [
+    "FILTERS",
+    "STATES",
+    "TO_CANCEL",
+    "TO_RUN_AGAIN",
+    "TO_VIEW",
+    "RunAgainBodySerializer",
+    "TaskFilterSerializer",
+    "TaskLineSerializer",
+    "TaskRowsViewSet",
+    "TaskViewSet",
+    "add_openings",
+    "make_selection",
+    "select_tasks",
+]
+
+TO_VIEW = RequiredRight.to_view("a2a_tasks.task", of_agents=True)
+TO_RUN_AGAIN = RequiredRight(WRITE, ("a2a_tasks.run_again_task",))
+TO_CANCEL = RequiredRight.to_change("a2a_tasks.task", of_agents=True)
+#: The largest numbers of messages, artifacts and runs in the answer that shows a task.
+MESSAGES, ARTIFACTS, RUNS = 50, 50, 20
+STATES = {state.word: state for state in TaskState}
+UNFINISHED = "unfinished"
+
+
+class TaskLineSerializer(serializers.ModelSerializer[Task]):
+    """A task in a list."""
+
+    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
+    id = serializers.CharField(
+        source="public_id", help_text="As its owner knows it; another owner may have the same."
+    )
+    context = serializers.CharField(source="context.public_id")  # type: ignore[assignment] # DRF takes fields off the class
+    context_key = serializers.IntegerField(source="context_id")
+    state = serializers.SerializerMethodField()
+    dialect = serializers.CharField(source="origin_dialect", help_text="In which it was made.")
+    binding = serializers.CharField(
+        source="origin_binding",
+        help_text="By which it came: `JSONRPC`, `HTTP+JSON`, `GRPC`; empty = by none, an operator ran it again.",
+    )
+    maker = serializers.CharField(
+        help_text="The principal that created it, if that is not the owner."
+    )
+    opening = serializers.SerializerMethodField(
+        help_text="The beginning of its first message's text, on one line."
+    )
+    is_task = serializers.BooleanField(help_text="False: answered by a direct Message.")
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField(source="status_at", help_text="Of its status.")
+    last_event = serializers.IntegerField(help_text="Number of its newest event.")
+
+    class Meta:
+        model = Task
+        fields: tuple[str, ...] = (
+            *("key", "id", "agent", "tenant", "owner", "context", "context_key", "state"),
+            *("maker", "opening", "binding", "dialect", "is_task"),
+            *("created_at", "updated_at", "last_event"),
+        )
+
+    def get_opening(self, task: Task) -> str:
+        """The beginning of the first message, which `add_openings` has read."""
+        return str(getattr(task, "opening", ""))
+
+    @extend_schema_field(serializers.ChoiceField(list(STATES)))
+    def get_state(self, task: Task) -> str:
+        """The state as a word."""
+        return TaskState(task.state).word
+
+
+class MessageSerializer(serializers.Serializer[Any]):
+    """A message of the task's history."""
+
+    number = serializers.IntegerField(help_text="Of the event that recorded it.")
+    role = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    size = serializers.IntegerField(source="length", help_text="In characters.")
+    body = StoredField(source="text", help_text=AS_STORED)
+
+
+class ArtifactSerializer(serializers.Serializer[Any]):
+    """An artifact of the task."""
+
+    id = serializers.CharField(source="artifact_id")
+    position = serializers.IntegerField()
+    first_event = serializers.IntegerField(help_text="With which it begins, as it is now.")
+    is_complete = serializers.BooleanField(
+        source="length", help_text="False while it grows: see the events."
+    )
+    size = serializers.IntegerField(source="length", help_text="In characters.")
+    body = StoredField(source="text", help_text=AS_STORED)
+
+
+class LogSerializer(serializers.Serializer[Any]):
+    """The range of stored events."""
+
+    first = serializers.IntegerField(help_text="Those before it were removed by retention.")
+    last = serializers.IntegerField()
+
+
+class TaskSerializer(TaskLineSerializer):
+    """A task with its messages, artifacts, runs and range of events."""
+
+    status_message = StoredField(help_text="The Message in its status.")
+    metadata = StoredField()
+    messages = MessageSerializer(many=True, help_text=f"The newest {MESSAGES}, oldest first.")
+    artifacts = ArtifactSerializer(many=True, help_text=f"The first {ARTIFACTS}.")
+    runs = RunLineSerializer(many=True, help_text=f"The newest {RUNS}, newest first.")
+    events = LogSerializer()
+
+    class Meta(TaskLineSerializer.Meta):
+        fields = (
+            *TaskLineSerializer.Meta.fields,
+            *("status_message", "metadata", "messages", "artifacts", "runs", "events"),
+        )
+
+    def to_representation(self, instance: Task) -> dict[str, Any]:
+        """Add the related rows, each by a bounded query along its key."""
+        link = make_linker(self.context["request"], instance.agent)  # type: ignore[index] # as above
+        columns = Task.objects.filter(pk=instance.pk).values_list("status_message", "metadata")
+        status_message, metadata = columns.first() or ("", "")
+        messages = select_stored(Message.objects.filter(task_id=instance.pk)).order_by("-number")
+        artifacts = select_stored(Artifact.objects.filter(task_id=instance.pk)).order_by("position")
+        runs = select_runs().filter(task_id=instance.pk).order_by("-pk")
+        shown = messages.defer("body")[:MESSAGES]
+        newest: Any = MessageSerializer(shown, many=True, context={"link": link}).data
+        first = artifacts.defer("body")[:ARTIFACTS]
+        return {
+            **TaskLineSerializer(instance).data,
+            "status_message": parse_stored(status_message, link),
+            "metadata": parse_stored(metadata),
+            "messages": newest[::-1],
+            "artifacts": ArtifactSerializer(first, many=True, context={"link": link}).data,
+            "runs": RunLineSerializer(runs[:RUNS], many=True).data,
+            "events": {
+                "first": event_log.find_first_number(instance.pk) or 1,
+                "last": instance.last_event,
+            },
+        }
+
+
+class TaskFilterSerializer(serializers.Serializer[Any]):
+    """The filters of tasks; a task has to match all of them."""
+
+    created_after = moment_field("Made then or later.")
+    created_before = moment_field("Made before then.")
+    state = serializers.ListField(
+        child=serializers.ChoiceField([*STATES, UNFINISHED]),
+        required=False,
+        allow_empty=False,  # an empty list would count as a filter, and match every task
+        max_length=len(STATES),
+        help_text=f"Any of these; `{UNFINISHED}`: those that have not ended.",
+    )
+    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
+    tenant = serializers.CharField(
+        required=False, max_length=256, allow_blank=True, help_text="Exactly; empty = of none."
+    )
+    owner = serializers.CharField(
+        required=False,
+        max_length=256,
+        allow_blank=True,
+        help_text="The principal that owns or created the tasks; empty = callers without credentials.",
+    )
+    context = serializers.CharField(  # type: ignore[assignment] # as above
+        required=False, max_length=256, help_text="The id of a context."
+    )
+    dialect = serializers.ChoiceField(sorted(DIALECTS), required=False)
+    binding = serializers.ChoiceField([one.value for one in Binding], required=False)
+    mark = serializers.ChoiceField(
+        [(one.name, one.words) for one in MARKS.values()],
+        required=False,
+        help_text="Further conditions, applied to the newest 5,000 such tasks.",
+    )
+    text = serializers.CharField(
+        required=False,
+        max_length=200,
+        help_text="Words; each has to begin one of those its first message begins with (200 characters). On SQLite "
+        "they may also stand within words.",
+    )
+    search = serializers.CharField(
+        required=False,
+        max_length=256,
+        help_text="An id, the id of a context, or `#` and a number; where there is none, the beginning of an id, or words.",
+    )
+    id = serializers.CharField(required=False, max_length=256, help_text="The whole id.")
+    id_prefix = serializers.CharField(
+        required=False, max_length=256, help_text="First characters of the id."
+    )
+    updated_after = moment_field("Of this status since then or later.")
+    updated_before = moment_field("Of this status since before then.")
+
+
+class TaskQuerySerializer(TaskFilterSerializer, PageQuerySerializer):
+    """A page of tasks."""
+
+
+class RunAgainBodySerializer(serializers.Serializer[Any]):
+    """The options of running a task again."""
+
+    nonce = serializers.CharField(
+        required=False,
+        max_length=MAX_NONCE_LENGTH,
+        help_text="A word of your own: the same wish for the same task is granted once, and answered alike.",
+    )
+
+
+class StateWordField(serializers.CharField):
+    """A state of a task in one word, or null."""
+
+    def to_representation(self, value: str) -> str | None:  # type: ignore[override] # null of other kinds
+        """Return the word."""
+        return TaskState(value).word if value in set(TaskState) else None
+
+
+class EventSerializer(serializers.Serializer[Any]):
+    """An event of a task."""
+
+    number = serializers.IntegerField(help_text="From 1, without gaps.")
+    kind = serializers.ChoiceField(
+        [kind.name.lower() for kind in EventKind], source="get_kind_display"
+    )
+    state = StateWordField(allow_null=True, help_text="Of a status; null of other kinds.")
+    run = serializers.IntegerField(allow_null=True, help_text="The run that wrote it.")
+    created_at = serializers.DateTimeField()
+    size = serializers.IntegerField(source="length", help_text="In characters.")
+    body = StoredField(source="text", help_text=AS_STORED)
+
+
+class LinkSerializer(serializers.Serializer[Any]):
+    """The row that a reason is about."""
+
+    model = serializers.CharField(help_text="Such as `a2a_tasks.run`.")
+    key = serializers.IntegerField()
+
+
+class ReasonSerializer(serializers.Serializer[Reason]):
+    """The reason why something waits."""
+
+    kind = serializers.CharField(
+        help_text="One word; docs/operating.md says for each what can be done."
+    )
+    sentence = serializers.CharField(help_text="The reason in words.")
+    next = serializers.CharField(help_text="The next thing that happens to it.")
+    at = serializers.DateTimeField(allow_null=True, help_text="The time; null = unknown.")
+    needs = serializers.ChoiceField(list(Needs), help_text="Who must act so that the task goes on.")
+    link = LinkSerializer(allow_null=True)
+
+
+class StandingSerializer(ReasonSerializer):
+    """The reason for the state of a task."""
+
+    also = ReasonSerializer(
+        many=True, help_text="Other things that wait for this task, such as its webhooks."
+    )
+
+
+FILTERS = frozenset(TaskFilterSerializer().fields)
+#: Parameters with another name in a Selection.
+NAMES = {
+    "created_after": "made_after",
+    "created_before": "made_before",
+    "updated_after": "changed_after",
+    "updated_before": "changed_before",
+}
+
+
+def make_selection(given: Mapping[str, Any]) -> Selection:
+    """Return the selection for the filters of a request."""
+    words = given.get("state", [])
+    states = {STATES[word] for word in words if word in STATES}
+    if UNFINISHED in words:
+        states |= set(TaskState) - TERMINAL
+    filters = {NAMES.get(name, name): given[name] for name in (FILTERS & given.keys()) - {"state"}}
+    return Selection(**filters, states=frozenset(states))
+
+
+def select_tasks() -> QuerySet[Task]:
+    """Return all tasks with their contexts, without long columns and credentials."""
+    rows = Task.objects.select_related("context")
+    return rows.defer("status_message", "metadata", "memory", "run_token")
+
+
+def add_openings(tasks: list[Task]) -> list[Task]:
+    """Return the tasks, each with the beginning of its first message, by one query."""
+    began = openings([task.pk for task in tasks])
+    for task in tasks:
+        task.opening = began.get(task.pk, "")  # type: ignore[attr-defined]  # for the serializer
+    return tasks
+
+
+def _select_events(task: int) -> QuerySet[Event]:
+    """Return the events of a task. The body of an accepted message is in the table of messages."""
+    message = Message.objects.filter(task_id=OuterRef("task_id"), number=OuterRef("number"))
+    said = Case(
+        When(body="", then=Subquery(message.values("body")[:1])),
+        default=F("body"),
+        output_field=TextField(),
+    )
+    rows = Event.objects.filter(task_id=task).annotate(said=said)
+    return select_stored(rows, "said").defer("body")
+
+
+class TaskPagination(KeyPagination):
+    """Pages of the tasks that the filters select."""
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """Return a page of the tasks. Raises InvalidQuery for a cursor that is not of such a list."""
+        query, salt = view.validated_query, Task._meta.label_lower  # noqa: SLF001 - Django's documented name
+        before = self.read_place(salt, query) if query.get("cursor") else None
+        wanted = make_selection(query)
+        found = selection.page(queryset, wanted, size=query["size"], before=before)
+        self.next = None if found.older is None else sign_cursor(salt, found.older)
+        return add_openings(found.items)
+
+
+class EventPagination(NumberPagination):
+    """The events of a task."""
+
+    schema_name = "Events"
+    description = "Events, oldest first."
+    next_schema = {
+        "type": ["integer", "null"],
+        "description": "`after` of the next page; null if there are no more now.",
+    }
+
+
+class TaskRowsViewSet(HostViewSet[Task]):
+    """The base of the viewsets of tasks."""
+
+    queryset = select_tasks()
+    serializer_class: type[serializers.BaseSerializer[Any]] = TaskLineSerializer
+    required_right = TO_VIEW
+
+    def get_object(self) -> Task:
+        """Return the task with the beginning of its first message."""
+        return add_openings([super().get_object()])[0]
+
+
+@extend_schema_view(
+    list=extend_schema(description="List tasks, newest first."),
+    retrieve=extend_schema(description="Show a task with its messages, artifacts and runs."),
+)
+class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
+    """Tasks, with their events and runs."""
+
+    query_serializer_class = TaskQuerySerializer
+    pagination_class = TaskPagination
+
+    def get_serializer_class(self) -> Any:
+        """Return the serializer of a task; lists have a shorter one."""
+        return TaskSerializer if self.action == "retrieve" else super().get_serializer_class()
+
+    @action(detail=True, methods=["post"], required_right=TO_CANCEL)
+    def cancel(self, request: Request, key: int) -> Response:
+        """Cancel a task: the task is final at once, then its agent is stopped.
+
+        409 if the task has ended, also if it was cancelled before.
+        """
+        task = self.get_object()
+        async_to_sync(cancel_task.cancel_by_key)(task.pk, by=self.operator.principal)
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(operation_id="run_task_again")
+    @action(
+        detail=True,
+        methods=["post"],
+        url_path="run-again",
+        required_right=TO_RUN_AGAIN,
+        request_serializer_class=RunAgainBodySerializer,
+    )
+    def run_again(self, request: Request, key: int) -> Response:
+        """Run an ended task again and show the new task, with the same owner, context and first message.
+
+        The agent may repeat side effects. 409, with the reason, if the task has not ended or its agent or a file is
+        gone.
+        """
+        task = self.get_object()
+        try:
+            again = async_to_sync(run_again)(task.pk, nonce=self.validated_body.get("nonce", ""))
+        except CannotRunAgain as why:
+            raise Conflict(str(why)) from None
+        self.kwargs["key"] = again.task  # the answer shows the new one
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(operation_id="list_task_events", responses=EventSerializer(many=True))
+    @action(
+        detail=True, query_serializer_class=NumberQuerySerializer, pagination_class=EventPagination
+    )
+    def events(self, request: Request, key: int) -> Response:
+        """List the events of a task, oldest first. To follow a task, continue after the last number.
+
+        Retention removes the oldest events: then the first one is not number 1.
+        """
+        task = self.get_object()
+        rows: Any = _select_events(task.pk)
+        context = {"link": make_linker(request, task.agent)}
+        page = EventSerializer(self.paginate_queryset(rows), many=True, context=context)
+        return self.get_paginated_response(page.data)
+
+    @extend_schema(operation_id="list_task_runs", responses=RunLineSerializer(many=True))
+    @action(
+        detail=True,
+        required_right=TO_VIEW_RUNS,
+        serializer_class=RunLineSerializer,
+        query_serializer_class=PageQuerySerializer,
+        pagination_class=IndexedKeyPagination,
+    )
+    def runs(self, request: Request, key: int) -> Response:
+        """List the runs of a task, newest first."""
+        rows: Any = select_runs().filter(task_id=self.get_object().pk)
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @extend_schema(operation_id="get_task_standing")
+    @action(detail=True, url_path="standing", serializer_class=StandingSerializer)
+    def get_standing(self, request: Request, key: int) -> Response:
+        """Show the reason for the state of a task, what happens next, and when."""
+        return Response(self.get_serializer(diagnose(self.get_object().pk)).data)

@@ -1,0 +1,73 @@
+"""The views besides the resources: the OpenAPI description, the page to read and try it, and 404 for other URLs."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from django.contrib.admin.views.decorators import staff_member_required
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.api import schema  # noqa: F401 - registers its extension of drf-spectacular
+from a2a_console.api.operators import READ, RequiredRight
+from a2a_console.api.viewsets import HostAPIView
+
+__all__ = ["DescriptionView", "NowhereView", "describe_api", "show_docs"]
+
+#: Scripts, styles and requests are allowed for this host's own files only.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+class DescriptionView(HostAPIView):
+    """The OpenAPI description, for callers with `admin:read` and for all staff."""
+
+    schema = None
+    required_right = RequiredRight(READ, ())
+
+    def get(self, request: Request) -> Response:
+        """Return the description."""
+        return Response(describe_api(), content_type="application/vnd.oai.openapi+json")
+
+
+@functools.cache
+def describe_api() -> dict[str, Any]:
+    """Return the OpenAPI description."""
+    found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return found
+
+
+@receiver(setting_changed)
+def _forget(**_: Any) -> None:
+    """Forget the description: the ways to authenticate may have changed."""
+    describe_api.cache_clear()
+
+
+class NowhereView(HostAPIView):
+    """All other URLs: operators get 404, others 401."""
+
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Authenticate, then answer 404."""
+        super().initial(request, *args, **kwargs)
+        raise NotFound
+
+
+@require_safe
+@staff_member_required
+def show_docs(request: HttpRequest) -> HttpResponse:
+    """Show Swagger UI from this host's own files, without a line of script in the page."""
+    page = render(request, "a2a_console/api_docs.html")
+    page.headers["Content-Security-Policy"] = POLICY
+    return page

@@ -1,0 +1,147 @@
+"""The base of all viewsets of the management API: rights, visible rows, and validation before the handler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+from django.db.models import Model, QuerySet
+from rest_framework import serializers
+from rest_framework.filters import BaseFilterBackend
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+from rest_framework.viewsets import GenericViewSet, ViewSetMixin
+
+from a2a_console.api.exceptions import InvalidQuery
+from a2a_console.api.operators import Operator, RequiredRight, filter_visible, get_operator
+from a2a_console.api.pagination import ItemsPagination, KeyPagination
+from a2a_console.api.permissions import HasRight
+
+__all__ = ["HostAPIView", "HostViewSet", "ParameterFilter", "StrictRequestMixin"]
+
+_M = TypeVar("_M", bound=Model)
+_Serializer = type[serializers.Serializer[Any]]
+
+
+class ParameterFilter(BaseFilterBackend):
+    """A filter by the query parameters that the view maps to lookups (`filter_lookups`)."""
+
+    def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
+        """Return the rows that match all given parameters."""
+        given = view.validated_query
+        lookups = view.filter_lookups.items()
+        return queryset.filter(**{lookup: given[name] for name, lookup in lookups if name in given})
+
+
+class HostAPIView(APIView):
+    """A view of the management API. It is denied unless it names a required right, and never cached."""
+
+    http_method_names = ["get", "head", "post", "patch"]
+    permission_classes = [HasRight]
+    #: The right for actions without a right of their own; None = they are denied.
+    required_right: RequiredRight | None = None
+
+    @property
+    def operator(self) -> Operator:
+        """The sender of the request, narrowed to the required right."""
+        return get_operator(self.request)
+
+    def get_required_right(self) -> RequiredRight | None:
+        """Return the right that this action requires."""
+        return self.required_right
+
+    def finalize_response(
+        self, request: Request, response: Any, *args: Any, **kwargs: Any
+    ) -> Response:
+        """Forbid caching: the answer is for one operator and may contain a credential."""
+        final = super().finalize_response(request, response, *args, **kwargs)
+        final.headers.setdefault("Cache-Control", "no-store")
+        return final
+
+
+class StrictRequestMixin(ViewSetMixin, APIView):
+    """Validation of query and body before the handler; unknown parameters and members are refused by name."""
+
+    #: The serializer of the query of `list`; an `@action` names its own. None = no parameters.
+    query_serializer_class: _Serializer | None = None
+    #: The serializer of the body; None = no members.
+    request_serializer_class: _Serializer | None = None
+    validated_query: dict[str, Any]
+    validated_body: dict[str, Any]
+
+    def get_query_serializer_class(self) -> _Serializer | None:
+        """Return the serializer of the query of this action."""
+        if self.action == "list":
+            return self.query_serializer_class
+        options: dict[str, Any] = getattr(getattr(self, self.action), "kwargs", {})
+        return options.get("query_serializer_class")
+
+    def get_request_serializer_class(self) -> _Serializer | None:
+        """Return the serializer of the body of this action."""
+        return self.request_serializer_class
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Validate the request after the check of permissions. Raises InvalidQuery and ValidationError."""
+        super().initial(request, *args, **kwargs)
+        if request.method not in self.allowed_methods:
+            return  # the answer will be 405
+        self.validated_query = _validate_query(request, self.get_query_serializer_class())
+        if request.method in {"POST", "PATCH"}:
+            self.validated_body = _validate_body(request, self.get_request_serializer_class())
+
+
+class HostViewSet(StrictRequestMixin, HostAPIView, GenericViewSet[_M]):
+    """A viewset of rows. Rows that are not visible to the operator do not exist for it."""
+
+    pagination_class: type[ItemsPagination] | None = KeyPagination
+    filter_backends = [ParameterFilter]
+    lookup_url_kwarg = "key"
+    lookup_value_converter = "int"
+    #: The lookup from a row to the object that has a tenant and an agent, such as `task__`.
+    visible_by: ClassVar[str] = ""
+    #: The query parameters that filter, each with its lookup.
+    filter_lookups: ClassVar[Mapping[str, str]] = {}
+    #: The query parameters for which an index leads to the rows (`KeyPagination`).
+    indexed_parameters: ClassVar[frozenset[str]] = frozenset()
+
+    def get_queryset(self) -> QuerySet[_M]:
+        """Return the rows that are visible to the operator."""
+        return filter_visible(self.operator, super().get_queryset(), by=self.visible_by)
+
+
+def _validate_query(request: Request, serializer_class: _Serializer | None) -> dict[str, Any]:
+    """Return the parameters of the query. Raises InvalidQuery, also for an unknown or repeated parameter."""
+    fields = serializer_class().fields if serializer_class else {}
+    given: dict[str, Any] = {}
+    for name, values in request.query_params.lists():
+        if name not in fields:
+            raise InvalidQuery({name[:100]: "There is no such parameter."})
+        several = isinstance(fields[name], serializers.ListField)
+        if len(values) > 1 and not several:
+            raise InvalidQuery({name: "It is there more than once."})
+        given[name] = values if several else values[0]
+    try:
+        return _validate(serializer_class, given)
+    except serializers.ValidationError as fault:
+        raise InvalidQuery(fault.detail) from None
+
+
+def _validate_body(request: Request, serializer_class: _Serializer | None) -> dict[str, Any]:
+    """Return the members of the body. Raises ValidationError, also for an unknown member."""
+    given = request.data
+    if not isinstance(given, dict):
+        raise serializers.ValidationError({"": "must be an object"})
+    fields = serializer_class().fields if serializer_class else {}
+    unknown = [name for name in given if name not in fields]
+    if unknown:
+        raise serializers.ValidationError({unknown[0][:100]: "There is no such member."})
+    return _validate(serializer_class, given)
+
+
+def _validate(serializer_class: _Serializer | None, given: Any) -> dict[str, Any]:
+    if serializer_class is None:
+        return {}
+    serializer = serializer_class(data=given)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)

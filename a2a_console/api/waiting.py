@@ -1,0 +1,226 @@
+"""The inbox in the API: tasks that wait for people, their assignees, and answers on behalf of their owners."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.admin.tasks.assigning import CannotHave, find_user
+from a2a_console.api.exceptions import InvalidQuery
+from a2a_console.api.operators import RequiredRight
+from a2a_console.api.pagination import (
+    ItemsPagination,
+    PageQuerySerializer,
+    read_cursor,
+    sign_cursor,
+)
+from a2a_console.api.stored import AS_STORED, StoredField, select_stored
+from a2a_console.api.tasks import TaskLineSerializer, TaskRowsViewSet
+from a2a_console.handover import hand_over
+from a2a_console.queue import answer_task
+from a2a_console.queue.assign_task import assign_by_key
+from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
+from a2a_tasks.agents import data, file
+from a2a_tasks.models import Task
+
+__all__ = ["TaskAnswerViewSet", "WaitingLineSerializer", "WaitingViewSet"]
+
+TO_ANSWER = RequiredRight.to_change("a2a_tasks.task", verb="answer", of_agents=True)
+SALT = "waiting"
+BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
+class WaitingLineSerializer(TaskLineSerializer):
+    """A waiting task in a list."""
+
+    asked = StoredField(source="text", help_text=f"The Message in its status. {AS_STORED}")
+    assigned_to = serializers.SerializerMethodField(
+        help_text="The user who answers it; null = none."
+    )
+    hand_over = serializers.SerializerMethodField(
+        help_text="Names of the secrets it waits to be handed."
+    )
+
+    class Meta(TaskLineSerializer.Meta):
+        fields = (*TaskLineSerializer.Meta.fields, "asked", "assigned_to", "hand_over")
+
+    def get_assigned_to(self, task: Task) -> str | None:
+        """Return the name of the assignee."""
+        held = getattr(task, "assignment", None)
+        return held.user.get_username() if held else None
+
+    def get_hand_over(self, task: Task) -> list[str]:
+        """Return the names of the secrets; none once they were handed over."""
+        secret = getattr(task, "handed_secret", None)
+        if secret is None or secret.handed_at is not None:
+            return []
+        return list(json.loads(secret.names))
+
+
+class WaitingQuerySerializer(PageQuerySerializer):
+    """The filters of waiting tasks."""
+
+    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
+    kind = serializers.ChoiceField(
+        list(KINDS), required=False, help_text="Kind of answer they wait for."
+    )
+    assigned_to = serializers.CharField(
+        required=False, allow_blank=True, max_length=150, help_text="A user's name; empty = none."
+    )
+
+
+class FileSerializer(serializers.Serializer[Any]):
+    """A file."""
+
+    filename = serializers.CharField(max_length=256)
+    media_type = serializers.CharField(max_length=256)
+    content = serializers.RegexField(BASE64, help_text="Base64.")
+
+
+class AnswerSerializer(serializers.Serializer[Any]):
+    """An answer: text, data and files, at least one of them."""
+
+    text = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False)
+    data = serializers.JSONField(required=False, help_text="Any JSON.")  # type: ignore[assignment] # DRF takes fields off the class
+    files = FileSerializer(many=True, required=False)
+    event = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**31 - 1,
+        help_text="`last_event` as you saw it: refused if the task asks something else since.",
+    )
+
+
+class AssignSerializer(serializers.Serializer[Any]):
+    """The new assignee."""
+
+    to = serializers.CharField(
+        allow_null=True, max_length=150, help_text="A user's name; null = none any more."
+    )
+
+
+class HandoverSerializer(serializers.Serializer[Any]):
+    """A link that works once. Only this answer contains it."""
+
+    url = serializers.CharField(help_text="Relative to the host if `A2A_PUBLIC_URL` is not set.")
+    expires_at = serializers.DateTimeField()
+
+
+class WaitingPagination(ItemsPagination):
+    """Pages in the order of the time since which tasks wait."""
+
+    schema_name = "WaitingPage"
+    description = "A page, oldest first."
+    next_schema = {
+        "type": ["string", "null"],
+        "description": "`cursor` of the next page; null at the end.",
+    }
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """Return a page of the tasks. Raises InvalidQuery for a cursor that is not of the list."""
+        query = view.validated_query
+        if query.get("cursor"):
+            queryset = after(queryset, self._read_place(query["cursor"]))
+        found = list(queryset[: query["size"] + 1])
+        items = found[: query["size"]]
+        if len(found) > len(items):
+            self.next = sign_cursor(SALT, [items[-1].status_at.isoformat(), items[-1].pk])
+        return items
+
+    def _read_place(self, cursor: str) -> QueuePlace:
+        try:
+            since, key = read_cursor(SALT, cursor)
+            return QueuePlace(datetime.datetime.fromisoformat(since), int(key))
+        except (ValueError, TypeError):
+            raise InvalidQuery({"cursor": "This is not a cursor of this list."}) from None
+
+
+@extend_schema_view(
+    list=extend_schema(
+        operation_id="list_waiting",
+        description="List the tasks that wait for people, those that wait longest first.",
+    )
+)
+class WaitingViewSet(ListModelMixin, TaskRowsViewSet):
+    """The tasks that wait for people."""
+
+    serializer_class = WaitingLineSerializer
+    query_serializer_class = WaitingQuerySerializer
+    pagination_class = WaitingPagination
+    filter_lookups = {"agent": "agent"}
+
+    def get_queryset(self) -> QuerySet[Task]:
+        """Return the waiting tasks of the requested kind and assignee, with their questions."""
+        given = self.validated_query
+        self.queryset = list_waiting(given.get("kind", ""))
+        rows = super().get_queryset()
+        if name := given.get("assigned_to"):
+            rows = rows.filter(assignment__user__username=name)
+        elif "assigned_to" in given:
+            rows = rows.filter(assignment__isnull=True)
+        rows = rows.select_related("context", "assignment__user", "handed_secret").defer(
+            *("status_message", "metadata", "memory", "run_token"),
+            *("handed_secret__sealed", "handed_secret__token_hash", "handed_secret__reason"),
+        )
+        return select_stored(rows, "status_message")
+
+
+class TaskAnswerViewSet(TaskRowsViewSet):
+    """Actions on a task that waits for people."""
+
+    required_right = TO_ANSWER
+
+    @extend_schema(operation_id="answer_task")
+    @action(detail=True, methods=["post"], request_serializer_class=AnswerSerializer)
+    def answer(self, request: Request, key: int) -> Response:
+        """Answer a waiting task on behalf of its owner. Its history says that an operator answered, the audit log who.
+
+        409 if the task does not wait (any more), asks something else by now, or its agent is off.
+        """
+        task, given = self.get_object(), self.validated_body
+        parts = [data(given["data"])] if "data" in given else []
+        parts += [
+            file(base64.b64decode(one["content"]), one["filename"], one["media_type"])
+            for one in given.get("files", ())
+        ]
+        content = answer_task.content(given.get("text", ""), "", parts)
+        by = self.operator.principal
+        async_to_sync(answer_task.answer_by_key)(task.pk, content, by=by, event=given.get("event"))
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(operation_id="assign_task")
+    @action(detail=True, methods=["post"], request_serializer_class=AssignSerializer)
+    def assign(self, request: Request, key: int) -> Response:
+        """Assign a waiting task to a user of the staff, or unassign it.
+
+        The user has to be allowed to answer and to see the task's tenant. 409 if the task does not wait.
+        """
+        task, name = self.get_object(), self.validated_body["to"]
+        try:
+            user = None if name is None else find_user(name, task.tenant).pk
+        except CannotHave as fault:
+            raise serializers.ValidationError({"to": str(fault)}) from None
+        async_to_sync(assign_by_key)(task.pk, user, by=self.operator.principal)
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(operation_id="make_handover_link")
+    @action(detail=True, methods=["post"], serializer_class=HandoverSerializer)
+    def handover(self, request: Request, key: int) -> Response:
+        """Create a new link to the page on which a task's secrets are handed over. Earlier links stop working.
+
+        409 if the task does not wait for a secret.
+        """
+        by = self.operator.principal
+        link = async_to_sync(hand_over.fresh_link)(self.get_object().pk, by=by)
+        return Response(self.get_serializer(link).data)

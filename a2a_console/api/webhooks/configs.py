@@ -1,0 +1,138 @@
+"""Webhooks in the API: URL, progress and state of each. No answer contains the secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import BooleanField, Case, QuerySet, Value, When
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.admin.webhooks.cells import redact_url
+from a2a_console.admin.webhooks.config_admin import state_of
+from a2a_console.api.exceptions import Conflict
+from a2a_console.api.operators import RequiredRight
+from a2a_console.api.pagination import MAX_KEY, CreatedQuerySerializer
+from a2a_console.api.stored import parse_stored
+from a2a_console.api.viewsets import HostViewSet
+from a2a_push.models import PushConfig
+from a2a_push.store.switches import enable_config
+
+__all__ = ["ConfigViewSet"]
+
+STATES = ["active", "settled", "disabled"]
+
+
+class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
+    """A webhook of a task."""
+
+    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
+    id = serializers.CharField(source="public_id", help_text="As the task's owner knows it.")
+    task = serializers.CharField(source="task.public_id", help_text="The task's id.")
+    task_key = serializers.IntegerField(source="task_id")
+    agent = serializers.CharField(source="task.agent")
+    receiver = serializers.CharField(source="receiver.address")
+    receiver_key = serializers.IntegerField(source="receiver_id")
+    url = serializers.SerializerMethodField()
+    dialect = serializers.CharField(help_text="In which it is told.")
+    schemes = serializers.SerializerMethodField()
+    has_secrets = serializers.SerializerMethodField()
+    state = serializers.SerializerMethodField()
+    disabled_reason = serializers.CharField()
+    told_up_to = serializers.IntegerField(source="cursor", help_text="The last event settled.")
+    last_event = serializers.IntegerField(source="task.last_event", help_text="Of the task.")
+    due_at = serializers.DateTimeField(allow_null=True)
+    lease_until = serializers.DateTimeField(allow_null=True, help_text="Until then it is held.")
+    worker = serializers.CharField(help_text="The process that sends for it, or did last.")
+    created_at = serializers.DateTimeField()
+
+    class Meta:
+        model = PushConfig
+        fields: tuple[str, ...] = (
+            *("key", "id", "task", "task_key", "agent", "receiver", "receiver_key", "url"),
+            *("dialect", "schemes", "has_secrets", "state", "disabled_reason", "told_up_to"),
+            *("last_event", "due_at", "lease_until", "worker", "created_at"),
+        )
+
+    def get_url(self, row: PushConfig) -> str:
+        """The URL, without the values in its query, which often are credentials."""
+        return redact_url(row.url)
+
+    def get_schemes(self, row: PushConfig) -> list[str]:
+        """The schemes of its authentication."""
+        found = parse_stored(row.schemes)
+        return [str(name) for name in found] if isinstance(found, list) else []
+
+    def get_has_secrets(self, row: PushConfig) -> bool:
+        """Whether a token, credentials or headers are stored; they are never shown."""
+        return bool(getattr(row, "has_secrets", True))
+
+    @extend_schema_field(serializers.ChoiceField(STATES))
+    def get_state(self, row: PushConfig) -> str:
+        """`active`, `settled` (the task has ended and all its events are delivered) or `disabled`."""
+        return state_of(row)
+
+
+class ConfigQuerySerializer(CreatedQuerySerializer):
+    """The filters of webhooks."""
+
+    state = serializers.ChoiceField(STATES, required=False)
+    task_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+    receiver_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
+
+
+@extend_schema_view(
+    list=extend_schema(description="List webhooks, newest first."),
+    retrieve=extend_schema(description="Show a webhook; its secrets never."),
+)
+class ConfigViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[PushConfig]):
+    """Webhooks of tasks."""
+
+    serializer_class = ConfigLineSerializer
+    required_right = RequiredRight.to_view("a2a_push.pushconfig")
+    visible_by = "task__"
+    query_serializer_class = ConfigQuerySerializer
+    filter_lookups = {"task_key": "task", "receiver_key": "receiver", "agent": "task__agent"}
+    indexed_parameters = frozenset({"task_key", "receiver_key"})
+    queryset = (
+        PushConfig.objects.select_related("task", "receiver")
+        .defer(
+            *("secret", "token", "task__status_message", "task__metadata"),
+            *("task__memory", "task__run_token"),
+        )
+        .annotate(
+            has_secrets=Case(
+                When(secret="", then=Value(False)), default=Value(True), output_field=BooleanField()
+            )
+        )
+    )
+
+    def filter_queryset(self, queryset: QuerySet[PushConfig, Any]) -> QuerySet[PushConfig, Any]:
+        """Return the webhooks that match all given parameters."""
+        rows = super().filter_queryset(queryset)
+        match self.validated_query.get("state"):
+            case None:
+                return rows
+            case "disabled":
+                return rows.exclude(disabled_reason="")
+            case state:
+                return rows.filter(disabled_reason="", active=state == "active")
+
+    @action(
+        detail=True,
+        methods=["post"],
+        required_right=RequiredRight.to_change("a2a_push.pushconfig"),
+    )
+    def enable(self, request: Request, key: int) -> Response:
+        """Enable a disabled webhook for events from now on; dead deliveries stay dead until they are replayed.
+
+        409 if the webhook was not disabled.
+        """
+        if not enable_config(self.get_object().pk):
+            raise Conflict("The webhook was not disabled")
+        return Response(self.get_serializer(self.get_object()).data)

@@ -1,0 +1,307 @@
+"""Deliveries in the API: receiver, events, attempts and state of each, with retry and replay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.api.exceptions import Conflict
+from a2a_console.api.operators import RequiredRight, filter_visible
+from a2a_console.api.pagination import (
+    MAX_KEY,
+    CreatedQuerySerializer,
+    CursorField,
+    moment_field,
+    sign_cursor,
+)
+from a2a_console.api.stored import LIMIT, StoredField, parse_stored, select_stored
+from a2a_console.api.viewsets import HostViewSet
+from a2a_console.diagnosis.deliveries import last_attempt, reason_of, with_company
+from a2a_push.models import Attempt, Delivery, DeliveryStatus
+from a2a_push.store.bodies import whole
+from a2a_push.store.delivery_selection import DeliverySelection
+from a2a_push.store.replays import replay, retry_now
+from a2a_push.store.retries import foreseen, is_switched_off
+
+__all__ = ["DeliveryViewSet"]
+
+TO_SEND = RequiredRight.to_change("a2a_push.delivery", of_agents=True)
+#: The largest number of attempts in the answer that shows a delivery.
+ATTEMPTS = 100
+#: The largest number of deliveries that one request replays; the next request continues.
+BATCH = 1_000
+SALT = "replay"
+
+
+class AttemptLineSerializer(serializers.ModelSerializer[Attempt]):
+    """An attempt in a list."""
+
+    # Declared without the range of the column, which differs between databases.
+    number = serializers.IntegerField()
+    status = serializers.IntegerField(allow_null=True, help_text="Of the answer; null: none came.")
+    fault = serializers.CharField(help_text="The fault in one word; empty = none.")
+
+    class Meta:
+        model = Attempt
+        fields: tuple[str, ...] = ("number", "started_at", "seconds", "status", "fault")
+
+
+class AttemptSerializer(AttemptLineSerializer):
+    """An attempt and the response."""
+
+    trigger = serializers.CharField(help_text="`schedule`, or `operator`: a user asked for it.")
+    detail = serializers.CharField(help_text="Description of the attempt.")
+    excerpt = serializers.CharField(help_text="The beginning of the answer.")
+    worker = serializers.CharField()
+
+    class Meta(AttemptLineSerializer.Meta):
+        fields = (*AttemptLineSerializer.Meta.fields, "trigger", "detail", "excerpt", "worker")
+
+
+class DeliveryLineSerializer(serializers.ModelSerializer[Delivery]):
+    """A delivery in a list."""
+
+    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
+    id = serializers.CharField(source="webhook_id", help_text="Its `webhook-id`.")
+    status = serializers.ChoiceField(DeliveryStatus.values)
+    reason = serializers.SerializerMethodField()
+    attempts = serializers.IntegerField(help_text="Since it was made or last replayed.")
+    next_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time of the next attempt; null: at once, or never again."
+    )
+    replays = serializers.IntegerField()
+    agent = serializers.CharField(source="task.agent")
+    task = serializers.CharField(source="task.public_id", help_text="The task's id.")
+    task_key = serializers.IntegerField(source="task_id")
+    config_key = serializers.IntegerField(
+        source="config_id", allow_null=True, help_text="Null: the webhook was taken away."
+    )
+    receiver = serializers.CharField(source="receiver.address")
+    receiver_key = serializers.IntegerField(source="receiver_id")
+    first_event = serializers.IntegerField(source="number", help_text="Of those it tells of.")
+    last_event = serializers.IntegerField(source="through")
+    last_attempt = serializers.SerializerMethodField()
+    created_at = serializers.DateTimeField()
+    settled_at = serializers.DateTimeField(allow_null=True)
+
+    class Meta:
+        model = Delivery
+        fields: tuple[str, ...] = (
+            *("key", "id", "status", "reason", "attempts", "next_at", "replays", "agent", "task"),
+            *("task_key", "config_key", "receiver", "receiver_key", "first_event", "last_event"),
+            *("dialect", "content_type", "last_attempt", "created_at", "settled_at"),
+        )
+
+    def get_reason(self, row: Delivery) -> str:
+        """The reason why the delivery waits or died, in a sentence; empty if it succeeded."""
+        return reason_of(row)
+
+    @extend_schema_field(AttemptLineSerializer(allow_null=True))
+    def get_last_attempt(self, row: Delivery) -> Any:
+        """The newest attempt; null before the first."""
+        attempt = last_attempt(row)
+        return None if attempt is None else AttemptLineSerializer(attempt).data
+
+
+class DeliverySerializer(DeliveryLineSerializer):
+    """A delivery with its body and attempts."""
+
+    size = serializers.IntegerField(help_text="Of the body, in characters.")
+    body = StoredField(help_text=f"The body to send; null if longer than {LIMIT} characters.")
+    tries = AttemptSerializer(many=True, help_text=f"The newest {ATTEMPTS} attempts, oldest first.")
+
+    class Meta(DeliveryLineSerializer.Meta):
+        fields = (*DeliveryLineSerializer.Meta.fields, "size", "body", "tries")
+
+    def to_representation(self, instance: Delivery) -> dict[str, Any]:
+        """Add the body and the attempts."""
+        bodies = Delivery.objects.filter(pk=instance.pk).annotate(whole=whole())
+        length, text = select_stored(bodies, "whole").values_list("length", "text").get()
+        tries = AttemptSerializer(instance.tries.order_by("-pk")[:ATTEMPTS], many=True).data
+        more = {"size": length, "body": parse_stored(text), "tries": tries[::-1]}
+        return {**DeliveryLineSerializer(instance).data, **more}
+
+
+class DeliveryQuerySerializer(CreatedQuerySerializer):
+    """The filters of deliveries."""
+
+    status = serializers.ListField(
+        child=serializers.ChoiceField(DeliveryStatus.values),
+        required=False,
+        max_length=len(DeliveryStatus.values),
+        help_text="Any of these.",
+    )
+    id = serializers.CharField(required=False, max_length=40, help_text="A `webhook-id`.")
+    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
+    task_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+    config_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+    receiver_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+
+
+class ReplayChoiceSerializer(serializers.Serializer[Any]):
+    """The choice of deliveries to send again; every parameter narrows it."""
+
+    ids = serializers.ListField(
+        child=serializers.CharField(max_length=40),
+        required=False,
+        allow_empty=False,
+        max_length=BATCH,
+        help_text="`webhook-id`s; of delivered ones, too.",
+    )
+    task_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
+    receiver_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+    since = moment_field("Made then or later.")
+    until = moment_field("Made before then.")
+    all = serializers.BooleanField(
+        required=False, default=False, help_text="Needed if nothing else narrows."
+    )
+    also_delivered = serializers.BooleanField(
+        required=False, default=False, help_text="Delivered ones too, which come twice."
+    )
+    dry_run = serializers.BooleanField(
+        required=False, default=False, help_text="Count them, send nothing."
+    )
+    cursor = CursorField(SALT)
+
+
+class ReplaySerializer(serializers.Serializer[Any]):
+    """The result of a replay."""
+
+    found = serializers.IntegerField(help_text="Deliveries that this request was about.")
+    replayed = serializers.IntegerField(help_text="Of these, how many will be sent again.")
+    left_alone = serializers.IntegerField(
+        help_text="Pending, without a webhook, unknown, or held back. Of a dry run, all that were found."
+    )
+    on_trial = serializers.IntegerField(
+        help_text="Of those found, how many go to a receiver or webhook that was given up: it is tried again."
+    )
+    held_back = serializers.IntegerField(
+        help_text="The number of those found that are not sent because a user has disabled their receiver."
+    )
+    next = serializers.CharField(
+        allow_null=True, help_text="There are more: the same request with this as its `cursor`."
+    )
+
+
+#: The parameters that narrow a replay.
+NARROWING = {"ids", "task_key", "agent", "receiver_key", "since", "until"}
+
+
+@extend_schema_view(
+    list=extend_schema(
+        operation_id="list_deliveries",
+        description="List deliveries, newest first, with why each waits or died.",
+    ),
+    retrieve=extend_schema(description="Show a delivery with its attempts."),
+)
+class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery]):
+    """Deliveries of webhooks."""
+
+    queryset = with_company(Delivery.objects.all())
+    serializer_class = DeliveryLineSerializer
+    required_right = RequiredRight.to_view("a2a_push.delivery", of_agents=True)
+    visible_by = "task__"
+    query_serializer_class = DeliveryQuerySerializer
+    filter_lookups = {
+        "status": "status__in",
+        "id": "webhook_id",
+        "agent": "task__agent",
+        "task_key": "task",
+        "config_key": "config",
+        "receiver_key": "receiver",
+    }
+    indexed_parameters = frozenset({"id", "task_key", "config_key", "receiver_key"})
+
+    def get_serializer_class(self) -> Any:
+        """Return the serializer of a delivery; lists have a shorter one."""
+        return DeliverySerializer if self.action == "retrieve" else super().get_serializer_class()
+
+    @extend_schema(operation_id="try_delivery_now")
+    @action(detail=True, methods=["post"], url_path="try-now", required_right=TO_SEND)
+    def try_now(self, request: Request, key: int) -> Response:
+        """Try a pending delivery at once; this counts as an attempt, and the schedule continues after it.
+
+        409 if the delivery is not pending, or an operator has disabled its receiver. While the breaker of a receiver is
+        open, nothing is sent to it.
+        """
+        row = self.get_object()
+        if not retry_now(row.pk):
+            raise Conflict(_explain_refusal(row) or "The delivery is not pending")
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @action(detail=True, methods=["post"], required_right=TO_SEND)
+    def replay(self, request: Request, key: int) -> Response:
+        """Send a settled delivery again, under the same `webhook-id`, from the beginning of the schedule.
+
+        A receiver or a webhook that was disabled automatically is tried again, and enabled if it accepts the delivery.
+        409 if the delivery is pending, its webhook was deleted, or an operator has disabled its receiver.
+        """
+        row = self.get_object()
+        if not replay([row.pk]):
+            gone = "The delivery is pending, or its webhook was taken away"
+            raise Conflict(_explain_refusal(row) or gone)
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(operation_id="replay_deliveries")
+    @action(
+        detail=False,
+        methods=["post"],
+        url_path="replay",
+        required_right=TO_SEND,
+        serializer_class=ReplaySerializer,
+        request_serializer_class=ReplayChoiceSerializer,
+    )
+    def replay_many(self, request: Request) -> Response:
+        """Send many deliveries again, oldest first, at most a thousand per request.
+
+        Only dead deliveries are sent, unless `also_delivered` or `ids` say otherwise. Continue with `next` until it is
+        null.
+        """
+        given = self.validated_body
+        if not (given["all"] or NARROWING & given.keys()):
+            raise serializers.ValidationError({"all": "Say which, or that all are meant."})
+        keys = self._find_chosen()
+        batch = keys[:BATCH]
+        prospect = foreseen(Delivery.objects.filter(pk__in=batch))
+        replayed = 0 if given["dry_run"] else replay(batch)
+        named = len(set(given["ids"])) if "ids" in given else len(batch)
+        answer = {
+            "found": len(batch),
+            "replayed": replayed,
+            "left_alone": named - replayed,
+            "on_trial": prospect.on_trial,
+            "held_back": prospect.held_back,
+            "next": sign_cursor(SALT, batch[-1]) if len(keys) > BATCH else None,
+        }
+        return Response(self.get_serializer(answer).data)
+
+    def _find_chosen(self) -> list[int]:
+        """Return the keys of the next deliveries, oldest first, and one more if there is one."""
+        given = self.validated_body
+        chosen = DeliverySelection(
+            only_dead=not (given["also_delivered"] or "ids" in given),
+            ids=given.get("ids"),
+            agent=given.get("agent", ""),
+            receiver=given.get("receiver_key"),
+            since=given.get("since"),
+            until=given.get("until"),
+        )
+        rows = filter_visible(self.operator, chosen.rows(), by=self.visible_by)
+        rows = rows.filter(pk__gt=given.get("cursor", 0))
+        if task := given.get("task_key"):
+            rows = rows.filter(task=task)
+        return list(rows.values_list("pk", flat=True)[: BATCH + 1])
+
+
+def _explain_refusal(row: Delivery) -> str:
+    """Return the reason of a refusal if the receiver is disabled; empty otherwise."""
+    if row.config is None or not is_switched_off(row.config.receiver):
+        return ""
+    return f"The receiver is disabled: {row.config.receiver.disabled_reason}. Enable it first"

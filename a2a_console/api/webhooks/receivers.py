@@ -1,0 +1,186 @@
+"""Receivers in the API: the health of each, enabling and disabling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import (
+    extend_schema,
+    extend_schema_field,
+    extend_schema_serializer,
+    extend_schema_view,
+)
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.admin.webhooks.receiver_health import Word, describe_health
+from a2a_console.admin.widgets.paging import COUNTED, count_bounded
+from a2a_console.api.exceptions import Conflict
+from a2a_console.api.operators import RequiredRight
+from a2a_console.api.pagination import CreatedQuerySerializer
+from a2a_console.api.viewsets import HostViewSet
+from a2a_push.models import Delivery, DeliveryStatus, Receiver
+from a2a_push.store.receivers import read
+from a2a_push.store.switches import disable, enable
+
+__all__ = ["ReceiverViewSet"]
+
+TO_SWITCH = RequiredRight.to_change("a2a_push.receiver")
+#: The largest number of characters of a reason.
+MAX_REASON = 200
+
+
+class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
+    """A receiver in a list."""
+
+    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
+    address = serializers.CharField(help_text="URL without the query.")
+    standing = serializers.SerializerMethodField()
+    why = serializers.SerializerMethodField()
+    until = serializers.SerializerMethodField()
+    failures_in_a_row = serializers.SerializerMethodField()
+    openings = serializers.SerializerMethodField()
+    delivered = serializers.IntegerField()
+    failed = serializers.IntegerField(help_text="Attempts that failed.")
+
+    class Meta:
+        model = Receiver
+        fields: tuple[str, ...] = (
+            *("key", "tenant", "address", "standing", "why", "until", "failures_in_a_row"),
+            *("openings", "delivered", "failed", "last_success_at", "last_failure_at"),
+            *("last_seconds", "paused_until", "disabled_at", "created_at"),
+        )
+
+    @extend_schema_field(serializers.ChoiceField([word.value for word in Word]))
+    def get_standing(self, row: Receiver) -> str:
+        """The state of its breaker: `closed` (all is well), `paused`, `half-open`, `open` or `disabled`."""
+        return describe_health(row, timezone.now()).word
+
+    def get_why(self, row: Receiver) -> str:
+        """The reason why nothing is sent to it; empty if deliveries are sent."""
+        return describe_health(row, timezone.now()).why
+
+    @extend_schema_field(serializers.DateTimeField(allow_null=True))
+    def get_until(self, row: Receiver) -> str | None:
+        """The moment until which nothing is sent to it; null if that is unknown, or deliveries are sent."""
+        end = describe_health(row, timezone.now()).until
+        return end.isoformat() if end else None
+
+    def get_failures_in_a_row(self, row: Receiver) -> int:
+        """The number of failures since the last success."""
+        return read(row).in_a_row
+
+    def get_openings(self, row: Receiver) -> int:
+        """The number of times that the breaker opened since it was closed last."""
+        return read(row).openings
+
+
+class ReceiverSerializer(ReceiverLineSerializer):
+    """A receiver with the numbers of its pending and dead deliveries."""
+
+    pending = serializers.IntegerField(help_text=f"Deliveries; {COUNTED} stands for more, too.")
+    dead = serializers.IntegerField(help_text=f"Deliveries; {COUNTED} stands for more, too.")
+
+    class Meta(ReceiverLineSerializer.Meta):
+        fields = (*ReceiverLineSerializer.Meta.fields, "pending", "dead")
+
+    def to_representation(self, instance: Receiver) -> dict[str, Any]:
+        """Add the numbers of deliveries."""
+        counts = {
+            "pending": int(_count(instance, DeliveryStatus.PENDING)),
+            "dead": int(_count(instance, DeliveryStatus.DEAD)),
+        }
+        return {**ReceiverLineSerializer(instance).data, **counts}
+
+
+class ReceiverQuerySerializer(CreatedQuerySerializer):
+    """The filters of receivers."""
+
+    standing = serializers.ChoiceField(
+        [Word.DISABLED.value, Word.OPEN.value, Word.PAUSED.value, "failing"],
+        required=False,
+        help_text="`open`: also those that are half-open. `failing`: the last attempt failed.",
+    )
+    address = serializers.CharField(
+        required=False, max_length=2_000, help_text="A piece of the URL, without the query."
+    )
+
+
+@extend_schema_serializer(component_name="Reason")
+class DisableSerializer(serializers.Serializer[Any]):
+    """The reason why a receiver is disabled."""
+
+    reason = serializers.CharField(
+        max_length=MAX_REASON,
+        help_text="A note for other users; it is shown with the deliveries that are dead because of it.",
+    )
+
+
+@extend_schema_view(
+    list=extend_schema(description="List receivers, newest first."),
+    retrieve=extend_schema(
+        description="Show a receiver, how it stands, and how much there is for it."
+    ),
+)
+class ReceiverViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Receiver]):
+    """Receivers of webhooks."""
+
+    queryset = Receiver.objects.all()
+    serializer_class = ReceiverLineSerializer
+    required_right = RequiredRight.to_view("a2a_push.receiver")
+    query_serializer_class = ReceiverQuerySerializer
+
+    def get_serializer_class(self) -> Any:
+        """Return the serializer of a receiver; lists have a shorter one."""
+        return ReceiverSerializer if self.action == "retrieve" else super().get_serializer_class()
+
+    def filter_queryset(self, queryset: QuerySet[Receiver, Any]) -> QuerySet[Receiver, Any]:
+        """Return the receivers that match all given parameters."""
+        given = self.validated_query
+        if address := given.get("address"):
+            queryset = queryset.filter(address__contains=address.partition("?")[0])
+        match given.get("standing"):
+            case Word.DISABLED.value:
+                return queryset.exclude(disabled_at=None)
+            case Word.OPEN.value:
+                return queryset.filter(disabled_at=None).exclude(probe_at=None)
+            case Word.PAUSED.value:
+                return queryset.filter(paused_until__gt=timezone.now())
+            case "failing":
+                return queryset.filter(well=False).exclude(last_failure_at=None)
+        return queryset
+
+    @action(detail=True, methods=["post"], required_right=TO_SWITCH)
+    def enable(self, request: Request, key: int) -> Response:
+        """Enable a receiver. This also closes its breaker and ends a pause.
+
+        409 if deliveries were being sent to it. Dead deliveries stay dead until they are replayed.
+        """
+        if not enable(self.get_object().pk):
+            raise Conflict("Nothing kept the receiver from being sent to")
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @action(
+        detail=True,
+        methods=["post"],
+        required_right=TO_SWITCH,
+        request_serializer_class=DisableSerializer,
+    )
+    def disable(self, request: Request, key: int) -> Response:
+        """Disable a receiver until an operator enables it; its deliveries meanwhile are dead at once, with the reason.
+
+        409 if the receiver was disabled already.
+        """
+        # The reason has no name of the operator: only the audit log has it, where an erasure can replace it.
+        if not disable(self.get_object().pk, " ".join(self.validated_body["reason"].split())):
+            raise Conflict("The receiver was disabled already")
+        return Response(self.get_serializer(self.get_object()).data)
+
+
+def _count(row: Receiver, status: DeliveryStatus) -> int:
+    return count_bounded(Delivery.objects.filter(receiver=row, status=status).order_by("-pk"))

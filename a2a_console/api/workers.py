@@ -1,0 +1,63 @@
+"""Workers in the API: the processes of the host, with the queues and the load of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from a2a_console.admin.agents.worker_admin import state_of
+from a2a_console.api.operators import RequiredRight
+from a2a_console.api.pagination import ItemsPagination
+from a2a_console.api.viewsets import HostViewSet
+from a2a_tasks.models import Worker, WorkerKind
+from a2a_tasks.store import workers
+
+__all__ = ["WorkerViewSet"]
+
+
+class WorkerSerializer(serializers.Serializer[Any]):
+    """A process of this host."""
+
+    name = serializers.CharField(
+        help_text="As runs name it: `GET /runs?status=running&worker=` lists what it holds."
+    )
+    kind = serializers.ChoiceField(WorkerKind.values)
+    state = serializers.ChoiceField(["alive", "draining", "dead", "replaced"])
+    queues = serializers.ListField(child=serializers.CharField())
+    agents = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="The agents its code has, each with the version on its card.",
+    )
+    slots = serializers.IntegerField(help_text="Runs it carries at once at the most.")
+    running = serializers.IntegerField(help_text="Number of runs it carried when it was last seen.")
+    host = serializers.CharField()
+    pid = serializers.IntegerField()
+    version = serializers.CharField(help_text="Of its code: `A2A_RELEASE`.")
+    started_at = serializers.DateTimeField()
+    seen_at = serializers.DateTimeField()
+
+
+class WorkerPagination(ItemsPagination):
+    """All processes."""
+
+    schema_name = "Workers"
+    description = "All processes that are remembered, by name."
+
+
+class WorkerViewSet(HostViewSet[Worker]):
+    """Workers."""
+
+    serializer_class = WorkerSerializer
+    pagination_class = WorkerPagination
+    required_right = RequiredRight.to_view("a2a_tasks.worker")
+
+    def list(self, request: Request) -> Response:
+        """List the processes of this host, dead ones for a day. For operators of a tenant the list is empty."""
+        seen = workers.list_seen() if self.operator.tenants is None else []
+        for one in seen:
+            one.worker.state = state_of(one)  # type: ignore[attr-defined]  # for the serializer
+        found = [one.worker for one in seen]
+        return self.get_paginated_response(self.get_serializer(found, many=True).data)

@@ -1,0 +1,10 @@
+"""The app of the console, for operators and their programs."""
+
+from django.apps import AppConfig
+
+
+class ConsoleApp(AppConfig):
+    """The admin's pages, the management API and the operators' commands, for the tables of the other apps."""
+
+    name = "a2a_console"
+    verbose_name = "A2A console"

@@ -1,0 +1,1 @@
+"""Reading and verification of the audit log."""

@@ -1,0 +1,1 @@
+"""Diagnosis: the reasons why a task or a webhook does not continue."""

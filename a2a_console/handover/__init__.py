@@ -1,0 +1,1 @@
+"""Handover of secrets by a one-time link."""

@@ -1,0 +1,85 @@
+"""`manage.py audit head|verify|export|seal`: the audit log."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from dataclasses import fields
+from typing import Any
+
+import msgspec
+from django.core.management.base import BaseCommand, CommandError
+
+from a2a_console.audit.proof import Broken, Proof, head, verify
+from a2a_console.audit.reading import Wanted, export
+from a2a_console.management.moments import moment
+from a2a_console.management.progress import Progress
+from a2a_tasks.audit import Action
+from a2a_tasks.store.audit_seals import seal_all
+
+__all__ = ["Command"]
+
+
+class Command(BaseCommand):
+    """Subcommands that show, verify, export and seal the audit log."""
+
+    help = (
+        "The log of who did what. head: the newest link's number and hash, for keeping where nobody of this host can "
+        "write. verify: nothing that was sealed has been altered, removed or put in. export: JSON lines."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add a parser for each subcommand."""
+        words = parser.add_subparsers(dest="word", required=True)
+        words.add_parser("head", help="show the newest link")
+        check = words.add_parser("verify", help="verify the whole log; exit code 1 if it is broken")
+        check.add_argument(
+            "--since-head", default="", metavar="HASH", help="a head kept elsewhere must be in it"
+        )
+        out = words.add_parser("export", help="write entries as JSON lines, oldest first")
+        for name in ("tenant", "actor", "object", "agent"):
+            out.add_argument(f"--{name}", default="")
+        out.add_argument(
+            "--action", default="", help=f"such as {Action.TASK_SEND.value}, or all of `task`"
+        )
+        out.add_argument("--since", type=moment, metavar="TIME")
+        out.add_argument("--until", type=moment, metavar="TIME")
+        words.add_parser("seal", help="seal now what is not, wherever it is")
+
+    def handle(self, *, word: str, **options: Any) -> None:
+        """Run the subcommand."""
+        getattr(self, f"_{word}")(options)
+
+    def _head(self, _: dict[str, Any]) -> None:
+        number, link = head()
+        self.stdout.write(f"{number} {link}")
+
+    def _verify(self, options: dict[str, Any]) -> None:
+        try:
+            proof = self._run_verification(options["since_head"])
+        except Broken as found:
+            raise CommandError(f"BROKEN: {found}") from None
+        self.stdout.write(f"Whole: {proof.verified} entries, up to {proof.last} {proof.hash}")
+        if erased := proof.erased.total():
+            self.stdout.write(f"Names taken out by erasures: {erased}")
+        if proof.unsealed:
+            self.stdout.write(f"Not sealed yet: {proof.unsealed}")
+        if not proof.guarded:
+            self.stderr.write("The database triggers that protect audit rows are missing.")
+
+    def _run_verification(self, since: str) -> Proof:
+        steps = verify(since)
+        proof = next(steps)
+        with Progress(self.stderr, proof.total, "entries") as shown:
+            for proof in steps:
+                shown(proof.verified)
+        return proof
+
+    def _export(self, options: dict[str, Any]) -> None:
+        wanted = Wanted(**{field.name: options[field.name] for field in fields(Wanted)})
+        with Progress(self.stderr, wanted.entries().count(), "entries") as shown:
+            for done, row in enumerate(export(wanted), 1):
+                self.stdout.write(msgspec.json.encode(row).decode())
+                shown(done)
+
+    def _seal(self, _: dict[str, Any]) -> None:
+        self.stdout.write(f"Sealed: {seal_all(everywhere=True)}")

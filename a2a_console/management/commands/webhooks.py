@@ -1,0 +1,138 @@
+"""`manage.py webhooks`: list dead deliveries of webhooks, and send them again."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from a2a_console.management.moments import moment
+from a2a_push.models import Delivery
+from a2a_push.store.delivery_selection import DeliverySelection
+from a2a_push.store.replays import SLICE, replay
+from a2a_push.store.retries import Prospect, foreseen
+
+__all__ = ["Command"]
+
+#: The default number of lines of `list`.
+LINES = 100
+NARROWING = ("ids", "task", "agent", "receiver", "since", "until")
+
+
+class Command(BaseCommand):
+    """Subcommands that list and replay dead deliveries."""
+
+    help = (
+        "List the deliveries that are dead, or send them again under the same webhook-id, from the beginning of the "
+        "schedule. What is still pending is left alone, what belongs to a webhook that was taken away, and what goes to a receiver that somebody has disabled; one that was given up is tried again. Safe beside "
+        "a host at work; end it at any time."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add a parser for each subcommand; both have the same filters."""
+        words = parser.add_subparsers(dest="word", required=True)
+        listing = words.add_parser("list", help="list them, the oldest first")
+        _add_narrowing(listing)
+        listing.add_argument(
+            "--lines", type=int, default=LINES, help=f"list so many (default {LINES})"
+        )
+        again = words.add_parser("replay", help="send them again")
+        again.add_argument("ids", nargs="*", metavar="ID", help="webhook-ids; delivered ones, too")
+        _add_narrowing(again)
+        again.add_argument("--all", action="store_true", help="all of them, without narrowing")
+        again.add_argument(
+            "--also-delivered", action="store_true", help="delivered ones too, which come twice"
+        )
+        again.add_argument(
+            "--dry-run", action="store_true", help="count what would be sent, send nothing"
+        )
+
+    def handle(self, *, word: str, **options: Any) -> None:
+        """Run the subcommand."""
+        if word == "list":
+            self._list(_choose(options), max(0, options["lines"]))
+        else:
+            self._replay(options)
+
+    def _list(self, chosen: DeliverySelection, lines: int) -> None:
+        rows = chosen.rows().select_related("task", "receiver").defer("body")
+        for row in rows[:lines]:
+            self.stdout.write(_line(row))
+        total = chosen.rows().count()
+        self.stdout.write(f"Dead: {total}" + (f", shown: {lines}" if total > lines else ""))
+
+    def _replay(self, options: dict[str, Any]) -> None:
+        if not options["all"] and not any(options[name] for name in NARROWING):
+            raise CommandError(
+                "Say which: ids, --task, --agent, --receiver, --since, --until or --all."
+            )
+        chosen = _choose(options)
+        prospect = foreseen(chosen.rows())
+        if options["dry_run"]:
+            self.stdout.write(f"Would be sent again: {prospect.sent}")
+            self._tell(prospect)
+            return
+        keys = chosen.keys()
+        done = self._send(keys)
+        self.stdout.write(f"Will be sent again: {done}")
+        left = len(set(options["ids"])) - done if options["ids"] else len(keys) - done
+        if left:
+            self.stdout.write(
+                f"Left alone, being pending, without a webhook, held back, or unknown: {left}"
+            )
+        self._tell(prospect)
+
+    def _tell(self, prospect: Prospect) -> None:
+        if prospect.on_trial:
+            self.stdout.write(
+                f"Of these to receivers or webhooks that were given up, which are tried again: {prospect.on_trial}"
+            )
+        if prospect.held_back:
+            self.stdout.write(
+                f"Held back, because an operator disabled the endpoint: {prospect.held_back}"
+            )
+
+    def _send(self, keys: list[int]) -> int:
+        done, shown = 0, self.stdout.isatty()
+        for start in range(0, len(keys), SLICE):
+            done += replay(keys[start : start + SLICE])
+            if shown:
+                self.stdout.write(f"\r{done} of {len(keys)} deliveries", ending="")
+                self.stdout.flush()
+        if shown:
+            self.stdout.write("\r\x1b[K", ending="")
+        return done
+
+
+def _add_narrowing(parser: ArgumentParser) -> None:
+    parser.add_argument("--task", default="", metavar="ID", help="of the task of this id")
+    parser.add_argument("--agent", default="", metavar="SLUG", help="of tasks of this agent")
+    parser.add_argument(
+        "--receiver", default="", metavar="URL", help="to this URL; its query does not count"
+    )
+    parser.add_argument("--since", type=moment, metavar="TIME", help="made from then on")
+    parser.add_argument("--until", type=moment, metavar="TIME", help="made before then")
+
+
+def _choose(options: dict[str, Any]) -> DeliverySelection:
+    """Return the selection for the options; deliveries with given ids are selected in any status."""
+    ids = options.get("ids") or None
+    return DeliverySelection(
+        only_dead=not (options.get("also_delivered") or ids),
+        ids=ids,
+        task=options["task"],
+        agent=options["agent"],
+        address=options["receiver"].partition("?")[0],
+        since=options["since"],
+        until=options["until"],
+    )
+
+
+def _line(row: Delivery) -> str:
+    made = timezone.localtime(row.created_at).strftime("%Y-%m-%d %H:%M:%S")
+    columns = [row.webhook_id, made, row.task.agent, row.task.public_id, row.receiver.address]
+    line = "  ".join([*columns, f"attempts: {row.attempts}", row.reason])
+    # Some of the text is untrusted, and terminals obey control characters.
+    return "".join(char if char.isprintable() else "\ufffd" for char in line)

@@ -1,0 +1,1 @@
+"""Export and erasure of one principal's data."""

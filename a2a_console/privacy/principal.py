@@ -1,0 +1,110 @@
+"""The rows of one principal in all tables, for export and erasure (docs/decisions/0020)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from a2a_tasks.audit import staff
+from a2a_tasks.caller import TENANTS
+from a2a_tasks.models import (
+    ApiKey,
+    AuditEntry,
+    Context,
+    Grant,
+    Idempotency,
+    Run,
+    StoredFile,
+    Task,
+)
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.store.tenancy import within
+
+__all__ = ["Principal"]
+
+#: The number of tasks that are read at once.
+SLICE = 500
+#: The prefix of the principal of an API key.
+KEY = "key:"
+#: The prefix of the principal of a Django user.
+USER = "user:"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A principal, in one tenant (with those below it) or in all of them (None)."""
+
+    name: str
+    tenant: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("Anonymous callers have no data of their own")
+
+    def tasks(self) -> QuerySet[Task]:
+        """Return its tasks, oldest first."""
+        own = Q(owner=self.name) | Q(maker=self.name)  # its own, and shared ones
+        return Task.objects.filter(own, self._within()).order_by("pk")
+
+    def contexts(self) -> QuerySet[Context]:
+        """Return its contexts."""
+        return Context.objects.filter(self._within(), owner=self.name).order_by("pk")
+
+    def repeats(self) -> QuerySet[Idempotency]:
+        """Return the idempotency records of its requests, about any tasks."""
+        return Idempotency.objects.filter(self._within(), owner=self.name)
+
+    def runs(self) -> QuerySet[Run]:
+        """Return the runs of shared tasks whose request may name it."""
+        shared = Run.objects.filter(self._within("task__"), task__owner=TENANTS)
+        return shared.filter(request__contains=write(self.name).decode()).order_by("pk")
+
+    def lost_files(self) -> QuerySet[StoredFile]:
+        """Return its files that belong to no task (any more)."""
+        return StoredFile.objects.filter(self._within(), owner=self.name, task=None)
+
+    def keys(self) -> QuerySet[ApiKey]:
+        """Return the API key if the principal is one."""
+        found = ApiKey.objects.filter(prefix=self.prefix) if self.prefix else ApiKey.objects.none()
+        return found.filter(self._within())
+
+    def grants(self) -> QuerySet[Grant]:
+        """Return the grants to it alone."""
+        return Grant.objects.filter(grantee=self.name)
+
+    def entries(self) -> QuerySet[AuditEntry]:
+        """Return the entries of the audit log by it or about it."""
+        about = Q(object__in=self.names)
+        if self.prefix:
+            about |= Q(object=self.prefix, action__startswith="key.")
+        found = Q(actor__in=self.names) | about
+        return AuditEntry.objects.filter(self._within(), found).order_by("pk")
+
+    @property
+    def names(self) -> list[str]:
+        """Its names in the audit log: a Django user also appears as staff."""
+        key = self.name.removeprefix(USER)
+        return [self.name] if key == self.name else [self.name, staff(key)]
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the API key; empty = the principal is no key."""
+        return self.name.removeprefix(KEY) if self.name.startswith(KEY) else ""
+
+    def slices(self) -> Iterator[list[int]]:
+        """Yield the primary keys of its tasks in slices; tasks may be deleted meanwhile."""
+        last = 0
+        while keys := _keys(self.tasks().filter(pk__gt=last)):
+            yield keys
+            last = keys[-1]
+
+    def _within(self, at: str = "") -> Q:
+        if self.tenant is None:
+            return Q()
+        return within([self.tenant], f"{at}tenant")
+
+
+def _keys(rows: QuerySet[Task]) -> list[int]:
+    return list(rows.values_list("pk", flat=True)[:SLICE])

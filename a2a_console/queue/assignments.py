@@ -1,0 +1,57 @@
+"""Assignments of waiting tasks to users of the staff."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from a2a_tasks.audit import Action, actor
+from a2a_tasks.caller import OwnerScope
+from a2a_tasks.models import Assignment, Task
+from a2a_tasks.protocol.errors import TaskNotFound, TaskNotWaiting, TaskTaken
+from a2a_tasks.protocol.lifecycle import INTERRUPTED
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import audit, event_log
+
+__all__ = ["WHOEVER", "assign"]
+
+#: The value of `seen` that matches any assignee, and none.
+WHOEVER: Final = -1
+
+
+@transaction.atomic
+def assign(task: int, to: int | None, *, seen: int | None = WHOEVER) -> bool:
+    """Assign the task with this primary key to the user `to` (None = unassign). Return whether anything changed.
+
+    `seen`: the assignee that the operator saw, None = none. Raises TaskNotFound; TaskNotWaiting for a task that does
+    not wait, unless it is unassigned; TaskTaken if the task has another assignee.
+    """
+    row = event_log.lock_task(pk=task)
+    if row is None:
+        raise TaskNotFound(taskId=str(task))
+    if to is not None and TaskState(row.state) not in INTERRUPTED:
+        raise TaskNotWaiting(
+            f"The task is {TaskState(row.state).word}: it does not wait for an answer"
+        )
+    has = Assignment.objects.filter(task=row).values_list("user_id", flat=True).first()
+    if has == to:
+        return False
+    if seen not in (WHOEVER, has):
+        raise TaskTaken("Somebody else has the task since you looked")
+    _write(row, to)
+    return True
+
+
+def _write(task: Task, to: int | None) -> None:
+    rows = Assignment.objects.filter(task=task)
+    if to is None:
+        rows.delete()
+    else:
+        columns = {"user_id": to, "by": actor(), "at": Now()}
+        Assignment.objects.update_or_create(task=task, defaults=columns)
+    scope = OwnerScope(task.tenant, task.owner, task.agent)
+    action = Action.TASK_RELEASE if to is None else Action.TASK_ASSIGN
+    detail = None if to is None else {"to": f"user:{to}"}
+    audit.note(action, task.public_id, scope=scope, detail=detail)

@@ -1,0 +1,1 @@
+"""The repetition of an ended task as a new task."""

@@ -1,0 +1,100 @@
+"""The search of tasks by words: each has to begin a word in the beginning of the first message (`Message.opening`).
+
+PostgreSQL has an index of words over these rows, which are written once. SQLite has none: there the words may stand
+anywhere in the opening, and the search covers the keys of one window (`a2a_console/search/selection.py`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import BooleanField, Exists, OuterRef, Q
+from django.db.models.expressions import RawSQL
+
+from a2a_tasks.models import Message
+from a2a_tasks.store.backend.interface import backend
+
+__all__ = ["hits", "install", "remove", "match_words", "words_of"]
+
+#: A word is made of letters and digits in both databases. PostgreSQL's own parser would keep addresses whole.
+_WORD = re.compile(r"[^\W_]+")
+#: The largest number of words of one search.
+MAX_WORDS = 8
+#: The part of all tasks from which words are common; the index is not searched for them.
+COMMON = 0.05
+_VECTOR = "to_tsvector('simple', regexp_replace(opening, '[^[:alnum:]]+', ' ', 'g'))"
+_INDEX = "a2a_tasks_message_words"
+_CREATE = f"""
+create index {_INDEX} on a2a_tasks_message using gin (({_VECTOR})) where number = 1 and opening <> ''
+"""
+_HITS = f"""
+select task_id from a2a_tasks_message
+where number = 1 and opening <> '' and {_VECTOR} @@ to_tsquery('simple', %s) limit %s
+"""  # noqa: S608 - a constant
+#: The words that ANALYZE found to be frequent, and the part of all openings that has each.
+_FREQUENT = f"""
+select word, part from pg_stats,
+  unnest(most_common_elems::text::text[], most_common_elem_freqs::float[]) as frequent(word, part)
+where schemaname = current_schema and tablename = '{_INDEX}' and word is not null
+"""  # noqa: S608 - a constant
+_MATCHES = f"opening <> '' and {_VECTOR} @@ to_tsquery('simple', %s)"
+
+
+def install(schema: Any) -> None:
+    """Create the index on PostgreSQL."""
+    if schema.connection.vendor == "postgresql":
+        schema.execute(_CREATE)
+
+
+def remove(schema: Any) -> None:
+    """Drop the index."""
+    if schema.connection.vendor == "postgresql":
+        schema.execute(f"drop index {_INDEX}")
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words to search for, in a fixed order."""
+    return sorted(set(_WORD.findall(text.lower())))[:MAX_WORDS]
+
+
+def hits(words: list[str], limit: int) -> list[int] | None:
+    """Return the keys of the tasks that have these words; None if there may be more than `limit`, as for common words.
+
+    The planner is made to use the index: it cannot know how rare the beginning of a word is, and would rather scan a
+    million rows backwards for a word that no task has.
+    """
+    if not backend().has_word_index or _share(words) >= COMMON:
+        return None
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("set local enable_seqscan = off; set local enable_indexscan = off")
+        cursor.execute(_HITS, [_query(words), limit + 1])
+        found = [key for (key,) in cursor.fetchall()]
+        cursor.execute("set local enable_seqscan = on; set local enable_indexscan = on")
+    return found if len(found) <= limit else None
+
+
+def _share(words: list[str]) -> float:
+    """Estimate a lower bound for the part of all tasks that has these words; 0 if it is unknown."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FREQUENT)
+        frequent = cursor.fetchall()
+    begun = ([part for known, part in frequent if known.startswith(word)] for word in words)
+    return math.prod(max(parts, default=0.0) for parts in begun)
+
+
+def match_words(words: list[str]) -> Q:
+    """Return a condition that checks each task for these words."""
+    first = Message.objects.filter(task_id=OuterRef("pk"), number=1)
+    if backend().has_word_index:
+        first = first.filter(RawSQL(f"({_MATCHES})", [_query(words)], BooleanField()))  # noqa: S611  # nosec B611 - a constant
+    else:
+        for word in words:
+            first = first.filter(opening__icontains=word)
+    return Q(Exists(first))
+
+
+def _query(words: list[str]) -> str:
+    return " & ".join(f"'{word}':*" for word in words)

@@ -1,0 +1,176 @@
+"""uvicorn's connection, with the limits that uvicorn lacks: the size of a head, and the time a request takes to arrive.
+
+docs/decisions/0007 gives the reasons.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import select
+import time
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from a2a_tasks.conf import conf
+
+__all__ = ["HttpProtocol", "without_upgrade"]
+
+#: Maximum bytes and lines of a request's head, trailers included.
+HEAD_BYTES, HEAD_LINES = 64 * 1024, 100
+#: Bytes of framing allowed for each byte of a body: a client may send every byte as a chunk of its own.
+FRAMING = 16
+#: Seconds for which the rest of a refused request is discarded, so that its client reads the answer.
+DISCARD_SECONDS = 1.0
+
+
+def _answer(status: str) -> bytes:
+    body = f"{status[4:]}\n"
+    head = f"connection: close\r\ncontent-type: text/plain\r\ncontent-length: {len(body)}"
+    return f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{body}".encode()
+
+
+BAD = _answer("400 Bad Request")
+TOO_SLOW = _answer("408 Request Timeout")
+TOO_MUCH_HEAD = _answer("431 Request Header Fields Too Large")
+
+#: A line that offers another protocol, after the first line of a head.
+_UPGRADE = re.compile(rb"(?i)(^|\n)upgrade(?=[ \t]*:)")
+
+
+def without_upgrade(data: bytes) -> bytes:
+    """Return a piece of a head, and the data after it, with offers of another protocol renamed to an unknown header.
+
+    The parser assumes that a request with such an offer has no body, and takes its body for the next request. Java's
+    client offers `h2c` with every first one. A server may ignore the offer (RFC 9110 §7.8). A line in two pieces is not
+    recognized.
+    """
+    end = data.find(b"\r\n\r\n") + 2
+    head = data[:end] if end > 1 else data
+    return (
+        _UPGRADE.sub(rb"\1X-Offered", head) + data[len(head) :] if _UPGRADE.search(head) else data
+    )
+
+
+class TooMuchHead(Exception):
+    """The head of a request, its trailers included, is larger than the host accepts."""
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """One connection. A request that arrives too slowly, or whose head is too large, is cut off."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        #: Start of the request that is being received; None = none is, or it has arrived. A new connection must send one.
+        self.since: float | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        #: Bytes and lines of the head, bytes of the body, and all other bytes: of an unfinished line, of framing.
+        self._head = self._lines = self._body = self._other = 0
+        self._refused = False
+        #: True if a head is expected, or being received.
+        self._in_head = True
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.since = time.monotonic()
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.since = None
+        self._look()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        if self.since is None:
+            self.since = time.monotonic()
+        self._head = self._lines = self._body = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._take_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._lines += 1
+        self._take_head(len(name) + len(value) + len(": \r\n"))
+        super().on_header(name, value)
+
+    def _take_head(self, size: int) -> None:
+        self._head += size
+        self._other -= size
+        if self._head > HEAD_BYTES or self._lines > HEAD_LINES:
+            raise TooMuchHead
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body += len(body)
+        self._other -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self.since = None
+        self._other = 0
+        self._in_head = True
+        super().on_message_complete()
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._other += len(data)
+        if self._in_head:
+            data = without_upgrade(data)
+        super().data_received(data)
+        if self._other > HEAD_BYTES + FRAMING * self._body:
+            self._refuse(TOO_MUCH_HEAD)
+        if (self.since is None) is not (self._watch is None):
+            self._look()
+
+    def _look(self) -> None:
+        """Restart the timer for the request that is being received: every byte of its body extends the time."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        if self.since is None or not conf.REQUEST_SECONDS:
+            return
+        if self.flow.read_paused:  # the application does not read
+            self.since += 1.0
+        extension = self._body / max(1, conf.REQUEST_BYTES_PER_SECOND)
+        left = self.since + conf.REQUEST_SECONDS + extension - time.monotonic()
+        if left > 0:
+            self._watch = self.loop.call_later(left, self._look)
+        elif not self.transport.is_closing():
+            self._refuse(TOO_SLOW)
+
+    def shutdown(self) -> None:
+        """End the connection after its open request, or after one that has arrived and was not read yet."""
+        cycle: Any = self.cycle  # None before the first request
+        poll = select.poll()
+        poll.register(self.transport.get_extra_info("socket"), select.POLLIN)
+        if (cycle is not None and not cycle.response_complete) or not poll.poll(0):
+            super().shutdown()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer a request that the parser refused."""
+        too_much = self._head > HEAD_BYTES or self._lines > HEAD_LINES
+        self._refuse(TOO_MUCH_HEAD if too_much else BAD)
+
+    def _refuse(self, answer: bytes) -> None:
+        """Send an answer, unless another one has begun, and close the connection."""
+        if self._refused:
+            return
+        self._refused, self.since = True, None
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is not None and not cycle.response_complete:
+            if cycle.response_started:
+                self.transport.close()
+                return
+            cycle.disconnected = True  # its application sees a disconnect
+            cycle.message_event.set()
+        self.pipeline.clear()
+        self.transport.write(answer)
+        self.transport.write_eof()
+        self.loop.call_later(DISCARD_SECONDS, self.transport.close)

@@ -1,0 +1,20 @@
+"""The format of the log, one line each: names from clients cannot begin another line, nor control a terminal."""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ["SingleLineFormatter"]
+
+#: Control characters of ASCII and Latin-1, and the separators of Unicode, as Python writes them.
+ESCAPED = {
+    code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
+}
+
+
+class SingleLineFormatter(logging.Formatter):
+    """Escapes control characters in messages. Tracebacks, which follow, stay unchanged."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - its name in logging
+        record.message = record.message.translate(ESCAPED)
+        return super().formatMessage(record)

@@ -1,0 +1,81 @@
+"""`manage.py serve_grpc`: one process that serves gRPC, ended in good order by SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from a2a_project import grpc_server
+from a2a_project.management.commands.serve import Address, refusal
+from a2a_tasks.conf import conf, forget
+from a2a_tasks.management.database import refuse_unusable_database
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+#: The usual port of gRPC servers.
+USUAL_PORT = 50051
+
+
+class Command(BaseCommand):
+    """The command: it serves gRPC in one process."""
+
+    help = "Serve gRPC in this process until SIGTERM or Ctrl-C."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the arguments, with HOST of the environment and A2A_GRPC_PORT as defaults."""
+        parser.add_argument("--host", default=os.environ.get("HOST") or "127.0.0.1")
+        parser.add_argument(
+            "--port",
+            type=int,
+            default=int(conf.GRPC_PORT) or USUAL_PORT,
+            help=f"0 = any free one (default A2A_GRPC_PORT, or {USUAL_PORT})",
+        )
+
+    def handle(self, **options: Any) -> None:
+        """Serve. The process ends with code 0 when the drain is over. CommandError when it cannot serve."""
+        refuse_unusable_database()
+        address = Address(options["host"], options["port"])
+        gc.collect()
+        gc.freeze()  # loaded objects stay; see `serve`
+        try:
+            grpc_server.serve(address.host, address.port, self.say)
+        except OSError as error:
+            raise CommandError(refusal(error, address)) from error
+
+    def say(self, host: str, port: int) -> None:
+        """Print the address."""
+        self.stdout.write(f"Serving gRPC on {Address(host, port).place}")
+        self.stdout.flush()
+
+
+def beside(host: str) -> None:
+    """Serve gRPC as well, in the process that is about to serve HTTP, if A2A_GRPC_PORT is set."""
+    if conf.GRPC_PORT:
+        grpc_server.beside(host, int(conf.GRPC_PORT))
+
+
+def choose_port(host: str) -> str:
+    """Set A2A_GRPC_PORT to the usual port if the variable does not exist and that port is free.
+
+    Returns the reason for no gRPC; empty = the variable is set.
+    """
+    if "A2A_GRPC_PORT" in os.environ:
+        return ""
+    try:
+        # Without SO_REUSEPORT: a port on which another host serves gRPC counts as taken.
+        with socket.create_server((host, USUAL_PORT), family=_family(host)):
+            pass
+    except OSError as error:
+        return f"No gRPC: {refusal(error, Address(host, USUAL_PORT), 'A2A_GRPC_PORT')}"
+    os.environ["A2A_GRPC_PORT"] = str(USUAL_PORT)
+    forget()
+    return ""
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,0 +1,277 @@
+"""Due webhooks: found without a lock, then taken by a lease, with what is to be sent. All time is the database's."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from a2a_push import breaker
+from a2a_push.envelope import Notification
+from a2a_push.models import Delivery, PushConfig, Receiver
+from a2a_push.store import bodies
+from a2a_push.store.configs import to_value
+from a2a_push.store.cursor import BATCH_BYTES, next_deliveries
+from a2a_push.store.receivers import policy, read, to_columns
+from a2a_push.store.records import Candidate, ClaimedWebhook
+from a2a_push.store.rows import update_each
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.store.backend.interface import backend
+from a2a_tasks.store.backend.sessions import is_cut_off
+from a2a_tasks.store.db import AWAY, run_here
+
+__all__ = [
+    "BATCH_BYTES",
+    "SLICE",
+    "UNREAD",
+    "ClaimedBatch",
+    "due",
+    "due_of",
+    "give_back",
+    "hold",
+    "let_go",
+    "sweep",
+    "take",
+]
+
+logger = logging.getLogger(__name__)
+#: Webhooks looked at by one read of the sweep.
+SLICE = 2000
+#: Seconds for which a look looks ahead.
+SOON = 1.0
+#: Seconds for which a webhook is left alone of which nothing can be made.
+REST = 60.0
+#: Columns of a webhook's task that are long and not needed to send.
+UNREAD = ("task__status_message", "task__metadata", "task__memory")
+#: Columns of a webhook that are saved after a look at it.
+STANDING = ["cursor", "looked", "active", "due_at", "disabled_reason"]
+
+_WITH_WEBHOOKS = """
+select distinct task_id from a2a_push_pushconfig where task_id = any(%s) and active
+"""
+_DISABLED = ~Q(disabled_reason="") | Q(receiver__disabled_at__isnull=False)
+_REACHABLE = (Q(receiver__probe_at=None) | Q(receiver__probe_at__lte=Now())) & (
+    Q(receiver__paused_until=None) | Q(receiver__paused_until__lte=Now())
+)
+_MORE = Q(due_at=None, task__last_event__gt=F("looked")) & (
+    Q(task__is_task=True) | Q(task__state__in=sorted(TERMINAL))
+)
+_FREE = Q(token="") | Q(lease_until__lt=Now())
+
+
+def due(seconds: float = 0.0) -> Q:
+    """Webhooks at which there is something to do now, or within so many seconds, and nobody is at it."""
+    soon = (
+        Q(due_at__lte=Now() + datetime.timedelta(seconds=seconds))
+        if seconds
+        else Q(due_at__lte=Now())
+    )
+    return Q(active=True) & _FREE & (soon | _MORE) & (_DISABLED | _REACHABLE)
+
+
+def due_of(tasks: Collection[int]) -> list[Candidate]:
+    """The webhooks of these tasks that are due, or will be soon: a hint has told of new events.
+
+    Hints tell of every task, and few have webhooks. Which do is asked by a prepared statement.
+    """
+    named = backend().filter_keys(_WITH_WEBHOOKS, list(tasks))
+    return _candidates(PushConfig.objects.filter(task__in=named)) if named else []
+
+
+def sweep(after: int) -> tuple[list[Candidate], int]:
+    """Those among the next SLICE active webhooks after a key, and the key to go on after; 0 = that was all."""
+    active = PushConfig.objects.filter(active=True, pk__gt=after).order_by("pk")
+    keys = list(active.values_list("pk", flat=True)[:SLICE])
+    if not keys:
+        return [], 0
+    found = PushConfig.objects.filter(pk__gt=after, pk__lte=keys[-1])
+    return _candidates(found), keys[-1] if len(keys) == SLICE else 0
+
+
+def _candidates(among: QuerySet[PushConfig]) -> list[Candidate]:
+    found = among.filter(due(SOON)).order_by("pk")
+    now = timezone.now()
+    return [
+        Candidate(key, receiver, well, (at - now).total_seconds() if at else 0.0, tenant)
+        for key, receiver, well, at, tenant in found.values_list(
+            "pk", "receiver", "receiver__well", "due_at", "receiver__tenant"
+        )
+    ]
+
+
+class ClaimedBatch(NamedTuple):
+    """The webhooks that a transaction has taken, and those that it has left for another one."""
+
+    held: list[ClaimedWebhook]
+    #: Webhooks with more to be sent than there was room for: their keys, and its bytes; 0 = it is not built yet.
+    left: dict[int, int]
+
+
+def take(
+    keys: Sequence[int], *, worker: str, lease_seconds: float, room: int = BATCH_BYTES
+) -> ClaimedBatch:
+    """Hold those of these webhooks that are still due, one delivery each, which is written before it is sent.
+
+    Large bodies are handed out as long as there is room for so many bytes. What has nothing to be sent, after all, is noted
+    to be looked at again. One of which nothing can be made does not hinder the others: it is left alone for a while.
+    """
+    try:
+        return _take(keys, worker, lease_seconds, room)
+    except Exception as fault:
+        if isinstance(fault, AWAY) and not is_cut_off(fault):
+            raise
+        if len(keys) > 1:
+            return _one_by_one(keys, worker, lease_seconds, room)
+        logger.exception("nothing can be made of what webhook %s is to be told", keys[0])
+        later = Now() + datetime.timedelta(seconds=REST)
+        PushConfig.objects.filter(pk__in=keys).update(due_at=later)
+        return ClaimedBatch([], {})
+
+
+def _one_by_one(keys: Sequence[int], worker: str, lease_seconds: float, room: int) -> ClaimedBatch:
+    """Take each in a transaction of its own; if the database goes away, what was taken until then is returned."""
+    taken = ClaimedBatch([], {})
+    for key in keys:
+        try:
+            more = run_here(take, [key], worker=worker, lease_seconds=lease_seconds, room=room)
+        except Overloaded:
+            break
+        room -= sum(held.large for held in more.held)
+        taken = ClaimedBatch(taken.held + more.held, taken.left | more.left)
+    return taken
+
+
+@transaction.atomic
+def _take(keys: Collection[int], worker: str, lease_seconds: float, room: int) -> ClaimedBatch:
+    found = PushConfig.objects.filter(due(), pk__in=list(keys)).order_by("pk")
+    found = found.select_related("receiver", "task__context").defer(*UNREAD)
+    configs = list(found.select_for_update(of=("self",), skip_locked=True, no_key=True))
+    return hold(configs, worker, lease_seconds, room)
+
+
+def hold(
+    configs: Sequence[PushConfig], worker: str, lease_seconds: float, room: int
+) -> ClaimedBatch:
+    """Hold those of these locked webhooks that have something to be sent now; the others are let go of."""
+    deliveries, unbuilt = next_deliveries(configs)
+    left = dict.fromkeys(unbuilt, 0) | _beyond(deliveries, min(room, BATCH_BYTES))
+    for config in configs:
+        if config.pk in left:
+            config.due_at = timezone.now()
+            deliveries.pop(config.pk, None)
+    permitted = _permits(config.receiver for config in configs if config.pk in deliveries)
+    token, taken = secrets.token_urlsafe(18), []
+    texts = bodies.read(deliveries.values())
+    for config in configs:
+        delivery = deliveries.get(config.pk)
+        if delivery is None:
+            continue
+        permit = permitted.get(config.receiver_id)
+        if permit is None:  # not now; it is due as soon as the receiver lets it through
+            config.due_at = timezone.now()
+            continue
+        if permit != breaker.ORDINARY:
+            del permitted[config.receiver_id]  # one probe at a time
+        config.due_at = None
+        body = delivery.body.encode() or texts[bodies.key_of(delivery)]
+        taken.append(_make_claimed(config, token, delivery, body, permit))
+    update_each(configs, STANDING)
+    held = {held.config for held in taken}
+    until = Now() + datetime.timedelta(seconds=lease_seconds)
+    # Due again as soon as the lease is over: the log does not tell of what was replayed.
+    PushConfig.objects.filter(pk__in=held).update(
+        token=token, lease_until=until, worker=worker, due_at=Now()
+    )
+    _free({config.pk for config in configs} - held)
+    return ClaimedBatch(taken, left)
+
+
+def _beyond(deliveries: dict[int, Delivery], room: int) -> dict[int, int]:
+    """Those whose large bodies there is no room for, with their sizes; what has room for anything has room for one."""
+    sizes, left = bodies.sizes(deliveries.values()), {}
+    for config, delivery in deliveries.items():
+        size = sizes.get(bodies.key_of(delivery), 0)
+        if size and room <= 0:
+            left[config] = size
+        room -= size
+    return left
+
+
+def let_go(configs: Sequence[PushConfig]) -> None:
+    """Release these locked webhooks to other deliverers at once."""
+    for config in configs:
+        config.due_at = timezone.now()
+    update_each(configs, STANDING)
+    _free({config.pk for config in configs})
+
+
+def _free(keys: Collection[int]) -> None:
+    if keys:
+        PushConfig.objects.filter(pk__in=keys).update(token="", lease_until=None)
+
+
+def _permits(receivers: Iterable[Receiver]) -> dict[int, int]:
+    """Return the permits of the breakers of these receivers, by key. A closed breaker is not asked.
+
+    A receiver that another transaction has locked gets no permit now: the others do not wait for it.
+    """
+    met = {receiver.pk: receiver for receiver in receivers}
+    found = {key: breaker.ORDINARY for key, receiver in met.items() if _open_to_all(receiver)}
+    doubtful = Receiver.objects.filter(pk__in=met.keys() - found.keys()).order_by("pk")
+    for receiver in doubtful.select_for_update(no_key=True, skip_locked=True):
+        permit = _permit(receiver)
+        if permit is not None:
+            found[receiver.pk] = permit
+    return found
+
+
+def _open_to_all(receiver: Receiver) -> bool:
+    return (receiver.probe_at, receiver.paused_until, receiver.disabled_at) == (None, None, None)
+
+
+def _permit(receiver: Receiver) -> int | None:
+    """Ask the breaker of a locked receiver, and keep what it says."""
+    now = timezone.now()
+    if receiver.paused_until is not None and receiver.paused_until > now:
+        return None
+    state, permit = breaker.ask(read(receiver), now.timestamp(), policy())
+    columns = to_columns(state) | {"paused_until": None}
+    Receiver.objects.filter(pk=receiver.pk).update(**columns)
+    return permit
+
+
+def _make_claimed(
+    config: PushConfig, token: str, delivery: Delivery, body: bytes, permit: int
+) -> ClaimedWebhook:
+    """Return everything that the holder of the webhook needs to send."""
+    return ClaimedWebhook(
+        config=config.pk,
+        token=token,
+        receiver=config.receiver_id,
+        permit=permit,
+        well=config.receiver.well,
+        delivery=delivery.pk,
+        notification=Notification(delivery.webhook_id, delivery.content_type, body),
+        made_at=delivery.created_at,
+        attempt=delivery.attempts + 1,
+        trigger=delivery.trigger,
+        tenant=config.task.tenant,
+        target=to_value(config, config.task.public_id),
+        secret=config.secret,
+    )
+
+
+def give_back(holds: Collection[ClaimedWebhook]) -> None:
+    """Let go of webhooks without an outcome, because this process stops: somebody else sends at once."""
+    for token in {held.token for held in holds}:
+        keys = [held.config for held in holds if held.token == token]
+        mine = PushConfig.objects.filter(pk__in=keys, token=token)
+        mine.update(token="", lease_until=None, due_at=Now())

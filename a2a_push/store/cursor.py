@@ -1,0 +1,314 @@
+"""The next delivery of a webhook: one that waits, or the next step of the log, frozen as a delivery.
+
+A webhook follows the log. `cursor` is the number of the last event that is settled; it moves only when a delivery is
+settled.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max, Min
+from django.utils import timezone
+
+from a2a_push.envelope import (
+    SENT_TASKS,
+    Notification,
+    abridge,
+    content_type,
+    notification,
+    webhook_id,
+)
+from a2a_push.models import Delivery, DeliveryStatus, PushConfig
+from a2a_push.selection import MAX_JOINED_BYTES, SENT_EVENTS, Detail, SelectionStep, next_step
+from a2a_push.store import bodies
+from a2a_push.store.records import LARGE
+from a2a_tasks import pubsub
+from a2a_tasks.agents import registry
+from a2a_tasks.conf import conf
+from a2a_tasks.protocol.fields import rfc3339
+from a2a_tasks.protocol.files import in_event, in_task
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
+from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus, replace
+from a2a_tasks.store.event_log import count_bytes, read_pages, state_at
+from a2a_tasks.store.file_links import make_linker
+from a2a_tasks.store.records import LogPosition, WantedEvents
+from a2a_tasks.store.tasks import find_by_key
+
+__all__ = ["BATCH_BYTES", "freeze_rest", "next_deliveries"]
+
+#: Seconds for which a webhook that waits for the rest of an artifact is left alone, if there was a new piece.
+PATIENCE = 0.25
+#: Rows written in one go, so that no transaction and no list grows with the log.
+BATCH = 200
+#: Bytes of bodies after which a transaction builds no more, and hands out no more large ones.
+BATCH_BYTES = 4 * 1024 * 1024
+#: Events of one task read at first, and their bytes: 64 webhooks are looked at together.
+GLANCE, GLANCE_BYTES = 32, MAX_JOINED_BYTES
+#: Limits of the second read, where more events are needed to know which of them are joined.
+PAGE, PAGE_BYTES = 1000, 4 * MAX_JOINED_BYTES
+
+
+def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery], list[int]]:
+    """Return the next delivery of each of these webhooks, by their keys; they are locked, with receiver and task loaded.
+
+    Then the keys of those for which nothing was done, because this transaction has written enough. The others that are left
+    out have nothing to send: when to look at them again is noted in them, to be saved. All of a webhook that is disabled is
+    buried.
+    """
+    waiting = _oldest_pending(configs)
+    glances = _glances([config for config in configs if config.pk not in waiting])
+    found: dict[int, Delivery] = {}
+    steps: list[tuple[PushConfig, SelectionStep]] = []
+    left: list[int] = []
+    is_full = False
+    for config in configs:
+        if refusal := config.disabled_reason or config.receiver.disabled_reason:
+            if is_full:
+                left.append(config.pk)
+            else:
+                is_full = _bury(config, refusal)
+        elif (old := waiting.get(config.pk)) is not None:
+            if _due(config, old):
+                found[config.pk] = old
+        elif (step := _next(config, glances.get(config.pk))) is not None:
+            steps.append((config, step))
+    made = _freeze(steps)
+    found |= {config.pk: row for (config, _), row in zip(steps, made, strict=False)}
+    return found, left + [config.pk for config, _ in steps[len(made) :]]
+
+
+def freeze_rest(config: PushConfig, name: str) -> None:
+    """Freeze all that an ended task has not told a webhook yet, under the id it had, since a successor takes that over."""
+    _pass_frozen(config)
+    steps = _steps(config)
+    while _freeze(islice(steps, BATCH), name):
+        pass
+
+
+def _freeze(
+    steps: Iterable[tuple[PushConfig, SelectionStep]], name: str = "", **columns: Any
+) -> list[Delivery]:
+    """Store a delivery for each of these steps, as it will be sent, however often; no further than BATCH_BYTES are built.
+
+    `name` is the id its task had, if it has another one now.
+    """
+    made: list[Delivery] = []
+    built: dict[bodies.Key, str] = {}
+    size = 0
+    for config, step in steps:
+        task = config.task
+        row = Delivery(
+            config=config,
+            task_id=task.pk,
+            receiver_id=config.receiver_id,
+            number=step.events[0].number,
+            through=step.through,
+            webhook_id=webhook_id(config.pk, task.pk, task.public_id, step.through),
+            dialect=config.dialect,
+            content_type=content_type(config.dialect),
+            **{"status": DeliveryStatus.PENDING, **columns},
+        )
+        key = bodies.key_of(row)
+        if key in built:
+            row.body = built[key]
+        elif not (_may_be_large(config, step) and bodies.has(row)):
+            size += bodies.put(row, _notification(config, step, name).body.decode())
+        built[key] = row.body
+        made.append(row)
+        if size >= BATCH_BYTES:
+            break
+    Delivery.objects.bulk_create(made)
+    return made
+
+
+def _may_be_large(config: PushConfig, step: SelectionStep) -> bool:
+    if config.dialect in SENT_EVENTS and step.events[0].body:
+        return sum(len(event.body) for event in step.events) > LARGE
+    return True
+
+
+def _oldest_pending(configs: Iterable[PushConfig]) -> dict[int, Delivery]:
+    pending = Delivery.objects.filter(
+        config__in=[c.pk for c in configs], status=DeliveryStatus.PENDING
+    )
+    first = pending.values("config").annotate(first=Min("pk")).values_list("first", flat=True)
+    found = {d.config_id: d for d in Delivery.objects.filter(pk__in=list(first))}
+    return {config: delivery for config, delivery in found.items() if config is not None}
+
+
+def _due(config: PushConfig, pending: Delivery) -> bool:
+    """Is it time for this one? Everything after it waits."""
+    config.due_at = pending.next_at
+    return config.due_at is None or config.due_at <= timezone.now()
+
+
+def _bury(config: PushConfig, reason: str) -> bool:
+    """Keep what a disabled webhook is not told of as rows that can be replayed: BATCH of them, and the rest at once after.
+
+    Returns whether there is a rest.
+    """
+    now = timezone.now()
+    dead: dict[str, Any] = {
+        "status": DeliveryStatus.DEAD,
+        "reason": reason,
+        "settled_at": now,
+        "next_at": None,
+    }
+    _pass_frozen(config)
+    pending = Delivery.objects.filter(config=config, status=DeliveryStatus.PENDING).order_by("pk")
+    keys = list(pending.values_list("pk", flat=True)[:BATCH])
+    Delivery.objects.filter(pk__in=keys).update(**dead)
+    rows = _freeze(islice(_steps(config), BATCH - len(keys)), **dead)
+    is_full = len(keys) == BATCH or bool(rows and config.cursor < config.task.last_event)
+    if is_full:
+        config.active, config.due_at = True, now
+        hint = pubsub.Committed(config.task_id, config.task.last_event)
+        transaction.on_commit(partial(pubsub.publish, hint))
+    return is_full
+
+
+def _pass_frozen(config: PushConfig) -> None:
+    """Move the cursor past events that have a delivery row already."""
+    pending = Delivery.objects.filter(
+        config=config, task=config.task_id, status=DeliveryStatus.PENDING
+    )
+    last = pending.aggregate(last=Max("through"))["last"] or 0
+    config.cursor = max(config.cursor, last)
+
+
+def _steps(config: PushConfig) -> Iterator[tuple[PushConfig, SelectionStep]]:
+    """All steps there are; the cursor passes them."""
+    while (step := _next(config)) is not None:
+        config.cursor = step.through
+        yield config, step
+
+
+def _next(config: PushConfig, glance: list[Recorded] | None = None) -> SelectionStep | None:
+    """The next step of the log that is sent. The cursor passes what is not; None says in the config when to look again.
+
+    `glance`: the events after the cursor, if some were read already.
+    """
+    task = config.task
+    ended = task.state in TERMINAL
+    config.due_at = None
+    if not task.is_task and not ended:
+        return None  # perhaps its agent answers directly: then there is no task to be told of
+    last = task.last_event
+    if not task.is_task:
+        config.cursor = last
+    while config.cursor < last:
+        events, step = _read(config, glance)
+        glance = None
+        if step is None and events:
+            _wait_for_more(config, last)
+            return None
+        if step is not None and step.events:
+            return step
+        config.cursor = step.through if step is not None else last
+    config.looked = last
+    config.active = not ended
+    return None
+
+
+def _wait_for_more(config: PushConfig, last: int) -> None:
+    """Leave a growing artifact alone for a moment; one that has not grown since the last look, until it does."""
+    if last > config.looked:
+        config.due_at = timezone.now() + datetime.timedelta(seconds=PATIENCE)
+    config.looked = last
+
+
+def _glances(configs: Sequence[PushConfig]) -> dict[int, list[Recorded]]:
+    """The first events after the cursors of those that have any."""
+    behind = [config for config in configs if config.cursor < config.task.last_event]
+    read = _read_pages([_after(config) for config in behind], GLANCE, GLANCE_BYTES)
+    return {config.pk: events for config, events in zip(behind, read, strict=True)}
+
+
+def _read(
+    config: PushConfig, glance: list[Recorded] | None
+) -> tuple[list[Recorded], SelectionStep | None]:
+    """Events after the cursor, and the step they make: a few, and more only if these may be the beginning of more."""
+    detail, after = _detail(config.task.agent), [_after(config)]
+    events = _read_pages(after, GLANCE, GLANCE_BYTES)[0] if glance is None else glance
+    step = next_step(events, config.dialect, detail)
+    if step is None and _is_cut(events, config):
+        events = _read_pages(after, PAGE, PAGE_BYTES)[0]
+        step = next_step(events, config.dialect, detail, patient=not _is_cut(events, config))
+    return events, step
+
+
+def _read_pages(after: Sequence[LogPosition], limit: int, max_count: int) -> list[list[Recorded]]:
+    return read_pages(after, limit=limit, max_bytes=max_count, longest=MAX_JOINED_BYTES)
+
+
+def _after(config: PushConfig) -> LogPosition:
+    """Where a webhook goes on, with only those events that it may be told of."""
+    which = WantedEvents.ALL
+    if config.dialect not in SENT_EVENTS:
+        which = WantedEvents.ENDS
+    elif _detail(config.task.agent) == Detail.STATES:
+        which = WantedEvents.STATES
+    return LogPosition(config.task_id, config.cursor, which)
+
+
+def _is_cut(events: Sequence[Recorded], config: PushConfig) -> bool:
+    """Has the log more than was read of it?"""
+    return bool(events) and events[-1].number < config.task.last_event
+
+
+def _detail(agent: str) -> str:
+    hosted = registry.find_hosted(agent)
+    return Detail.COALESCED if hosted is None else hosted.push_events
+
+
+def _notification(config: PushConfig, step: SelectionStep, name: str) -> Notification:
+    """Build the notification of a step; an abridged task if it would be larger than A2A_WEBHOOK_MAX_BYTES."""
+    task, limit = config.task, int(conf.WEBHOOK_MAX_BYTES)
+    key = webhook_id(config.pk, task.pk, task.public_id, step.through)
+    link = make_linker(task.agent, str(conf.PUBLIC_URL), task.maker or task.owner)
+    events = list(step.events)
+    if not events[0].body:  # too long to be read along with others
+        one = LogPosition(task.pk, events[0].number - 1)
+        (events,) = read_pages([one], limit=1, max_bytes=1, longest=limit)
+    events = [in_event(event, link) for event in events]
+    subject = _subject(config, name, limit) if events[0].body else None
+    if subject is not None:
+        made = notification(key, config.dialect, events, in_task(subject, link))
+        if len(made.body) <= limit:
+            return made
+    return abridge(key, config.dialect, _without_content(config, name, events[-1], limit), limit)
+
+
+def _subject(config: PushConfig, name: str, limit: int) -> Task | None:
+    """The task, whole for dialects that are sent it; None if it is too large for that, and then it is not read."""
+    task = config.task
+    if config.dialect in SENT_TASKS:
+        found = find_by_key(task.pk) if count_bytes(task.pk) <= limit else None
+        return replace(found.view, id=name or task.public_id) if found else None
+    return Task(
+        id=name or task.public_id,
+        context_id=task.context.public_id,
+        status=TaskStatus(state=TaskState(task.state), timestamp=rfc3339(task.status_at)),
+        history=UNSET,
+    )
+
+
+def _without_content(config: PushConfig, name: str, event: Recorded, limit: int) -> Task:
+    """The task as it stood at an event; with the message of its status if the event is that status, and not too long."""
+    task = config.task
+    state, at = state_at(task.pk, event.number) or (TaskState.SUBMITTED, task.created_at)
+    brief = Task(
+        id=name or task.public_id,
+        context_id=task.context.public_id,
+        status=TaskStatus(state=state, timestamp=rfc3339(at)),
+        history=UNSET,
+        metadata=Raw(task.metadata.encode()) if task.metadata else None,
+    )
+    fits = event.kind is EventKind.STATUS and 0 < len(event.body) <= limit // 2
+    return fold(brief, [event]) if fits else brief

@@ -1,0 +1,65 @@
+"""The selection of deliveries that an operator names."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+
+from a2a_push.models import Delivery, DeliveryStatus
+
+__all__ = ["DeliverySelection"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliverySelection:
+    """Deliveries that can be sent again, narrowed by everything that is said here.
+
+    Not those still pending, and not those whose webhook was taken away.
+    """
+
+    #: Dead ones only, not delivered ones.
+    only_dead: bool = True
+    #: By their `webhook-id`.
+    ids: Collection[str] | None = None
+    #: Public id of the task.
+    task: str = ""
+    #: Slug of the agent.
+    agent: str = ""
+    receiver: int | None = None
+    #: The receivers at this address, whichever tenant's.
+    address: str = ""
+    config: int | None = None
+    #: When they were made: from then on, and before.
+    since: datetime.datetime | None = None
+    until: datetime.datetime | None = None
+
+    def rows(self) -> QuerySet[Delivery]:
+        """The deliveries, oldest first."""
+        statuses = (
+            [DeliveryStatus.DEAD]
+            if self.only_dead
+            else [DeliveryStatus.DEAD, DeliveryStatus.DELIVERED]
+        )
+        rows = Delivery.objects.filter(status__in=statuses, config__isnull=False)
+        return rows.filter(**self._describe()).order_by("pk")
+
+    def keys(self) -> list[int]:
+        """Their primary keys, oldest first."""
+        return list(self.rows().values_list("pk", flat=True))
+
+    def _describe(self) -> dict[str, Any]:
+        lookups = {
+            "webhook_id__in": self.ids,
+            "task__public_id": self.task or None,
+            "task__agent": self.agent or None,
+            "receiver": self.receiver,
+            "receiver__address": self.address or None,
+            "config": self.config,
+            "created_at__gte": self.since,
+            "created_at__lt": self.until,
+        }
+        return {name: value for name, value in lookups.items() if value is not None}

@@ -1,0 +1,274 @@
+"""Writing the outcomes of attempts, many in one transaction: attempt, delivery, receiver, cursor, and the next delivery.
+
+An outcome with a token that no longer holds the webhook, or of a delivery that is settled already, is not written.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+
+from django.db import transaction
+from django.utils import timezone
+
+from a2a_push import breaker
+from a2a_push.breaker import Phase
+from a2a_push.models import Attempt, Delivery, DeliveryStatus, PushConfig, Receiver, Trigger
+from a2a_push.retry_schedule import Disable, Retry, Uncounted
+from a2a_push.store import claims
+from a2a_push.store.configs import to_value
+from a2a_push.store.receivers import policy, read, to_columns
+from a2a_push.store.records import AttemptResult, ClaimedWebhook, WebhookLeaseLost
+from a2a_push.store.rows import update_each
+from a2a_tasks.audit import Action
+from a2a_tasks.caller import OwnerScope
+from a2a_tasks.failpoints import failpoint
+from a2a_tasks.outbound import FaultKind
+from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.store import audit
+from a2a_tasks.store.backend.sessions import is_cut_off
+from a2a_tasks.store.batched_call import BatchedCall, one_by_one
+from a2a_tasks.store.db import AWAY, run_to_completion
+
+__all__ = ["SLOW_SECONDS", "SettledAttempt", "settle", "settle_batched"]
+
+logger = logging.getLogger(__name__)
+#: A receiver that takes longer is sent one notification at a time.
+SLOW_SECONDS = 1.0
+#: The actor, in the audit log, that disables a receiver which answers badly.
+BY = "system:webhooks"
+
+
+@dataclass(frozen=True, slots=True)
+class SettledAttempt:
+    """One attempt that was made."""
+
+    held: ClaimedWebhook
+    result: AttemptResult
+    #: Seconds for which the webhook is held further, if there is more to send; None = it is let go of.
+    lease_seconds: float | None
+    #: Bytes of large bodies that its process has room for.
+    room: int = claims.BATCH_BYTES
+
+
+@dataclass(slots=True)
+class _Item:
+    """An attempt with the rows it changes."""
+
+    asked: SettledAttempt
+    config: PushConfig
+    delivery: Delivery
+
+
+def settle(asked: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | None]:
+    """Write down what became of these attempts. Returns for each what its holder is to send next, or WebhookLeaseLost.
+
+    None = it holds the webhook no more. One that cannot be written does not hinder the others.
+    """
+    try:
+        results = _settle_group(asked)
+    except Exception as fault:
+        if isinstance(fault, AWAY) and not is_cut_off(fault):
+            raise
+        if len(asked) > 1:
+            return one_by_one(settle, asked)
+        if asked[0].lease_seconds is None:
+            # It was rolled back; what took too long may be quicker when its holder asks again.
+            return [Overloaded.away(undone=True) if isinstance(fault, AWAY) else fault]
+        logger.exception("webhook %s is let go of", asked[0].held.config)
+        # The outcome is written even if the next delivery cannot be built, or this one would be sent for ever.
+        return settle([replace(asked[0], lease_seconds=None)])
+    failpoint("webhook.settled")
+    return results
+
+
+#: `await settling(asked)`: settle, together with whatever else is being settled.
+settle_batched = BatchedCall(settle, run=run_to_completion)
+
+
+@transaction.atomic
+def _settle_group(asked: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | None]:
+    items = _lock_held(asked)
+    receivers = _lock_receivers(items.values())
+    _judge(items.values(), receivers)
+    for item in items.values():
+        _settle(item)
+    _keep(list(items.values()))
+    if any(
+        item.config.disabled_reason or item.config.receiver.disabled_at for item in items.values()
+    ):
+        failpoint("webhook.disabling")
+    going = _find_next(list(items.values()))
+    return [_take_next(each, items, going) for each in asked]
+
+
+def _take_next(
+    asked: SettledAttempt, items: dict[int, _Item], going: dict[int, ClaimedWebhook]
+) -> ClaimedWebhook | WebhookLeaseLost | None:
+    """Return what this holder sends next. Another holder may have asked about the same webhook without holding it."""
+    item = items.get(asked.held.config)
+    mine = item is not None and item.asked.held is asked.held
+    return going.get(asked.held.config) if mine else WebhookLeaseLost()
+
+
+def _lock_held(asked: Sequence[SettledAttempt]) -> dict[int, _Item]:
+    """The attempts whose holders still hold, by the keys of their webhooks, which are locked."""
+    configs = PushConfig.objects.filter(pk__in={each.held.config for each in asked})
+    configs = configs.select_related("receiver", "task__context").defer(*claims.UNREAD)
+    configs = configs.order_by("pk")
+    locked = {config.pk: config for config in configs.select_for_update(of=("self",), no_key=True)}
+    deliveries = Delivery.objects.defer("body").in_bulk([each.held.delivery for each in asked])
+    items = (
+        _item(each, locked.get(each.held.config), deliveries.get(each.held.delivery))
+        for each in asked
+    )
+    return {item.config.pk: item for item in items if item is not None}
+
+
+def _item(
+    asked: SettledAttempt, config: PushConfig | None, delivery: Delivery | None
+) -> _Item | None:
+    held = asked.held
+    if config is None or delivery is None or config.token != held.token:
+        return None
+    if delivery.status != DeliveryStatus.PENDING or delivery.attempts + 1 != held.attempt:
+        return None
+    return _Item(_of_what_is_registered(asked, config), config, delivery)
+
+
+def _of_what_is_registered(asked: SettledAttempt, config: PushConfig) -> SettledAttempt:
+    """Ignore a refusal under keys that were replaced meanwhile: the notification is sent again with the new keys."""
+    held, result = asked.held, asked.result
+    if result.verdict is None or _is_registered(held, config):
+        return asked
+    detail = f"the webhook was replaced meanwhile; before: {result.detail}"
+    now = Uncounted(timezone.now().timestamp())
+    return replace(asked, result=replace(result, verdict=now, detail=detail))
+
+
+def _is_registered(held: ClaimedWebhook, config: PushConfig) -> bool:
+    return (to_value(config, held.target.task_id), config.secret) == (held.target, held.secret)
+
+
+# --- the receivers ------------------------------------------------------------------------------
+
+
+def _lock_receivers(items: Iterable[_Item]) -> dict[int, Receiver]:
+    rows = Receiver.objects.filter(pk__in={item.config.receiver_id for item in items})
+    return {row.pk: row for row in rows.order_by("pk").select_for_update(no_key=True)}
+
+
+def _judge(items: Iterable[_Item], receivers: dict[int, Receiver]) -> None:
+    """Tell the receivers' breakers how it went, and keep what they say."""
+    for item in items:
+        _tell(receivers[item.config.receiver_id], item.asked)
+    columns = ["breaker", "probe_at", "paused_until", "disabled_at", "disabled_reason", "well"]
+    columns += ["delivered", "failed", "last_success_at", "last_failure_at", "last_seconds"]
+    update_each(list(receivers.values()), columns)
+    for item in items:
+        item.config.receiver = receivers[item.config.receiver_id]
+
+
+def _tell(receiver: Receiver, asked: SettledAttempt) -> None:
+    result, now = asked.result, timezone.now()
+    if isinstance(result.verdict, Uncounted) or result.fault == FaultKind.HOST:
+        return
+    receiver.last_seconds = result.seconds
+    # A receiver that answers 410 is well itself.
+    answered = result.verdict is None or result.status == HTTPStatus.GONE
+    receiver.well = answered and result.seconds < SLOW_SECONDS
+    attempt = read(receiver), now.timestamp(), asked.held.permit
+    if answered:
+        state = breaker.record_success(*attempt, policy())
+        receiver.last_success_at = now
+    else:
+        state = breaker.record_failure(*attempt, result.detail, policy())
+        receiver.last_failure_at = now
+    receiver.delivered += result.verdict is None
+    receiver.failed += result.verdict is not None
+    if isinstance(result.verdict, Retry) and result.verdict.pause_until is not None:
+        until = _moment(result.verdict.pause_until)
+        receiver.paused_until = max(until, receiver.paused_until or until)
+    if state.phase is Phase.DISABLED and receiver.disabled_at is None:
+        receiver.disabled_at, receiver.disabled_reason = now, state.reason
+        audit.note(Action.RECEIVER_DISABLE, str(receiver.pk), tenant=receiver.tenant, actor=BY)
+    for name, value in to_columns(state).items():
+        setattr(receiver, name, value)
+
+
+# --- the deliveries -----------------------------------------------------------------------------
+
+
+def _settle(item: _Item) -> None:
+    """Note in delivery and webhook what became of one attempt."""
+    delivery, verdict = item.delivery, item.asked.result.verdict
+    if isinstance(verdict, Uncounted):
+        delivery.next_at, delivery.reason = _moment(verdict.at), item.asked.result.detail
+        return
+    delivery.attempts += 1
+    delivery.trigger = Trigger.SCHEDULE
+    delivery.receiver_id = item.config.receiver_id
+    delivery.next_at, delivery.reason = None, "" if verdict is None else item.asked.result.detail
+    if isinstance(verdict, Retry):
+        delivery.next_at = _moment(verdict.at)
+        return
+    if verdict is not None:
+        delivery.reason = f"{verdict.reason}; last: {delivery.reason}"
+    delivery.status = DeliveryStatus.DELIVERED if verdict is None else DeliveryStatus.DEAD
+    delivery.settled_at = timezone.now()
+    if delivery.task_id == item.config.task_id:  # not one of a task whose id was taken over
+        item.config.cursor = max(item.config.cursor, delivery.through)
+    if isinstance(verdict, Disable):
+        item.config.disabled_reason = verdict.reason
+        task = item.config.task
+        scope, detail = (
+            OwnerScope(task.tenant, task.owner, task.agent),
+            {"config": item.config.public_id},
+        )
+        audit.note(Action.WEBHOOK_DISABLE, task.public_id, scope=scope, actor=BY, detail=detail)
+
+
+def _keep(items: Sequence[_Item]) -> None:
+    made = [item for item in items if not isinstance(item.asked.result.verdict, Uncounted)]
+    Attempt.objects.bulk_create([_attempt(item) for item in made])
+    columns = ["attempts", "trigger", "receiver", "next_at", "reason", "status", "settled_at"]
+    update_each([item.delivery for item in items], columns)
+
+
+def _attempt(item: _Item) -> Attempt:
+    held, result = item.asked.held, item.asked.result
+    return Attempt(
+        delivery=item.delivery,
+        number=held.attempt,
+        trigger=held.trigger,
+        started_at=result.started_at,
+        seconds=result.seconds,
+        status=result.status,
+        fault=result.fault,
+        excerpt=result.excerpt,
+        detail=result.detail,
+        worker=result.worker,
+    )
+
+
+# --- what comes next ----------------------------------------------------------------------------
+
+
+def _find_next(items: Sequence[_Item]) -> dict[int, ClaimedWebhook]:
+    """Return what the holders of these webhooks send next, by key, and release the other webhooks."""
+    claims.let_go([item.config for item in items if item.asked.lease_seconds is None])
+    staying = [item for item in items if item.asked.lease_seconds is not None]
+    if not staying:
+        return {}
+    asked = staying[0].asked
+    configs = [item.config for item in staying]
+    worker, seconds = asked.result.worker, asked.lease_seconds or 0.0
+    room = min(item.asked.room for item in staying)
+    return {held.config: held for held in claims.hold(configs, worker, seconds, room).held}
+
+
+def _moment(seconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)

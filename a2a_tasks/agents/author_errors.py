@@ -1,0 +1,92 @@
+"""Reports with file and line for mistakes of agents that raise nothing, or nothing that names the author's line."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import sys
+import sysconfig
+from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType
+from typing import Any, TypeVar
+
+__all__ = ["Unused", "definition", "line_of"]
+
+T = TypeVar("T")
+#: Most values of one turn that are watched at once.
+MAX_COUNT = 100
+#: Directory of Python's own modules.
+_PYTHON = sysconfig.get_path("stdlib") + os.sep
+#: Packages that call functions in threads.
+_THREADS = {"anyio", "asgiref"}
+
+
+class Unused:
+    """Values from the methods of a turn that its agent neither yielded nor awaited, each with the line of its call."""
+
+    def __init__(self) -> None:
+        # Keys are ids, since not all values are hashable. Each value is kept, so that its id is not used again.
+        self._made: dict[int, tuple[Any, str, CodeType | None, int]] = {}
+
+    def watch(self, value: T, ought: str) -> T:
+        """Watch a value that a method returns to its caller; `ought` is the code that the caller has to write."""
+        if len(self._made) < MAX_COUNT:
+            caller = _author(sys._getframe(2))  # noqa: SLF001 - inspect would read the source of each frame
+            code, line = (caller.f_code, caller.f_lineno) if caller else (None, 0)
+            self._made[id(value)] = (value, ought, code, line)
+        return value
+
+    def note_use(self, value: Any) -> None:
+        """Forget a value that was yielded or awaited."""
+        self._made.pop(id(value), None)
+
+    def tell(self, logger: str, run: Any) -> None:
+        """Log a warning for each value, by the logger of this name.
+
+        `run`: the agent's method, whose definition replaces an unknown line.
+        """
+        for _, ought, code, line in self._made.values():
+            where = f"{code.co_filename}:{line}" if code else definition(run)
+            logging.getLogger(logger).warning("%s: without %s it does nothing", where, ought)
+        self._made.clear()
+
+
+def _author(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of the author; None in `asyncio.to_thread(turn.ask)` and below the event loop."""
+    while frame is not None:
+        file, package = frame.f_code.co_filename, _package(frame)
+        if not (package in _THREADS or (file.startswith(_PYTHON) and "-packages" not in file)):
+            return frame
+        frame = None if package == "asyncio" else frame.f_back
+    return None
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def line_of(running: Any) -> str:
+    """Return the `file:line` at which a generator or coroutine is suspended; empty = it has ended, or is neither.
+
+    For nested generators, it is that of the innermost. A string is a result from another process.
+    """
+    while isinstance(running, GeneratorType) and isinstance(running.gi_yieldfrom, GeneratorType):
+        running = running.gi_yieldfrom
+    match running:
+        case str():
+            return running
+        case GeneratorType():
+            frame = running.gi_frame
+        case AsyncGeneratorType():
+            frame = running.ag_frame
+        case CoroutineType():
+            frame = running.cr_frame
+        case _:
+            return ""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+
+
+def definition(function: Any) -> str:
+    """Return the `file:line` of a function's definition, or its repr if it has none."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)

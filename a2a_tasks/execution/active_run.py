@@ -1,0 +1,83 @@
+"""A run that this process executes: its state, its lease, and how it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from a2a_tasks.agents import Turn, registry
+from a2a_tasks.conf import conf
+from a2a_tasks.execution.run_threads import RunThreads
+from a2a_tasks.store.quarantine import Quarantine
+from a2a_tasks.store.records import ClaimedRun
+
+__all__ = ["ActiveRun"]
+
+logger = logging.getLogger(__name__)
+#: The parts of A2A_STOP_SECONDS after which a run that was stopped is cancelled again.
+CANCEL_AGAIN = (0.5, 0.625, 0.75, 0.875)
+
+
+class ActiveRun:
+    """A run that this process executes."""
+
+    def __init__(self, assignment: ClaimedRun, forget: Callable[[ActiveRun], None]) -> None:
+        self.assignment, self._forget = assignment, forget
+        self.task: asyncio.Task[None]
+        self.turn: Turn | None = None
+        self.workplace = RunThreads(assignment.scope.agent)
+        #: Are its last events being written? With them it gives up its lease.
+        self.ending = False
+        #: Time of the last known extension of its lease, by this process's clock.
+        self.extended = assignment.asked
+        #: Time of the last query that confirmed the lease of this process.
+        self.heard = self._begun = time.monotonic()
+
+    @property
+    def on_probation(self) -> bool:
+        """Is the run in a quarantine group, and still within the time in which it died before?"""
+        lived = time.monotonic() - self._begun
+        return (
+            self.assignment.quarantine is Quarantine.GROUP and lived < self.assignment.longest_life
+        )
+
+    @property
+    def acted(self) -> bool:
+        """May its agent have acted, and must not act twice?"""
+        agent = registry.find_hosted(self.assignment.scope.agent)
+        return self.workplace.begun and agent is not None and agent.after_crash == "fail"
+
+    def holds(self) -> bool:
+        """Is it certain that no other process has the run?"""
+        return time.monotonic() - self.extended <= float(conf.LEASE_SECONDS)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Has the database not answered for a lease and the pause after an outage (`Runner.patient`)?"""
+        return time.monotonic() - self.heard > 2 * float(conf.LEASE_SECONDS)
+
+    def stop(self) -> None:
+        """Tell the agent once that it was stopped. It has A2A_STOP_SECONDS to end.
+
+        In the second half of that time it is cancelled again, since its cleanup may hang.
+        """
+        if self.workplace.stopped:
+            return
+        self.workplace.stop()
+        if self.turn is not None:
+            self.turn._stop()  # noqa: SLF001 - private to agents, not to the host
+        self.task.cancel()
+        loop, seconds = asyncio.get_running_loop(), float(conf.STOP_SECONDS)
+        for part in CANCEL_AGAIN:
+            loop.call_later(part * seconds, self.task.cancel)
+        loop.call_later(seconds, self._abandon)
+
+    def _abandon(self) -> None:
+        """Abandon the run if it goes on: its output is ignored, and its slot is free for another."""
+        if self.task.done():
+            return
+        about = self.assignment
+        logger.error("agent %s does not end; run %s is left to it", about.scope.agent, about.run)
+        self._forget(self)

@@ -1,0 +1,56 @@
+"""Redaction of credentials in the log lines of agents, before they are stored.
+
+It finds most credentials, not all; and the process's own log has the lines without redaction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from django.conf import settings
+
+from a2a_tasks.conf import conf
+
+__all__ = ["REDACTED", "redact"]
+
+REDACTED = "[redacted]"
+#: Shortest secret that is redacted: shorter ones would match parts of words.
+MIN_SECRET_LENGTH = 8
+#: Endings of names whose values are secrets.
+NAMES = r"(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|access[_-]?key|credentials?|authorization|cookie|signature)"
+#: Patterns of secrets, and their replacements.
+SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\b(a2a_[a-z2-7]{12})_[\w-]+"), rf"\1_{REDACTED}"),  # API keys of this host
+    (re.compile(r"\b(whsec_|sk-|gh[pousr]_|xox[a-z]-|AKIA)[\w/+=-]{8,}"), rf"\1{REDACTED}"),
+    (re.compile(r"\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?"), REDACTED),  # JWTs
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END|\Z)", re.DOTALL), REDACTED),
+    (re.compile(r"(?i)\b(bearer|basic|digest|negotiate)\s+[\w.~+/=-]{6,}"), rf"\1 {REDACTED}"),
+    (re.compile(r"(\b[a-z][\w+.-]*://)[^/\s@]+@"), rf"\1{REDACTED}@"),  # credentials in URLs
+    (re.compile(r"([?&](?:key|sig|code)=)[^\s&#\"']+", re.IGNORECASE), rf"\1{REDACTED}"),
+    (
+        re.compile(
+            rf"([\w-]*{NAMES}[\"']?\s*[=:]\s*[\"']?)(?!bearer|basic|\[redacted)[^\s\"'&,;}})]+",
+            re.IGNORECASE,
+        ),
+        rf"\1{REDACTED}",
+    ),
+)
+
+
+def redact(text: str) -> str:
+    """Return the text without this process's own secrets and without values that look like credentials."""
+    for secret in _own():
+        text = text.replace(secret, REDACTED)
+    for shape, left in SHAPES:
+        text = shape.sub(left, text)
+    return text
+
+
+def _own() -> Iterable[str]:
+    """Return the secrets of this process itself."""
+    lists = (conf.SECRET_KEYS, conf.WEBHOOK_SECRETS, conf.AUDIT_KEYS)
+    one_by_one = (secret.strip() for secrets in lists for secret in str(secrets).split(","))
+    django = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    known = (*django, settings.DATABASES["default"].get("PASSWORD"), *one_by_one)
+    return [secret for secret in known if secret and len(secret) >= MIN_SECRET_LENGTH]

@@ -1,0 +1,141 @@
+"""Back-pressure: limits on requests that wait for the database, on waiting runs, and on each tenant's share.
+
+At a limit, a request is refused at once with a time for the next try, instead of waiting in memory for an answer that
+comes too late. Writes of runs are not counted here; `A2A_RUN_SLOTS` bounds them. See docs/decisions/0007.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from a2a_tasks.conf import conf
+from a2a_tasks.operations.call_context import CallContext
+from a2a_tasks.protocol.errors import Overloaded, RateLimited, RequestError
+from a2a_tasks.store import runs
+from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.streaming.stream import EventStream
+
+__all__ = ["limit_waiting", "queue_limit", "stream_limit", "tenant_limit"]
+
+#: Seconds until a refused client may retry: for the database, and for a queue of runs.
+SOON, LATER = "1", "5"
+#: Seconds between two counts of a queue of runs.
+LOOK_SECONDS = 1.0
+#: Maximum number of names whose counts a process remembers, before it forgets old ones.
+MAX_KNOWN = 10_000
+
+_waiting = 0
+
+
+@contextlib.contextmanager
+def limit_waiting() -> Iterator[None]:
+    """Count one request that waits for the database until the block ends. Raises Overloaded if too many wait."""
+    global _waiting  # noqa: PLW0603 - one count per process
+    if _waiting >= int(conf.MAX_WAITING):
+        raise Overloaded("Too many requests are waiting", retry_after=SOON)
+    _waiting += 1
+    try:
+        yield
+    finally:
+        _waiting -= 1
+
+
+class CountLimit:
+    """A limit on runs that wait or go on: read from the database once a second, and counted up in between."""
+
+    def __init__(
+        self,
+        look: Callable[[str, int], int],
+        limit: Callable[[], int],
+        refusal: Callable[[], RequestError],
+    ) -> None:
+        """`look` counts the runs of a name up to a number; `limit` returns the maximum; `refusal` makes the error."""
+        self._count, self._most, self._refusal = look, limit, refusal
+        #: By name: the time of the last count, and an upper bound of the runs since.
+        self._known: dict[str, tuple[float, int]] = {}
+
+    async def admit(self, name: str) -> None:
+        """Count a run that is about to start. Raises the refusal at the limit."""
+        limit = self._most()
+        if not limit:
+            return
+        looked, _ = self._known.setdefault(name, (-LOOK_SECONDS, 0))
+        if time.monotonic() - looked >= LOOK_SECONDS:
+            await self._look(name, limit)
+        looked, count = self._known[name]
+        if count >= limit:
+            raise self._refusal()
+        self._known[name] = (looked, count + 1)
+
+    async def _look(self, name: str, limit: int) -> None:
+        """Read the count again. Requests that come meanwhile use the old count, and increase it."""
+        now, (_, before) = time.monotonic(), self._known[name]
+        if len(self._known) > MAX_KNOWN:
+            self._known = {n: k for n, k in self._known.items() if now - k[0] < LOOK_SECONDS}
+        self._known[name] = (now, before)
+        found = await run_in_thread(self._count, name, limit)
+        _, since = self._known.get(name, (now, before))
+        self._known[name] = (now, found + since - before)
+
+
+def make_queue_limit() -> CountLimit:
+    """Return the limit on the runs that wait in each queue."""
+    return CountLimit(
+        runs.count_waiting,
+        lambda: int(conf.MAX_QUEUED),
+        lambda: Overloaded("Too many runs are waiting for this agent", retry_after=LATER),
+    )
+
+
+def make_tenant_limit() -> CountLimit:
+    """Return the limit on the unfinished runs of each tenant, or caller without one (`Caller.share`)."""
+    return CountLimit(
+        runs.count_unfinished,
+        lambda: int(conf.MAX_UNFINISHED_PER_TENANT),
+        lambda: RateLimited("Too many of your tasks are unfinished", retry_after=LATER),
+    )
+
+
+queue_limit, tenant_limit = make_queue_limit(), make_tenant_limit()
+
+
+class StreamLimit:
+    """The number of open streams in this process, by `Caller.share`."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    async def open(
+        self,
+        operation: Callable[[Any, CallContext], Awaitable[EventStream]],
+        request: Any,
+        call: CallContext,
+    ) -> EventStream:
+        """Open the stream of an operation; it counts until it is closed.
+
+        Raises RateLimited if the tenant has A2A_MAX_STREAMS_PER_TENANT open, and what the operation raises.
+        """
+        share, limit = call.caller.share, int(conf.MAX_STREAMS_PER_TENANT)
+        if limit and self._open[share] >= limit:
+            raise RateLimited("Too many of your streams are open", retry_after=LATER)
+        self._open[share] += 1
+        try:
+            stream = await operation(request, call)
+        except BaseException:
+            self._close(share)
+            raise
+        stream.on_close(functools.partial(self._close, share))
+        return stream
+
+    def _close(self, share: str) -> None:
+        self._open[share] -= 1
+        if not self._open[share]:
+            del self._open[share]
+
+
+stream_limit = StreamLimit()

@@ -1,0 +1,55 @@
+"""The rows of the table of operations: the function of an operation, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from a2a_tasks.agents import Agent
+from a2a_tasks.operations.backpressure import limit_waiting, stream_limit
+from a2a_tasks.operations.call_context import CallContext
+from a2a_tasks.operations.files import add_links
+from a2a_tasks.protocol.catalogue import Operation
+from a2a_tasks.protocol.errors import PushNotificationNotSupported, UnsupportedOperation
+
+__all__ = ["OperationHandler", "OperationTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class OperationHandler:
+    """An operation of A2A and its function, which is called with the decoded request and its context."""
+
+    operation: Operation
+    run: Callable[[Any, CallContext], Awaitable[Any]]
+    #: The whole operation counts among the requests that wait for the database (`A2A_MAX_WAITING`).
+    #: The two sends count themselves, until their message is accepted.
+    waits_for_database: bool = False
+    #: The answer may refer to files of the task: each gets a URL to download it.
+    has_files: bool = False
+
+    def check(self, agent: Agent) -> None:
+        """Raise the error of A2A 1.0 §3.3.4 if the agent's card does not declare the capability needed."""
+        if self.operation.needs == "streaming" and not agent.streaming:
+            raise UnsupportedOperation("The agent does not stream")
+        if self.operation.needs == "push_notifications" and not agent.push_notifications:
+            raise PushNotificationNotSupported
+
+    async def __call__(self, request: Any, call: CallContext) -> Any:
+        """Execute the operation. Raises the errors of its function, and Overloaded or RateLimited at a limit."""
+        self.check(call.agent)
+        run = stream_limit.open if self.operation.streams else _run
+        with limit_waiting() if self.waits_for_database else nullcontext():
+            answer = await run(self.run, request, call)
+        return add_links(answer, call) if self.has_files else answer
+
+
+async def _run(
+    operation: Callable[[Any, CallContext], Awaitable[Any]], request: Any, call: CallContext
+) -> Any:
+    return await operation(request, call)
+
+
+#: The operations by their names in A2A 1.0 (§3.1).
+OperationTable: TypeAlias = Mapping[str, OperationHandler]

@@ -1,0 +1,318 @@
+"""Hints: "task T has events up to n", "there is due work", "stop run R", "look at the switches".
+
+A hint carries no data and is never needed: receivers read the database, and they also poll it. Without hints everything
+is correct and only slower (law 1). Within the process a hint is a thread-safe function call. Between processes it is a
+Redis publish by one background thread, so that a writer never waits for Redis.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import hashlib
+import logging
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import redis
+import redis.asyncio
+from django.conf import settings
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from a2a_tasks.outages import ThrottledLogger
+from a2a_tasks.protocol.lifecycle import Recorded
+
+__all__ = [
+    "Committed",
+    "RunQueued",
+    "Hint",
+    "Stop",
+    "Subscriber",
+    "OverridesChanged",
+    "publish",
+    "listen",
+    "prefix",
+]
+
+log = logging.getLogger(__name__)
+RECONNECT_SECONDS = 1.0
+#: Maximum seconds that a command to Redis waits.
+PATIENCE_SECONDS = 1.0
+#: Maximum seconds that a reader of the log waits for Redis to confirm its subscription.
+CONFIRM_SECONDS = 0.5
+#: A subscriber that hears nothing for so long pings Redis, and waits as long again for the answer.
+SILENCE_SECONDS = 2.0
+#: Maximum number of hints that wait to be published; the oldest are dropped.
+MAX_WAITING = 10_000
+_unsaid = ThrottledLogger(log, "Redis publish failed (falling back to polling)")
+_unheard = ThrottledLogger(log, "Redis subscription lost (falling back to polling)")
+
+
+@functools.cache
+def prefix() -> str:
+    """Return the prefix of this host's channels and keys: hosts may share Redis, and pub/sub ignores its databases."""
+    host = f"{settings.SECRET_KEY}/{settings.DATABASES['default']['NAME']}"
+    return f"a2a:{hashlib.sha256(host.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A task has new events, up to `last`. In the writer's own process the hint includes the events."""
+
+    task: int
+    last: int
+    events: Sequence[Recorded] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A run has lost its task: its agent is to be stopped."""
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunQueued:
+    """A run is waiting for a process."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverridesChanged:
+    """An operator has switched something of an agent."""
+
+
+Hint = Committed | Stop | RunQueued | OverridesChanged
+_listeners: set[Callable[[Hint], None]] = set()
+
+
+@contextlib.contextmanager
+def listen(callback: Callable[[Hint], None]) -> Iterator[None]:
+    """Call `callback` with every hint of this process, in the thread that publishes it, until the block ends."""
+    _listeners.add(callback)
+    try:
+        yield
+    finally:
+        _listeners.discard(callback)
+
+
+def publish(hint: Hint) -> None:
+    """Give a hint to this process and the others. Call it after the commit. Never blocks, never raises."""
+    _tell_here(hint)
+    if settings.REDIS_URL and not isinstance(
+        hint, RunQueued
+    ):  # Celery announces due work (execution/bell.py)
+        _publisher.put(hint)
+
+
+def _tell_here(hint: Hint) -> None:
+    for callback in tuple(_listeners):
+        try:
+            callback(hint)
+        except Exception:
+            log.exception("a listener failed over %s", hint)
+
+
+def channel(task: int) -> str:
+    """Return the Redis channel of a task's hints."""
+    return f"{prefix()}:task:{task}"
+
+
+def _stop_channel() -> str:
+    return f"{prefix()}:stop"
+
+
+def _switched_channel() -> str:
+    return f"{prefix()}:switched"
+
+
+def _message(hint: Committed | Stop | OverridesChanged) -> tuple[str, str]:
+    if isinstance(hint, OverridesChanged):
+        return _switched_channel(), ""
+    if isinstance(hint, Stop):
+        return _stop_channel(), str(hint.run)
+    return channel(hint.task), str(hint.last)
+
+
+class _Publisher:
+    """One thread that publishes hints to Redis in batches. If Redis is away, hints are dropped."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[str, str]] = deque(maxlen=MAX_WAITING)
+        self._some = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def put(self, hint: Committed | Stop | OverridesChanged) -> None:
+        self._waiting.append(_message(hint))
+        self._some.set()
+        if self._thread is None or not self._thread.is_alive():
+            self._start()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
+                self._thread.start()
+
+    def _batch(self) -> list[tuple[str, str]]:
+        """Wait for hints; return all waiting ones in order, without duplicates."""
+        self._some.wait()
+        self._some.clear()
+        return list(dict.fromkeys(self._waiting.popleft() for _ in range(len(self._waiting))))
+
+    def _run(self) -> None:
+        client = redis.Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=PATIENCE_SECONDS,
+            socket_connect_timeout=PATIENCE_SECONDS,
+            retry=Retry(NoBackoff(), 1),  # on a new connection, since the old one may have died
+        )
+        while True:
+            batch = self._batch()
+            try:
+                with client.pipeline(transaction=False) as pipe:
+                    for hint in batch:
+                        pipe.publish(*hint)
+                    pipe.execute()
+            except redis.RedisError as fault:
+                self._waiting.clear()  # old hints are useless: their readers have polled
+                _unsaid.count(fault)
+
+
+_publisher = _Publisher()
+
+
+@contextlib.asynccontextmanager
+async def _at_most(seconds: float) -> AsyncIterator[None]:
+    """Leave the block after so many seconds, or at any exception: a missing hint must not fail the caller.
+
+    (While its connection breaks, redis-py raises AttributeError and others.)
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except Exception as fault:  # noqa: BLE001 - see above
+        log.debug("Redis did not confirm: %r", fault)
+
+
+class Subscriber:
+    """One Redis connection that receives the hints of other processes for one event loop.
+
+    It reconnects by itself. Hints sent meanwhile are lost, and polling finds their events.
+    """
+
+    def __init__(self, callback: Callable[[Hint], None], *, everything: bool = False) -> None:
+        """`everything`: receive the hints of all tasks, not only of those followed."""
+        self._callback, self._everything = callback, everything
+        self._wanted: dict[str, int] = {}
+        self._acknowledged: dict[str, asyncio.Event] = {}
+        self._pubsub: redis.asyncio.client.PubSub | None = None
+        self._reader: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin listening, if hints go over Redis at all."""
+        if settings.REDIS_URL and self._reader is None:
+            self._reader = asyncio.create_task(self._read())
+
+    async def close(self) -> None:
+        """Stop listening."""
+        reader, self._reader = self._reader, None
+        while (
+            reader is not None and not reader.done()
+        ):  # redis-py sometimes swallows a cancellation
+            reader.cancel()
+            await asyncio.wait({reader}, timeout=0.1)
+
+    async def follow(self, name: str) -> None:
+        """Subscribe to a channel. Returns once Redis has confirmed it, or after a moment if it does not."""
+        self.start()
+        if self._reader is None:
+            return
+        self._wanted[name] = self._wanted.get(name, 0) + 1
+        acknowledged = self._acknowledged.setdefault(name, asyncio.Event())
+        if self._pubsub is None:
+            return  # the reader subscribes to everything wanted when it connects
+        async with _at_most(CONFIRM_SECONDS):
+            if self._wanted[name] == 1:
+                await self._pubsub.subscribe(name)
+            await acknowledged.wait()
+
+    async def unfollow(self, name: str) -> None:
+        """Unsubscribe from a channel."""
+        left = self._wanted.get(name, 0) - 1
+        if left > 0:
+            self._wanted[name] = left
+            return
+        self._wanted.pop(name, None)
+        self._acknowledged.pop(name, None)
+        if self._pubsub is not None:
+            async with _at_most(CONFIRM_SECONDS):
+                await self._pubsub.unsubscribe(name)
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                await self._listen()
+            except Exception as fault:  # noqa: BLE001 - after any failure the next connection is made
+                _unheard.count(fault)
+            self._pubsub = None
+            await asyncio.sleep(RECONNECT_SECONDS)
+
+    async def _listen(self) -> None:
+        """Receive hints on one connection until it breaks. Raises redis.RedisError, OSError."""
+        client = redis.asyncio.Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=PATIENCE_SECONDS,
+            socket_connect_timeout=PATIENCE_SECONDS,
+            retry=AsyncRetry(NoBackoff(), 0),  # `_read` reconnects, and `follow` must not wait
+        )
+        async with client, client.pubsub() as pubsub:
+            await pubsub.subscribe(_stop_channel(), _switched_channel(), *self._wanted)
+            if self._everything:
+                await pubsub.psubscribe(f"{prefix()}:task:*")
+            self._pubsub = pubsub
+            asked = False
+            while True:
+                message = await pubsub.get_message(timeout=SILENCE_SECONDS)
+                if message is not None:
+                    self._hear(message)
+                elif asked:
+                    raise redis.TimeoutError("Redis is silent")
+                else:
+                    await pubsub.ping()
+                asked = message is None
+
+    def _hear(self, message: dict[str, bytes]) -> None:
+        name = (message["channel"] or b"").decode()  # the answer to a ping names no channel
+        if message["type"] == "subscribe":  # type: ignore[comparison-overlap]
+            if name in self._acknowledged:
+                self._acknowledged[name].set()
+        elif message["type"] in ("message", "pmessage"):  # type: ignore[comparison-overlap]
+            try:
+                self._pass_on(_hint(name, message["data"].decode()))
+            except (
+                Exception
+            ):  # an invalid message from another client of this Redis must not end the listening
+                log.exception("a hint on %s failed", name)
+
+    def _pass_on(self, hint: Hint) -> None:
+        """Give a hint to this subscriber's callback; changed overrides concern the whole process."""
+        if isinstance(hint, OverridesChanged):
+            _tell_here(hint)
+        else:
+            self._callback(hint)
+
+
+def _hint(name: str, data: str) -> Hint:
+    if name == _switched_channel():
+        return OverridesChanged()
+    if name == _stop_channel():
+        return Stop(int(data))
+    return Committed(int(name.rpartition(":")[2]), int(data))

@@ -1,0 +1,497 @@
+"""The store's work by Django's ORM, a row at a time: for SQLite, which has one writer and no arrays.
+
+`create_run` and `list_artifacts` serve every database: a message to an existing task is written by the ORM everywhere.
+
+See `interface` for the contract of each function. Locks of rows are not needed: a transaction that writes has the whole
+database. Django leaves out `select_for_update` here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import secrets
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from django.db import IntegrityError, connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Concat, Now
+from django.dispatch import receiver
+
+from a2a_tasks.audit import Action
+from a2a_tasks.caller import OwnerScope
+from a2a_tasks.conf import conf
+from a2a_tasks.models import Artifact, Context, Event, Message, Run, RunStatus, Step, Task
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
+from a2a_tasks.protocol.values import Role, TaskState
+from a2a_tasks.store import audit, workers
+from a2a_tasks.store.backend import fair_queue
+from a2a_tasks.store.backend.statements import READ_AFTER, empty_reopened, is_wanted
+from a2a_tasks.store.quarantine import Quarantine
+from a2a_tasks.store.records import (
+    Batch,
+    ClaimedRun,
+    LogPosition,
+    NewTask,
+    StepConflict,
+    StepResult,
+    StoredTask,
+    WantedRuns,
+    make_recorded,
+)
+from a2a_tasks.store.scoping import visible_to
+
+max_threads: int | None = 1
+has_word_index = False
+key_share = ""
+
+# --- new tasks ------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def insert_tasks(news: Sequence[NewTask]) -> list[tuple[int, int]]:
+    """See `interface.Backend`."""
+    return [_insert_task(new) for new in news]
+
+
+def _insert_task(new: NewTask) -> tuple[int, int]:
+    scope: dict[str, Any] = {
+        "tenant": new.scope.tenant,
+        "owner": new.scope.owner,
+        "agent": new.scope.agent,
+    }
+    context, made = Context.objects.get_or_create(public_id=new.context_id, **scope)
+    if not made:
+        Context.objects.filter(pk=context.pk).update(updated_at=Now())
+    task = Task.objects.create(
+        public_id=new.id,
+        context=context,
+        maker=new.maker,
+        is_task=new.is_task,
+        state=TaskState.SUBMITTED,
+        status_at=new.at,
+        metadata=new.metadata,
+        last_event=1,
+        run_token=new.hold.token if new.hold else "",
+        origin_dialect=new.dialect,
+        origin_binding=new.binding,
+        **scope,
+    )
+    Message.objects.create(
+        task=task, number=1, role=new.role, body=new.message, opening=new.opening
+    )
+    Event.objects.create(task=task, number=1, kind=EventKind.INPUT)
+    audit.note(Action.TASK_SEND, new.id, scope=new.scope, actor=new.actor, request=new.request_id)
+    return task.pk, create_run(task.pk, 1, new).pk
+
+
+def create_run(task: int, number: int, new: NewTask) -> Run:
+    """Write the run that answers event `number`, queued or held. It is the same on every database."""
+    hold = new.hold
+    held: dict[str, Any]
+    if hold is None:
+        held = {"status": RunStatus.QUEUED, "round": fair_queue.join_round(new.queue, new.share)}
+    else:
+        held = {
+            "status": RunStatus.RUNNING,
+            "attempt": 1,
+            "token": hold.token,
+            "worker": hold.worker,
+            "lease_seconds": hold.lease_seconds,
+            "lease_until": Now() + datetime.timedelta(seconds=hold.lease_seconds),
+            "started_at": Now(),
+        }
+    return Run.objects.create(
+        task_id=task,
+        input_number=number,
+        queue=new.queue,
+        share=new.share,
+        request=new.request,
+        **held,
+    )
+
+
+# --- batches of runs ------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def append_batches(batches: Sequence[Batch]) -> list[int | None]:
+    """See `interface.Backend`."""
+    return [_append(batch) for batch in batches]
+
+
+def _append(batch: Batch) -> int | None:
+    held = Task.objects.filter(pk=batch.task, run_token=batch.token).exclude(run_token="")
+    if batch.after is not None:
+        held = held.filter(batches=batch.after)
+    changes: dict[str, Any] = {
+        "last_event": F("last_event") + len(batch.events),
+        "batches": F("batches") + 1,
+    }
+    if batch.status:
+        changes["state"], changes["status_at"], changes["status_message"] = batch.status
+    if batch.memory is not None:
+        changes["memory"] = batch.memory
+    if batch.reveal:
+        changes["is_task"] = True
+    if batch.end:
+        changes["run_token"] = ""
+    if not held.update(**changes):
+        return None
+    last = Task.objects.values_list("last_event", flat=True).get(pk=batch.task)
+    recorded = batch.to_recorded(last)
+    Event.objects.bulk_create(
+        Event(
+            task_id=batch.task,
+            number=event.number,
+            kind=event.kind,
+            state=event.state or "",
+            run=event.run,
+            body=event.body,
+        )
+        for event in recorded
+    )
+    Message.objects.bulk_create(
+        Message(task_id=batch.task, number=event.number, role=Role.AGENT, body=event.body)
+        for event in recorded
+        if event.kind is EventKind.MESSAGE
+    )
+    for row in batch.artifacts:
+        Artifact.objects.update_or_create(
+            task_id=batch.task,
+            position=row.position,
+            defaults={
+                "artifact_id": row.artifact_id,
+                "first_event": recorded[0].number + row.offset,
+                "body": row.body,
+            },
+        )
+    if batch.end:
+        Run.objects.filter(pk=batch.run).update(
+            status=batch.end.status,
+            error=Concat(F("error"), Value(batch.end.error)),  # earlier attempts stay in it
+            token="",
+            lease_until=None,
+            ended_at=Now(),
+        )
+        if batch.ends_task:
+            queued = Run.objects.filter(task_id=batch.task, status=RunStatus.QUEUED)
+            queued.update(status=RunStatus.DROPPED, ended_at=Now())
+    empty_reopened(batch)
+    return last
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+#: The deaths beside others of the runs that a claim may take, by quarantine.
+DEATHS = {
+    Quarantine.NONE: Q(shared_deaths__lt=2),
+    Quarantine.GROUP: Q(shared_deaths=2),
+    Quarantine.PROCESS: Q(shared_deaths__gte=3),
+}
+
+
+@transaction.atomic
+def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
+    """See `interface.Backend`."""
+    asked = time.monotonic()
+    ours = Q(task__agent__in=wanted.agents)
+    if wanted.orphans:
+        since = Now() - datetime.timedelta(seconds=conf.ORPHAN_SECONDS)
+        before = Run.objects.filter(task=OuterRef("task"), pk__lt=OuterRef("pk"))
+        orphaned = Q(due_at__lt=since) & ~Q(Exists(before.filter(ended_at__gt=since)))
+        for queue, agents in workers.list_hosted(workers.absence()).items():
+            orphaned &= ~Q(queue=queue, task__agent__in=agents)
+        ours |= orphaned
+    due = (
+        Run.objects.filter(status=RunStatus.QUEUED, queue__in=wanted.queues, due_at__lte=Now())
+        .filter(ours, DEATHS[wanted.quarantine])
+        .exclude(
+            Q(share__in=wanted.full)
+            | Q(task__agent__in=wanted.withheld)
+            | fair_queue.behind_another()
+        )
+        .order_by("due_at" if wanted.quarantine is Quarantine.PROCESS else "round", "pk")
+    )
+    found = list(due[:limit])
+    taken = [_claim(run, wanted, asked, company=wanted.carrying + len(found)) for run in found]
+    return [claimed for claimed in taken if claimed is not None]
+
+
+def _claim(run: Run, wanted: WantedRuns, asked: float, *, company: int) -> ClaimedRun | None:
+    """Take the run, and hold the task for it; None if the task has ended meanwhile and needs no run."""
+    token = f"{wanted.mark}{secrets.token_urlsafe(18)}"
+    unended = Task.objects.filter(pk=run.task_id).exclude(state__in=TERMINAL)
+    if not unended.update(run_token=token, batches=0):
+        Run.objects.filter(pk=run.pk).update(status=RunStatus.DROPPED, ended_at=Now())
+        return None
+    Run.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING,
+        attempt=F("attempt") + 1,
+        token=token,
+        worker=wanted.worker,
+        lease_seconds=wanted.lease_seconds,
+        lease_until=Now() + datetime.timedelta(seconds=wanted.lease_seconds),
+        started_at=Now(),
+        company=company,
+    )
+    task = Task.objects.select_related("context").get(pk=run.task_id)
+    message = Message.objects.get(task_id=task.pk, number=run.input_number)
+    return ClaimedRun(
+        run=run.pk,
+        token=token,
+        attempt=run.attempt + 1,
+        task=task.pk,
+        scope=OwnerScope(task.tenant, task.owner, task.agent),
+        task_id=task.public_id,
+        context_id=task.context.public_id,
+        state=TaskState(task.state),
+        is_task=task.is_task,
+        last_event=task.last_event,
+        input_number=run.input_number,
+        input=message.body,
+        request=run.request,
+        memory=task.memory,
+        share=run.share,
+        quarantine=Quarantine.after(run.shared_deaths),
+        longest_life=run.longest_life,
+        artifacts=list_artifacts(task.pk),
+        asked=asked,
+    )
+
+
+def list_artifacts(task: int) -> tuple[tuple[str, int, bool], ...]:
+    """Return (id, position, still growing?) of a task's artifacts. It is the same on every database."""
+    rows = Artifact.objects.filter(task_id=task).order_by("position")
+    return tuple(
+        (artifact_id, position, not body)
+        for artifact_id, position, body in rows.values_list("artifact_id", "position", "body")
+    )
+
+
+def lock_agent(agent: str) -> None:
+    """See `interface.Backend`."""
+
+
+def extend_leases(tokens: Collection[str], carrying: int) -> set[str]:
+    """See `interface.Backend`."""
+    held = Run.objects.filter(status=RunStatus.RUNNING, token__in=tokens)
+    for seconds in set(held.values_list("lease_seconds", flat=True)):
+        until = Now() + datetime.timedelta(seconds=seconds)
+        held.filter(lease_seconds=seconds).update(lease_until=until, company=carrying)
+    return set(held.values_list("token", flat=True))
+
+
+def extend_locked_lease(token: str, carrying: int) -> bool:
+    """See `interface.Backend`."""
+    return token in extend_leases([token], carrying)
+
+
+def hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[tuple[str, str]]:
+    """See `interface.Backend`. The caller hands them back one by one."""
+    return []
+
+
+def save_as_queued(runs: Sequence[Run]) -> None:
+    """See `interface.Backend`."""
+    for run in runs:
+        run.status, run.token, run.lease_until, run.due_at = RunStatus.QUEUED, "", None, Now()
+        run.save(
+            update_fields=[
+                *("status", "token", "lease_until", "due_at", "error"),
+                *("deaths", "shared_deaths", "died_at_event", "furthest", "longest_life"),
+            ]
+        )
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def keep_steps(steps: Sequence[StepResult]) -> set[int]:
+    """See `interface.Backend`."""
+    if len(steps) == 1:
+        return {0} if _keep_step(steps[0]) else set()
+    kept = set()
+    for n, step in enumerate(steps):
+        with contextlib.suppress(IntegrityError):
+            kept |= {n} if _keep_step(step) else set()
+    return kept
+
+
+def _keep_step(step: StepResult) -> bool:
+    run = step.run
+    held = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")
+    if not held.update(run_token=run.token):  # a write, so that the transaction is the only writer
+        return False
+    row, _ = Step.objects.get_or_create(
+        task_id=run.task,
+        input_number=run.input_number,
+        name=step.name,
+        defaults={"result": step.result, "run": run.run},
+    )
+    if (row.result, row.run) != (step.result, run.run):
+        raise StepConflict
+    return True
+
+
+# --- tasks ----------------------------------------------------------------------------------------
+
+
+def find_tasks(
+    keys: Sequence[tuple[OwnerScope, str]],
+) -> dict[tuple[OwnerScope, str], StoredTask]:
+    """See `interface.Backend`."""
+    rows = {
+        (scope, public_id): _read_task(Task.objects.filter(visible_to(scope), public_id=public_id))
+        for scope, public_id in keys
+    }
+    return {key: row for key, row in rows.items() if row is not None}
+
+
+def find_task(task: int) -> StoredTask | None:
+    """See `interface.Backend`."""
+    return _read_task(Task.objects.filter(pk=task))
+
+
+def _read_task(which: QuerySet[Task]) -> StoredTask | None:
+    """Read the first task in several queries; again if it grew meanwhile."""
+    while (task := which.select_related("context").first()) is not None:
+        messages = Message.objects.filter(task=task).order_by("number")
+        artifacts = Artifact.objects.filter(task=task).order_by("position")
+        row = StoredTask(
+            key=task.pk,
+            public_id=task.public_id,
+            last_event=task.last_event,
+            context_id=task.context.public_id,
+            state=task.state,
+            status_at=task.status_at,
+            status_message=task.status_message,
+            metadata=task.metadata,
+            messages=list(messages.values_list("body", flat=True)),
+            artifacts=list(artifacts.values_list("artifact_id", "first_event", "body")),
+        )
+        if which.values_list("last_event", flat=True).first() == task.last_event:
+            return row
+    return None
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
+    """See `interface.Backend`."""
+    return _read_until(max_bytes, READ_AFTER, [task, number, limit])
+
+
+def read_events_of_each(
+    after: Sequence[tuple[int, int]], limit: int, max_bytes: int
+) -> list[list[Recorded]]:
+    """See `interface.Backend`."""
+    return [read_events(task, number, limit, max_bytes) for task, number in after]
+
+
+#: One page of `LogPosition`.
+READ_PAGE = f"""
+select e.number, e.kind, e.state, e.run,
+  case when length(cast(e.body as blob)) > %s then '' else e.body end
+from a2a_tasks_event e
+where e.task_id = %s and e.number > %s and {is_wanted("%s")}
+order by e.number limit %s
+"""  # noqa: S608 - constants of ours
+
+
+def read_pages(
+    pages: Sequence[LogPosition], *, limit: int, max_bytes: int, longest: int
+) -> list[list[Recorded]]:
+    """See `interface.Backend`."""
+    return [
+        _read_until(
+            max_bytes,
+            READ_PAGE,
+            [longest, page.task, page.number, int(page.which), int(page.which), limit],
+        )
+        for page in pages
+    ]
+
+
+def _read_until(max_bytes: int, statement: str, values: Sequence[Any]) -> list[Recorded]:
+    """Read the events of a statement, until their bodies have so many bytes. SQLite returns row by row."""
+    found: list[Recorded] = []
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        for row in cursor:
+            found.append(make_recorded(*row))
+            max_bytes -= found[-1].size
+            if max_bytes <= 0:
+                break
+    return found
+
+
+# --- clock, locks, audit, other tables ------------------------------------------------------------
+
+
+def read_clock() -> float:
+    """See `interface.Backend`. The clock of SQLite is that of its host."""
+    return time.time()
+
+
+def lock_number(number: int, *, wait: bool) -> bool:
+    """See `interface.Backend`. There is one writer."""
+    return True
+
+
+def read_snapshot(edge: str) -> int:
+    """See `interface.Backend`. There is one writer, so that no transaction is under way beside this one."""
+    return 0
+
+
+_audit_unlocked: ContextVar[bool] = ContextVar("audit_unlocked", default=False)
+
+
+@contextlib.contextmanager
+def unlock_audit() -> Iterator[None]:
+    """See `interface.Backend`."""
+    token = _audit_unlocked.set(True)
+    try:
+        yield
+    finally:
+        _audit_unlocked.reset(token)
+
+
+@receiver(connection_created)
+def _add_audit_function(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Give each connection to SQLite the function that the triggers of the audit log call."""
+    if connection.vendor == "sqlite":
+        connection.connection.create_function("a2a_audit_unlocked", 0, _audit_unlocked.get)
+
+
+def count_audit_triggers() -> int:
+    """See `interface.Backend`."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select count(*) from sqlite_master where type = 'trigger' and tbl_name like 'a2a_tasks_audit%'"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def limit_statements(seconds: float) -> None:
+    """See `interface.Backend`. SQLite has no such limit."""
+
+
+def update_rows(table: str, columns: Sequence[Any], values: list[list[Any]]) -> None:
+    """See `interface.Backend`."""
+    changes = ", ".join(f"{column.column} = %s" for column in columns[1:])
+    rows = [(*row[1:], row[0]) for row in zip(*values, strict=True)]
+    with connection.cursor() as cursor:
+        cursor.executemany(f"update {table} set {changes} where id = %s", rows)  # noqa: S608 - names of ours
+
+
+def filter_keys(statement: str, keys: list[int]) -> list[int]:
+    """See `interface.Backend`."""
+    return keys

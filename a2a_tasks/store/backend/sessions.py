@@ -1,0 +1,244 @@
+"""Connections that wait for the server no longer than A2A_DATABASE_SECONDS: to be made, for an answer, for a frozen process.
+
+The server ends a statement that takes longer (`statement_timeout`). If the server does not answer a second after that,
+the connection is closed, and the outcome of its transaction is unknown. The client never cancels a statement: if a COMMIT
+that waits for a synchronous standby is cancelled, PostgreSQL answers with success. See docs/decisions/0005.
+All functions work on the connection of the calling thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from django.db import OperationalError, connection, transaction
+from psycopg.pq import TransactionStatus
+
+from a2a_tasks.conf import conf
+
+__all__ = [
+    "CUT_OFF",
+    "LOCKED",
+    "allow_bytes",
+    "await_no_longer_than_asked",
+    "drop_dead_connection",
+    "is_cut_off",
+    "limit_transaction",
+    "longest",
+]
+
+logger = logging.getLogger(__name__)
+#: Seconds after the server has ended a statement until its connection is given up.
+SILENCE_SECONDS = 1.0
+#: SQLSTATE of a statement that the server has ended because it waited too long for what somebody else has locked.
+LOCKED = "55P03"
+#: SQLSTATEs of what the server has ended because it took too long: a statement, a transaction in which nothing was done, a
+#: wait for a lock.
+CUT_OFF = {"57014", "25P03", LOCKED}
+#: The part of a statement's time that may go into the wait for one lock. It is less than all, to tell both apart.
+SHARE_OF_LOCKS = 0.9
+#: Settings of a session that prepares its statements. The plan of a prepared statement lasts. On a young database, whose
+#: tables are small and have no statistics, it would read whole tables, and would still do so when they have grown.
+PLANNING = ("enable_seqscan = off", "jit = off")
+#: Bytes a second that a large statement is expected to get through, at least.
+SPEED = 4 * 1024 * 1024
+#: Seconds after a failure to connect in which nobody else tries, at least.
+CLOSED_SECONDS = 0.2
+#: Seconds after which a session that was given up is no longer counted.
+FORGOTTEN_SECONDS = 600.0
+
+
+def longest() -> float:
+    """Seconds until a statement has ended, one way or the other."""
+    return float(conf.DATABASE_SECONDS) + 2 * SILENCE_SECONDS
+
+
+def is_cut_off(fault: BaseException) -> bool:
+    """Tell whether the server ended the statement or transaction because it took too long. Then nothing was written."""
+    return getattr(fault.__cause__, "sqlstate", None) in CUT_OFF
+
+
+@contextlib.contextmanager
+def allow_bytes(size: int) -> Iterator[None]:
+    """Open a transaction whose statements get more time, by the number of bytes that are sent."""
+    if connection.vendor != "postgresql":
+        with transaction.atomic():
+            yield
+        return
+    more = size / SPEED
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(f"set local statement_timeout = {_milliseconds(more)}")
+        held = connection.connection
+        vars(held)["more"] = more
+        try:
+            yield
+        finally:
+            vars(held)["more"] = 0.0
+
+
+def drop_dead_connection() -> None:
+    """An idle connection has nothing to read, unless the server has hung up: then the work gets a new one.
+
+    So it does when a transaction was left open: what is written in that one would be lost, or never be possible.
+    """
+    held = connection.connection
+    if held is None or connection.in_atomic_block:
+        return
+    if _hung_up(held):
+        connection.close()
+    elif left := _read_state(held):
+        logger.error("a connection was left in a transaction (%s); it is dropped", left)
+        connection.close()
+
+
+def _hung_up(held: Any) -> bool:
+    return connection.vendor == "postgresql" and (held.closed or _readable(held.fileno()))
+
+
+def _read_state(held: Any) -> str:
+    """Return the transaction state of the connection, by the driver and by Django; empty between transactions."""
+    if connection.vendor == "postgresql":
+        status, autocommit = held.pgconn.transaction_status, held.autocommit
+        if status != TransactionStatus.IDLE:
+            return TransactionStatus(status).name
+    else:
+        autocommit = not held.in_transaction
+    return "" if autocommit and connection.autocommit else "no autocommit"
+
+
+def _readable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+class _Door:
+    """Connecting. After a failure nobody tries for as long as it took: a server that is away is not asked by everybody.
+
+    A session that was given up may still run on the server: a COMMIT that waits for a standby runs until the standby is
+    back. While there are A2A_STORE_THREADS such sessions, no new connection is opened.
+    """
+
+    def __init__(self) -> None:
+        self._closed_until, self._why = 0.0, ""
+        #: A copy of the socket of each session that was given up, and until when it counts: a dead host never closes it.
+        self._given_up: list[tuple[socket.socket, float]] = []
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        """Connect this thread. Raises OperationalError."""
+        begun = time.monotonic()
+        if begun < self._closed_until:
+            raise OperationalError(self._why)
+        if self._count_abandoned(begun) >= int(conf.STORE_THREADS):
+            raise OperationalError("the server has not ended the transactions that had no answer")
+        try:
+            connection.ensure_connection()
+        except OperationalError as fault:
+            now = time.monotonic()
+            self._closed_until = now + max(CLOSED_SECONDS, now - begun)
+            self._why = str(fault)
+            raise
+
+    def give_up(self, session: Any) -> None:
+        """Close a session here. A copy of its socket becomes readable when the server ends it."""
+        try:
+            with contextlib.suppress(OSError, psycopg.Error), self._lock:
+                copy = socket.socket(fileno=os.dup(session.socket))
+                self._given_up.append((copy, time.monotonic() + FORGOTTEN_SECONDS))
+        finally:
+            session.finish()
+
+    def _count_abandoned(self, now: float) -> int:
+        """Count the sessions that were given up and still run on the server."""
+        with self._lock:
+            lasting = [
+                (copy, end)
+                for copy, end in self._given_up
+                if now < end and not _readable(copy.fileno())
+            ]
+            for copy, _ in set(self._given_up) - set(lasting):
+                copy.close()
+            self._given_up = lasting
+            return len(lasting)
+
+
+_door = _Door()
+
+
+def await_no_longer_than_asked() -> None:
+    """Connect, if need be; whoever waits for an answer on this connection waits A2A_DATABASE_SECONDS and no longer."""
+    if connection.vendor != "postgresql":
+        return
+    if connection.connection is None:
+        _door.open()
+    held = connection.connection
+    if vars(held).get("seconds") != conf.DATABASE_SECONDS:
+        held.wait = functools.partial(_wait, held)
+        if not connection.in_atomic_block:
+            with connection.wrap_database_errors:
+                _limit(held)
+        held.seconds = conf.DATABASE_SECONDS
+
+
+def _limit(held: Any) -> None:
+    """Set the server's timeouts: for a statement, and for a frozen process that holds rows in a transaction.
+
+    Only the store's sessions, whose transactions are short: an agent's own may think in one. Behind a pool of transactions
+    (A2A_PREPARE=0) a session is everybody's, so that each transaction begins with its limits.
+    """
+    frozen = int(float(conf.LEASE_SECONDS) * 1000 / 3)
+    limits = {
+        "statement_timeout": _milliseconds(),
+        "lock_timeout": int(_milliseconds() * SHARE_OF_LOCKS),
+        "idle_in_transaction_session_timeout": frozen,
+    }
+    commands = [f"{name} = {value}" for name, value in limits.items()]
+    if conf.PREPARE:
+        held.execute("; ".join(f"set {command}" for command in (*commands, *PLANNING)))
+        held.prepare_threshold = 0
+        return
+    held.limits = "; ".join(f"set local {command}" for command in commands)
+    if _execute_limited not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_execute_limited)
+
+
+def limit_transaction() -> None:
+    """Behind a pool, limit the transaction that begins with the next statement; elsewhere its session is limited."""
+    held: Any = connection.connection
+    limits = vars(held).get("limits")
+    idle = held.pgconn.transaction_status == TransactionStatus.IDLE
+    if limits and idle and connection.in_atomic_block:
+        with connection.wrap_database_errors:
+            held.execute(limits)
+
+
+def _execute_limited(execute: Any, *statement: Any) -> Any:
+    """Django calls this around each of its statements. One without a transaction gets one, which has the limits."""
+    with contextlib.nullcontext() if connection.in_atomic_block else transaction.atomic():
+        limit_transaction()
+        return execute(*statement)
+
+
+def _milliseconds(more: float = 0.0) -> int:
+    return int((float(conf.DATABASE_SECONDS) + more) * 1000)
+
+
+def _wait(held: psycopg.Connection, answer: Any, **_: Any) -> Any:
+    """`Connection.wait`, to a deadline. What is not answered then is given up, with its connection."""
+    seconds = float(conf.DATABASE_SECONDS) + SILENCE_SECONDS + vars(held).get("more", 0.0)
+    try:
+        return psycopg.Connection.wait(held, answer, timeout=seconds)
+    except psycopg.errors._WaitTimeout:  # noqa: SLF001 - its parent is said of everything else, too
+        _door.give_up(held.pgconn)  # not cancelled, and its generator is not resumed
+        raise

@@ -1,0 +1,99 @@
+"""Statements in SQL on Django's connection; on PostgreSQL they are prepared, and their values are bound by the server.
+
+Django's own cursor binds on the client, so that PostgreSQL parses and plans these long statements every time; see
+docs/decisions/0002. Behind a pool of transactions set A2A_PREPARE=0: each statement then has a transaction with limits of
+its own (docs/decisions/0005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+from django.db import connection, transaction
+from django.db.models import BigIntegerField, Func
+from psycopg.rows import tuple_row
+
+from a2a_tasks.conf import conf
+from a2a_tasks.failpoints import ON, failpoint
+from a2a_tasks.models import Artifact
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind
+from a2a_tasks.store.backend.sessions import allow_bytes, limit_transaction
+from a2a_tasks.store.records import Batch, WantedEvents
+
+__all__ = ["LARGE", "READ_AFTER", "Bytes", "empty_reopened", "fetch", "is_wanted"]
+
+
+#: Bytes of values beyond which a statement gets more time.
+LARGE = 1024 * 1024
+
+
+#: The events of a task after a number. A message has its body in a row of its own.
+READ_AFTER = """
+select e.number, e.kind, e.state, e.run, case when e.body = '' then m.body else e.body end
+from a2a_tasks_event e
+left join a2a_tasks_message m on m.task_id = e.task_id and m.number = e.number and e.body = ''
+where e.task_id = %s and e.number > %s order by e.number limit %s
+"""
+
+
+def is_wanted(which: str) -> str:
+    """Return SQL for "the event `e` is one of `WantedEvents`"; `which` is SQL, too."""
+    ends = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL | INTERRUPTED))
+    return (
+        f"({which} = {WantedEvents.ALL:d} or e.kind = {EventKind.STATUS:d} "
+        f"and ({which} = {WantedEvents.STATES:d} or e.state in ({ends})))"
+    )
+
+
+def empty_reopened(batch: Batch) -> None:
+    """Empty the folded artifacts that grow again; call it in the transaction that writes the batch."""
+    if batch.reopened:
+        reopened = Artifact.objects.filter(task_id=batch.task, position__in=batch.reopened)
+        reopened.update(body="")
+
+
+def fetch(
+    sql: str,
+    values: Mapping[str, Any] | Sequence[Any],
+    *,
+    point: str = "",
+    size: int = 0,
+    rows: Any = tuple_row,
+) -> list[Any]:
+    """Return all rows of a statement. Raises django.db's errors.
+
+    `point` is a failpoint before its commit, `size` the rough number of bytes in the values, where that may be many, and
+    `rows` a row factory of psycopg.
+    """
+    if ON and point:
+        with transaction.atomic():
+            found = fetch(sql, values, size=size, rows=rows)
+            failpoint(point)
+            return found
+    if size > LARGE and connection.connection is not None:
+        with allow_bytes(size):
+            return fetch(sql, values, rows=rows)
+    if not conf.PREPARE and not connection.in_atomic_block:
+        with transaction.atomic():
+            return fetch(sql, values, rows=rows)
+    connection.ensure_connection()
+    limit_transaction()
+    with (
+        connection.wrap_database_errors,
+        psycopg.Cursor(connection.connection, row_factory=rows) as cursor,
+    ):
+        cursor.execute(sql, values)
+        return cursor.fetchall()
+
+
+class Bytes(Func):
+    """The number of bytes of a text; PostgreSQL tells it without reading the text."""
+
+    function, output_field = "octet_length", BigIntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
+        """SQLite has had the function since 3.43."""
+        template = "length(cast(%(expressions)s as blob))"
+        return self.as_sql(compiler, connection, template=template, **more)

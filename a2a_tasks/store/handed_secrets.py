@@ -1,0 +1,217 @@
+"""Secrets handed over by a page that works once: asked for, handed in with the message that goes on, read, wiped.
+
+Only the hash of a link's token is here, and the secret sealed, with the task it is for inside (docs/decisions/0016).
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import Max, Q
+from django.db.models.functions import Now
+
+from a2a_tasks import sealing
+from a2a_tasks.audit import Action
+from a2a_tasks.caller import OwnerScope
+from a2a_tasks.conf import conf
+from a2a_tasks.models import HandedSecret, Run, Task
+from a2a_tasks.protocol.errors import TaskNotFound, TaskNotWaiting
+from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import audit, event_log, sealed_columns
+from a2a_tasks.store.hooks import Companion
+from a2a_tasks.store.records import ClaimedRun, LeaseLost
+
+__all__ = [
+    "SECRETS",
+    "SecretRequest",
+    "Link",
+    "UselessLink",
+    "ask",
+    "find",
+    "keep_values",
+    "read",
+    "relink",
+    "sweep",
+    "wipe",
+]
+
+logger = logging.getLogger(__name__)
+#: Where they are sealed.
+SECRETS = sealed_columns.Column("secrets that were handed over", HandedSecret, "sealed")
+#: Bytes of a link's token.
+TOKEN_BYTES = 32
+
+
+class UselessLink(Exception):
+    """The link was used, is over, or never was: nobody is told which."""
+
+
+class Link(NamedTuple):
+    """A link as it is given away, once: nobody can make it of what is stored."""
+
+    token: str
+    expires_at: datetime.datetime
+
+
+class SecretRequest(NamedTuple):
+    """A request for secrets, as the holder of its link sees it."""
+
+    task: int
+    agent: str
+    names: tuple[str, ...]
+    reason: str
+    expires_at: datetime.datetime
+
+
+def _hash(token: str) -> str:
+    """A token has 256 random bits: there is nothing to guess that a slow hash would slow down."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _lifetime() -> datetime.timedelta:
+    return datetime.timedelta(seconds=float(conf.HANDOVER_SECONDS))
+
+
+@transaction.atomic
+def ask(run: ClaimedRun, names: Sequence[str], reason: str) -> Link | None:
+    """Record that a run asks for secrets; an earlier request of its task is deleted. Raises LeaseLost if the run has lost its task.
+
+    None if they were handed over already, after an attempt before this one had asked: their turn comes.
+    """
+    task = event_log.lock_task(pk=run.task)
+    if task is None or task.run_token != run.token:
+        raise LeaseLost
+    row = HandedSecret.objects.filter(task=task).first()
+    if row is not None and row.sealed and (row.handed_in or 0) > run.input_number:
+        return None
+    link = _new_link()
+    HandedSecret.objects.update_or_create(
+        task=task,
+        defaults={
+            "names": json.dumps(names),
+            "reason": reason,
+            "asked_in": run.input_number,
+            "sealed": "",
+            "created_at": Now(),
+            "handed_at": None,
+            "handed_in": None,
+            "taken_at": None,
+            **_columns(link),
+        },
+    )
+    _note(Action.SECRET_ASKED, task, names)
+    return link
+
+
+@transaction.atomic
+def relink(task: int) -> Link:
+    """A fresh link to what a task asks for; the one before opens nothing any more. Raises TaskNotFound, TaskNotWaiting."""
+    row = event_log.lock_task(pk=task)
+    if row is None:
+        raise TaskNotFound(taskId=str(task))
+    asked = HandedSecret.objects.filter(task=row, handed_at=None).first()
+    if asked is None or row.state != TaskState.AUTH_REQUIRED:
+        raise TaskNotWaiting("The task does not wait for a secret")
+    link = _new_link()
+    HandedSecret.objects.filter(task=row).update(**_columns(link))
+    _note(Action.SECRET_LINK, row, json.loads(asked.names))
+    return link
+
+
+def _new_link() -> Link:
+    return Link(secrets.token_urlsafe(TOKEN_BYTES), event_log.now() + _lifetime())
+
+
+def _columns(link: Link) -> dict[str, Any]:
+    return {"token_hash": _hash(link.token), "expires_at": link.expires_at}
+
+
+def _note(action: Action, task: Task, names: Sequence[str]) -> None:
+    scope = OwnerScope(task.tenant, task.owner, task.agent)
+    audit.note(action, task.public_id, scope=scope, detail={"names": ", ".join(names)})
+
+
+def _open(token: str) -> Q:
+    """Look up a link; the same statement whatever is wrong with it."""
+    return Q(
+        token_hash=_hash(token),
+        handed_at=None,
+        expires_at__gt=Now(),
+        task__state=TaskState.AUTH_REQUIRED,
+    )
+
+
+def find(token: str) -> SecretRequest:
+    """Return the request behind a link. Raises UselessLink."""
+    columns = ("task_id", "task__agent", "names", "reason", "expires_at")
+    row = HandedSecret.objects.filter(_open(token)).values_list(*columns).first()
+    if row is None:
+        raise UselessLink
+    task, agent, names, reason, expires_at = row
+    return SecretRequest(task, agent, tuple(json.loads(names)), reason, expires_at)
+
+
+def keep_values(token: str, handed: Mapping[str, str]) -> Companion:
+    """Return a function that keeps the values, in the transaction of the message that continues the task.
+
+    It raises UselessLink, which undoes the message."""
+    return functools.partial(_keep, token, dict(handed))
+
+
+def _keep(token: str, handed: Mapping[str, str], task: int) -> None:
+    # The message has made the task go on already: the state is not asked for again, its lock is held.
+    still = Q(task_id=task, token_hash=_hash(token), handed_at=None, expires_at__gt=Now())
+    number = Run.objects.filter(task_id=task).aggregate(last=Max("input_number"))["last"]
+    kept = HandedSecret.objects.filter(still).update(
+        sealed=sealing.seal(json.dumps({"task": task, "handed": handed})),
+        token_hash="",
+        handed_at=Now(),
+        handed_in=number,
+        expires_at=event_log.now() + _lifetime(),
+    )
+    if not kept:
+        raise UselessLink
+    row = Task.objects.only("tenant", "owner", "agent", "public_id").get(pk=task)
+    _note(Action.SECRET_HANDED, row, tuple(handed))
+
+
+def read(run: ClaimedRun) -> dict[str, str]:
+    """Return the secrets for this run's turn; empty if none were handed over, or they expired. Every attempt of the turn may read."""
+    rows = HandedSecret.objects.filter(
+        task_id=run.task, handed_in=run.input_number, expires_at__gt=Now()
+    ).exclude(sealed="")
+    sealed = rows.filter(task__run_token=run.token).values_list("sealed", flat=True).first()
+    if sealed is None:
+        return {}
+    rows.filter(taken_at=None).update(taken_at=Now())
+    try:
+        document = json.loads(sealing.unseal(sealed))
+    except sealing.Unsealable:
+        logger.warning("what was handed over for task %s was sealed with other keys", run.task_id)
+        return {}
+    return dict(document["handed"]) if document["task"] == run.task else {}
+
+
+def wipe(task: int, handed_in: int | None = None) -> None:
+    """Wipe what was handed over: of a turn that is over, or whatever the task has."""
+    rows = HandedSecret.objects.filter(task_id=task)
+    if handed_in is None:
+        rows.update(sealed="", token_hash="")
+    else:
+        rows.filter(handed_in=handed_in).update(sealed="")
+
+
+def sweep(limit: int) -> int:
+    """Wipe what is over, and what a process that died has left, at most so many; returns how many. Nothing is left at 0."""
+    over = Q(expires_at__lte=Now()) | Q(task__state__in=sorted(TERMINAL))
+    keys = HandedSecret.objects.filter(over).exclude(sealed="").values_list("pk", flat=True)
+    return HandedSecret.objects.filter(pk__in=list(keys[:limit])).update(sealed="", token_hash="")

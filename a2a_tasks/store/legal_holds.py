@@ -1,0 +1,72 @@
+"""Legal holds: laid and released by somebody, for a reason; nothing they are on is purged or erased."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.utils import timezone
+
+from a2a_tasks.audit import Action, actor
+from a2a_tasks.models import Held, Hold
+from a2a_tasks.store import audit
+from a2a_tasks.store.tenancy import within
+
+__all__ = ["AlreadyHeld", "Held", "in_force", "lay", "release", "unheld"]
+
+M = TypeVar("M", bound=Model)
+#: By which columns of a task each kind finds what it is on. Tenants are another matter: they have others below them.
+COLUMNS = (
+    (Held.PRINCIPAL, "owner"),
+    (Held.PRINCIPAL, "maker"),  # in the scope that its tenant shares
+    (Held.CONTEXT, "context__public_id"),
+    (Held.TASK, "public_id"),
+)
+
+
+class AlreadyHeld(ValueError):
+    """There is such a hold in force."""
+
+
+def in_force() -> QuerySet[Hold]:
+    """The holds that have not been released, oldest first."""
+    return Hold.objects.filter(released_at=None).order_by("pk")
+
+
+def lay(kind: Held, name: str, reason: str) -> Hold:
+    """Hold something from now on, by whoever acts now. Raises AlreadyHeld, and ValueError without reason or name."""
+    if not reason.strip():
+        raise ValueError("A hold has a reason")
+    if not name and kind is not Held.TENANT:
+        raise ValueError(f"Which {kind.value}?")
+    try:
+        with transaction.atomic():
+            row = Hold.objects.create(kind=kind, name=name, reason=reason.strip(), by=actor())
+            audit.note(Action.HOLD_SET, name, detail={"on": kind.value, "hold": row.pk})
+    except IntegrityError:
+        raise AlreadyHeld(f"The {kind.value} is held already") from None
+    return row
+
+
+@transaction.atomic
+def release(hold: int) -> bool:
+    """Release a hold, by whoever acts now. False if it was, or is not there."""
+    row = in_force().select_for_update().filter(pk=hold).first()
+    if row is None:
+        return False
+    row.released_at, row.released_by = timezone.now(), actor()
+    row.save(update_fields=["released_at", "released_by"])
+    audit.note(Action.HOLD_RELEASE, row.name, detail={"on": row.kind, "hold": row.pk})
+    return True
+
+
+def unheld(rows: QuerySet[M], task: str = "") -> QuerySet[M]:
+    """Those of these rows that no hold is on; `task` leads to their task: `task__`."""
+    tenants = list(in_force().filter(kind=Held.TENANT).values_list("name", flat=True))
+    if tenants:
+        rows = rows.exclude(within(tenants, f"{task}tenant"))
+    for kind, column in COLUMNS:
+        named = in_force().filter(kind=kind, name=OuterRef(f"{task}{column}"))
+        rows = rows.exclude(Exists(named))
+    return rows

@@ -1,0 +1,150 @@
+"""Accepting a message to a task that exists: it resumes an interrupted task, or queues behind a working one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+from django.db import transaction
+from django.db.models import Max
+from django.db.models.functions import Now
+
+from a2a_tasks import pubsub
+from a2a_tasks.audit import Action
+from a2a_tasks.caller import OwnerScope
+from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
+from a2a_tasks.protocol.errors import ContextMismatch, TaskEnded, TaskNotFound, TaskNotWaiting
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
+from a2a_tasks.protocol.values import Role, TaskState
+from a2a_tasks.store import audit, event_log
+from a2a_tasks.store.backend.portable import create_run, list_artifacts
+from a2a_tasks.store.records import Accepted, ClaimedRun, NewTask, StoredQuestion
+from a2a_tasks.store.scoping import visible_to
+from a2a_tasks.store.succeed import succeed
+from a2a_tasks.store.tasks import view
+
+__all__ = ["reply"]
+
+
+def reply(new: NewTask) -> Accepted:
+    """Write a message to the task `new.id`; an empty `new.context_id` means the task's own.
+
+    If the task has ended and `new.reopens` has its dialect, a successor begins under its id.
+    Raises TaskNotFound, TaskEnded, ContextMismatch; TaskNotWaiting if it is an operator's answer to something else.
+    """
+    accepted, recorded = _write(new)
+    if accepted.assignment is None:
+        pubsub.publish(pubsub.RunQueued(new.queue))
+    if recorded:
+        pubsub.publish(pubsub.Committed(accepted.task, recorded[-1].number, recorded))
+    return accepted
+
+
+@transaction.atomic
+def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
+    task = event_log.lock_task(visible_to(new.scope), public_id=new.id)
+    _refuse(task, new)
+    assert task is not None  # noqa: S101 - _refuse raised otherwise
+    new = replace(
+        new,
+        message=_in_context(new.message, task.context.public_id),
+        scope=OwnerScope(task.tenant, task.owner, task.agent),  # what goes on stays where it is
+    )
+    if TaskState(task.state) in TERMINAL:
+        return succeed(task, new), []
+    waited = TaskState(task.state) in INTERRUPTED
+    if waited and task.status_message:
+        _keep_question(task)
+    recorded = [event_log.record(task, EventKind.INPUT, new.message, role=new.role)]
+    number = recorded[0].number
+    if waited:
+        recorded.append(event_log.change_state(task, TaskState.WORKING, at=new.at))
+    Context.objects.filter(pk=task.context_id).update(updated_at=Now())
+    busy = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED]).exists()
+    if busy:
+        new = replace(new, hold=None)  # its turn comes after the runs before it
+    run = create_run(task.pk, number, new)
+    _note(new)
+    new.accompany(task.pk)
+    if new.hold:
+        Task.objects.filter(pk=task.pk).update(run_token=new.hold.token, batches=0)
+    accepted = Accepted(
+        task=task.pk,
+        number=recorded[-1].number,
+        run=run.pk,
+        view=view(task),
+        assignment=_assignment(task, run, new),
+    )
+    return accepted, recorded
+
+
+def _keep_question(task: Task) -> None:
+    """Put what the agent asked into the history, before its answer, as `lifecycle.fold` does."""
+    newest = Event.objects.filter(task=task, kind=EventKind.STATUS).aggregate(n=Max("number"))["n"]
+    Message.objects.create(
+        task=task,
+        number=newest or task.last_event,
+        role=Role.AGENT,
+        body=task.status_message,
+        created_at=task.status_at,
+    )
+
+
+def _in_context(message: str, context_id: str) -> str:
+    """The message with the context inferred from its task (A2A 1.0 §3.4.3)."""
+    return write({**msgspec.json.decode(message), "contextId": context_id}).decode()
+
+
+def _refuse(task: Task | None, new: NewTask) -> None:
+    if task is None:
+        raise TaskNotFound(taskId=new.id)
+    if new.answers:
+        _refuse_late(task, new.answers)
+    if new.context_id and new.context_id != task.context.public_id:
+        raise ContextMismatch.field("message.contextId", "is not the context of the task")
+    if TaskState(task.state) in TERMINAL and task.origin_dialect not in new.reopens:
+        raise TaskEnded(f"The task is {TaskState(task.state).word}", taskId=new.id)
+
+
+def _refuse_late(task: Task, question: StoredQuestion) -> None:
+    """Of several who answer one question, the first one does; the others come to a task that waits no longer for it."""
+    state = TaskState(task.state)
+    if task.pk != question.task or state not in INTERRUPTED:
+        raise TaskNotWaiting(f"The task is {state.word}: it does not wait for an answer")
+    if task.last_event != question.event:
+        raise TaskNotWaiting("The task was answered already, and asks something else now")
+
+
+def _note(new: NewTask) -> None:
+    """A client's message is its own; an operator's is whoever's acts now; a secret's companion notes what was handed over."""
+    if new.answers:
+        if new.answers.by_operator:
+            audit.note(new.answers.action, new.id, scope=new.scope)
+        return
+    by = new.principal or new.scope.principal
+    audit.note(Action.TASK_SEND, new.id, scope=new.scope, actor=by, request=new.request_id)
+
+
+def _assignment(task: Task, run: Run, new: NewTask) -> ClaimedRun | None:
+    if new.hold is None:
+        return None
+    return ClaimedRun(
+        run=run.pk,
+        token=new.hold.token,
+        asked=new.hold.asked,
+        attempt=1,
+        task=task.pk,
+        scope=new.scope,
+        task_id=task.public_id,
+        context_id=task.context.public_id,
+        state=TaskState(task.state),
+        is_task=task.is_task,
+        last_event=task.last_event,
+        input_number=run.input_number,
+        input=new.message,
+        request=new.request,
+        memory=task.memory,
+        share=new.share,
+        artifacts=list_artifacts(task.pk),
+    )

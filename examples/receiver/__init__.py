@@ -1,1 +1,0 @@
-"""A small receiver of webhooks, to be run beside a host and to be copied from: see README.md."""

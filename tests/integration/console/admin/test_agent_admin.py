@@ -1,0 +1,191 @@
+"""The pages of agents: how each does, and switching, which is asked before it stops anybody's work."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from a2a_console.statistics import figures
+from a2a_tasks.access import grants, switch_cache
+from a2a_tasks.agents import registry
+from a2a_tasks.models import AgentSwitch, AuditEntry
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import switches
+from a2a_tasks.store.switches import SwitchState
+from tests.integration.store.test_workers import beat
+from tests.support.console.admin.people import SignIn
+from tests.support.console.admin.rows import add_run, make_task
+from tests.support.ended_tasks import make_ended
+
+pytestmark = pytest.mark.django_db
+
+LIST, DEMO = "/admin/a2a_tasks/agentswitch/", "/admin/a2a_tasks/agentswitch/agent/demo/"
+
+
+@pytest.fixture(autouse=True)
+def unswitched() -> Iterator[None]:
+    """Nothing stays switched."""
+    switch_cache.forget()
+    yield
+    switch_cache.forget()
+
+
+def post(client: Client, do: str, *, yes: bool = False, **said: Any) -> Any:
+    """Press a button of the page, and answer yes if told so."""
+    confirmed = {"confirmed": "yes"} if yes else {}
+    return client.post(f"{DEMO}set/", {"do": do, **said, **confirmed}, follow=True)
+
+
+def text(answer: Any) -> str:
+    return " ".join(answer.content.decode().split())
+
+
+def ended(state: TaskState = TaskState.COMPLETED, *, ago: float = 60) -> None:
+    """A task of the demo agent that ended so many seconds ago."""
+    make_ended(state, ago=datetime.timedelta(seconds=ago))
+
+
+class TestList:
+    def test_every_agent_with_its_state_its_load_and_its_health(self, admin_client: Client) -> None:
+        ended()
+        ended(TaskState.FAILED)
+        ended(TaskState.REJECTED)
+        ended(ago=4000)
+        add_run(make_task("waits"))
+        beat(agents={"demo": "1.0.0"})
+        beat("there:2", agents={"demo": "2.0.0"})
+        switches.limit("demo", 7)
+        answer = admin_client.get(LIST)
+        (demo,) = [one for one in answer.context["standings"] if one.agent.slug == "demo"]
+        assert demo.state == "on"
+        assert (demo.figures.queued, demo.figures.running) == (1, 0)
+        assert (demo.figures.ended, demo.figures.failed) == (3, 1)
+        figures.forget()
+        (line,) = admin_client.get("/admin/").context["figures"].agents
+        assert line.line == demo.figures
+        assert (len(demo.workers), demo.versions) == (2, {"1.0.0": 1, "2.0.0": 1})
+        assert {one.agent.slug for one in answer.context["standings"]} == set(registry.slugs())
+        assert "3 ended" in text(answer)
+
+    def test_asks_the_same_few_queries_however_much_there_is(self, admin_client: Client) -> None:
+        ended()
+        with CaptureQueriesContext(connection) as few:
+            admin_client.get(LIST)
+        for n in range(2, 20):
+            ended()
+            beat(f"there:{n}")
+        switches.limit("demo", 7)
+        with CaptureQueriesContext(connection) as many:
+            admin_client.get(LIST)
+        assert len(many) <= len(few) <= 11
+
+    def test_who_sees_one_tenant_sees_no_agents(self, sign_in: SignIn) -> None:
+        assert sign_in("view_agentswitch").get(LIST).status_code == 403
+
+
+class TestPage:
+    def test_its_cards_are_valid_and_signed_by_a_key_of_this_host(
+        self, admin_client: Client, settings: Any
+    ) -> None:
+        settings.A2A_PUBLIC_URL = "https://agents.example.com"
+        cards = {card.label: card for card in admin_client.get(DEMO).context["cards"]}
+        assert [card.flaws for card in cards.values()] == [[]] * len(cards)
+        assert {label for label, card in cards.items() if card.signature == "signed"} == {
+            "1.0",
+            "1.0 draft",
+            "1.0 and 0.3 in one",
+            "0.3",
+        }
+        assert "https://agents.example.com/agents/demo" in cards["1.0"].text
+
+    def test_says_why_cards_are_not_signed(self, admin_client: Client, settings: Any) -> None:
+        settings.A2A_PUBLIC_URL = ""
+        (card, *_) = admin_client.get(DEMO).context["cards"]
+        assert (card.signature, "A2A_PUBLIC_URL" in card.note) == ("unsigned", True)
+
+    def test_who_has_access_and_which_processes_run_it(self, admin_client: Client) -> None:
+        grants.grant("demo", "key:abc", "use")
+        grants.grant("other", "key:def", "use")
+        beat(slots=0)
+        beat("runs:1")
+        page = text(admin_client.get(DEMO))
+        assert "key:abc" in page
+        assert "key:def" not in page
+        assert "runs:1" in page
+        assert "here:1" not in page
+
+    def test_warns_where_nobody_runs_it(self, admin_client: Client) -> None:
+        assert "No live worker" in text(admin_client.get(DEMO))
+
+    def test_of_no_agent_is_none(self, admin_client: Client) -> None:
+        assert admin_client.get("/admin/a2a_tasks/agentswitch/agent/nobody/").status_code == 404
+
+    def test_a_row_of_the_log_leads_there(self, admin_client: Client) -> None:
+        switches.limit("demo", 7)
+        row = AgentSwitch.objects.get()
+        assert admin_client.get(f"{LIST}{row.pk}/change/").url == DEMO  # type: ignore[attr-defined]
+
+
+class TestSwitching:
+    @pytest.mark.parametrize(
+        ("do", "said", "action"),
+        [
+            ("drain", {}, "agent.drain"),
+            ("disable", {}, "agent.disable"),
+            ("limit", {"most": "0"}, "agent.limit"),
+            ("queue", {"queue": "nowhere"}, "agent.queue"),
+        ],
+    )
+    def test_what_stops_work_is_asked_first_then_done_and_told(
+        self, admin_client: Client, do: str, said: dict[str, Any], action: str
+    ) -> None:
+        asked = post(admin_client, do, reason="a deploy", **said)
+        assert "a2a-confirm" in text(asked)
+        assert not AgentSwitch.objects.exists()
+        post(admin_client, do, yes=True, reason="a deploy", **said)
+        entry = AuditEntry.objects.get(object="demo")
+        user = User.objects.get()
+        assert (entry.action, entry.actor) == (action, f"staff:{user.pk}")
+        assert "a deploy" in entry.detail
+        assert AgentSwitch.objects.get().reason == "a deploy"
+
+    def test_what_stops_nothing_is_done_at_once(self, admin_client: Client) -> None:
+        beat(queues=["night"])
+        switches.set_state("demo", SwitchState.OFF)
+        assert "The agent is enabled" in text(post(admin_client, "enable"))
+        assert "limited to 5" in text(post(admin_client, "limit", most="5"))
+        assert "are unlimited" in text(post(admin_client, "limit", most=""))
+        assert "go to the queue night" in text(post(admin_client, "queue", queue="night"))
+        row = switches.row_of("demo")
+        assert (row.state, row.max_running, row.queue) == ("on", None, "night")
+
+    def test_what_is_so_already_is_said_to_be(self, admin_client: Client) -> None:
+        assert "Nothing changed: it is so already." in text(post(admin_client, "enable"))
+        assert not AuditEntry.objects.filter(object="demo").exists()
+
+    @pytest.mark.parametrize(
+        ("do", "said"), [("limit", {"most": "-1"}), ("queue", {"queue": "a b"}), ("x", {})]
+    )
+    def test_nonsense_is_refused(self, admin_client: Client, do: str, said: dict[str, Any]) -> None:
+        answer = post(admin_client, do, yes=True, **said)
+        assert [message.level_tag for message in answer.context["messages"]] == ["error"]
+        assert not AuditEntry.objects.filter(object="demo").exists()
+
+    def test_who_may_look_may_not_switch(self, sign_in: SignIn) -> None:
+        bob = sign_in("view_agentswitch", "see_all_tenants")
+        assert 'value="disable"' not in text(bob.get(DEMO))
+        assert post(bob, "disable", yes=True).status_code == 403
+        assert not AgentSwitch.objects.exists()
+
+    def test_an_agent_that_the_settings_have_off_stays_off(
+        self, admin_client: Client, settings: Any
+    ) -> None:
+        settings.A2A_DISABLED_AGENTS = "demo"
+        assert "cannot override the setting" in text(admin_client.get(DEMO))

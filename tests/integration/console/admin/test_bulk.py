@@ -1,0 +1,193 @@
+"""Doing something to many tasks in the admin, and exporting them: what is asked first, and what is done."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.test import AsyncClient, Client
+from django.urls import reverse
+
+from a2a_console.admin.tasks import bulk
+from a2a_tasks.models import AuditEntry, Message, Task
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.db import run_in_thread
+from tests.support.console.admin.people import SignIn
+from tests.support.console.admin.rows import add_run, make_task
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/a2a_tasks/task/"
+
+
+def ended(name: str, state: TaskState = TaskState.FAILED, **about: Any) -> Task:
+    """A task that can be run again."""
+    task = make_task(name, state=state, **about)
+    add_run(task)
+    return task
+
+
+def asks(client: Client, action: str, *tasks: Task, query: str = "", **more: Any) -> Any:
+    """The page that asks."""
+    chosen = [task.pk for task in tasks]
+    return client.post(LIST + query, {"action": action, "_selected_action": chosen, **more})
+
+
+def says_yes(client: Client, page: Any, deed: str) -> Any:
+    """What the list says after the page's form was sent."""
+    context = page.context
+    said = {"keys": context["keys"], "nonce": context["plan"].nonce, "query": context["query"]}
+    return client.post(f"{LIST}bulk/{deed}/", said, follow=True)
+
+
+class TestThePageThatAsks:
+    def test_counts_by_state_and_agent_and_says_what_cannot_be_undone(
+        self, admin_client: Client
+    ) -> None:
+        tasks = [
+            ended("one"),
+            ended("two"),
+            ended("three", TaskState.COMPLETED, agent="tables"),
+            make_task("four"),
+        ]
+        page = asks(admin_client, "run_again_selected", *tasks)
+        assert page.context["plan"].parts == [("failed", "demo", 2), ("completed", "tables", 1)]
+        for words in (
+            "may repeat",
+            "Webhooks are not copied",
+            "1 selected task cannot be run again",
+        ):
+            assert words in page.text
+        assert Task.objects.count() == 4, "nothing is done yet"
+
+    def test_does_not_come_where_there_is_nothing_to_do(self, admin_client: Client) -> None:
+        answer = asks(admin_client, "cancel_selected", ended("one"))
+        assert answer.status_code == 302
+        assert "cannot be cancelled: they have already finished" in admin_client.get(LIST).text
+
+    def test_is_about_everything_the_list_is_about_if_asked_so(self, admin_client: Client) -> None:
+        for number in range(60):
+            make_task(f"t-{number}", owner="carol")
+        other = make_task("other")
+        page = asks(
+            admin_client,
+            "cancel_selected",
+            other,
+            query="?owner=carol&before=1000000",
+            select_across="1",
+        )
+        assert len(page.context["plan"].keys) == 60
+        says_yes(admin_client, page, "cancel")
+        left = Task.objects.exclude(state=TaskState.CANCELED)
+        assert list(left.values_list("public_id", flat=True)) == ["other"]
+
+    def test_takes_a_bounded_number_and_says_so(
+        self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(bulk, "AT_ONCE", 2)
+        tasks = [make_task(f"t-{number}") for number in range(3)]
+        page = asks(admin_client, "cancel_selected", *tasks)
+        assert page.context["plan"].keys == [tasks[2].pk, tasks[1].pk]
+        assert "Only the newest 2 selected tasks" in page.text
+
+
+class TestRunningAgain:
+    def test_is_done_once_for_one_click_and_leads_back_to_the_same_list(
+        self, admin_client: Client
+    ) -> None:
+        page = asks(admin_client, "run_again_selected", ended("one"), query="?state=failed")
+        answer = says_yes(admin_client, page, "run-again")
+        assert answer.redirect_chain[-1][0].endswith("?state=failed")
+        assert "Run again: 1, as " in answer.text
+        assert (
+            "Run again before, by the same click: 1."
+            in says_yes(admin_client, page, "run-again").text
+        )
+        assert Task.objects.count() == 2
+        entry = AuditEntry.objects.get(action="task.run_again")
+        assert (entry.actor, entry.object) == (f"staff:{User.objects.get().pk}", "one")
+        assert LogEntry.objects.get().get_change_message().startswith("Run again as ")
+
+    def test_links_the_old_task_and_the_new_one_with_each_other(self, admin_client: Client) -> None:
+        old = ended("one")
+        says_yes(admin_client, asks(admin_client, "run_again_selected", old), "run-again")
+        new = Task.objects.exclude(pk=old.pk).get()
+        for task, words, other in ((old, "Run again as", new), (new, "Refers to", old)):
+            answer = admin_client.get(f"{LIST}{task.pk}/change/")
+            link = f'<a class="a2a-id" href="{LIST}{other.public_id}/change/">{other.public_id}</a>'
+            assert f"<p>{words} {link}</p>" in answer.text
+
+    def test_tells_why_not(self, admin_client: Client) -> None:
+        page = asks(admin_client, "run_again_selected", ended("one", agent="gone"), ended("two"))
+        told = says_yes(admin_client, page, "run-again").text
+        assert "Not run again: 1. The agent gone is not on this host any more." in told
+        assert "Run again: 1, as " in told
+
+    def test_has_a_button_on_the_page_of_an_ended_task_that_leads_to_the_new_one(
+        self, admin_client: Client
+    ) -> None:
+        old = ended("one")
+        url = reverse("admin:a2a_tasks_task_change", args=[old.pk])
+        assert f"{old.pk}/run-again/" in admin_client.get(url).text
+        said = {"nonce": "x", "confirmed": "yes"}
+        answer = admin_client.post(f"{LIST}{old.pk}/run-again/", said, follow=True)
+        new = Task.objects.latest("pk")
+        assert answer.redirect_chain[-1][0] == url.replace(str(old.pk), str(new.pk))
+        assert f"{new.pk}/run-again/" not in answer.text, "it has not ended"
+
+    def test_needs_a_permission_of_its_own(self, sign_in: SignIn) -> None:
+        old, client = ended("one"), sign_in("view_task", "change_task")
+        url = reverse("admin:a2a_tasks_task_change", args=[old.pk])
+        assert "Run again" not in client.get(url).text
+        assert client.post(f"{LIST}{old.pk}/run-again/").status_code == 403
+        assert client.get(f"{LIST}{old.pk}/run-again/").status_code == 405
+        assert Task.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+class TestAnExport:
+    async def asked(self, url: str) -> Any:
+        """What an operator is sent."""
+        client = AsyncClient()
+        user = await run_in_thread(User.objects.create_superuser, "root")
+        await client.aforce_login(user)
+        return await client.post(url)
+
+    async def text_of(self, url: str) -> str:
+        """All of it."""
+        answer = await self.asked(url)
+        assert answer.status_code == 200
+        return b"".join([piece async for piece in answer.streaming_content]).decode()
+
+    async def test_has_everything_the_list_is_about_on_all_its_pages(self) -> None:
+        def make() -> None:
+            for number in range(60):
+                make_task(f"t-{number}", owner="carol")
+            make_task("other")
+            Message.objects.update(opening="=1+1")
+
+        await run_in_thread(make)
+        text = await self.text_of(f"{LIST}export.csv?owner=carol&before=3")
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert len(rows) == 60
+        assert {row["opening"] for row in rows} == {"'=1+1"}
+        entry = await run_in_thread(AuditEntry.objects.get, action="task.export")
+        assert "owner=carol" in entry.detail
+
+    async def test_may_be_json_an_object_a_line(self) -> None:
+        await run_in_thread(make_task, "one")
+        text = await self.text_of(f"{LIST}export.jsonl")
+        assert [json.loads(line)["id"] for line in text.splitlines()] == ["one"]
+
+    async def test_has_no_other_form(self) -> None:
+        assert (await self.asked(f"{LIST}export.xlsx")).status_code == 404
+
+    def test_is_a_post_for_who_may_view(self, sign_in: SignIn) -> None:
+        client = sign_in("view_run")
+        assert client.post(f"{LIST}export.csv").status_code == 403
+        assert client.get(f"{LIST}export.csv").status_code == 405

@@ -1,0 +1,137 @@
+"""The run and context admins."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from a2a_tasks.access.api_keys import issue, principal_of
+from a2a_tasks.models import Run, RunStatus, Task
+from a2a_tasks.store import run_lines
+from a2a_tasks.store.run_lines import RunLogLine
+from tests.support.console.admin.rows import add_run, make_task
+from tests.support.console.api.world import person
+
+pytestmark = pytest.mark.django_db
+
+RUNS, CONTEXTS = "/admin/a2a_tasks/run/", "/admin/a2a_tasks/context/"
+
+
+@pytest.mark.parametrize("page", [RUNS, CONTEXTS])
+class TestBothLists:
+    @pytest.mark.parametrize(
+        "query",
+        ["", "?q=task-3", "?created=day", "?agent=demo", "?status=failed", "?status=running"],
+    )
+    def test_count_no_table_and_ask_the_same_few_queries(
+        self, admin_client: Client, page: str, query: str
+    ) -> None:
+        for number in range(5):
+            add_run(make_task(f"task-{number}"), RunStatus.FAILED)
+        query = "" if ("agent" in query) != (page == CONTEXTS) else query
+        few = self.queries(admin_client, page + query)
+        for number in range(5, 40):
+            add_run(make_task(f"task-{number}", context_id=f"context-{number}"), RunStatus.FAILED)
+        many = self.queries(admin_client, page + query)
+        assert len(many) <= len(few) <= 10
+        counts = [sql for sql in many if "COUNT(" in sql and "a2a_tasks_" in sql]
+        assert all("LIMIT" in statement for statement in counts)
+
+    @staticmethod
+    def queries(client: Client, url: str) -> list[str]:
+        """The queries of a page, when what the process remembers for seconds has not just expired."""
+        asked = []
+        for _ in range(3):
+            with CaptureQueriesContext(connection) as captured:
+                assert client.get(url).status_code == 200
+            asked.append([query["sql"] for query in captured.captured_queries])
+        return min(asked, key=len)
+
+    def test_refuse_adding(self, admin_client: Client, page: str) -> None:
+        assert admin_client.get(page + "add/").status_code == 403
+
+
+class TestRuns:
+    def test_are_found_by_status_and_by_the_id_of_their_task(self, admin_client: Client) -> None:
+        failed = add_run(make_task("one"), RunStatus.FAILED)
+        queued = add_run(make_task("two"))
+        for query, expected in [
+            ("?status=failed", failed),
+            ("?status=queued", queued),
+            ("?q=two", queued),
+        ]:
+            answer = admin_client.get(RUNS + query)
+            assert list(answer.context["cl"].result_list) == [expected]
+
+    def test_show_the_end_of_a_long_trace(self, admin_client: Client) -> None:
+        run = add_run(make_task(), RunStatus.FAILED, error="x" * 50_000 + "ValueError: in the end")
+        answer = admin_client.get(reverse("admin:a2a_tasks_run_change", args=[run.pk]))
+        assert "ValueError: in the end" in answer.text
+        assert len(answer.content) < 40_000
+
+
+class TestContexts:
+    def test_are_found_by_their_id_and_show_their_tasks(self, admin_client: Client) -> None:
+        task = make_task("the-task", context_id="talk")
+        make_task("another", context_id="other")
+        found = admin_client.get(CONTEXTS + "?q=talk").context["cl"].result_list
+        assert list(found) == [task.context]
+        body = admin_client.get(
+            reverse("admin:a2a_tasks_context_change", args=[task.context_id])
+        ).text
+        assert "the-task" in body
+        assert "another" not in body
+
+    def test_name_their_owner_and_lead_to_its_tasks(self, admin_client: Client) -> None:
+        key = principal_of(issue("acme-bot").row)
+        task = make_task(owner=key)
+        one = reverse("admin:a2a_tasks_context_change", args=[task.context_id])
+        for page in (CONTEXTS, one):
+            assert f'title="{key}">acme-bot</a>' in admin_client.get(page).text
+
+
+class TestTheLogOfARun:
+    def page(self, client: Client, run: Run) -> str:
+        return client.get(f"{RUNS}{run.pk}/change/").content.decode()
+
+    def test_is_on_its_page_escaped_with_levels(self, admin_client: Client) -> None:
+        run = add_run(make_task())
+        said = [(20, "fine"), (40, "<script>alert(1)</script>")]
+        run_lines.write(
+            [RunLogLine(run.pk, 1, run.created_at, level, "x", text) for level, text in said]
+        )
+        page = self.page(admin_client, run)
+        assert "&lt;script&gt;alert(1)" in page
+        assert "<script>alert(1)" not in page
+        assert page.index("fine") < page.index("&lt;script&gt;")
+        assert "a2a-level-error" in page
+
+    def test_shows_the_last_lines_and_says_how_many_there_were_before(
+        self, admin_client: Client
+    ) -> None:
+        run = add_run(make_task())
+        lines = [
+            RunLogLine(run.pk, 1, run.created_at, 20, "x", f"line-{n}-") for n in range(1, 521)
+        ]
+        run_lines.write(lines)
+        page = self.page(admin_client, run)
+        assert "The 20 lines before these" in page
+        assert "line-20-" not in page
+        assert "line-21-" in page
+        assert "line-520-" in page
+
+    @pytest.mark.parametrize(("tenants", "shown"), [(("",), True), (("acme",), False)])
+    def test_is_hidden_from_the_staff_of_a_tenant(
+        self, tenants: tuple[str, ...], shown: bool
+    ) -> None:
+        task = make_task()
+        Task.objects.filter(pk=task.pk).update(tenant=tenants[0])
+        run = add_run(task)
+        run_lines.write([RunLogLine(run.pk, 1, run.created_at, 20, "x", "a path of the host")])
+        client = person("a2a_tasks.view_run", "a2a_tasks.view_task", tenants=tenants)
+        assert ("a path of the host" in self.page(client, run)) == shown
+        timeline = client.get(f"/admin/a2a_tasks/task/{task.pk}/change/").text
+        assert ("a path of the host" in timeline) == shown

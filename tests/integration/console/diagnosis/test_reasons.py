@@ -1,0 +1,477 @@
+"""Why a task is stuck: which sentence each situation makes, and what holds for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_console.diagnosis.facts import (
+    COUNTED,
+    LostWorker,
+    QueuePosition,
+    RunAt,
+    SleepingStep,
+    TaskFacts,
+)
+from a2a_console.diagnosis.reasons import DiagnosisKind, HostRules, Needs, diagnose, reason
+from a2a_tasks.agents.switches import Switch
+from a2a_tasks.models import RunStatus
+from a2a_tasks.protocol.errors import TaskNotFound
+from a2a_tasks.protocol.lifecycle import TERMINAL
+from a2a_tasks.protocol.values import TaskState
+from tests import ROOT
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+S = TaskState
+
+
+def ago(**span: float) -> datetime:
+    """A moment that has passed."""
+    return NOW - timedelta(**span)
+
+
+def to_come(**span: float) -> datetime:
+    """A moment that has not."""
+    return NOW + timedelta(**span)
+
+
+QUEUED = RunAt(
+    key=7,
+    status=RunStatus.QUEUED,
+    queue="agents",
+    share="tenant:acme",
+    round=4,
+    attempt=0,
+    worker="",
+    due_at=ago(seconds=30),
+    started_at=None,
+    lease_until=None,
+    ended_at=None,
+)
+HELD = replace(
+    QUEUED,
+    status=RunStatus.RUNNING,
+    attempt=1,
+    worker="box:12",
+    started_at=ago(minutes=5),
+    lease_until=to_come(seconds=4),
+)
+CANCELLED = replace(HELD, status=RunStatus.CANCELED, lease_until=None, ended_at=ago(seconds=2))
+BEFORE = QueuePosition(
+    ahead=41, ahead_of_share=3, running=5, running_of_share=2, processes=2, hosting=2, slots=2000
+)
+
+
+def task(state: TaskState = S.WORKING, **facts: Any) -> TaskFacts:
+    """A task that has been like that for two hours."""
+    return TaskFacts(now=NOW, agent="demo", state=state, since=ago(hours=2), **facts)
+
+
+#: situation, host, kind, the sentence, what comes next, when, who is needed
+TABLE: list[tuple[TaskFacts, HostRules, DiagnosisKind, str, str, datetime | None, Needs]] = [
+    (
+        task(S.COMPLETED),
+        HostRules(),
+        DiagnosisKind.ENDED,
+        "Ended 2 h ago: completed.",
+        "Nothing more happens.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        replace(task(S.CANCELED, run=CANCELLED), since=ago(seconds=2)),
+        HostRules(),
+        DiagnosisKind.STOPPING,
+        "Cancelled 2.0 s ago. The agent on box:12 was told to stop.",
+        "If the agent does not stop, it is interrupted; the host stops waiting for it in 6.0 s.",
+        to_come(seconds=6),
+        Needs.NOBODY,
+    ),
+    (
+        task(S.CANCELED, run=replace(CANCELLED, ended_at=ago(hours=2))),
+        HostRules(),
+        DiagnosisKind.ENDED,
+        "Ended 2 h ago: canceled.",
+        "Nothing more happens.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(S.INPUT_REQUIRED),
+        HostRules(),
+        DiagnosisKind.INPUT,
+        "Waiting for input from the client for 2 h.",
+        "The client sends a message, or a user cancels the task. The host waits without a limit.",
+        None,
+        Needs.CLIENT,
+    ),
+    (
+        task(S.AUTH_REQUIRED),
+        HostRules(),
+        DiagnosisKind.CREDENTIALS,
+        "Waiting for credentials from the client for 2 h.",
+        "The client sends a message, or a user cancels the task. The host waits without a limit.",
+        None,
+        Needs.CLIENT,
+    ),
+    (
+        task(S.INPUT_REQUIRED),
+        HostRules(is_on=False),
+        DiagnosisKind.NO_AGENT,
+        "Waiting for the client for 2 h, but the agent demo is disabled.",
+        "No message reaches the task until the agent is enabled. The task can be cancelled.",
+        None,
+        Needs.OPERATOR,
+    ),
+    (
+        task(),
+        HostRules(),
+        DiagnosisKind.IDLE,
+        "Idle for 2 h: the task has not ended, no run works on it, and no input was requested.",
+        "Nothing happens until the client sends another message or the task is cancelled.",
+        None,
+        Needs.OPERATOR,
+    ),
+    (
+        task(run=HELD, spoke_at=ago(seconds=90)),
+        HostRules(),
+        DiagnosisKind.WORKING,
+        "Running on box:12 for 5 min (attempt 1 of 3). Last output 1 min 30 s ago.",
+        "The lease ends in 4.0 s unless the worker renews it. After that: attempt 2 begins as soon as another worker looks for expired leases.",
+        to_come(seconds=4),
+        Needs.NOBODY,
+    ),
+    (
+        task(S.INPUT_REQUIRED, run=HELD),
+        HostRules(),
+        DiagnosisKind.INPUT,
+        "Waiting for input from the client for 2 h; the agent has not returned yet.",
+        "The client sends a message, or a user cancels the task. The host waits without a limit.",
+        None,
+        Needs.CLIENT,
+    ),
+    (
+        task(run=HELD, nap=SleepingStep("night", to_come(hours=3, minutes=5))),
+        HostRules(),
+        DiagnosisKind.SLEEPING,
+        "Sleeping in the step night for another 3 h 5 min.",
+        "The agent continues then. If its worker dies, another worker takes over the sleep.",
+        to_come(hours=3, minutes=5),
+        Needs.NOBODY,
+    ),
+    (
+        task(run=replace(HELD, lease_until=ago(seconds=3), behind=2)),
+        HostRules(),
+        DiagnosisKind.LOST,
+        "No heartbeat from box:12: the lease ended 3.0 s ago. 2 more messages from the client wait after it.",
+        "Attempt 2 begins as soon as another worker looks for expired leases.",
+        to_come(seconds=1),
+        Needs.NOBODY,
+    ),
+    (
+        task(run=replace(HELD, lease_until=ago(seconds=3), attempt=3, deaths=2)),
+        HostRules(),
+        DiagnosisKind.LOST,
+        "No heartbeat from box:12: the lease ended 3.0 s ago.",
+        "Attempt 4 begins as soon as another worker looks for expired leases, or the task fails if its worker ran nothing else and made no progress.",
+        to_come(seconds=1),
+        Needs.NOBODY,
+    ),
+    (
+        task(run=replace(HELD, lease_until=ago(seconds=3))),
+        HostRules(after_crash="fail"),
+        DiagnosisKind.LOST,
+        "No heartbeat from box:12: the lease ended 3.0 s ago.",
+        'The task fails as soon as another worker looks for expired leases (the agent says after_crash = "fail").',
+        to_come(seconds=1),
+        Needs.NOBODY,
+    ),
+    (
+        task(run=replace(QUEUED, attempt=1, due_at=to_come(minutes=1)), line=BEFORE),
+        HostRules(),
+        DiagnosisKind.SCHEDULED,
+        "Scheduled: due in 1 min.",
+        "Then attempt 2 begins.",
+        to_come(minutes=1),
+        Needs.NOBODY,
+    ),
+    (
+        task(run=QUEUED, line=QueuePosition()),
+        HostRules(),
+        DiagnosisKind.NO_WORKER,
+        "No live worker serves the queue agents; the run has been due for 30 s.",
+        "The run begins when a worker for the queue agents starts.",
+        None,
+        Needs.OPERATOR,
+    ),
+    (
+        task(run=QUEUED, line=QueuePosition(last=LostWorker("box:12", timedelta(seconds=40)))),
+        HostRules(),
+        DiagnosisKind.NO_WORKER,
+        "No live worker serves the queue agents; the run has been due for 30 s. box:12 did; its last heartbeat came 40 s ago.",
+        "The run begins when a worker for the queue agents starts.",
+        None,
+        Needs.OPERATOR,
+    ),
+    (
+        task(
+            run=QUEUED,
+            line=QueuePosition(last=LostWorker("box:12", timedelta(), draining=True)),
+            switch=Switch(queue="night"),
+        ),
+        HostRules(),
+        DiagnosisKind.NO_WORKER,
+        "No live worker serves the queue agents; the run has been due for 30 s. box:12 is draining and takes nothing new. New runs of the agent wait in the queue night; earlier runs stay where they are.",
+        "The run begins when a worker for the queue agents starts.",
+        None,
+        Needs.OPERATOR,
+    ),
+    (
+        task(run=QUEUED, line=replace(BEFORE, hosting=0)),
+        HostRules(),
+        DiagnosisKind.NO_AGENT,
+        "No live worker has the agent demo; the run has been due for 30 s.",
+        "A worker that has the agent begins the run. Without one the task fails.",
+        to_come(seconds=30),
+        Needs.OPERATOR,
+    ),
+    (
+        task(run=QUEUED, line=replace(BEFORE, running_of_agent=3), switch=Switch(max_running=3)),
+        HostRules(),
+        DiagnosisKind.LIMIT,
+        "The agent demo has 3 active runs, and its limit is 3.",
+        "When one of them ends, the next run of the agent begins; attempt 1 in its turn.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(run=QUEUED, line=BEFORE, switch=Switch(max_running=0)),
+        HostRules(),
+        DiagnosisKind.LIMIT,
+        "The run limit of the agent demo is 0, so no run begins.",
+        "When an operator raises the limit, attempt 1 begins in its turn.",
+        None,
+        Needs.OPERATOR,
+    ),
+    (
+        task(
+            run=replace(QUEUED, attempt=2, shared_deaths=2),
+            line=QueuePosition(processes=1, hosting=1, slots=9),
+        ),
+        HostRules(),
+        DiagnosisKind.QUARANTINE,
+        "Workers that ran it beside other runs died 2 times in a row, so it runs in a small group.",
+        "When a worker has room, attempt 3 begins.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(
+            run=replace(QUEUED, attempt=3, shared_deaths=3),
+            line=QueuePosition(processes=1, hosting=1, slots=9),
+        ),
+        HostRules(),
+        DiagnosisKind.QUARANTINE,
+        "Workers that ran it beside other runs died 3 times in a row, so it runs alone in a worker.",
+        "When a worker has room, attempt 4 begins.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(run=QUEUED, line=BEFORE, switch=Switch(state="off", max_running=3)),
+        HostRules(),
+        DiagnosisKind.LINE,
+        "41 runs are ahead in the queue agents, 3 of them from tenant acme. The agent demo is disabled; accepted tasks continue.",
+        "After them, attempt 1 begins.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(run=HELD, switch=Switch(state="draining")),
+        HostRules(),
+        DiagnosisKind.WORKING,
+        "Running on box:12 for 5 min (attempt 1 of 3). The agent demo is draining and takes no new tasks; accepted tasks continue.",
+        "The lease ends in 4.0 s unless the worker renews it. After that: attempt 2 begins as soon as another worker looks for expired leases.",
+        to_come(seconds=4),
+        Needs.NOBODY,
+    ),
+    (
+        task(S.INPUT_REQUIRED, switch=Switch(state="off")),
+        HostRules(),
+        DiagnosisKind.NO_AGENT,
+        "Waiting for the client for 2 h, but the agent demo is disabled.",
+        "No message reaches the task until the agent is enabled. The task can be cancelled.",
+        None,
+        Needs.OPERATOR,
+    ),
+    (
+        task(run=QUEUED, line=replace(BEFORE, running_of_share=4)),
+        HostRules(slots_per_tenant=2),
+        DiagnosisKind.SHARE,
+        "tenant acme has 4 active runs, which is its share. 41 runs are ahead in the queue agents, 3 of them from tenant acme.",
+        "When one of them ends, its next queued run begins; attempt 1 in its turn.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(
+            run=QUEUED,
+            line=QueuePosition(running=18, running_of_share=18, processes=1, hosting=1, slots=20),
+        ),
+        HostRules(),
+        DiagnosisKind.SHARE,
+        "tenant acme has 18 active runs, which is its share. First in the queue agents.",
+        "When one of them ends, its next queued run begins; attempt 1 in its turn.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(run=QUEUED, line=replace(BEFORE, running=20, slots=20, ahead=0)),
+        HostRules(),
+        DiagnosisKind.SLOTS,
+        "All 20 run slots of 2 workers are in use. First in the queue agents.",
+        "When one of them ends, the next queued run begins; attempt 1 in its turn.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(run=replace(QUEUED, share=""), line=replace(BEFORE, ahead=COUNTED)),
+        HostRules(),
+        DiagnosisKind.LINE,
+        "10000+ runs are ahead in the queue agents, 3 of them from callers without credentials.",
+        "After them, attempt 1 begins.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(run=replace(QUEUED, behind=1), line=QueuePosition(processes=1, hosting=1, slots=9)),
+        HostRules(),
+        DiagnosisKind.DUE,
+        "Due for 30 s. 1 more message from the client waits after it.",
+        "The next worker that polls begins attempt 1.",
+        to_come(seconds=1),
+        Needs.NOBODY,
+    ),
+]
+
+
+class TestTheTable:
+    @pytest.mark.parametrize(
+        ("at", "host", "kind", "sentence", "then", "when", "needs"),
+        TABLE,
+        ids=[f"{row[2]}-{number}" for number, row in enumerate(TABLE)],
+    )
+    def test_says_why_what_is_next_when_and_who_is_needed(
+        self,
+        at: TaskFacts,
+        host: HostRules,
+        kind: DiagnosisKind,
+        sentence: str,
+        then: str,
+        when: datetime | None,
+        needs: Needs,
+    ) -> None:
+        said = reason(at, host)
+        assert (said.kind, said.sentence, said.next) == (kind, sentence, then)
+        assert (said.at, said.needs) == (when, needs)
+
+    def test_has_every_kind(self) -> None:
+        assert {row[2] for row in TABLE} == set(DiagnosisKind)
+
+    def test_is_explained_to_operators(self) -> None:
+        guide = ROOT / "docs" / "operating.md"
+        text = guide.read_text(encoding="utf-8")
+        assert [kind for kind in DiagnosisKind if f"| `{kind}` |" not in text] == []
+
+
+moments = st.timedeltas(timedelta(days=-40), timedelta(days=40)).map(lambda span: NOW + span)
+past = st.timedeltas(timedelta(), timedelta(days=40)).map(lambda span: NOW - span)
+counts = st.integers(0, COUNTED)
+runs = st.builds(
+    RunAt,
+    key=st.integers(1, 9),
+    status=st.sampled_from(RunStatus.values),
+    queue=st.just("agents"),
+    share=st.sampled_from(["", "tenant:acme", "key:abc"]),
+    round=counts,
+    attempt=st.integers(0, 5),
+    worker=st.sampled_from(["", "box:12"]),
+    due_at=moments,
+    started_at=st.none() | past,
+    lease_until=st.none() | moments,
+    ended_at=st.none() | past,
+    behind=counts,
+)
+situations = st.builds(
+    TaskFacts,
+    now=st.just(NOW),
+    agent=st.just("demo"),
+    state=st.sampled_from(TaskState),
+    since=past,
+    spoke_at=st.none() | past,
+    run=st.none() | runs,
+    nap=st.none() | st.builds(SleepingStep, st.just("nap"), moments.filter(lambda at: at > NOW)),
+    line=st.none()
+    | st.builds(
+        QueuePosition,
+        ahead=counts,
+        ahead_of_share=counts,
+        running=counts,
+        running_of_share=counts,
+        running_of_agent=counts,
+        processes=st.integers(0, 5),
+        hosting=st.integers(0, 5),
+        slots=counts,
+        last=st.none()
+        | st.builds(LostWorker, st.just("box:9"), st.just(timedelta(1)), st.booleans()),
+    ),
+    switch=st.builds(
+        Switch,
+        st.sampled_from(["on", "draining", "off"]),
+        st.none() | st.integers(0, 9),
+        st.sampled_from(["", "night"]),
+    ),
+)
+hosts = st.builds(
+    HostRules,
+    hosted=st.booleans(),
+    is_on=st.booleans(),
+    after_crash=st.sampled_from(["resume", "fail"]),
+    slots_per_tenant=st.integers(0, 9),
+)
+
+
+class TestEverySituation:
+    @given(situations, hosts)
+    def test_has_a_reason_in_whole_sentences(self, at: TaskFacts, host: HostRules) -> None:
+        said = reason(at, host)
+        assert said.kind in set(DiagnosisKind)
+        assert said.sentence.endswith(".")
+        assert said.next.endswith(".")
+        assert "None" not in said.sentence + said.next
+
+    @given(situations, hosts)
+    def test_that_has_ended_waits_for_nothing(self, at: TaskFacts, host: HostRules) -> None:
+        said = reason(at, host)
+        assert (said.kind in {DiagnosisKind.ENDED, DiagnosisKind.STOPPING}) == (
+            at.state in TERMINAL
+        )
+
+    @given(situations, hosts)
+    def test_has_a_next_moment_that_is_still_to_come(self, at: TaskFacts, host: HostRules) -> None:
+        said = reason(at, host)
+        if (
+            said.at is not None and said.kind != DiagnosisKind.NO_AGENT
+        ):  # an orphan's moment may have passed
+            assert said.at > NOW
+
+
+@pytest.mark.django_db
+def test_a_task_that_is_not_there_stands_nowhere() -> None:
+    with pytest.raises(TaskNotFound):
+        diagnose(404)

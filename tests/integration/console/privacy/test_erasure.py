@@ -1,0 +1,292 @@
+"""Erasure: everything of one principal goes and nothing of anybody else, and the audit log says so and holds."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.apps import apps
+from django.db import connection, transaction
+from django.utils import timezone
+
+from a2a_console.audit.proof import Broken, verify
+from a2a_console.privacy.erasure import Erasure, erase, survey
+from a2a_console.privacy.principal import Principal
+from a2a_push.models import Attempt, Delivery, DeliveryStatus, PushConfig
+from a2a_tasks.access import auth_failures, authentication, grants
+from a2a_tasks.access.api_keys import issue
+from a2a_tasks.access.authentication import Credentials, identify
+from a2a_tasks.audit import Action, act_as
+from a2a_tasks.caller import TENANTS, OwnerScope, scope_in
+from a2a_tasks.models import (
+    ApiKey,
+    AuditEntry,
+    Context,
+    Event,
+    GrantRight,
+    Hold,
+    Run,
+    StoredFile,
+    Task,
+)
+from a2a_tasks.protocol.errors import WrongCredentials
+from a2a_tasks.protocol.requests import ListTasksRequest
+from a2a_tasks.store import audit, audit_seals, legal_holds, run_lines
+from a2a_tasks.store.audit_triggers import unlock
+from a2a_tasks.store.idempotency import IdempotencyKey, remember
+from a2a_tasks.store.legal_holds import Held
+from a2a_tasks.store.replies import reply
+from a2a_tasks.store.run_lines import RunLogLine
+from a2a_tasks.store.tasks import list_tasks
+from tests.support.console.api.world import asked
+from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
+from tests.support.push.rows import add_attempt, make_config, make_delivery
+from tests.support.store.world import AT, Pen, accepted, at_once, held, new
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
+
+CANARY = "key:canary7f3a"
+MINE, OTHERS = OwnerScope("acme", CANARY, "demo"), OwnerScope("acme", "user:bob", "demo")
+
+
+def world() -> None:
+    """Two principals with everything there is: a running task, an ended one, webhooks that wait, a known request."""
+    for scope in (MINE, OTHERS):
+        remembered = remember(IdempotencyKey(scope, "key/1", "f"))
+        run = held("running", scope=scope, companions=(remembered,))
+        run_lines.write([RunLogLine(run.run, 1, AT, 20, "x", f"asked by {scope.owner}")])
+        pen = Pen(run)
+        pen.begin("a", "said")
+        done = Pen(held("done", scope=scope))
+        done.end()
+        config = make_config(Task.objects.get(public_id="running", owner=scope.owner), scope.owner)
+        add_attempt(make_delivery(config, DeliveryStatus.PENDING))
+        list_tasks(scope, ListTasksRequest())
+    audit.note(Action.PRIVACY_EXPORT, CANARY, tenant="acme")
+
+
+def erased(principal: Principal | None = None) -> Erasure:
+    (*_, done) = erase(principal or Principal(CANARY))
+    return done
+
+
+def verified() -> Any:
+    audit_seals.seal_all()
+    (*_, proof) = verify()
+    return proof
+
+
+def everywhere(text: str) -> list[str]:
+    """The tables in which a text stands, in whatever column."""
+    found = []
+    for model in apps.get_models():
+        with connection.cursor() as cursor:
+            cursor.execute(f"select * from {model._meta.db_table}")  # noqa: S608 - names of our own
+            if any(text in str(value) for row in cursor.fetchall() for value in row):
+                found.append(model._meta.label)
+    return found
+
+
+class TestErase:
+    def test_nothing_of_the_principal_is_left_in_any_table(self) -> None:
+        world()
+        assert len(everywhere("canary7f3a")) > 3
+        done = erased()
+        assert everywhere("canary7f3a") == []
+        assert (done.removed.tasks, done.cancelled, done.left) == (2, 1, 0)
+        assert (
+            done.entries == AuditEntry.objects.filter(actor=done.name).count() + 1
+        )  # and one about it
+
+    @pytest.mark.backend("stack")
+    @pytest.mark.django_db(transaction=True)
+    def test_what_somebody_is_at_just_now_is_waited_for(self) -> None:
+        """As of the fold of an artifact, which begins when its task ends."""
+        Pen(held("done", scope=MINE)).end()
+        locked = threading.Event()
+
+        def folds() -> None:
+            with transaction.atomic():
+                Task.objects.select_for_update().get(public_id="done")
+                locked.set()
+                eventually(somebody_waits_for_a_row)
+
+        def erases() -> Erasure:
+            assert locked.wait(30)
+            return erased()
+
+        fault, done = at_once(folds, erases)
+        assert fault is None
+        assert isinstance(done, Erasure)
+        assert (done.removed.tasks, done.left) == (1, 0)
+
+    def test_what_its_tenant_shares_forgets_it_and_stays(self) -> None:
+        shared = OwnerScope("acme", TENANTS, "demo")
+        remembered = remember(IdempotencyKey(MINE, "key/2", "f"))
+        held("others", scope=shared, companions=(remembered,))
+        Task.objects.update(maker="user:bob")
+        made = held("made", scope=shared).task
+        Task.objects.filter(pk=made).update(maker=CANARY)
+        erased()
+        assert everywhere("canary7f3a") == []
+        assert list(Task.objects.values_list("public_id", flat=True)) == ["others"]
+
+    def test_a_hold_that_was_released_stays_without_the_name(self) -> None:
+        world()
+        row = legal_holds.lay(Held.PRINCIPAL, CANARY, "a lawsuit")
+        legal_holds.release(row.pk)
+        done = erased()
+        row.refresh_from_db()
+        assert row.name == done.name
+        assert everywhere("canary7f3a") == []
+
+    def test_a_user_is_forgotten_as_staff_too(self) -> None:
+        with act_as(lambda: "staff:7170"):
+            audit.note(Action.KEY_CREATE, "prefix")
+            legal_holds.release(legal_holds.lay(Held.TASK, "t", "a lawsuit").pk)
+        with act_as(lambda: "staff:71701"):
+            audit.note(Action.KEY_REVOKE, "prefix")
+        audit.note(Action.LOGIN, "user:7170", actor="staff:7170")
+        assert set(everywhere("staff:7170")) == {"a2a_tasks.AuditEntry", "a2a_tasks.Hold"}
+        done = erased(Principal("user:7170"))
+        assert everywhere("user:7170") == []
+        left = AuditEntry.objects.filter(actor__startswith="staff:7170")
+        assert [row.actor for row in left] == ["staff:71701"], "another one's"
+        held = Hold.objects.get()
+        assert (held.by, held.released_by) == (done.name, done.name)
+        verified()
+
+    def test_that_grants_went_is_in_the_log(self) -> None:
+        grants.grant("demo", CANARY, GrantRight.USE)
+        done = erased()
+        entry = AuditEntry.objects.get(action=Action.GRANT_REMOVE)
+        assert (entry.object, json.loads(entry.detail)) == (
+            done.name,
+            {"agent": "demo", "right": "use"},
+        )
+        assert everywhere("canary7f3a") == []
+        verified()
+
+    def test_nothing_of_anybody_else_is_touched(self) -> None:
+        world()
+        models = (Task, Context, Event, Run, PushConfig, Delivery, Attempt)
+        before = [model.objects.count() for model in models]
+        erased()
+        assert [model.objects.count() * 2 for model in models[:2]] == before[:2]
+        assert set(Task.objects.values_list("owner", flat=True)) == {"user:bob"}
+        assert Task.objects.filter(state="TASK_STATE_WORKING").exists() is False
+        assert [PushConfig.objects.count(), Delivery.objects.count(), Attempt.objects.count()] == [
+            1
+        ] * 3
+        assert AuditEntry.objects.filter(actor="user:bob").count() == 2
+
+    def test_the_log_says_what_went_and_is_whole(self) -> None:
+        world()
+        done = erased()
+        rows = AuditEntry.objects.filter(action="privacy.erase").order_by("pk")
+        assert set(rows.values_list("object", flat=True)) == {done.name}
+        last = json.loads(rows.reverse()[0].detail)
+        assert (last["tasks"], last["cancelled"], last["left"]) == (2, 1, 0)
+        assert len(last["digest"]) == 64
+        proof = verified()
+        assert (proof.unsealed, proof.erased[done.name]) == (0, done.entries)
+
+    def test_the_log_still_shows_when_it_is_forged(self) -> None:
+        world()
+        done = erased()
+        audit_seals.seal_all()
+        with unlock():
+            AuditEntry.objects.filter(actor="user:bob").update(actor=done.name)
+        with pytest.raises(Broken, match="is not what was sealed"):
+            verified()
+
+    def test_nothing_of_it_is_left_at_tasks_that_others_share_with_it(self) -> None:
+        bob = scope_in("acme", "user:bob", "demo", shared=True)
+        accepted("t", scope=bob, principal="user:bob")
+        said = json.dumps({"principal": CANARY, "tenant": "acme", "scopes": ["pay"]})
+        mine = scope_in("acme", CANARY, "demo", shared=True)
+        remembered = remember(IdempotencyKey(OwnerScope("acme", CANARY, "demo"), "key/1", "f"))
+        reply(new("t", scope=mine, principal=CANARY, request=said, companions=(remembered,)))
+        lost = StoredFile.objects.create(
+            tenant="acme", owner=CANARY, agent="demo", size=1, filename="cv of canary7f3a.pdf"
+        )
+        done = erased()
+        assert everywhere("canary7f3a") == []
+        run = json.loads(Run.objects.latest("pk").request)
+        assert (run["principal"], run["scopes"]) == (done.name, [])
+        assert Task.objects.filter(maker="user:bob").count() == 1
+        assert StoredFile.objects.filter(pk=lost.pk).exists(), "its bytes are still to be swept"
+
+    def test_can_be_done_again(self) -> None:
+        world()
+        erased()
+        again = erased()
+        assert (again.removed.tasks, again.entries) == (0, 0)
+        assert verified().unsealed == 0
+
+    def test_takes_the_api_key_too(self) -> None:
+        issued = issue("of alice")
+        row = issued.row
+        issue("another")
+        self.refused(row.prefix, f"a2a_{row.prefix}_{'x' * 43}")
+        for flaw in ({"rate": "often"}, {"revoked_at": timezone.now()}):
+            ApiKey.objects.filter(pk=row.pk).update(**flaw)
+            self.refused(row.prefix, issued.key)
+        # told by its path, too
+        asked(issue("no scope").key, f"/keys/{row.prefix}")
+        auth_failures.flush()
+        assert len(everywhere(row.prefix)) == 2
+        principal = Principal(f"key:{row.prefix}")
+        assert survey(principal).keys == 1
+        assert erased(principal).keys == 1
+        assert set(ApiKey.objects.values_list("name", flat=True)) == {"another", "no scope"}
+        assert everywhere(row.prefix) == []
+        assert verified().unsealed == 0
+
+    def refused(self, prefix: str, key: str) -> None:
+        """Show the key, which does not open."""
+        authentication.forget()
+        with pytest.raises(WrongCredentials) as caught:
+            async_to_sync(identify)(Credentials({"x-api-key": key}, address="10.1.2.3"))
+        assert prefix not in caught.value.why
+
+    def test_can_keep_to_a_tenant(self) -> None:
+        for tenant in ("acme", "acme/eu", "acme2", "Acme/eu", "ACME", ""):
+            accepted("t", scope=OwnerScope(tenant, CANARY, "demo"))
+        erased(Principal(CANARY, "acme"))
+        left = set(Task.objects.values_list("tenant", flat=True))
+        assert left == {"", "acme2", "Acme/eu", "ACME"}
+        erased(Principal(CANARY, ""))
+        assert set(Task.objects.values_list("tenant", flat=True)) == left - {""}
+
+    def test_anonymous_callers_cannot_be_erased(self) -> None:
+        with pytest.raises(ValueError, match="Anonymous"):
+            Principal("")
+
+    def test_what_is_held_stays_and_so_does_the_name(self) -> None:
+        world()
+        legal_holds.lay(Held.TASK, "done", "a lawsuit")
+        done = erased()
+        assert (done.removed.tasks, done.left, done.entries) == (1, 1, 0)
+        assert AuditEntry.objects.filter(actor=CANARY).exists()
+        assert Task.objects.filter(owner=CANARY).count() == 1
+
+    def test_who_is_held_stays_whole(self) -> None:
+        world()
+        legal_holds.lay(Held.PRINCIPAL, CANARY, "a lawsuit")
+        assert survey(Principal(CANARY)).held == 2
+        done = erased()
+        assert (done.removed.tasks, done.cancelled, done.left) == (0, 0, 2)
+
+
+class TestSurvey:
+    def test_counts_what_there_is_and_changes_nothing(self) -> None:
+        world()
+        legal_holds.lay(Held.TASK, "done", "a lawsuit")
+        found = survey(Principal(CANARY))
+        assert (found.tasks, found.running, found.held, found.contexts) == (2, 1, 1, 1)
+        assert (found.keys, found.itself) == (0, False)
+        assert Task.objects.count() == 4

@@ -1,0 +1,64 @@
+"""Redacting: what is a credential, or looks like one, is not kept; what an operator reads the log for is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_tasks.access.api_keys import issue
+from a2a_tasks.execution.redaction import redact
+
+CANARY = "canary0123456789"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Authorization: Bearer {CANARY}",
+        f"authorization: basic {CANARY}",
+        f"{{'Authorization': 'Bearer {CANARY}'}}",
+        f"GET https://user:{CANARY}@example.com/x",
+        f"GET https://example.com/x?key={CANARY}&page=2",
+        f"GET https://example.com/x?access_token={CANARY}",
+        f"password={CANARY}",
+        f'{{"client_secret": "{CANARY}"}}',
+        f"X-API-Key: {CANARY}",
+        f"OPENAI_API_KEY={CANARY}",
+        f"sk-{CANARY}",
+        f"ghp_{CANARY}",
+        f"whsec_{CANARY}",
+        f"eyJhbGciOiJub25lIn0.{CANARY}.{CANARY}",
+        f"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----",
+        f"Cookie: {CANARY}",
+    ],
+)
+def test_what_looks_like_a_credential_is_taken_out(text: str) -> None:
+    assert CANARY not in redact(text)
+    assert "[redacted]" in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "asked https://example.com/search?q=keys&page=2 and got 200",
+        "12 tokens used, 0.3 s",
+        "the bearer of bad news is basic",
+        "task 0b6e4ce1-6c5b-44b6-9b6d-3a2a1a5a7ce0 went well",
+        "Traceback (most recent call last):\n  File 'x.py', line 3\nKeyError: 'name'",
+    ],
+)
+def test_everything_else_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.django_db
+def test_of_a_key_of_this_host_its_public_part_stays() -> None:
+    issued = issue("robot")
+    said = redact(f"called with {issued.key}")
+    assert said == f"called with a2a_{issued.row.prefix}_[redacted]"
+
+
+def test_what_this_process_keeps_for_itself_is_taken_out(settings: Any) -> None:
+    settings.SECRET_KEY = CANARY
+    assert redact(f"so it is: {CANARY}!") == "so it is: [redacted]!"

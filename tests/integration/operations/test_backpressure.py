@@ -1,0 +1,197 @@
+"""Back-pressure: a full line sends away at once, and whoever was let in is served to the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from a2a_project.operations import TABLE
+from a2a_tasks.agents import Agent, Turn
+from a2a_tasks.caller import Caller
+from a2a_tasks.operations import backpressure
+from a2a_tasks.operations.backpressure import limit_waiting
+from a2a_tasks.protocol import values
+from a2a_tasks.protocol.errors import Overloaded, RateLimited, TaskNotFound
+from a2a_tasks.protocol.requests import ListTasksRequest
+from tests.support.agents_under_test import playing
+from tests.support.execution.host import Client, hosting
+from tests.support.execution.waiting import until
+
+BOB = Caller(principal="user:bob")
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+async def local(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Runs are this process's own, and nothing is known of their queues."""
+    settings.A2A_RUNS = "local"
+    settings.A2A_POLL_SECONDS = 0.1
+    monkeypatch.setattr(
+        "a2a_tasks.operations.accept_message.queue_limit", backpressure.make_queue_limit()
+    )
+    monkeypatch.setattr(
+        "a2a_tasks.operations.accept_message.tenant_limit", backpressure.make_tenant_limit()
+    )
+    async with hosting():
+        yield
+
+
+async def waits(turn: Turn) -> AsyncIterator[Any]:
+    """Wait for ever if told so."""
+    yield turn.working("I work.")
+    if turn.text == "wait":
+        await asyncio.Event().wait()
+
+
+@pytest.fixture
+def agent() -> Any:
+    """An agent that waits."""
+    with playing(waits) as made:
+        yield made
+
+
+async def all_of(work: list[Any]) -> tuple[list[values.Task], list[Overloaded]]:
+    """What was answered and what was refused; anything else is an error."""
+    answers = await asyncio.gather(*work, return_exceptions=True)
+    given = [answer for answer in answers if isinstance(answer, values.Task)]
+    refused = [answer for answer in answers if isinstance(answer, Overloaded)]
+    assert len(given) + len(refused) == len(work), answers
+    return given, refused
+
+
+class TestTheLineToTheDatabase:
+    async def test_who_comes_to_a_full_line_is_told_to_come_again(
+        self, agent: Agent, settings: Settings
+    ) -> None:
+        alice = Client(agent)
+        settings.A2A_MAX_WAITING = 1
+        task = await alice.send()
+        with limit_waiting():
+            for refused in (
+                alice.send(),
+                alice.stream(),
+                alice.get(task.id),
+                alice.cancel(task.id),
+                alice.subscribe(task.id),
+                TABLE["ListTasks"](ListTasksRequest(), alice.call()),
+            ):
+                with pytest.raises(Overloaded) as caught:
+                    await refused
+                assert caught.value.metadata == {"retry_after": "1"}
+        assert await alice.states(task.id) == "completed"
+
+    async def test_who_waits_for_an_agent_stands_in_no_line(self, settings: Settings) -> None:
+        settings.A2A_MAX_WAITING = 1
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        async def run(turn: Turn) -> str:
+            begun.set()
+            await go.wait()
+            return "done"
+
+        with playing(run) as agent:
+            alice = Client(agent)
+            blocked = asyncio.create_task(alice.send())
+            await begun.wait()
+            assert await TABLE["ListTasks"](ListTasksRequest(), alice.call())
+            go.set()
+            assert (await blocked).status.state.word == "completed"
+
+    async def test_of_many_at_once_each_is_refused_at_once_or_served_to_the_end(
+        self, agent: Agent, settings: Settings
+    ) -> None:
+        alice = Client(agent)
+        settings.A2A_MAX_WAITING = 20
+        given, refused = await all_of([alice.send(f"{n}") for n in range(200)])
+        assert len(given) >= 20
+        assert refused
+        assert {task.status.state.word for task in given} == {"completed"}
+        page = await TABLE["ListTasks"](ListTasksRequest(page_size=100), alice.call())
+        assert page.total_size == len(given)
+
+
+class TestTheQueueOfRuns:
+    async def test_only_so_many_runs_wait(
+        self, agent: Agent, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(backpressure, "LOOK_SECONDS", 3600.0)
+        alice = Client(agent)
+        settings.A2A_RUN_SLOTS, settings.A2A_MAX_QUEUED = 1, 3
+        first = await alice.begin("wait")
+        given, refused = await all_of([alice.begin("hello") for _ in range(50)])
+        assert len(given) == 3
+        assert {fault.metadata["retry_after"] for fault in refused} == {"5"}
+        monkeypatch.setattr(backpressure, "LOOK_SECONDS", 0.0)
+        await alice.cancel(first.id)
+        await until(lambda: self.all_ended(alice, given))
+        assert (await alice.send("hello")).status.state.word == "completed"
+
+    @staticmethod
+    async def all_ended(alice: Client, tasks: list[values.Task]) -> bool:
+        """Have they?"""
+        return {await alice.states(task.id) for task in tasks} == {"completed"}
+
+    async def test_a_run_that_starts_at_once_is_not_counted(
+        self, agent: Agent, settings: Settings
+    ) -> None:
+        alice = Client(agent)
+        settings.A2A_MAX_QUEUED = 1
+        given, refused = await all_of([alice.begin("wait") for _ in range(20)])
+        assert (len(given), refused) == (20, [])
+        for task in given:
+            await alice.cancel(task.id)
+
+
+class TestWhatIsUnfinished:
+    async def test_of_one_caller_only_so_many_runs_are(
+        self, agent: Agent, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(backpressure, "LOOK_SECONDS", 3600.0)
+        alice, bob = Client(agent), Client(agent, BOB)
+        settings.A2A_RUN_SLOTS, settings.A2A_MAX_UNFINISHED_PER_TENANT = 2, 3
+        begun = [await alice.begin("wait") for _ in range(3)]
+        for again in (alice.begin("wait"), alice.send("hello"), alice.stream("hello")):
+            with pytest.raises(RateLimited) as caught:
+                await again
+            assert caught.value.metadata == {"retry_after": "5"}
+        await bob.begin("hello")
+        monkeypatch.setattr(backpressure, "LOOK_SECONDS", 0.0)
+        await alice.cancel(begun[0].id)
+        await alice.begin("hello")
+
+
+class TestOpenStreams:
+    async def test_of_one_caller_only_so_many_are_open(
+        self, agent: Agent, settings: Settings
+    ) -> None:
+        alice, bob = Client(agent), Client(agent, BOB)
+        settings.A2A_MAX_STREAMS_PER_TENANT = 2
+        task = await alice.begin("wait")
+        open_ = [await alice.subscribe(task.id), await alice.stream("wait")]
+        for again in (alice.subscribe(task.id), alice.stream("wait")):
+            with pytest.raises(RateLimited) as caught:
+                await again
+            assert caught.value.metadata == {"retry_after": "5"}
+        await (await bob.stream("hello")).close()
+        await open_[0].close()
+        await open_[0].close()  # twice is once
+        open_[0] = await alice.subscribe(task.id)
+        with pytest.raises(RateLimited):
+            await alice.subscribe(task.id)
+        for stream in open_:
+            await stream.close()
+        assert not backpressure.stream_limit._open
+
+    async def test_one_that_could_not_be_opened_does_not_count(
+        self, agent: Agent, settings: Settings
+    ) -> None:
+        alice = Client(agent)
+        settings.A2A_MAX_STREAMS_PER_TENANT = 1
+        for _ in range(3):
+            with pytest.raises(TaskNotFound):
+                await alice.subscribe("nowhere")
+        assert not backpressure.stream_limit._open
