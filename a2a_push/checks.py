@@ -19,7 +19,7 @@ __all__ = ["check_public_url", "check_secret_keys", "check_way_out", "check_webh
 _LOOPBACK_IS_OPEN = [
     Warning(
         "A2A_WEBHOOK_ALLOW_PRIVATE is set: clients can make this machine call itself by a webhook",
-        hint="It is for development and conformance kits. Unset it where strangers have accounts.",
+        hint="It is for development and conformance tests. Unset it if untrusted users have accounts.",
         id="a2a_push.W001",
     )
 ]
@@ -34,7 +34,7 @@ def check_secret_keys(
         sealing.check_keys()
     except ValueError as fault:
         hint = 'python -c "from cryptography.fernet import Fernet as F; print(F.generate_key().decode())"'
-        return [Error(str(fault), hint=f"Make one: {hint}", id="a2a_push.E001")]
+        return [Error(str(fault), hint=f"Create one with: {hint}", id="a2a_push.E001")]
     return []
 
 
@@ -47,7 +47,7 @@ def check_webhook_secrets(
         keys.check_keys()
     except ValueError as fault:
         hint = "python -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""
-        return [Error(str(fault), hint=f"Make one: {hint}", id="a2a_push.E004")]
+        return [Error(str(fault), hint=f"Create one with: {hint}", id="a2a_push.E004")]
     return []
 
 
@@ -59,7 +59,7 @@ def check_public_url(
     if not conf.PUBLIC_URL and any(agent.push_notifications for agent in registry.agents()):
         yield Warning(
             "A2A_PUBLIC_URL is not set: URLs of files in webhooks begin with a path, and receivers cannot open them",
-            hint="Set it to what clients call the host by: https://agents.example.com",
+            hint="Set it to the public URL of the host, such as https://agents.example.com",
             id="a2a_push.W002",
         )
 
@@ -73,8 +73,10 @@ def check_way_out(
         address_guard.guard()
         allowed = conf.WEBHOOK_ALLOW_PRIVATE
     except ValueError as fault:
-        hint = "See the settings A2A_WEBHOOK_..., above all ALLOW_NETWORKS, PORTS and PROXY."
-        return [Error(f"which webhooks may be called: {fault}", hint=hint, id="a2a_push.E002")]
+        hint = "See the settings A2A_WEBHOOK_..., especially ALLOW_NETWORKS, PORTS and PROXY."
+        return [
+            Error(f"the settings for webhooks are invalid: {fault}", hint=hint, id="a2a_push.E002")
+        ]
     return [*_unreadable_bundle(), *(_LOOPBACK_IS_OPEN if allowed else [])]
 
 

@@ -15,8 +15,8 @@ DELIVERED = "delivered"
 
 attempts = Histogram(
     "a2a_webhook_attempt_seconds",
-    "Attempts at webhooks by how they ended, with the time from the look-up of the name to the end of the answer.",
+    "Attempts at webhooks by outcome, with the time from the look-up of the name to the end of the answer.",
     ["outcome"],
     buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 5, 10, 15, 30),
 )
-under_way = Gauge("a2a_webhooks_under_way", "Requests to webhooks on their way.")
+under_way = Gauge("a2a_webhooks_under_way", "Requests to webhooks under way.")

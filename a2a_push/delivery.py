@@ -41,8 +41,8 @@ from a2a_tasks.store.db import run_in_thread, run_to_completion
 __all__ = ["Deliverer", "begin", "wake"]
 
 logger = logging.getLogger(__name__)
-_blind = ThrottledLogger(logger, "no look at due webhooks")
-_own = ThrottledLogger(logger, "webhooks wait, by no fault of their receivers")
+_blind = ThrottledLogger(logger, "due webhooks could not be read")
+_own = ThrottledLogger(logger, "webhooks wait because of a fault of this host")
 
 #: Seconds in which hints are collected before the table is read.
 GATHER_SECONDS = 0.005
@@ -106,7 +106,7 @@ class Deliverer:
         self._elsewhere.start()
         self._main = asyncio.create_task(self._for_ever())
 
-    # --- knowing what is due ----------------------------------------------------------------
+    # --- finding due webhooks ---------------------------------------------------------------
 
     def wake(self) -> None:
         """Sweep now, since any webhook may be due. Thread-safe."""
@@ -140,7 +140,7 @@ class Deliverer:
                 _blind.count(fault.__cause__ or fault)
                 self._sweeps_at = self._loop.time() + float(conf.POLL_SECONDS)
             except Exception:
-                logger.exception("a look at due webhooks failed")
+                logger.exception("due webhooks could not be claimed")
                 self._sweeps_at = self._loop.time() + float(conf.POLL_SECONDS)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(self._sweeps_at):
@@ -184,7 +184,7 @@ class Deliverer:
             return
         self._queues.put(candidate)
 
-    # --- taking -----------------------------------------------------------------------------
+    # --- claiming ---------------------------------------------------------------------------
 
     async def _take(self) -> None:
         while not self._draining and (chosen := self._queues.choose()):
@@ -263,17 +263,17 @@ class Deliverer:
                 following, until = await self._settle(held, result, begun)
         except WebhookLeaseLost:
             logger.info(
-                "webhook %s is another's now; what it answered is not recorded", held.config
+                "webhook %s belongs to another process now; its answer is not recorded", held.config
             )
         except Overloaded as fault:  # nothing is lost: the lease ends, and it is sent again
             logger.warning(
-                "what webhook %s answered is not recorded: %s", held.config, fault.__cause__
+                "the answer of webhook %s is not recorded: %s", held.config, fault.__cause__
             )
         except Exception:
             logger.exception("webhook %s could not be settled", held.config)
 
     async def _attempt(self, held: ClaimedWebhook, until: float) -> AttemptResult:
-        """Send once. Raises only WebhookLeaseLost, whatever the receiver or the config does."""
+        """Send once. Raises only WebhookLeaseLost: failures of the receiver or the config are results."""
         started_at = timezone.now()
         with counters.under_way.track_inprogress():
             outcome = await self._outcome(held, until)
@@ -333,11 +333,9 @@ class Deliverer:
     async def _settle(
         self, held: ClaimedWebhook, result: AttemptResult, begun: float
     ) -> tuple[ClaimedWebhook | None, float]:
-        """Store the result; while the database is away, for as long as the lease lasts.
+        """Store the result; return the next delivery, and the end of its lease.
 
-        Raises WebhookLeaseLost, Overloaded.
-
-        Returns the next send, and the end of its lease.
+        While the database is away, it tries again for as long as the lease lasts. Raises WebhookLeaseLost, Overloaded.
         """
         give_up_at = self._loop.time() + lease_seconds() - result.seconds
         while True:
@@ -352,7 +350,7 @@ class Deliverer:
             await asyncio.sleep(AGAIN_SECONDS)
 
     def _has_to_end(self, begun: float) -> bool:
-        """Return whether to let go of a webhook that is sent to since `begun`, though more may be due."""
+        """Return whether to release a webhook that is sent to since `begun`, even if more is due."""
         return self._draining or (bool(self._queues) and self._loop.time() - begun >= TURN_SECONDS)
 
     # --- ending -----------------------------------------------------------------------------
@@ -413,7 +411,7 @@ def lease_seconds() -> float:
     return 2 * float(conf.WEBHOOK_SECONDS) + LEASE_MARGIN
 
 
-# --- the process's own ----------------------------------------------------------------------------
+# --- the deliverers of the process ----------------------------------------------------------------
 
 _deliverers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Deliverer] = (
     weakref.WeakKeyDictionary()

@@ -1,4 +1,4 @@
-"""The Celery job of webhooks; workers of the queue `webhooks` send by themselves as long as they live."""
+"""The Celery job of webhooks. Workers of the queue `webhooks` send without jobs while they run."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ QUEUE = "webhooks"
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]
 def sweep_webhooks(**_: Any) -> None:
-    """Let a worker look at all webhooks, as a recurring job of beat, in case no hint arrived."""
+    """Make a worker sweep all webhooks, as a recurring job of beat, in case hints were lost."""
     delivery.wake()

@@ -98,7 +98,7 @@ class Disable:
 
 @dataclass(frozen=True, slots=True)
 class Uncounted:
-    """A failure that was no attempt, and says nothing about the receiver: send later."""
+    """A failure that counts neither as an attempt nor against the receiver: send later."""
 
     #: Seconds since 1970.
     at: float

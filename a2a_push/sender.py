@@ -1,4 +1,4 @@
-"""One delivery of a webhook: a prepared request is sent, and an outcome is returned, whatever the receiver does."""
+"""The sender of webhooks: it sends a prepared request and returns the outcome."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Sender:
         self._now = now
 
     async def send(self, prepared: OutgoingWebhook) -> Outcome:
-        """Send a request once. Raises nothing, whatever the receiver does."""
+        """Send a request once. Any answer or failure of the receiver is an outcome, not an exception."""
         begun = time.monotonic()
         try:
             answer = await self._client.ask("POST", prepared.url, prepared.headers, prepared.body)

@@ -180,9 +180,9 @@ def verify(
     try:
         id_, timestamp, signatures = received[ID], received[TIMESTAMP], received[SIGNATURE]
     except KeyError as missing:
-        raise SignatureMismatch(f"there is no header {missing.args[0]}") from None
+        raise SignatureMismatch(f"the header {missing.args[0]} is missing") from None
     if not _SECONDS.fullmatch(timestamp) or abs(now - int(timestamp)) > tolerance:
-        raise SignatureMismatch("the timestamp is not of now")
+        raise SignatureMismatch("the timestamp is not recent")
     try:
         signed = _join_signed(id_, timestamp, body)
     except ValueError as flaw:

@@ -29,11 +29,11 @@ class PushConfig(models.Model):
     secret = models.TextField(blank=True, default="", editable=False)
     #: Number of the last settled event: all events up to it were delivered, or are dead with their attempts.
     cursor = models.IntegerField(default=0, db_default=0)
-    #: Number of the newest event at the last look; no work is due before there is a newer one.
+    #: Number of the newest event at the last search; no work is due before there is a newer one.
     looked = models.IntegerField(default=0, db_default=0)
     #: False once its task has ended and all is settled: then the sweep skips it.
     active = models.BooleanField(default=True, db_default=True)
-    #: Time of the next look, whatever the log has; null = when there are events.
+    #: Time of the next search, even without new events; null = when there are events.
     due_at = models.DateTimeField(null=True, blank=True)
     token = models.CharField(max_length=40, blank=True, default="", db_default="", editable=False)
     lease_until = models.DateTimeField(null=True, blank=True)

@@ -17,7 +17,7 @@ class Receiver(models.Model):
     breaker = models.TextField(blank=True, default="{}")
     #: Time at which the breaker lets an attempt through; null = it is closed.
     probe_at = models.DateTimeField("next probe", null=True, blank=True)
-    #: Nothing is sent before this time: the receiver has asked for it.
+    #: Nothing is sent before this time, by the receiver's Retry-After.
     paused_until = models.DateTimeField(null=True, blank=True)
     #: Nothing is sent until an operator enables it.
     disabled_at = models.DateTimeField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Long bodies of deliveries: stored once for all webhooks that are told the same, and read only to be sent or shown."""
+"""Long bodies of deliveries: stored once for all webhooks that receive the same, and read only for sending or display."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Key(NamedTuple):
 
 
 def key_of(delivery: Delivery) -> Key:
-    """The key of a delivery's body."""
+    """Return the key of a delivery's body."""
     return Key(delivery.task_id, delivery.number, delivery.through, delivery.dialect)
 
 
 def has(delivery: Delivery) -> bool:
-    """Tell whether the body is stored. It is locked then, so that `remove_unused` leaves it to the new delivery."""
+    """Return whether the body is stored. If so, lock it, so that `remove_unused` does not delete it."""
     found = DeliveryBody.objects.filter(**key_of(delivery)._asdict()).values_list("pk", flat=True)
     return found.select_for_update(no_key=True).first() is not None
 
@@ -55,19 +55,19 @@ def put(delivery: Delivery, text: str) -> int:
     delivery.body = text if size <= LARGE else ""
     if size > LARGE:
         row = DeliveryBody(**key_of(delivery)._asdict(), size=size, body=text)
-        # If another process has just stored it, that one is sent.
+        # If another process has just stored it, that body is sent.
         DeliveryBody.objects.bulk_create([row], ignore_conflicts=True)
     return size
 
 
 def sizes(deliveries: Collection[Delivery]) -> dict[Key, int]:
-    """The sizes of those bodies that are long, in bytes."""
+    """Return the sizes of the long bodies of these deliveries, in bytes."""
     rows = _of(deliveries)
     return {Key(*key): size for *key, size in rows.values_list(*Key._fields, "size")}
 
 
 def read(deliveries: Collection[Delivery]) -> dict[Key, bytes]:
-    """The long bodies of these deliveries, as they are sent."""
+    """Return the long bodies of these deliveries."""
     rows = _of(deliveries).values_list(*Key._fields, "body")
     return {Key(*key): body.encode() for *key, body in rows}
 
@@ -80,15 +80,15 @@ def _of(deliveries: Collection[Delivery]) -> QuerySet[DeliveryBody]:
 
 
 def whole() -> Combinable:
-    """Select the body of a delivery, wherever it is."""
+    """Return the expression for the body of a delivery, from its own row or the shared one."""
     shared = _same(DeliveryBody.objects.all()).values("body")
     return Case(When(body="", then=Subquery(shared)), default=F("body"), output_field=TextField())
 
 
 def remove_unused(tasks: Collection[int]) -> None:
-    """Remove the bodies of these tasks that no delivery has any more, after deliveries were removed."""
+    """Delete the bodies of these tasks that no delivery uses any more, after deliveries were deleted."""
     rows = DeliveryBody.objects.filter(task__in=tasks).select_for_update(skip_locked=True)
-    # A new delivery may be about to use one: its transaction holds the row, or will not find it.
+    # A new delivery may use a body at this moment: its transaction has locked the row, or will not find it.
     locked = list(rows.values_list("pk", flat=True))
     used = Exists(_same(Delivery.objects.filter(body="")))
     DeliveryBody.objects.filter(pk__in=locked).exclude(used).delete()

@@ -1,4 +1,4 @@
-"""Due webhooks: found without a lock, then taken by a lease, with what is to be sent. All time is the database's."""
+"""Claims of due webhooks: found without a lock, then leased, with their next deliveries. All times are the database's."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-#: Webhooks looked at by one read of the sweep.
+#: Number of webhooks in one read of the sweep.
 SLICE = 2000
-#: Seconds for which a look looks ahead.
+#: Seconds in advance for which due webhooks are read.
 SOON = 1.0
-#: Seconds for which a webhook is left alone of which nothing can be made.
+#: Seconds until a webhook whose next delivery could not be built is tried again.
 REST = 60.0
-#: Columns of a webhook's task that are long and not needed to send.
+#: Long columns of a webhook's task that are not needed for sending.
 UNREAD = ("task__status_message", "task__metadata", "task__memory")
-#: Columns of a webhook that are saved after a look at it.
+#: Columns of a webhook that are saved after a search for its next delivery.
 STANDING = ["cursor", "looked", "active", "due_at", "disabled_reason"]
 
 _WITH_WEBHOOKS = """
@@ -68,7 +68,7 @@ _FREE = Q(token="") | Q(lease_until__lt=Now())
 
 
 def due(seconds: float = 0.0) -> Q:
-    """Webhooks at which there is something to do now, or within so many seconds, and nobody is at it."""
+    """Return the condition of unleased webhooks with work now, or within `seconds`."""
     soon = (
         Q(due_at__lte=Now() + datetime.timedelta(seconds=seconds))
         if seconds
@@ -78,16 +78,16 @@ def due(seconds: float = 0.0) -> Q:
 
 
 def due_of(tasks: Collection[int]) -> list[Candidate]:
-    """The webhooks of these tasks that are due, or will be soon: a hint has told of new events.
+    """Return the webhooks of these tasks that are due now or soon.
 
-    Hints tell of every task, and few have webhooks. Which do is asked by a prepared statement.
+    Hints name every task with new events, and few tasks have webhooks: a prepared statement first drops the others.
     """
     named = backend().filter_keys(_WITH_WEBHOOKS, list(tasks))
     return _candidates(PushConfig.objects.filter(task__in=named)) if named else []
 
 
 def sweep(after: int) -> tuple[list[Candidate], int]:
-    """Those among the next SLICE active webhooks after a key, and the key to go on after; 0 = that was all."""
+    """Return the due ones of the next SLICE active webhooks after a key, and the key to continue after; 0 = the end."""
     active = PushConfig.objects.filter(active=True, pk__gt=after).order_by("pk")
     keys = list(active.values_list("pk", flat=True)[:SLICE])
     if not keys:
@@ -108,20 +108,20 @@ def _candidates(among: QuerySet[PushConfig]) -> list[Candidate]:
 
 
 class ClaimedBatch(NamedTuple):
-    """The webhooks that a transaction has taken, and those that it has left for another one."""
+    """The webhooks that a transaction has claimed, and those that it has left for another one."""
 
     held: list[ClaimedWebhook]
-    #: Webhooks with more to be sent than there was room for: their keys, and its bytes; 0 = it is not built yet.
+    #: Keys of webhooks that were not claimed for lack of room, with the bytes of their bodies; 0 = not built yet.
     left: dict[int, int]
 
 
 def take(
     keys: Sequence[int], *, worker: str, lease_seconds: float, room: int = BATCH_BYTES
 ) -> ClaimedBatch:
-    """Hold those of these webhooks that are still due, one delivery each, which is written before it is sent.
+    """Lease those of these webhooks that are still due, with one delivery each, which is stored before it is sent.
 
-    Large bodies are handed out as long as there is room for so many bytes. What has nothing to be sent, after all, is noted
-    to be looked at again. One of which nothing can be made does not hinder the others: it is left alone for a while.
+    Large bodies are included up to `room` bytes. For webhooks without a delivery, the time of the next search is stored.
+    A webhook whose delivery cannot be built does not affect the others; it is tried again after REST seconds.
     """
     try:
         return _take(keys, worker, lease_seconds, room)
@@ -130,14 +130,14 @@ def take(
             raise
         if len(keys) > 1:
             return _one_by_one(keys, worker, lease_seconds, room)
-        logger.exception("nothing can be made of what webhook %s is to be told", keys[0])
+        logger.exception("the next delivery of webhook %s could not be built", keys[0])
         later = Now() + datetime.timedelta(seconds=REST)
         PushConfig.objects.filter(pk__in=keys).update(due_at=later)
         return ClaimedBatch([], {})
 
 
 def _one_by_one(keys: Sequence[int], worker: str, lease_seconds: float, room: int) -> ClaimedBatch:
-    """Take each in a transaction of its own; if the database goes away, what was taken until then is returned."""
+    """Claim each in a transaction of its own; if the database goes away, return those that were claimed until then."""
     taken = ClaimedBatch([], {})
     for key in keys:
         try:
@@ -160,7 +160,7 @@ def _take(keys: Collection[int], worker: str, lease_seconds: float, room: int) -
 def hold(
     configs: Sequence[PushConfig], worker: str, lease_seconds: float, room: int
 ) -> ClaimedBatch:
-    """Hold those of these locked webhooks that have something to be sent now; the others are let go of."""
+    """Lease those of these locked webhooks that have a delivery to send now, and release the others."""
     deliveries, unbuilt = next_deliveries(configs)
     left = dict.fromkeys(unbuilt, 0) | _beyond(deliveries, min(room, BATCH_BYTES))
     for config in configs:
@@ -175,7 +175,7 @@ def hold(
         if delivery is None:
             continue
         permit = permitted.get(config.receiver_id)
-        if permit is None:  # not now; it is due as soon as the receiver lets it through
+        if permit is None:  # not now; it becomes due when the receiver's breaker permits it
             config.due_at = timezone.now()
             continue
         if permit != breaker.ORDINARY:
@@ -186,7 +186,7 @@ def hold(
     update_each(configs, STANDING)
     held = {held.config for held in taken}
     until = Now() + datetime.timedelta(seconds=lease_seconds)
-    # Due again as soon as the lease is over: the log does not tell of what was replayed.
+    # Due again when the lease ends: the log has no new events for replayed deliveries.
     PushConfig.objects.filter(pk__in=held).update(
         token=token, lease_until=until, worker=worker, due_at=Now()
     )
@@ -195,7 +195,7 @@ def hold(
 
 
 def _beyond(deliveries: dict[int, Delivery], room: int) -> dict[int, int]:
-    """Those whose large bodies there is no room for, with their sizes; what has room for anything has room for one."""
+    """Return the webhooks whose large bodies do not fit into `room`, with their sizes; if it is positive, one always fits."""
     sizes, left = bodies.sizes(deliveries.values()), {}
     for config, delivery in deliveries.items():
         size = sizes.get(bodies.key_of(delivery), 0)
@@ -219,9 +219,9 @@ def _free(keys: Collection[int]) -> None:
 
 
 def _permits(receivers: Iterable[Receiver]) -> dict[int, int]:
-    """Return the permits of the breakers of these receivers, by key. A closed breaker is not asked.
+    """Return the permits of the breakers of these receivers, by key. A closed breaker gives the ordinary permit.
 
-    A receiver that another transaction has locked gets no permit now: the others do not wait for it.
+    A receiver that another transaction has locked gets no permit now, so that the others do not wait for it.
     """
     met = {receiver.pk: receiver for receiver in receivers}
     found = {key: breaker.ORDINARY for key, receiver in met.items() if _open_to_all(receiver)}
@@ -238,7 +238,7 @@ def _open_to_all(receiver: Receiver) -> bool:
 
 
 def _permit(receiver: Receiver) -> int | None:
-    """Ask the breaker of a locked receiver, and keep what it says."""
+    """Ask the breaker of a locked receiver for a permit, and store its new state."""
     now = timezone.now()
     if receiver.paused_until is not None and receiver.paused_until > now:
         return None
@@ -270,7 +270,7 @@ def _make_claimed(
 
 
 def give_back(holds: Collection[ClaimedWebhook]) -> None:
-    """Let go of webhooks without an outcome, because this process stops: somebody else sends at once."""
+    """Release webhooks without a result because this process stops: another process sends at once."""
     for token in {held.token for held in holds}:
         keys = [held.config for held in holds if held.token == token]
         mine = PushConfig.objects.filter(pk__in=keys, token=token)

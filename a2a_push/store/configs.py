@@ -1,6 +1,6 @@
-"""Webhooks of tasks: written, read and taken away. Functions are synchronous, one transaction each.
+"""The webhooks of tasks: writes, reads and deletions. Functions are synchronous, one transaction each.
 
-Secrets go in and do not come out, except by `with_secrets`, which is for sending.
+No function returns secrets except `unseal_secrets` and `with_secrets`, which are for sending.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ __all__ = [
     "with_secrets",
 ]
 
-#: Where a message has its webhook.
+#: The path of the webhook in a message.
 INLINE = "configuration.taskPushNotificationConfig"
 
-#: Columns of a webhook that the client sets.
+#: Columns of a webhook with values of the client.
 REGISTERED = ("dialect", "url", "receiver_id", "schemes", "secret")
-#: Why what was pending is cancelled.
-TAKEN_AWAY = "the webhook was taken away"
-#: Seconds after which a caller with too many webhooks may come again.
+#: The reason of cancelled deliveries.
+CANCEL_REASON = "the webhook was deleted"
+#: Retry-After for a caller with too many webhooks, in seconds.
 LATER = "60"
-#: The dialect whose clients name headers, and are told the names: seed-0.
+#: The dialect whose webhooks have headers; clients can read back their names: seed-0.
 NAMED_HEADERS = "s0"
-#: Where they are sealed.
+#: The column of the sealed secrets.
 SECRETS = sealed_columns.Column("secrets of webhooks", PushConfig, "secret")
 
 
 class _Secret(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The values that are sealed together."""
+    """The secrets of a webhook, sealed as one text."""
 
     token: str = ""
     credentials: str = ""
@@ -74,24 +74,24 @@ _schemes = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class ConfigNotFound(TaskNotFound):
-    """The task is there, the webhook is not (A2A 1.0 §3.1.8 has no error of its own for it)."""
+    """The task exists, but not the webhook (A2A 1.0 §3.1.8 has no error of its own for it)."""
 
 
 @transaction.atomic
 def create(scope: OwnerScope, config: values.PushConfig) -> values.PushConfig:
-    """Register a webhook, or replace the one of that id, and return it as clients see it.
+    """Register a webhook, or replace the one with its id, and return it as clients see it.
 
-    Raises TaskNotFound, InvalidParams if the task has as many as it may have, RateLimited if its owner has.
+    Raises TaskNotFound, InvalidParams if the task has the maximum number, RateLimited if its creator has.
     """
     put(_lock_task(scope, config.task_id), config, scope.principal)
     return values.replace(config, token="", credentials="", headers=_names(config))
 
 
 def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
-    """As `register`, for a task whose row the transaction has locked or created.
+    """Register or replace a webhook like `create`, for a task whose row the transaction has locked or created.
 
-    A new webhook is told of what comes after this moment: at an ended task, nothing. It is by whoever made the task,
-    unless `by` says so.
+    A new webhook gets later events only: for an ended task, none. The actor in the audit log is `by`, or else the creator
+    of the task.
     """
     mine = PushConfig.objects.filter(task_id=task)
     now = tasks.read_status(task)
@@ -113,27 +113,27 @@ def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
 
 
 def _check_all_of(task: tasks.TaskStatusRow) -> None:
-    """Raise RateLimited if whoever made the task has as many webhooks at unfinished ones as it may have."""
+    """Raise RateLimited if the creator of the task has the maximum number of webhooks for unfinished tasks."""
     limit = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
     if limit and PushConfig.objects.filter(_match_maker(task.maker), active=True).count() >= limit:
         raise RateLimited("Too many of your webhooks are active", retry_after=LATER)
 
 
 def _match_maker(principal: str) -> Q:
-    """At the tasks a principal has made, its own and those its tenant shares."""
+    """Return the condition for webhooks of tasks that a principal has created, its own and those shared in its tenant."""
     return Q(task__owner=principal) | Q(task__owner=TENANTS, task__maker=principal)
 
 
 def _note(action: Action, task: tasks.TaskStatusRow, config: values.PushConfig, actor: str) -> None:
-    """Path and query of a URL may be as good as a secret."""
+    """Write the audit entry, with the origin of the URL only: its path and query may be secret."""
     detail = {"config": config.id, "to": origin(config.url)}
     audit.note(action, task.public_id, scope=task.scope, actor=actor, detail=detail)
 
 
 def _replace(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:
-    """Replace a webhook, if there is one: what it has not been told of yet goes where the new one leads.
+    """Replace a webhook, if it exists. Pending notifications go to the new URL.
 
-    If that is another receiver, whoever is sending to the old one is cut off, and what it was sending is sent again.
+    If the receiver changes, the lease is revoked and the delivery under way is sent again.
     """
     row = old.first()
     if row is None:
@@ -145,7 +145,7 @@ def _replace(old: QuerySet[PushConfig], columns: dict[str, Any]) -> bool:
 
 
 def _changes(row: PushConfig, columns: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns to write. An unchanged secret keeps its sealed form, so that it is seen not to have changed."""
+    """Return the columns to write. An unchanged secret keeps its sealed text, so that texts can be compared."""
     try:
         same = sealing.unseal(row.secret) == sealing.unseal(columns["secret"])
     except sealing.Unsealable:
@@ -171,7 +171,7 @@ def _columns(config: values.PushConfig) -> dict[str, Any]:
 
 
 def get(scope: OwnerScope, task_id: str, config_id: str = "") -> values.PushConfig:
-    """One webhook; without an id that which is named as its task, else the oldest. Raises TaskNotFound, ConfigNotFound."""
+    """Return one webhook; without an id the one named like its task, else the oldest. Raises TaskNotFound, ConfigNotFound."""
     mine = _of(scope, task_id)
     row = _find(mine, config_id or task_id)
     if row is None and not config_id:
@@ -182,7 +182,7 @@ def get(scope: OwnerScope, task_id: str, config_id: str = "") -> values.PushConf
 
 
 def page(scope: OwnerScope, request: ListPushConfigsRequest) -> PushConfigPage:
-    """One page of a task's webhooks, oldest first. Raises TaskNotFound, and InvalidParams for a foreign token."""
+    """Return a page of a task's webhooks, oldest first. Raises TaskNotFound, and InvalidParams for a foreign token."""
     mine = _after(_of(scope, request.task_id), scope, request)
     rows = list(mine[: request.page_size + 1])
     here = rows[: request.page_size]
@@ -195,7 +195,7 @@ def page(scope: OwnerScope, request: ListPushConfigsRequest) -> PushConfigPage:
 
 @transaction.atomic
 def delete(scope: OwnerScope, task_id: str, config_id: str) -> None:
-    """Take a webhook away; one that is not there is away already. Raises TaskNotFound for the task."""
+    """Delete a webhook, if it exists. Raises TaskNotFound for the task."""
     mine = PushConfig.objects.filter(task_id=_lock_task(scope, task_id))
     if "\x00" not in config_id and _remove(mine.filter(public_id=config_id)):
         detail = {"config": config_id}
@@ -205,21 +205,21 @@ def delete(scope: OwnerScope, task_id: str, config_id: str) -> None:
 
 
 def _remove(which: QuerySet[PushConfig]) -> bool:
-    """Take webhooks away, if there are any; what was still to be sent is cancelled, what is being sent may arrive."""
+    """Delete webhooks. Pending deliveries are cancelled; requests under way may still arrive. False if there were none."""
     keys = list(which.order_by("pk").select_for_update().values_list("pk", flat=True))
     pending = Delivery.objects.filter(config__in=keys, status=DeliveryStatus.PENDING)
     pending.update(
-        status=DeliveryStatus.CANCELLED, next_at=None, settled_at=Now(), reason=TAKEN_AWAY
+        status=DeliveryStatus.CANCELLED, next_at=None, settled_at=Now(), reason=CANCEL_REASON
     )
     return bool(PushConfig.objects.filter(pk__in=keys).delete()[0])
 
 
 @transaction.atomic
 def move(old: int, new: int) -> None:
-    """Take the webhooks of a task to its successor, whose own go first. The transaction holds both tasks.
+    """Move the webhooks of a task to its successor. The transaction has locked both tasks.
 
-    What they have not been told of the old one yet comes before what is new. Raises InvalidParams if with its own,
-    which came with a message, there are too many.
+    A webhook of the successor with the same id replaces the moved one. Unsent events of the old task come before those
+    of the new one. Raises InvalidParams if the successor, with its own webhooks from a message, has too many.
     """
     mine = PushConfig.objects.filter(task_id=old).select_related("receiver", "task__context")
     going = list(mine.order_by("pk").select_for_update(of=("self",)))
@@ -236,7 +236,7 @@ def move(old: int, new: int) -> None:
 
 
 def _begin_anew(config: PushConfig, task: int, replacement: PushConfig | None) -> None:
-    """Follow another task from its beginning, as what replaces the webhook there, if anything does."""
+    """Move a webhook to the beginning of another task, with the columns of `replacement` if that exists."""
     columns: dict[str, Any] = {"task_id": task, "cursor": 0, "looked": 0, "active": True}
     columns["due_at"] = Now()
     if replacement is not None:
@@ -250,14 +250,14 @@ def _begin_anew(config: PushConfig, task: int, replacement: PushConfig | None) -
 
 
 def with_secrets(task: int) -> list[tuple[int, values.PushConfig]]:
-    """The webhooks of a task with their keys, oldest first, ready to be sent to. Raises sealing.Unreadable."""
+    """Return the webhooks of a task with keys and secrets, oldest first, for sending. Raises sealing.Unsealable."""
     rows = PushConfig.objects.filter(task_id=task).select_related("task")
     return [(row.pk, unseal_secrets(to_value(row, row.task.public_id), row.secret)) for row in rows]
 
 
 def _lock_task(scope: OwnerScope, task_id: str) -> int:
-    """The key of a task that nobody changes before the transaction ends. Raises TaskNotFound."""
-    # Asked twice: while the first waited for the row, its id may have gone to a successor.
+    """Return the key of a task, locked until the transaction ends. Raises TaskNotFound."""
+    # Two queries: while the first one waited for the row, a successor may have taken over its id.
     task = key_of(scope, task_id, lock=True) or key_of(scope, task_id, lock=True)
     if task is None:
         raise TaskNotFound(taskId=task_id)
@@ -276,7 +276,7 @@ def _find(mine: QuerySet[PushConfig], config_id: str) -> PushConfig | None:
 
 
 def to_value(row: PushConfig, task_id: str) -> values.PushConfig:
-    """A webhook as clients see it: without its secrets."""
+    """Return the value of a webhook, without its secrets."""
     return values.PushConfig(
         url=row.url,
         id=row.public_id,
@@ -296,12 +296,12 @@ def _to_client_value(row: PushConfig, task_id: str) -> values.PushConfig:
 
 
 def _names(config: values.PushConfig) -> dict[str, str]:
-    """The names of the headers, without their values."""
+    """Return the names of the headers, with empty values."""
     return dict.fromkeys(config.headers if config.dialect == NAMED_HEADERS else (), "")
 
 
 def unseal_secrets(config: values.PushConfig, secrets: str) -> values.PushConfig:
-    """Return the config with its secrets, for sending. Raises sealing.Unreadable."""
+    """Return the config with its secrets, for sending. Raises sealing.Unsealable."""
     secret = _secret(sealing.unseal(secrets) or "{}")
     return values.replace(
         config,

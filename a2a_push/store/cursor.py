@@ -1,7 +1,6 @@
-"""The next delivery of a webhook: one that waits, or the next step of the log, frozen as a delivery.
+"""The next delivery of a webhook: a pending one, or the next step of the log, stored as a delivery.
 
-A webhook follows the log. `cursor` is the number of the last event that is settled; it moves only when a delivery is
-settled.
+A webhook follows the log. `cursor` is the number of the last settled event; it moves only when a delivery is settled.
 """
 
 from __future__ import annotations
@@ -42,24 +41,24 @@ from a2a_tasks.store.tasks import find_by_key
 
 __all__ = ["BATCH_BYTES", "freeze_rest", "next_deliveries"]
 
-#: Seconds for which a webhook that waits for the rest of an artifact is left alone, if there was a new piece.
+#: Seconds until the next search for a webhook that waits for the rest of an artifact, if there was a new piece.
 PATIENCE = 0.25
-#: Rows written in one go, so that no transaction and no list grows with the log.
+#: Maximum number of rows of one write, so that transactions and lists do not grow with the log.
 BATCH = 200
-#: Bytes of bodies after which a transaction builds no more, and hands out no more large ones.
+#: Bytes of bodies after which a transaction builds no further ones, and returns no further large ones.
 BATCH_BYTES = 4 * 1024 * 1024
-#: Events of one task read at first, and their bytes: 64 webhooks are looked at together.
+#: Maximum number of events of one task in the first read, and their bytes: it serves 64 webhooks together.
 GLANCE, GLANCE_BYTES = 32, MAX_JOINED_BYTES
-#: Limits of the second read, where more events are needed to know which of them are joined.
+#: Limits of the second read, if more events are needed to decide which of them are joined.
 PAGE, PAGE_BYTES = 1000, 4 * MAX_JOINED_BYTES
 
 
 def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery], list[int]]:
-    """Return the next delivery of each of these webhooks, by their keys; they are locked, with receiver and task loaded.
+    """Return the next delivery of each of these webhooks, by key, and the keys of those left for another transaction.
 
-    Then the keys of those for which nothing was done, because this transaction has written enough. The others that are left
-    out have nothing to send: when to look at them again is noted in them, to be saved. All of a webhook that is disabled is
-    buried.
+    The webhooks are locked, with receiver and task loaded. They are left because this transaction has written enough.
+    Webhooks in neither result have nothing to send: the time of the next search is set in them, and the caller saves it.
+    The events of disabled webhooks are stored as dead.
     """
     waiting = _oldest_pending(configs)
     glances = _glances([config for config in configs if config.pk not in waiting])
@@ -84,7 +83,7 @@ def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery],
 
 
 def freeze_rest(config: PushConfig, name: str) -> None:
-    """Freeze all that an ended task has not told a webhook yet, under the id it had, since a successor takes that over."""
+    """Store all unsent events of an ended task as deliveries under the id it had, before its successor takes over the id."""
     _pass_frozen(config)
     steps = _steps(config)
     while _freeze(islice(steps, BATCH), name):
@@ -94,9 +93,9 @@ def freeze_rest(config: PushConfig, name: str) -> None:
 def _freeze(
     steps: Iterable[tuple[PushConfig, SelectionStep]], name: str = "", **columns: Any
 ) -> list[Delivery]:
-    """Store a delivery for each of these steps, as it will be sent, however often; no further than BATCH_BYTES are built.
+    """Store a delivery with its final body for each of these steps, until BATCH_BYTES are built; return the deliveries.
 
-    `name` is the id its task had, if it has another one now.
+    `name` is the former id of its task, if it has another one now.
     """
     made: list[Delivery] = []
     built: dict[bodies.Key, str] = {}
@@ -143,15 +142,15 @@ def _oldest_pending(configs: Iterable[PushConfig]) -> dict[int, Delivery]:
 
 
 def _due(config: PushConfig, pending: Delivery) -> bool:
-    """Is it time for this one? Everything after it waits."""
+    """Return whether the oldest pending delivery is due; all later ones wait for it."""
     config.due_at = pending.next_at
     return config.due_at is None or config.due_at <= timezone.now()
 
 
 def _bury(config: PushConfig, reason: str) -> bool:
-    """Keep what a disabled webhook is not told of as rows that can be replayed: BATCH of them, and the rest at once after.
+    """Store up to BATCH unsent notifications of a disabled webhook as dead, so that they can be replayed.
 
-    Returns whether there is a rest.
+    Returns whether there are more; then the webhook stays due, and the rest follows at once.
     """
     now = timezone.now()
     dead: dict[str, Any] = {
@@ -183,22 +182,23 @@ def _pass_frozen(config: PushConfig) -> None:
 
 
 def _steps(config: PushConfig) -> Iterator[tuple[PushConfig, SelectionStep]]:
-    """All steps there are; the cursor passes them."""
+    """Yield all steps of the log, and move the cursor past each."""
     while (step := _next(config)) is not None:
         config.cursor = step.through
         yield config, step
 
 
 def _next(config: PushConfig, glance: list[Recorded] | None = None) -> SelectionStep | None:
-    """The next step of the log that is sent. The cursor passes what is not; None says in the config when to look again.
+    """Return the next step of the log to send, and move the cursor past events that are not sent.
 
-    `glance`: the events after the cursor, if some were read already.
+    If it returns None, it has set the time of the next search in the config. `glance`: events after the cursor, if they
+    were read already.
     """
     task = config.task
     ended = task.state in TERMINAL
     config.due_at = None
     if not task.is_task and not ended:
-        return None  # perhaps its agent answers directly: then there is no task to be told of
+        return None  # its agent may answer with a direct Message: then there is no task
     last = task.last_event
     if not task.is_task:
         config.cursor = last
@@ -217,14 +217,14 @@ def _next(config: PushConfig, glance: list[Recorded] | None = None) -> Selection
 
 
 def _wait_for_more(config: PushConfig, last: int) -> None:
-    """Leave a growing artifact alone for a moment; one that has not grown since the last look, until it does."""
+    """Wait a moment for more pieces of an artifact; if it has not grown since the last search, until it grows."""
     if last > config.looked:
         config.due_at = timezone.now() + datetime.timedelta(seconds=PATIENCE)
     config.looked = last
 
 
 def _glances(configs: Sequence[PushConfig]) -> dict[int, list[Recorded]]:
-    """The first events after the cursors of those that have any."""
+    """Return the first events after the cursors of the webhooks that have new events, by key."""
     behind = [config for config in configs if config.cursor < config.task.last_event]
     read = _read_pages([_after(config) for config in behind], GLANCE, GLANCE_BYTES)
     return {config.pk: events for config, events in zip(behind, read, strict=True)}
@@ -233,7 +233,7 @@ def _glances(configs: Sequence[PushConfig]) -> dict[int, list[Recorded]]:
 def _read(
     config: PushConfig, glance: list[Recorded] | None
 ) -> tuple[list[Recorded], SelectionStep | None]:
-    """Events after the cursor, and the step they make: a few, and more only if these may be the beginning of more."""
+    """Return events after the cursor, and their step. More events are read only if the first ones may not be complete."""
     detail, after = _detail(config.task.agent), [_after(config)]
     events = _read_pages(after, GLANCE, GLANCE_BYTES)[0] if glance is None else glance
     step = next_step(events, config.dialect, detail)
@@ -248,7 +248,7 @@ def _read_pages(after: Sequence[LogPosition], limit: int, max_count: int) -> lis
 
 
 def _after(config: PushConfig) -> LogPosition:
-    """Where a webhook goes on, with only those events that it may be told of."""
+    """Return the position after the cursor, with the kind of events that the webhook may get."""
     which = WantedEvents.ALL
     if config.dialect not in SENT_EVENTS:
         which = WantedEvents.ENDS
@@ -258,7 +258,7 @@ def _after(config: PushConfig) -> LogPosition:
 
 
 def _is_cut(events: Sequence[Recorded], config: PushConfig) -> bool:
-    """Has the log more than was read of it?"""
+    """Return whether the log has more events than were read."""
     return bool(events) and events[-1].number < config.task.last_event
 
 
@@ -273,7 +273,7 @@ def _notification(config: PushConfig, step: SelectionStep, name: str) -> Notific
     key = webhook_id(config.pk, task.pk, task.public_id, step.through)
     link = make_linker(task.agent, str(conf.PUBLIC_URL), task.maker or task.owner)
     events = list(step.events)
-    if not events[0].body:  # too long to be read along with others
+    if not events[0].body:  # too long to be read with other events
         one = LogPosition(task.pk, events[0].number - 1)
         (events,) = read_pages([one], limit=1, max_bytes=1, longest=limit)
     events = [in_event(event, link) for event in events]
@@ -286,7 +286,7 @@ def _notification(config: PushConfig, step: SelectionStep, name: str) -> Notific
 
 
 def _subject(config: PushConfig, name: str, limit: int) -> Task | None:
-    """The task, whole for dialects that are sent it; None if it is too large for that, and then it is not read."""
+    """Return the task, complete for dialects that send it; None, without reading it, if it is too large."""
     task = config.task
     if config.dialect in SENT_TASKS:
         found = find_by_key(task.pk) if count_bytes(task.pk) <= limit else None
@@ -300,7 +300,7 @@ def _subject(config: PushConfig, name: str, limit: int) -> Task | None:
 
 
 def _without_content(config: PushConfig, name: str, event: Recorded, limit: int) -> Task:
-    """The task as it stood at an event; with the message of its status if the event is that status, and not too long."""
+    """Return the task at an event, without content; a status event's message is included if it is not too long."""
     task = config.task
     state, at = state_at(task.pk, event.number) or (TaskState.SUBMITTED, task.created_at)
     brief = Task(

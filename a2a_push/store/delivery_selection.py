@@ -1,4 +1,4 @@
-"""The selection of deliveries that an operator names."""
+"""The selection of deliveries by an operator."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ __all__ = ["DeliverySelection"]
 
 @dataclass(frozen=True, kw_only=True)
 class DeliverySelection:
-    """Deliveries that can be sent again, narrowed by everything that is said here.
+    """A selection of deliveries that can be sent again; all given conditions apply.
 
-    Not those still pending, and not those whose webhook was taken away.
+    It excludes pending deliveries, and those whose webhook was deleted.
     """
 
-    #: Dead ones only, not delivered ones.
+    #: True for dead deliveries only; False includes delivered ones.
     only_dead: bool = True
-    #: By their `webhook-id`.
+    #: Values of `webhook-id`.
     ids: Collection[str] | None = None
     #: Public id of the task.
     task: str = ""
     #: Slug of the agent.
     agent: str = ""
     receiver: int | None = None
-    #: The receivers at this address, whichever tenant's.
+    #: The address of receivers of any tenant.
     address: str = ""
     config: int | None = None
-    #: When they were made: from then on, and before.
+    #: The time of creation: from `since` on, and before `until`.
     since: datetime.datetime | None = None
     until: datetime.datetime | None = None
 
     def rows(self) -> QuerySet[Delivery]:
-        """The deliveries, oldest first."""
+        """Return the deliveries, oldest first."""
         statuses = (
             [DeliveryStatus.DEAD]
             if self.only_dead
@@ -48,7 +48,7 @@ class DeliverySelection:
         return rows.filter(**self._describe()).order_by("pk")
 
     def keys(self) -> list[int]:
-        """Their primary keys, oldest first."""
+        """Return the primary keys of the deliveries, oldest first."""
         return list(self.rows().values_list("pk", flat=True))
 
     def _describe(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Figures of all webhooks, read from the tables, so that they are the same in every process."""
+"""Statistics of all webhooks, read from the tables, so that every process has equal numbers."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["WebhookCounts", "count_pending", "figures"]
 
 @dataclass(frozen=True, slots=True)
 class WebhookCounts:
-    """Of this moment."""
+    """The present counts."""
 
-    #: Webhooks with something to be sent, that nobody is sending to.
+    #: Unleased webhooks with work.
     due: int
-    #: Deliveries that are tried, or wait to be.
+    #: Pending deliveries, under way or waiting.
     pending: int
-    #: Seconds since the oldest delivery that is due should have been tried; 0 = none is.
+    #: Seconds since the oldest due delivery became due; 0 = none is due.
     late: float
-    #: Receivers whose breaker is open or half-open, that asked to be left alone, that are disabled.
+    #: Receivers with an open or half-open breaker, with a pause by Retry-After, and disabled ones.
     breakers_open: int
     paused: int
     disabled: int
 
 
 def figures() -> WebhookCounts:
-    """Read them."""
+    """Return the present counts."""
     receivers = Receiver.objects.all()
     pending, late = count_pending(Delivery.objects.all())
     return WebhookCounts(
@@ -48,9 +48,9 @@ def figures() -> WebhookCounts:
 def count_pending(
     deliveries: QuerySet[Delivery], limit: int | None = None
 ) -> tuple[int, float | None]:
-    """Return how many of these are pending, and the seconds since the oldest due one should have been tried.
+    """Return the number of pending deliveries, and the seconds since the oldest due one became due; None = none is due.
 
-    Each reads `limit` rows at most; None = all. There are no seconds if none is due.
+    Each query reads at most `limit` rows; None = all.
     """
     pending = deliveries.filter(status=DeliveryStatus.PENDING).order_by("pk")
     ripe: Any = pending.filter(Q(next_at=None) | Q(next_at__lte=Now()))

@@ -1,4 +1,4 @@
-"""Does anybody follow at all? What this process knows of it, so that a host without webhooks asks nothing on their account."""
+"""The presence of active webhooks, so that a host without webhooks does not search for due ones."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ __all__ = ["PusherPresence", "anybody", "note_one_more"]
 
 
 class PusherPresence:
-    """Counts the webhooks that this process has given something to follow, new ones and old ones."""
+    """The number of times that this process has activated a webhook."""
 
     count = 0
 
     @classmethod
     def one_more(cls) -> None:
-        """There is one."""
+        """Count one more."""
         cls.count += 1
 
 
 def note_one_more() -> None:
-    """A webhook has become active; counted once the transaction is committed."""
+    """Count a webhook that has become active, after the commit of the transaction."""
     transaction.on_commit(PusherPresence.one_more)
 
 
 def anybody() -> bool:
-    """Is any webhook active?"""
+    """Return whether any webhook is active."""
     return PushConfig.objects.filter(active=True).exists()

@@ -1,4 +1,4 @@
-"""Receivers: made when the first webhook leads there; what their breakers say, as columns."""
+"""Receivers: created with the first webhook of an address; the columns for the states of their breakers."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ _breaker = msgspec.json.Decoder(Breaker).decode
 
 
 def receiver_of(tenant: str, url: str) -> int:
-    """The receiver that a tenant's webhook at this URL leads to, made if nobody has met it; in a transaction."""
+    """Return the key of the receiver of a tenant's webhook at this URL, created if necessary. Call it in a transaction."""
     address = urlsplit(url)._replace(query="", fragment="").geturl()
     digest = hashlib.sha256(f"{tenant}\n{address}".encode()).hexdigest()
-    while (
-        found := _find_key(digest)
-    ) is None:  # two may come at once, and retention may take it away
+    # Another transaction may create it at once, and retention may delete it.
+    while (found := _find_key(digest)) is None:
         row = Receiver(tenant=tenant, address=address, digest=digest)
         Receiver.objects.bulk_create([row], ignore_conflicts=True)
     return found
 
 
 def _find_key(digest: str) -> int | None:
-    """The key of a receiver, which stays until the transaction ends. Others may use and change it meanwhile."""
+    """Return the key of a receiver, protected from deletion until the transaction ends, but not from changes."""
     with connection.cursor() as cursor:
         statement = f"select id from a2a_push_receiver where digest = %s{backend().key_share}"  # noqa: S608 - ours
         cursor.execute(statement, [digest])
@@ -44,17 +43,17 @@ def _find_key(digest: str) -> int | None:
 
 
 def policy() -> BreakerPolicy:
-    """The numbers of breakers."""
+    """Return the thresholds of breakers."""
     return breaker.DEFAULT.scale(float(conf.WEBHOOK_TIME_SCALE))
 
 
 def read(receiver: Receiver) -> Breaker:
-    """The state of its breaker."""
+    """Return the state of the receiver's breaker."""
     return _breaker(receiver.breaker)
 
 
 def to_columns(state: Breaker) -> dict[str, Any]:
-    """The columns of a breaker's state."""
+    """Return the columns for a breaker's state."""
     closed = state.phase in (Phase.CLOSED, Phase.DISABLED)
     until = None if closed else datetime.datetime.fromtimestamp(state.until, datetime.UTC)
     return {"breaker": write(state).decode(), "probe_at": until}

@@ -1,4 +1,4 @@
-"""Values that pass between the tables of webhooks and the sender."""
+"""Arguments and results of the store of webhooks."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from a2a_tasks.protocol.values import PushConfig
 
 __all__ = ["LARGE", "Candidate", "WebhookLeaseLost", "ClaimedWebhook", "AttemptResult"]
 
-#: Bytes beyond which a body is stored once for all webhooks that are told the same, and counted while it is held.
+#: Bytes beyond which a body is stored once for all webhooks that receive the same, and counted while it is in memory.
 LARGE = 64 * 1024
 
 
 class WebhookLeaseLost(Exception):
-    """The webhook is held by somebody else, or gone: nothing was written."""
+    """Another process holds the webhook, or it was deleted: nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A webhook at which something may be due, held by nobody."""
+    """An unleased webhook that may be due."""
 
     config: int
     receiver: int
-    #: May its receiver be sent several notifications at a time?
+    #: True if its receiver may get several notifications at a time.
     well: bool
     #: Seconds until it is due.
     wait: float
@@ -35,37 +35,37 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedWebhook:
-    """One delivery to be attempted now, by whoever holds its webhook."""
+    """One delivery to send now, with the lease of its webhook."""
 
     config: int
     token: str
     receiver: int
-    #: Of the receiver's breaker.
+    #: The permit of the receiver's breaker.
     permit: int
     well: bool
     delivery: int
     notification: Notification
     made_at: datetime.datetime
-    #: The attempt to be made, counted from 1 since it was made or last replayed.
+    #: The number of this attempt, counted from 1 since the delivery was created or last replayed.
     attempt: int
     trigger: str
-    #: Of its task.
+    #: The tenant of its task.
     tenant: str
-    #: Where it goes, without its secrets.
+    #: The webhook, without its secrets.
     target: PushConfig
-    #: Those, sealed.
+    #: The sealed secrets.
     secret: str
 
     @property
     def large(self) -> int:
-        """Return the bytes that count against the limit of a process: 0 for a small body."""
+        """The bytes that count against the limit of a process: 0 for a small body."""
         size = len(self.notification.body)
         return size if size > LARGE else 0
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """The outcome of an attempt, and what follows from it."""
+    """The outcome of an attempt, and the next step."""
 
     started_at: datetime.datetime
     seconds: float
@@ -75,6 +75,6 @@ class AttemptResult:
     fault: str
     excerpt: str
     detail: str
-    #: None = it was delivered.
+    #: The next step; None = it was delivered.
     verdict: Retry | GiveUp | Disable | Uncounted | None
     worker: str

@@ -1,4 +1,4 @@
-"""Deliveries that an operator sends once more, or at once."""
+"""Replays: an operator sends settled deliveries again, or pending ones at once."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SLICE = 500
 
 
 def replay(ids: Collection[int]) -> int:
-    """Send these deliveries again, under the same id, and from the beginning of the schedule. Returns how many will be.
+    """Send these deliveries again, with their ids, and from the beginning of the schedule. Returns their number.
 
-    Those still pending are left alone, and those whose webhook was taken away: nobody knows its secrets any more. A
-    receiver or a webhook that was given up is tried again; one that somebody has switched off is left alone.
+    Pending deliveries are skipped, and those whose webhook was deleted, because its secrets are gone. Receivers and
+    webhooks that were disabled automatically are tried again; those that an operator disabled are skipped.
     """
     return sum(_again(piece) for piece in _slices(sorted(ids)))
 
@@ -42,9 +42,9 @@ def replay_between(
     agent: str = "",
     only_dead: bool = True,
 ) -> int:
-    """Replay the deliveries made from `since` until before `until`, narrowed to a receiver, a webhook, an agent.
+    """Replay the deliveries created from `since` on and before `until`, optionally of one receiver, webhook or agent.
 
-    Returns how many will be sent. Unless `only_dead`, delivered ones are, too.
+    Returns the number of replayed deliveries. With `only_dead`, these are dead ones; else also delivered ones.
     """
     found = DeliverySelection(
         only_dead=only_dead, receiver=receiver, config=config, agent=agent, since=since, until=until
@@ -53,10 +53,10 @@ def replay_between(
 
 
 def retry_now(delivery: int) -> bool:
-    """Try a pending delivery at once instead of when its time comes. False if it is not pending.
+    """Make a pending delivery due now. False if it is not pending, or an operator has disabled its receiver.
 
-    The schedule goes on after it. A receiver whose breaker is open is still left alone; so is one that somebody has switched
-    off: False. One that was given up is tried.
+    The schedule continues after this attempt. A receiver whose breaker is open still gets nothing; one that was disabled
+    automatically is tried.
     """
     hints = _now(delivery)
     _announce(hints)
@@ -107,14 +107,14 @@ def _note(deliveries: QuerySet[Delivery]) -> None:
 
 
 def _lock_webhooks(deliveries: QuerySet[Delivery]) -> list[int]:
-    """The webhooks of deliveries, locked."""
+    """Return the keys of the deliveries' webhooks, locked."""
     keys = list(deliveries.filter(config__isnull=False).values_list("config", flat=True))
     configs = PushConfig.objects.filter(pk__in=keys).order_by("pk").select_for_update()
     return list(configs.values_list("pk", flat=True))
 
 
 def _due(configs: list[int]) -> list[pubsub.Hint]:
-    """Make these webhooks due now."""
+    """Make these webhooks due now; return the hints to announce."""
     due = PushConfig.objects.filter(pk__in=configs)
     due.update(active=True, due_at=Now())
     note_one_more()

@@ -1,6 +1,6 @@
-"""Writing the outcomes of attempts, many in one transaction: attempt, delivery, receiver, cursor, and the next delivery.
+"""Storage of attempts, many in one transaction: attempt, delivery, receiver, cursor, and the next delivery.
 
-An outcome with a token that no longer holds the webhook, or of a delivery that is settled already, is not written.
+A result is not written if its token no longer holds the webhook, or if its delivery is settled already.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from a2a_tasks.store.db import AWAY, run_to_completion
 __all__ = ["SLOW_SECONDS", "SettledAttempt", "settle", "settle_batched"]
 
 logger = logging.getLogger(__name__)
-#: A receiver that takes longer is sent one notification at a time.
+#: A receiver that takes longer gets one notification at a time.
 SLOW_SECONDS = 1.0
-#: The actor, in the audit log, that disables a receiver which answers badly.
+#: The actor in the audit log when a receiver or a webhook is disabled automatically.
 BY = "system:webhooks"
 
 
 @dataclass(frozen=True, slots=True)
 class SettledAttempt:
-    """One attempt that was made."""
+    """An attempt to store."""
 
     held: ClaimedWebhook
     result: AttemptResult
-    #: Seconds for which the webhook is held further, if there is more to send; None = it is let go of.
+    #: Seconds of the new lease, if there is more to send; None = the webhook is released.
     lease_seconds: float | None
-    #: Bytes of large bodies that its process has room for.
+    #: Bytes of further large bodies that its process can hold.
     room: int = claims.BATCH_BYTES
 
 
 @dataclass(slots=True)
 class _Item:
-    """An attempt with the rows it changes."""
+    """An attempt with the rows that it changes."""
 
     asked: SettledAttempt
     config: PushConfig
@@ -64,9 +64,9 @@ class _Item:
 
 
 def settle(asked: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | None]:
-    """Write down what became of these attempts. Returns for each what its holder is to send next, or WebhookLeaseLost.
+    """Store the results of these attempts. Returns for each the next delivery of its holder, or WebhookLeaseLost.
 
-    None = it holds the webhook no more. One that cannot be written does not hinder the others.
+    None = the webhook was released. A result that cannot be stored does not affect the others.
     """
     try:
         results = _settle_group(asked)
@@ -76,16 +76,18 @@ def settle(asked: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | Non
         if len(asked) > 1:
             return one_by_one(settle, asked)
         if asked[0].lease_seconds is None:
-            # It was rolled back; what took too long may be quicker when its holder asks again.
+            # It was rolled back; a transaction that was too slow may be faster when its holder repeats it.
             return [Overloaded.away(undone=True) if isinstance(fault, AWAY) else fault]
-        logger.exception("webhook %s is let go of", asked[0].held.config)
-        # The outcome is written even if the next delivery cannot be built, or this one would be sent for ever.
+        logger.exception(
+            "webhook %s is released: its next delivery could not be built", asked[0].held.config
+        )
+        # The result is stored even if the next delivery cannot be built; otherwise this one would be sent for ever.
         return settle([replace(asked[0], lease_seconds=None)])
     failpoint("webhook.settled")
     return results
 
 
-#: `await settling(asked)`: settle, together with whatever else is being settled.
+#: `await settle_batched(attempt)`: settle in one flush with other attempts.
 settle_batched = BatchedCall(settle, run=run_to_completion)
 
 
@@ -108,14 +110,14 @@ def _settle_group(asked: list[SettledAttempt]) -> list[ClaimedWebhook | Exceptio
 def _take_next(
     asked: SettledAttempt, items: dict[int, _Item], going: dict[int, ClaimedWebhook]
 ) -> ClaimedWebhook | WebhookLeaseLost | None:
-    """Return what this holder sends next. Another holder may have asked about the same webhook without holding it."""
+    """Return the next delivery of this holder. Another attempt of the batch may be of a former holder of the webhook."""
     item = items.get(asked.held.config)
     mine = item is not None and item.asked.held is asked.held
     return going.get(asked.held.config) if mine else WebhookLeaseLost()
 
 
 def _lock_held(asked: Sequence[SettledAttempt]) -> dict[int, _Item]:
-    """The attempts whose holders still hold, by the keys of their webhooks, which are locked."""
+    """Return the attempts whose holders still hold their webhooks, by the keys of these, which are locked."""
     configs = PushConfig.objects.filter(pk__in={each.held.config for each in asked})
     configs = configs.select_related("receiver", "task__context").defer(*claims.UNREAD)
     configs = configs.order_by("pk")
@@ -140,7 +142,7 @@ def _item(
 
 
 def _of_what_is_registered(asked: SettledAttempt, config: PushConfig) -> SettledAttempt:
-    """Ignore a refusal under keys that were replaced meanwhile: the notification is sent again with the new keys."""
+    """Do not count a refusal if the webhook was replaced meanwhile: the notification is sent again to the new one."""
     held, result = asked.held, asked.result
     if result.verdict is None or _is_registered(held, config):
         return asked
@@ -162,7 +164,7 @@ def _lock_receivers(items: Iterable[_Item]) -> dict[int, Receiver]:
 
 
 def _judge(items: Iterable[_Item], receivers: dict[int, Receiver]) -> None:
-    """Tell the receivers' breakers how it went, and keep what they say."""
+    """Record the results in the receivers' breakers, and store their new states."""
     for item in items:
         _tell(receivers[item.config.receiver_id], item.asked)
     columns = ["breaker", "probe_at", "paused_until", "disabled_at", "disabled_reason", "well"]
@@ -177,7 +179,7 @@ def _tell(receiver: Receiver, asked: SettledAttempt) -> None:
     if isinstance(result.verdict, Uncounted) or result.fault == FaultKind.HOST:
         return
     receiver.last_seconds = result.seconds
-    # A receiver that answers 410 is well itself.
+    # A receiver that answers 410 works itself.
     answered = result.verdict is None or result.status == HTTPStatus.GONE
     receiver.well = answered and result.seconds < SLOW_SECONDS
     attempt = read(receiver), now.timestamp(), asked.held.permit
@@ -203,7 +205,7 @@ def _tell(receiver: Receiver, asked: SettledAttempt) -> None:
 
 
 def _settle(item: _Item) -> None:
-    """Note in delivery and webhook what became of one attempt."""
+    """Store the result of one attempt in the delivery and the webhook."""
     delivery, verdict = item.delivery, item.asked.result.verdict
     if isinstance(verdict, Uncounted):
         delivery.next_at, delivery.reason = _moment(verdict.at), item.asked.result.detail
@@ -219,7 +221,7 @@ def _settle(item: _Item) -> None:
         delivery.reason = f"{verdict.reason}; last: {delivery.reason}"
     delivery.status = DeliveryStatus.DELIVERED if verdict is None else DeliveryStatus.DEAD
     delivery.settled_at = timezone.now()
-    if delivery.task_id == item.config.task_id:  # not one of a task whose id was taken over
+    if delivery.task_id == item.config.task_id:  # not of a predecessor of the task
         item.config.cursor = max(item.config.cursor, delivery.through)
     if isinstance(verdict, Disable):
         item.config.disabled_reason = verdict.reason
@@ -258,7 +260,7 @@ def _attempt(item: _Item) -> Attempt:
 
 
 def _find_next(items: Sequence[_Item]) -> dict[int, ClaimedWebhook]:
-    """Return what the holders of these webhooks send next, by key, and release the other webhooks."""
+    """Return the next deliveries of the webhooks that stay held, by key, and release the other webhooks."""
     claims.let_go([item.config for item in items if item.asked.lease_seconds is None])
     staying = [item for item in items if item.asked.lease_seconds is not None]
     if not staying:

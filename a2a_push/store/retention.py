@@ -1,4 +1,4 @@
-"""Retention: what is kept of webhooks, and for how long."""
+"""Retention of deliveries and receivers."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["forget", "find_undelivered"]
 
 
 def find_undelivered(tasks: Collection[int]) -> set[int]:
-    """Those of these tasks of which somebody is still to be told."""
+    """Return those of these tasks with events that are still to be sent."""
     following = PushConfig.objects.filter(task__in=list(tasks), active=True)
     pending = Delivery.objects.filter(task__in=list(tasks), status=DeliveryStatus.PENDING)
     return {*following.values_list("task", flat=True), *pending.values_list("task", flat=True)}
 
 
 def forget(max_count: int) -> int:
-    """Remove deliveries settled A2A_WEBHOOK_RETENTION_DAYS ago, with their attempts, at most so many at a time.
+    """Delete deliveries settled A2A_WEBHOOK_RETENTION_DAYS ago, with their attempts, at most `max_count` of them.
 
-    Then receivers at which nobody has a webhook any more, nor a delivery. Returns how many rows went.
+    If there are none, delete receivers without webhooks and deliveries. Returns the number of deleted rows.
     """
     days = float(conf.WEBHOOK_RETENTION_DAYS)
     if not days:
         return 0
     try:
         limit = timezone.now() - datetime.timedelta(days=days)
-    except OverflowError:  # longer than there have been days
+    except OverflowError:  # before the year 1
         return 0
     return _forget(limit, max_count)
 
@@ -52,12 +52,12 @@ def _forget(limit: datetime.datetime, max_count: int) -> int:
 
 
 def _forget_receivers(limit: datetime.datetime, max_count: int) -> int:
-    """A disabled one is kept: it would be met as a new one."""
+    """Delete unused receivers, but keep disabled ones, which would be enabled as new ones."""
     webhooks = PushConfig.objects.filter(receiver=OuterRef("pk"))
     deliveries = Delivery.objects.filter(receiver=OuterRef("pk"))
     unused = Receiver.objects.filter(created_at__lt=limit, disabled_at=None)
     unused = unused.exclude(Exists(webhooks)).exclude(Exists(deliveries))
     locked = unused.order_by("pk").select_for_update(skip_locked=True)
     keys = list(locked.values_list("pk", flat=True)[:max_count])
-    # Asked again: a webhook may have been registered after the look and before the lock.
+    # A second query: a webhook may have been registered between the first one and the lock.
     return unused.filter(pk__in=keys).delete()[0]

@@ -1,7 +1,7 @@
-"""Sending again to what was given up: by its own failures (five days, 410), and not by somebody who has switched it off.
+"""Replay to endpoints that were disabled automatically (failures for five days, or a 410).
 
-Whoever sends something again wants it to be tried: receiver and webhook are sent to as if on trial. What an operator has
-switched off stays so, since whoever may send need not be allowed to switch.
+Such a receiver or webhook is enabled on trial when an operator replays a delivery. An endpoint that an operator disabled
+stays disabled, because the right to replay does not include the right to enable.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from a2a_tasks.store import audit
 
 __all__ = ["Prospect", "foreseen", "is_switched_off", "put_on_trial"]
 
-#: The reason, in the audit log, for which they were enabled.
+#: The reason in the audit log for enabling them.
 WHY = {"because": "something is sent again"}
 
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """A forecast of sending deliveries again."""
+    """The forecast of a replay."""
 
-    #: The number that would be sent.
+    #: Number of deliveries that would be sent.
     sent: int = 0
-    #: The number of these whose receiver is disabled because it failed.
+    #: Number of these whose receiver or webhook was disabled automatically.
     on_trial: int = 0
-    #: The number that is not sent, because a user has disabled the receiver.
+    #: Number of deliveries that would not be sent because an operator has disabled the receiver.
     held_back: int = 0
 
 
 def foreseen(deliveries: QuerySet[Delivery]) -> Prospect:
-    """Return the forecast for these deliveries, without those that wait or whose webhook was removed."""
+    """Return the forecast for these deliveries, without pending ones and those whose webhook was deleted."""
     settled = (
         deliveries.exclude(status=DeliveryStatus.PENDING).filter(config__isnull=False).order_by()
     )
@@ -55,14 +55,14 @@ def foreseen(deliveries: QuerySet[Delivery]) -> Prospect:
 
 
 def is_switched_off(receiver: Receiver) -> bool:
-    """Tell whether somebody has, so that nothing is sent there whoever wants it."""
+    """Return whether an operator disabled the receiver."""
     return receiver.disabled_at is not None and not read(receiver).given_up
 
 
 def put_on_trial(configs: Collection[int]) -> list[int]:
-    """Resume sending to these locked webhooks if they or their receivers were disabled automatically. Call it in a transaction.
+    """Re-enable those of these locked webhooks that were disabled automatically, and return the webhooks to send to.
 
-    Returns those that are; the others lead to receivers that somebody has switched off.
+    Webhooks whose receiver an operator disabled are not returned. Call it in a transaction.
     """
     rows = PushConfig.objects.filter(pk__in=configs).order_by("pk")
     of = dict(rows.values_list("pk", "receiver"))
@@ -73,7 +73,7 @@ def put_on_trial(configs: Collection[int]) -> list[int]:
 
 
 def _try_receivers(keys: Collection[int]) -> set[int]:
-    """Returns those that stay disabled."""
+    """Re-enable receivers that were disabled automatically; return the keys of those that stay disabled."""
     disabled = Receiver.objects.filter(pk__in=keys, disabled_at__isnull=False).order_by("pk")
     forbidden = set()
     for row in disabled.select_for_update(no_key=True):

@@ -1,6 +1,6 @@
-"""Writing many rows at once, each with values of its own.
+"""Updates of many rows in one statement, each with values of its own.
 
-Django's `bulk_update` builds an expression for every value of every row, which takes longer than the database does.
+Django's `bulk_update` builds an expression for every value of every row, which takes longer than the statement itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["update_each"]
 
 
 def update_each(rows: Sequence[Model], names: Sequence[str]) -> None:
-    """Write these fields of these rows, all of one model. The rows are locked, or nobody else's."""
+    """Write these fields of these rows, all of one model. The caller has locked the rows, or has created them."""
     if not rows:
         return
     meta = rows[0]._meta  # noqa: SLF001 - Django's documented interface

@@ -1,4 +1,4 @@
-"""Receivers and webhooks switched off and on again: by an operator, by their own answers, by their breaker."""
+"""Disabling and enabling of receivers and webhooks by operators."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from a2a_tasks.store import audit, tasks
 
 __all__ = ["disable", "enable", "enable_config"]
 
-#: Webhooks that are looked at because their receiver was enabled, at once.
+#: Maximum number of webhooks that are announced when their receiver is enabled.
 MAX_HINTED = 1000
 
 
 @transaction.atomic
 def disable(receiver: int, reason: str) -> bool:
-    """Send nothing there until it is enabled: what comes up meanwhile is dead, with this reason.
+    """Disable the receiver. New deliveries for it are stored as dead, with this reason.
 
-    False if somebody has done so already. What was given up is then no longer sent what somebody sends again.
+    False if an operator has disabled it already. A receiver that was disabled automatically then gets no replays any more.
     """
     row = Receiver.objects.select_for_update().get(pk=receiver)
     if is_switched_off(row):
@@ -44,9 +44,9 @@ def disable(receiver: int, reason: str) -> bool:
 
 
 def enable(receiver: int) -> bool:
-    """Send there again, as to one nobody has met. False if it was not disabled, nor its breaker open, nor paused.
+    """Enable a receiver and reset its breaker. False if it was neither disabled, blocked nor paused.
 
-    What is dead stays so until it is replayed.
+    Dead deliveries stay dead until they are replayed.
     """
     if not _enable(receiver):
         return False
@@ -74,7 +74,7 @@ def _enable(receiver: int) -> bool:
 
 
 def enable_config(config: int) -> bool:
-    """Tell a webhook that had been disabled of what comes from now on. False if it was not."""
+    """Enable a webhook for later events. False if it was not disabled."""
     if not _enable_config(config):
         return False
     note_one_more()

@@ -1,4 +1,4 @@
-"""Accepting messages that begin tasks: context, task, message, event 1 and run of each, in one statement for all."""
+"""Acceptance of messages that begin tasks: one statement writes context, task, message, event 1 and run of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["accept", "accept_many", "accept_batched", "begin"]
 
 
 def accept(new: NewTask) -> Accepted:
-    """Write a new task with its first message and run; with a hold, the run is this process's already.
+    """Write a new task with its first message and run. With a hold, this process holds the run at once.
 
     Raises TaskExists if the owner already has a task of that id.
     """
@@ -29,14 +29,14 @@ def accept(new: NewTask) -> Accepted:
 
 
 def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
-    """As `accept`, for many at once; one that cannot be written does not affect the others."""
+    """Write many new tasks, as `accept` does; a failure of one does not affect the others."""
     failpoint("accept.before")
     try:
         results = [
             _make_accepted(new, *keys) for new, keys in zip(news, _insert(news), strict=True)
         ]
     except AWAY:
-        raise  # the database is away: that concerns everybody
+        raise  # the database is away: this affects all of them
     except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
         if len(news) == 1:
             return [TaskExists(str(fault)) if isinstance(fault, IntegrityError) else fault]
@@ -48,12 +48,12 @@ def accept_many(news: Sequence[NewTask]) -> list[Accepted | Exception]:
     return list(results)
 
 
-#: `await accepting(new)`: accept, together with whatever else is being accepted.
+#: `await accept_batched(new)`: accept in one flush with other new tasks.
 accept_batched = BatchedCall(accept_many, size=lambda new: len(new.message) + len(new.request))
 
 
 def begin(new: NewTask) -> Accepted:
-    """Write a new task as part of a transaction that is open already; nothing is announced."""
+    """Write a new task in the open transaction, without an announcement."""
     ((task, run),) = _insert([new])
     return _make_accepted(new, task, run)
 

@@ -1,8 +1,9 @@
-"""Appending what runs say: the events, the task rows they fold into, artifacts and the runs' ends, in one go.
+"""Append batches of runs: one statement writes events, task rows, artifacts and the ends of runs.
 
-The statement's one gate is the task row: it must still carry the run's token. A task that ended, was cancelled or
-rescued carries it no longer, so nothing is written for it and its run is told so (law 4). The row also counts the batches
-that the run has written. A batch that is repeated after an unknown outcome is recognised by this number and written once.
+The statement checks the task row, which must still have the run's token. A task that ended, was cancelled or was
+rescued does not have it any more; then nothing is written, and the run gets LeaseLost (law 4). The row also counts
+the batches that the run has written. A batch that is repeated after an unknown outcome is recognised by this number,
+and written once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["append", "append_many", "append_batched"]
 
 
 def append(batch: Batch) -> int:
-    """Write the batch and announce it. Returns the number of its last event. Raises LeaseLost, having written nothing."""
+    """Write the batch and announce it; return the number of its last event. Raises LeaseLost if nothing was written."""
     (result,) = append_many([batch])
     if isinstance(result, Exception):
         raise result
@@ -31,12 +32,12 @@ def append(batch: Batch) -> int:
 
 
 def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
-    """As `append`, for the batches of many runs at once: each gets its last number, or LeaseLost."""
+    """Append the batches of many runs; return for each the number of its last event, or LeaseLost."""
     failpoint("worker.append_begins")
     try:
         written = backend().append_batches(batches)
     except AWAY:
-        raise  # the database is away: that concerns everybody
+        raise  # the database is away: this affects all of them
     except Exception as fault:  # noqa: BLE001 - one cannot be written; the others can
         if len(batches) == 1:
             return [fault]
@@ -47,7 +48,7 @@ def append_many(batches: Sequence[Batch]) -> list[int | Exception]:
     return results
 
 
-#: `await appending(batch)`: append, together with whatever else is being appended.
+#: `await append_batched(batch)`: append in one flush with other batches.
 append_batched = BatchedCall(
     append_many, run=run_to_completion, size=lambda batch: batch.size, again=Batch.come_again
 )
@@ -65,9 +66,10 @@ def _try_to_announce(batch: Batch, last: int | None) -> int | Exception:
 
 
 def _call_next(task: int) -> None:
-    """Announce a run that waited for this one to end: a message came meanwhile.
+    """Announce the task's next run, if a message arrived during the run that ended.
 
-    Asked after the commit. The statement that ends a run waits for a message that is being written, and does not see it.
+    The query comes after the commit: the statement that ends a run waits for a message that is being written, but does
+    not see it.
     """
     waiting = Run.objects.filter(task=task, status=RunStatus.QUEUED).order_by("pk")
     for queue in waiting.values_list("queue", flat=True)[:1]:
@@ -75,7 +77,7 @@ def _call_next(task: int) -> None:
 
 
 def _announce(batch: Batch, last: int | None) -> int | Exception:
-    """Announce one batch of a group. A failure here is this batch's alone: the others are written."""
+    """Announce one batch of a flush. A failure affects only this batch: the others are written."""
     try:
         return _try_to_announce(batch, last or _find_written(batch))
     except AWAY:
@@ -83,7 +85,7 @@ def _announce(batch: Batch, last: int | None) -> int | Exception:
 
 
 def _find_written(batch: Batch) -> int | None:
-    """Return the number that the first try of a repeated batch wrote, or None if it wrote nothing."""
+    """Return the last event's number that the first try of a repeated batch wrote; None if it wrote nothing."""
     if not batch.again or batch.after is None:
         return None
     mine = Run.objects.filter(pk=batch.run, token=batch.token, task__batches=batch.after + 1)
@@ -93,5 +95,5 @@ def _find_written(batch: Batch) -> int | None:
     if newest is None or not batch.events or not mine.exists():
         return None
     if (newest.body or batch.events[-1].body) != batch.events[-1].body:
-        return None  # another attempt's
+        return None  # the event of another attempt
     return newest.number

@@ -1,10 +1,10 @@
-"""Writing down who did what: one row, in the transaction that does it, so that neither is there without the other.
+"""Entries of the audit log: each is written in the transaction of its action, so that neither exists without the other.
 
     with transaction.atomic():
         ...                                       # the change
-        audit.note(Action.KEY_REVOKE, prefix)     # by whoever acts: see audit/actor.py
+        audit.note(Action.KEY_REVOKE, prefix)     # by the current actor: see audit/actor.py
 
-A row is chained a moment later (`audit_seals`), so that nobody waits for anybody's entry.
+An entry is chained a moment later (`audit_seals`), so that transactions do not wait for each other's entries.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from a2a_tasks.protocol.jsontext import write
 __all__ = ["DONE", "REFUSED", "note", "note_each"]
 
 DONE, REFUSED = "done", "refused"
-#: Actions that were refused.
+#: Actions whose outcome is a refusal.
 REFUSALS = frozenset({Action.LOGIN_FAILED, Action.ACCESS_REFUSED, Action.ACCESS_DENIED})
 INSERT = """
 insert into a2a_tasks_auditentry (tenant, agent, actor, action, object, outcome, detail, request)
 values (%s, %s, %s, %s, %s, %s, %s, %s)
 """
-#: Characters of a detail's text. What is longer is nobody's name.
+#: Maximum number of characters of a text in the detail; names are shorter.
 MAX_LENGTH = 200
 
 
@@ -43,9 +43,10 @@ def note(
     request: str | None = None,
     detail: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write one entry into the transaction that is open.
+    """Write one entry in the open transaction.
 
-    Tenant and agent are the scope's. It was whoever acts now (audit/actor.py), unless `actor` says so. The detail is for a few names and numbers: no content, no secrets; long texts are cut.
+    Tenant and agent are the scope's. The default of `actor` is the current actor (audit/actor.py). The detail is for a
+    few names and numbers, not for content or secrets; long texts are cut.
     """
     if scope is None:
         scope = OwnerScope(tenant, "", "")
@@ -55,7 +56,7 @@ def note(
 
 
 def note_each(action: Action, objects: Iterable[tuple[OwnerScope, str]]) -> None:
-    """Write one entry for each object, by whoever acts now."""
+    """Write one entry for each object, by the current actor."""
     who, request = acting_now(), request_id()
     _insert([_row(action, scope, name, who, request) for scope, name in objects])
 
@@ -68,7 +69,7 @@ def _row(
 
 
 def _insert(rows: list[list[str]]) -> None:
-    """In SQL: the ORM takes five times as long, and every message on SQLite pays for it (decision 2)."""
+    """Insert rows by SQL: the ORM takes five times as long, for every message on SQLite (decision 2)."""
     with connection.cursor() as cursor:
         cursor.executemany(INSERT, rows)
 

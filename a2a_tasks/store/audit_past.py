@@ -1,7 +1,7 @@
-"""Retention of the audit log: the oldest entries go with their links, and an entry and a seal say up to where.
+"""Retention of the audit log: the oldest entries are removed with their links; an entry and a seal record the limit.
 
-The log can only lose its beginning. What is left begins after a link whose seal stays, and has an entry of the removal
-itself, so verification holds, and nobody can pass off another beginning.
+Only the beginning of the log can be removed. The rest begins after a link whose seal stays, and contains an entry about
+the removal, so that verification still succeeds and a forged beginning is detected.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ __all__ = ["purge_audit"]
 
 
 def purge_audit(before: datetime.datetime, limit: int) -> Iterator[int]:
-    """Remove entries from before a moment, about `limit` in one transaction; yields how many went.
+    """Remove entries from before a time, about `limit` in one transaction; yield the number of each transaction.
 
-    Removal ends at seals, so a piece may be larger. The newest seal always stays with what it sealed.
+    Removal ends at seals, so that a transaction may remove more. The newest seal and its entries always stay.
     """
     while (through := _through(before, limit)) is not None:
         yield _remove(through)
 
 
 def _through(before: datetime.datetime, limit: int) -> int | None:
-    """The number of the seal up to which the next piece goes; None = nothing is old enough."""
+    """Return the number of the seal up to which the next transaction removes entries; None = nothing is old enough."""
     first = AuditLink.objects.order_by("pk").values_list("pk", flat=True).first()
     if first is None:
         return None
-    # A seal is made after its entries: none of those is younger.
+    # A seal is never older than its entries.
     old = AuditSeal.objects.filter(pk__gte=first, at__lt=before)
     newest = AuditSeal.objects.order_by("-pk").values("pk")[:1]
     numbers = old.exclude(pk__in=newest).order_by("pk").values_list("pk", flat=True)
@@ -43,7 +43,7 @@ def _through(before: datetime.datetime, limit: int) -> int | None:
 
 @transaction.atomic
 def _remove(through: int) -> int:
-    """Remove everything up to a sealed link, but its seal. What says so is sealed before anything is gone."""
+    """Remove everything up to a sealed link, except its seal. The entry about it is sealed before the removal."""
     audit.note(Action.AUDIT_PURGE, str(through))
     audit_seals.seal_all()
     gone = AuditLink.objects.filter(pk__lte=through)

@@ -1,8 +1,9 @@
-"""Sealing: entries that are committed get their place in the chain, and the chain's end is sealed.
+"""Sealing of the audit log: committed entries get a place in the chain, and the end of the chain is sealed.
 
-Numbers of rows are given before their transactions commit, so an entry may come to light after one with a higher
-number. Each seal says how far it looked (`newest`), and which transactions could still bring one to light below that
-(all before `horizon`). Whoever seals after these have ended leaves nothing behind there: that is the next one's `floor`.
+Row numbers are assigned before transactions commit, so an entry may become visible after one with a higher number.
+Each seal records the highest number it has seen (`newest`), and the transactions that may still add an entry below it
+(all before `horizon`). A seal made after these have ended covers all entries up to that number, which becomes the
+`floor` of the next seal.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ from a2a_tasks.store.backend.interface import backend
 
 __all__ = ["entry_of", "newest_seal", "seal", "seal_all", "list_unsealed"]
 
-#: Entries that are sealed in one transaction.
+#: Maximum number of entries sealed in one transaction.
 MAX_COUNT = 500
 #: Columns of an entry that are hashed.
 COLUMNS = [field.name for field in fields(ChainEntry)]
 INSERT = """
 insert into a2a_tasks_auditlink (number, entry_id, actor_salt, object_salt, hash) values (%s, %s, %s, %s, %s)
 """
-#: Names the lock that keeps all but one from sealing (an advisory lock of PostgreSQL).
+#: The number of the lock under which one process at a time seals (an advisory lock of PostgreSQL).
 LOCK = 0x413241_5345414C
 
 
 def seal(*, wait: bool = False, everywhere: bool = False) -> int:
-    """Seal what is not yet, at most MAX_COUNT entries; returns how many. 0 too if somebody else is at it, unless `wait`.
+    """Seal entries that have no link yet, at most MAX_COUNT; return their number.
 
-    `everywhere`: also look where nothing can be any more, unless somebody took a link away.
+    If another process is sealing, wait for it with `wait`, else return 0. `everywhere`: search the whole log, also below
+    the floor, where an entry has no link only if its link was deleted by hand.
     """
     if not wait and not list_unsealed(everywhere=everywhere).exists():
         return 0
@@ -50,7 +52,7 @@ def seal(*, wait: bool = False, everywhere: bool = False) -> int:
 
 
 def seal_all(*, everywhere: bool = False) -> int:
-    """Seal everything that is committed now; returns how many entries."""
+    """Seal all entries that are committed now; return their number."""
     done = 0
     while count := seal(wait=True, everywhere=everywhere):
         done += count
@@ -58,12 +60,12 @@ def seal_all(*, everywhere: bool = False) -> int:
 
 
 def newest_seal() -> AuditSeal | None:
-    """The last seal there is."""
+    """Return the newest seal; None if there is none."""
     return AuditSeal.objects.order_by("-pk").first()
 
 
 def list_unsealed(*, everywhere: bool = False) -> QuerySet[AuditEntry]:
-    """Entries without a link. What cannot be without one is not looked at, unless `everywhere`."""
+    """Return the entries without a link. Only `everywhere` includes entries below the floor, which all have one."""
     unlinked = AuditEntry.objects.exclude(Exists(AuditLink.objects.filter(entry=OuterRef("pk"))))
     return unlinked if everywhere else unlinked.filter(pk__gt=_floor())
 
@@ -74,19 +76,19 @@ def entry_of(row: AuditEntry) -> ChainEntry:
 
 
 def _floor() -> int:
-    """Up to which number everything is sealed, for certain."""
+    """Return the number up to which all entries are certainly sealed."""
     last = newest_seal()
     return last.floor if last else 0
 
 
 def _find_horizon() -> int:
-    """Up to which number no further entry can come to light: whoever looks now sees all there will be."""
+    """Return the number up to which no further entry can become visible."""
     past = AuditSeal.objects.filter(horizon__lte=backend().read_snapshot("xmin")).order_by("-pk")
     return past.values_list("newest", flat=True).first() or 0
 
 
 def _link(entries: Sequence[ChainEntry], last: AuditSeal | None, through: int) -> None:
-    """Chain the entries, which are all up to the last of them, and seal the chain's end."""
+    """Chain the entries, which are all unsealed ones up to the last of them, and seal the end of the chain."""
     number, previous, newest, floor = (
         (last.number, last.hash, last.newest, last.floor) if last else (0, BEGINNING, 0, 0)
     )
@@ -99,7 +101,7 @@ def _link(entries: Sequence[ChainEntry], last: AuditSeal | None, through: int) -
         hash=link,
         mac=mac(keys()[0], number, link),
         newest=max(newest, entries[-1].id),
-        horizon=backend().read_snapshot("xmax"),  # asked after the entries were read
+        horizon=backend().read_snapshot("xmax"),  # read after the entries
         floor=max(floor, min(through, entries[-1].id)),
     )
 

@@ -1,7 +1,7 @@
-"""Triggers that refuse changes of the audit log. Retention and erasure pass them by `unlock`.
+"""Triggers that refuse changes of the audit log. Retention and erasure bypass them with `unlock`.
 
-They prevent mistakes, of this code and of people at the database's prompt. Changes by somebody who may drop the triggers
-are found by the seals (docs/decisions/0020).
+They prevent mistakes, of this code and of people at the database's prompt. The seals show changes by a person who has
+the right to drop the triggers (docs/decisions/0020).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ end $$
 
 
 def unlock() -> AbstractContextManager[None]:
-    """Let rows of the log be changed and deleted, inside a transaction."""
+    """Allow changes and deletions in the audit log within a transaction."""
     return backend().unlock_audit()
 
 
 def install(schema: Any) -> None:
-    """Make the triggers, by a migration's schema editor."""
+    """Create the triggers, with a migration's schema editor."""
     if schema.connection.vendor == "postgresql":
         schema.execute(FUNCTION)
     for table in TABLES:
@@ -58,7 +58,7 @@ def _write_statements(vendor: str, table: str) -> list[str]:
 
 
 def remove(schema: Any) -> None:
-    """Take the triggers away again."""
+    """Drop the triggers."""
     postgres = schema.connection.vendor == "postgresql"
     for table in TABLES:
         for name in ["kept", "truncate"] if postgres else ["update", "delete"]:
@@ -69,5 +69,5 @@ def remove(schema: Any) -> None:
 
 
 def are_installed() -> bool:
-    """Check that all the triggers are there, and switched on."""
+    """Return whether all triggers exist and are enabled."""
     return backend().count_audit_triggers() == 2 * len(TABLES)

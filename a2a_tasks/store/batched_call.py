@@ -1,7 +1,7 @@
-"""Group commit: transactions asked for while one is under way go together in the next.
+"""Group commit: transactions that arrive during a flush are written together by the next flush.
 
-An idle store writes at once; a busy one writes many in one statement, one commit and one job of a thread. Nobody waits for a
-timer, only for the flush before.
+An idle store writes at once. A busy store writes many items in one statement, one commit and one job of a thread.
+Items never wait for a timer, only for the previous flush.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["BatchedCall", "needs_no_mark", "one_by_one"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-#: A function that takes work to the store's threads.
+#: A function that runs work in the store's threads.
 Run = Callable[..., Awaitable[Any]]
 Work = Callable[[list[T]], list[R | Exception]]
 #: A function that returns the bytes of an item.
 Size = Callable[[T], int]
 #: Marks an item as a repetition.
 Again = Callable[[T], object]
-#: Most items of one flush, and most bytes of all but one.
+#: Maximum number of items of one flush, and maximum bytes of a flush of several items.
 MAX_COUNT, MAX_BYTES = 64, 1024 * 1024
-#: Flushes under way at a time, and those of large items.
+#: Maximum number of concurrent flushes, for small and for large items.
 LANES, LARGE_LANES = 2, 1
 
 
@@ -49,7 +49,7 @@ class _Queue(Generic[T, R]):
         self._waiting.append((item, future))
         if self._free:
             self._free -= 1
-            # Not in the context of whoever happens to come first: it writes for others, too.
+            # Not in the context of the first caller: the flush writes for other callers, too.
             flush = asyncio.create_task(self._flush(), context=contextvars.Context())
             self._flushes.add(flush)
             flush.add_done_callback(self._flushes.discard)
@@ -65,12 +65,12 @@ class _Queue(Generic[T, R]):
             self._free += 1
 
     def _count_fitting(self) -> int:
-        """Return the number of waiting items that go together."""
+        """Return the number of waiting items for the next flush."""
         sizes = itertools.accumulate(self._size(item) for item, _ in self._waiting[:MAX_COUNT])
         return max(1, sum(size <= MAX_BYTES for size in sizes))
 
     def _may_be_of_one(self, fault: Exception) -> bool:
-        """May it be the fault of one item, and may each be tried alone? Not what would be written twice."""
+        """Return whether one item may be at fault and each may be tried alone without being written twice."""
         if not isinstance(fault, Overloaded) or fault.blame is Blame.NOBODY:
             return False
         return fault.undone or self._again is not None
@@ -78,7 +78,7 @@ class _Queue(Generic[T, R]):
     async def _together(self, taken: list[tuple[T, asyncio.Future[R]]]) -> None:
         try:
             results = await self._run(self._work, [item for item, _ in taken])
-        except Exception as fault:  # noqa: BLE001 - it belongs to everybody who waits
+        except Exception as fault:  # noqa: BLE001 - every waiting caller gets it
             if len(taken) > 1 and self._may_be_of_one(fault):
                 for one in taken:
                     if self._again:
@@ -87,7 +87,7 @@ class _Queue(Generic[T, R]):
                 return
             results = [fault] * len(taken)
         for (_, future), result in zip(taken, results, strict=True):
-            if future.done():  # whoever asked has gone; it was done all the same
+            if future.done():  # the caller was cancelled; its item was written all the same
                 continue
             if isinstance(result, Exception):
                 future.set_exception(result)
@@ -96,13 +96,14 @@ class _Queue(Generic[T, R]):
 
 
 class BatchedCall(Generic[T, R]):
-    """A function of many, called with one: `await group(item)`.
+    """A function of many items that is called with one: `await group(item)`.
 
-    `work` gets a list of items and returns for each its result or its exception; what it raises, all get. It is run
-    by `run_in_thread`, or by `run_to_completion`. By their `size` in bytes, large items go one by one, and keep no small ones waiting.
+    `work` gets a list of items, and returns the result or the exception of each. An exception that it raises goes to
+    all callers. `run` is `run_in_thread` or `run_to_completion`. Items that are large by their `size` in bytes are
+    written one by one, and do not delay small ones.
 
-    Of several that fail, each is tried alone, if one of them may be at fault, and if it is certain that nothing was written
-    or `again` is given. `again` marks an item as a repetition, which `work` recognises.
+    If a flush of several items fails, each is tried alone, if one of them may be at fault, and if it is certain that
+    nothing was written or `again` is given. `again` marks an item as a repetition, which `work` recognises.
     """
 
     def __init__(
@@ -128,16 +129,16 @@ class BatchedCall(Generic[T, R]):
 
 
 def needs_no_mark(item: object) -> None:
-    """Mark nothing: to do it twice is the same as to do it once."""
+    """Mark nothing: the work is idempotent."""
 
 
 def one_by_one(
     work: Callable[[list[T]], list[R | Exception]], items: Sequence[T]
 ) -> list[R | Exception]:
-    """Do the work with each item alone, because one of them spoils it for all. For the thread that holds the transaction.
+    """Do the work with each item alone, after one of them failed the whole batch. Call it in the store's thread.
 
-    If the database goes away in the middle, what was written until then keeps its results: told that nothing was written,
-    whoever asked would write it again. What has not been tried yet gets an Overloaded of its own.
+    If the database goes away in the middle, items that were written keep their results: with an error, their callers
+    would write them again. Items that were not tried yet get an Overloaded of their own.
     """
     results: list[R | Exception] = []
     for item in items:

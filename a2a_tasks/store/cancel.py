@@ -1,4 +1,4 @@
-"""Cancelling: the task is CANCELED and taken from its run, durably, before anybody is told."""
+"""Cancellation: the task becomes CANCELED and is taken from its run, committed before any announcement."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def cancel(scope: OwnerScope, public_id: str, *, request: str = "") -> values.Ta
 
 
 def cancel_by_key(task: int) -> values.Task:
-    """Cancel any task, for whoever acts now (audit/actor.py). Raises TaskNotFound, TaskNotCancelable."""
+    """Cancel any task; the audit log names the current actor (audit/actor.py). Raises TaskNotFound, TaskNotCancelable."""
     return _cancel(_By(str(task)), Q(pk=task))
 
 
 class _By(NamedTuple):
-    """Selects the task to cancel, and names who cancels it."""
+    """The name of the task in errors, and the actor and the request id for the audit log."""
 
     name: str
     actor: str | None = None
@@ -61,8 +61,9 @@ def _write(by: _By, which: Q, *, open_before: bool) -> tuple[Task, Recorded | No
     if task is None:
         raise TaskNotFound(taskId=by.name)
     state = TaskState(task.state)
+    # Another request cancelled it meanwhile: both succeed (A2A 1.0 §3.1.5).
     if state is TaskState.CANCELED and open_before:
-        return task, None, []  # somebody cancelled it at the same moment: both did (A2A 1.0 §3.1.5)
+        return task, None, []
     if state in TERMINAL:
         raise TaskNotCancelable(f"The task is {state.word}", taskId=task.public_id)
     active = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])

@@ -1,10 +1,10 @@
-"""From the event loop to the database: one job a transaction, on threads that keep their connection.
+"""Calls from the event loop to the database: each transaction is one job of a thread that keeps its connection.
 
-Never the thread-sensitive executor (one thread for a whole process) and never a job a query; see
-docs/decisions/0002. SQLite has one writer, so it gets one thread, and nobody waits on a busy lock.
+The thread-sensitive executor of asgiref (one thread for a whole process) is not used, nor a job for each query; see
+docs/decisions/0002. SQLite has one writer, so it gets one thread, and no thread waits on a busy lock.
 
-A database that is away costs nobody more than A2A_DATABASE_SECONDS. Which failures leave the
-outcome unknown, and how a repeated write is recognised: docs/decisions/0005.
+If the database is away, a call fails after A2A_DATABASE_SECONDS. docs/decisions/0005 lists the failures that leave the
+outcome unknown, and explains how a repeated write is recognised.
 """
 
 from __future__ import annotations
@@ -56,25 +56,26 @@ __all__ = [
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
-#: The database is away, or takes no writes (read-only is an InternalError): that concerns everybody, whatever they ask.
+#: The database is away, or takes no writes (read-only is an InternalError): every transaction fails.
 AWAY = (OperationalError, InterfaceError, InternalError)
-#: SQLSTATEs of transactions that lost against another one and were rolled back: a deadlock, a serialisation failure.
+#: SQLSTATEs of transactions that were rolled back because of another one: serialisation failure, deadlock.
 LOST = {"40001", "40P01"}
-#: SQLSTATEs after which it is certain that nothing was written: lost (above), took too long, read-only, out of resources,
-#: server starting. Class 08 is not certain: PgBouncer reports it also for a connection that broke after the COMMIT. Nor is
-#: 57P01: a session that was shut down may have committed.
+#: SQLSTATEs after which it is certain that nothing was written: rolled back (above), too slow, read-only, out of
+#: resources, server starting. Class 08 is not certain: PgBouncer reports it also for a connection that broke after the
+#: COMMIT. 57P01 is not certain either: a session that was shut down may have committed.
 CERTAIN = LOST | CUT_OFF | {"25006", "53000", "53100", "53200", "53300", "57P03"}
 #: The beginnings of the SQLSTATEs of an outage: no connection, read-only, out of resources, shut down or starting.
 OUTAGE = ("08", "25006", "53", "57P0")
-#: A transaction fails at least so often, and for so many seconds, while others succeed, before Refused is raised.
+#: Minimum number of failures, and of seconds since the first, while other transactions succeed, before TransactionRefused
+#: is raised.
 REFUSALS, REFUSED_SECONDS = 5, 300.0
 #: SQLSTATE of a prepared statement whose columns a migration has changed.
 STALE = "0A000"
-#: The number of tries of a transaction that lost.
+#: Maximum number of tries of a transaction that is rolled back because of another one.
 TRIES = 4
 #: Seconds between two attempts of `retry_until_answered`.
 AGAIN_SECONDS = 0.3
-#: Threads for lists, which may be slow: the others are free for everybody else's requests meanwhile.
+#: Number of threads for lists, which may be slow; the other threads stay free for other requests.
 LIST_THREADS = 2
 STORE, LISTS = "store", "lists"
 _lock = threading.Lock()
@@ -84,11 +85,11 @@ _refusal = ThrottledLogger(logger, "the database refused a transaction")
 
 
 class TransactionRefused(Exception):
-    """The database refused the transaction again and again, while it did others."""
+    """The database refused the transaction repeatedly, while it executed others."""
 
 
 class _Successes:
-    """The number of transactions of this process that have succeeded."""
+    """The number of successful transactions of this process."""
 
     count = 0
 
@@ -102,7 +103,7 @@ def _threads(name: str = STORE) -> int:
 
 
 def _executor(name: str = STORE) -> ThreadPoolExecutor:
-    """Return the threads of that name: one pool a process."""
+    """Return the thread pool of that name: one per process."""
     with _lock:
         if name not in _pools:
             _pools[name] = ThreadPoolExecutor(_threads(name), thread_name_prefix=name)
@@ -114,7 +115,7 @@ def _sqlstate(fault: BaseException) -> str | None:
 
 
 def _try(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do the work; again if its transaction lost against another one, or its plan is older than the tables."""
+    """Do the work; repeat it if it was rolled back because of another transaction, or its plan is older than the tables."""
     for _ in range(TRIES - 1):
         try:
             return work(*args, **kwargs)
@@ -129,7 +130,7 @@ def _try(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def _blame(fault: BaseException) -> Blame:
     state = _sqlstate(fault)
-    if state is None:  # a lost connection has none, nor has SQLite
+    if state is None:  # a lost connection has no SQLSTATE, and SQLite has none at all
         generic = getattr(fault.__cause__, "sqlite_errorname", "") == "SQLITE_ERROR"
         return Blame.ITSELF if generic else Blame.NOBODY
     if state.startswith(OUTAGE):
@@ -144,10 +145,10 @@ def _away(fault: BaseException, *, undone: bool) -> Overloaded:
 
 
 def run_here(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a transaction in this thread; a broken connection is dropped, so that the next one gets a new one.
+    """Run a transaction in this thread. A broken connection is closed, so that the next transaction gets a new one.
 
-    One that lost against another transaction is tried again. Raises Overloaded when the database cannot be reached,
-    does not answer, or takes no writes.
+    A transaction that is rolled back because of another one is tried again. Raises Overloaded if the database cannot be
+    reached, does not answer, or takes no writes.
     """
     drop_dead_connection()
     connected = False
@@ -163,13 +164,13 @@ def run_here(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def _begin(work: Callable[[], T], threads: str = STORE) -> Future[T]:
-    """In the context of whoever asks: it says who acts (audit/actor.py)."""
+    """Submit the work with the caller's context variables, which hold the actor for the audit log (audit/actor.py)."""
     context = contextvars.copy_context()
     return _executor(threads).submit(lambda: context.run(run_here, work))
 
 
 async def _in_time(job: Future[T]) -> T:
-    """The job's result; Overloaded if there is none in time. It is dropped then, if it has not begun."""
+    """Return the job's result; raise Overloaded if it is late. A late job that has not begun is cancelled."""
     late = asyncio.timeout(longest())
     try:
         async with late:
@@ -177,46 +178,50 @@ async def _in_time(job: Future[T]) -> T:
     except TimeoutError as fault:
         if not late.expired():
             raise
-        if job.done() and not job.cancelled():  # it is this loop that is late
+        if job.done() and not job.cancelled():  # the loop is late, not the job
             return job.result()
         raise _away(fault, undone=job.cancel()) from fault
 
 
 async def run_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a transaction in the store's threads and return its result. Raises what it raises, and Overloaded.
+    """Run a transaction in the store's threads and return its result. Raises its exceptions, and Overloaded.
 
-    Overloaded also when it takes too long, with the wait for a thread; what has begun by then may still happen.
+    Overloaded is also raised if it takes too long, including the wait for a thread; a transaction that has begun may
+    then still commit.
     """
     return await _in_time(_begin(functools.partial(work, *args, **kwargs)))
 
 
 async def run_list_query(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """As `run_in_thread`, in threads for lists alone: slow lists delay only other lists."""
+    """Run a query like `run_in_thread`, but in the threads for lists: slow lists delay only other lists."""
     return await _in_time(_begin(functools.partial(work, *args, **kwargs), LISTS))
 
 
 async def run_to_completion(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """As `run_in_thread`, for callers without a waiting client that must know the result: a transaction that began is waited for."""
+    """Run a transaction like `run_in_thread`, but wait until a transaction that has begun ends.
+
+    It is for callers without a waiting client that must know the result.
+    """
     job = _begin(functools.partial(work, *args, **kwargs))
     try:
         return await _in_time(job)
     except Overloaded as away:
         if job.done() and not job.cancelled() and job.exception() is None:
-            return job.result()  # it ended while it was given up
+            return job.result()  # it ended just after the deadline
         if away.undone or job.done():
             raise
         return await asyncio.wrap_future(job)
 
 
 async def retry_until_answered(ask: Callable[[], Awaitable[T]], *, repeatable: bool = False) -> T:
-    """Ask until the database answers.
+    """Call `ask` until the database answers, and return its result.
 
-    After a failure that may have written something it asks again only if `ask` is `repeatable`: it only reads, or its
-    repetition is recognised. Otherwise that failure, an Overloaded, is raised. Raises Refused, and what `ask` raises.
-    A caller that loses interest cancels.
+    After a failure that may have written something, `ask` is repeated only if it is `repeatable`: if it only reads, or
+    its repetition is recognised. Otherwise this failure, an Overloaded, is raised. Raises TransactionRefused, and the
+    exceptions of `ask`. The caller may cancel at any time.
 
-    A failure counts as a refusal if it may be its own fault, and the database has done other work of this process since the
-    one before: what stops everybody is nobody's fault.
+    A failure counts as a refusal if the transaction itself may be the cause, and if other transactions of this process
+    have succeeded since the failure before: an outage is no refusal.
     """
     refusals, since, successes = 0, time.monotonic(), _successes.count
     while True:
@@ -237,12 +242,12 @@ async def retry_until_answered(ask: Callable[[], Awaitable[T]], *, repeatable: b
 
 
 def run_in_background(work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Future[None]:
-    """Run a transaction in the store's threads, with nobody waiting for it: what it raises is for the log alone."""
+    """Run a transaction in the store's threads without waiting; exceptions are only logged."""
 
     def done() -> None:
         try:
             run_here(work, *args, **kwargs)
-        except Exception as fault:  # noqa: BLE001 - nobody else hears of it
+        except Exception as fault:  # noqa: BLE001 - no caller waits for it
             logger.warning("%s failed: %r", getattr(work, "__name__", work), fault)
 
     return _executor().submit(done)
@@ -254,7 +259,7 @@ def close_connections() -> None:
 
 
 def close() -> None:
-    """End the threads and their connections. The next call starts new ones."""
+    """End all threads and their connections. The next call starts new ones."""
     with _lock:
         pools = list(_pools.values())
         _pools.clear()
@@ -263,7 +268,7 @@ def close() -> None:
 
 
 def _end(pool: ThreadPoolExecutor) -> None:
-    gate = threading.Barrier(pool._max_workers)  # noqa: SLF001 - one job for each thread there may be
+    gate = threading.Barrier(pool._max_workers)  # noqa: SLF001 - one job for each possible thread
 
     def leave() -> None:
         gate.wait(timeout=10)

@@ -1,4 +1,4 @@
-"""Reading the log, and the events the host itself writes into it under the lock of the task row."""
+"""Reads of the event log, and the events that the host itself writes under the lock of the task row."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ __all__ = [
     "state_at",
 ]
 
-#: Read at once, in events and in bytes; a follower further behind comes again.
+#: Maximum number of events of one read, and their bytes; a reader that is further behind reads again.
 SLICE, SLICE_BYTES = 1000, 1024 * 1024
 
 
 def now() -> datetime.datetime:
-    """This moment, to the millisecond, as the protocol shows it: what is compared and what is read are equal."""
+    """Return the current time in milliseconds, as the protocol shows it, so that stored and shown times are equal."""
     moment = timezone.now()
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def read_each(after: Sequence[tuple[int, int]], limit: int, max_count: int) -> list[list[Recorded]]:
-    """Of each task the events after its number, as `read_after` has them, but none after `max_count` bytes; one read for all.
+    """Return the events of several tasks in one query, each like `read_after`, from (task, number) pairs.
 
-    The first is read however large it is.
+    Each list ends after `max_count` bytes but contains at least one event, if there is one.
     """
     return backend().read_events_of_each(after, limit, max_count)
 
@@ -56,27 +56,29 @@ def read_each(after: Sequence[tuple[int, int]], limit: int, max_count: int) -> l
 def read_after(
     task: int, number: int, limit: int = SLICE, max_count: int = SLICE_BYTES
 ) -> list[Recorded]:
-    """Events of a task after a number, oldest first, at most `limit`, and none after `max_count` bytes.
+    """Return events of a task after a number, oldest first: at most `limit`, and none after `max_count` bytes.
 
-    The first is read however large it is. If it is not the next one, those between were removed (see `find_first_number`).
+    The first event is read even if it is larger. If it is not the next number, the events between were removed (see
+    `find_first_number`).
     """
     return backend().read_events(task, number, limit, max_count)
 
 
 def all_there_was(events: Sequence[Recorded]) -> bool:
-    """Did a read end because the log did, not because the slice was full?"""
+    """Return whether a read reached the end of the log, and was not ended by the limits of a slice."""
     return len(events) < SLICE and sum(event.size for event in events) < SLICE_BYTES
 
 
 def last_numbers(tasks: Collection[int]) -> dict[int, int]:
-    """The newest event's number of each task: what followers poll for, one query for all of them."""
+    """Return the number of each task's newest event, in one query; readers poll with it."""
     return dict(Task.objects.filter(pk__in=tasks).values_list("pk", "last_event"))
 
 
 def find_first_number(task: int) -> int | None:
-    """The number with which the log begins, since retention removes its oldest events; None if the task is gone.
+    """Return the number of the first event in the log, of which retention removes the oldest; None if the task is gone.
 
-    Its first row tells: nothing else has to agree with it. Of an empty log it is the number that would come next.
+    It is read from the log's first row, so that no other value has to agree with it. For an empty log it is the next
+    number.
     """
     first = Event.objects.filter(task=OuterRef("pk")).order_by("number").values("number")[:1]
     rows = Task.objects.filter(pk=task).values_list(Subquery(first), "last_event")
@@ -84,10 +86,10 @@ def find_first_number(task: int) -> int | None:
 
 
 def lock_task(*which: Q, skip: bool = False, **columns: object) -> Task | None:
-    """The task row, locked until the transaction ends (SQLite locks the whole store by itself).
+    """Return the task row, locked until the transaction ends (SQLite locks the whole store by itself).
 
-    Looked for twice: while the first look waited for the row, its id may have gone to a successor.
-    `skip`: None also if somebody else has it locked at this moment.
+    The query runs twice: while the first one waited for the row, a successor may have taken over its id.
+    `skip`: return None as well if another transaction has locked the row.
     """
     tasks = Task.objects.filter(*which, **columns).select_related("context")
     tasks = tasks.select_for_update(of=("self",), skip_locked=skip)
@@ -95,7 +97,7 @@ def lock_task(*which: Q, skip: bool = False, **columns: object) -> Task | None:
 
 
 def record(task: Task, kind: EventKind, body: str, *, role: str = "") -> Recorded:
-    """Write one event of the host's own to a locked task. With a role, the body becomes a message of the history."""
+    """Write one event of the host to a locked task. With a role, the body becomes a message of the history."""
     task.last_event += 1
     stored = "" if role else body
     state = TaskState(task.state) if kind is EventKind.STATUS else None
@@ -113,9 +115,9 @@ def record(task: Task, kind: EventKind, body: str, *, role: str = "") -> Recorde
 def change_state(
     task: Task, state: TaskState, *, at: datetime.datetime, message: str = ""
 ) -> Recorded:
-    """Move a locked task along the life-cycle table, with its event. Raises IllegalTransition.
+    """Change the state of a locked task by the life-cycle table, and write the event. Raises IllegalTransition.
 
-    A terminal state takes the task from its run; what artifacts there are is folded afterwards.
+    A terminal state takes the task from its run, and its artifacts are folded after the commit.
     """
     task.state = advance(TaskState(task.state), state)
     task.status_at, task.status_message = at, message
@@ -124,13 +126,13 @@ def change_state(
         HandedSecret.objects.filter(task=task).exclude(sealed="", token_hash="").update(
             sealed="", token_hash=""
         )
-        task.is_task = True  # whoever waited for its first word is told of a task
+        task.is_task = True  # a client that waits for the first answer gets a task
         fold_behind(task.pk, task.last_event)
     return record(task, EventKind.STATUS, status_body(state, at, message))
 
 
 def status_body(state: TaskState, at: datetime.datetime, message: str = "") -> str:
-    """The body of a status event; `message` is JSON."""
+    """Return the body of a status event; `message` is JSON."""
     member = f',"message":{message}' if message else ""
     return f'{{"status":{{"state":{write(state).decode()}{member},"timestamp":"{rfc3339(at)}"}}}}'
 
@@ -138,10 +140,10 @@ def status_body(state: TaskState, at: datetime.datetime, message: str = "") -> s
 def read_pages(
     pages: Sequence[LogPosition], *, limit: int, max_bytes: int, longest: int
 ) -> list[list[Recorded]]:
-    """Read the next `limit` events of each page, but none after `max_bytes`; one read for all.
+    """Return the next `limit` events of each page, but none after `max_bytes`; one query for all pages.
 
-    The body of an event is empty if it has more than `longest` bytes, or is a message, which has a row of its own. So a
-    task is measured before it is read, and a body that is too large is never loaded.
+    The body of an event is empty if it has more than `longest` bytes, or if it is a message, which has a row of its own.
+    So a body that is too large is never loaded.
     """
     if not pages:
         return []
@@ -152,9 +154,9 @@ def read_pages(
 
 
 def count_bytes(task: int) -> int:
-    """Return the bytes of a task's artifacts and history. A growing artifact counts as all pieces since it began.
+    """Return the bytes of a task's artifacts and history. A growing artifact counts with all its pieces.
 
-    It is one statement: an artifact that is folded between two statements would count twice.
+    There is only one statement: an artifact that is folded between two statements would count twice.
     """
     artifacts, events = Artifact.objects.filter(task=task), Event.objects.filter(task=task)
     begun = _of_all(artifacts.filter(body=""), Min("first_event"))
@@ -170,7 +172,7 @@ def _of_all(rows: QuerySet[Any], value: Aggregate) -> Any:
 
 
 def state_at(task: int, number: int) -> tuple[TaskState, datetime.datetime] | None:
-    """Return the state of a task at the event of that number, and the time of that state; None if there was none."""
+    """Return the state of a task at the event with this number, and the time of that state; None if it had no state yet."""
     states = Event.objects.filter(task=task, kind=EventKind.STATUS, number__lte=number)
     last = states.order_by("-number").values_list("state", "created_at").first()
     return None if last is None else (TaskState(last[0]), last[1])

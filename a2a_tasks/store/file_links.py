@@ -1,6 +1,6 @@
-"""Download URLs of files: signed, and good for a while. Nothing of them is stored (decision 8).
+"""Download URLs of files: signed, with an expiry time. They are not stored (decision 8).
 
-The end of a URL's time is rounded, so that everybody who looks within A2A_FILE_URL_SECONDS is given the same one.
+The expiry time is rounded, so that all readers within A2A_FILE_URL_SECONDS get the same URL.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from a2a_tasks.protocol.files import Link
 __all__ = ["requires_caller", "is_signed", "make_linker"]
 
 SALT = "a2a.files"
-#: Digits of a moment in seconds; more is no moment.
+#: Maximum number of digits of an expiry time in seconds; longer values are invalid.
 MAX_LENGTH = 12
 
 
 def requires_caller() -> bool:
-    """Does a URL open only to the caller it was made for?"""
+    """Return whether a URL works only for the caller who got it."""
     return bool(conf.FILE_URLS == "authenticated")
 
 
 def make_linker(agent: str, base_url: str, principal: str) -> Link:
-    """From a file of this agent's to a URL for this principal."""
+    """Return a function from the id of one of this agent's files to a URL for this principal."""
     return functools.partial(_url, agent, base_url, principal)
 
 
@@ -45,10 +45,10 @@ def _sign(agent: str, file_id: str, expires: str, principal: str) -> str:
 
 
 def is_signed(agent: str, file_id: str, expires: str, signature: str, principal: str) -> bool:
-    """Is this a URL of ours, for this principal, and still good?"""
+    """Return whether this host signed the URL for this principal, and it has not expired."""
     if not (expires.isascii() and expires.isdecimal() and len(expires) <= MAX_LENGTH):
         return False
-    if ":" in signature:  # what stands before it would be read as the end of the principal
+    if ":" in signature:  # the text before the colon would be read as the end of the principal
         return False
     try:
         Signer(salt=SALT).unsign(f"{_sign(agent, file_id, expires, principal)}:{signature}")

@@ -1,7 +1,7 @@
-"""Files out of the row: their bytes in Django's storage `a2a_files`, and a row for each (decision 8).
+"""Offloaded files: their bytes in Django's storage `a2a_files`, and a row for each (decision 8).
 
-The row comes first and goes last. Whatever is interrupted in between leaves a row without a task, and `sweep` removes
-first the bytes and then the row of such. Bytes are moved in threads of their own, never in those of the database.
+The row is written before the bytes and deleted after them. An interruption leaves a row without a task; `sweep` removes
+first its bytes and then the row. Bytes are transferred in separate threads, never in those of the database.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ logger = logging.getLogger(__name__)
 _outage = ThrottledLogger(logger, "the storage of files is away")
 #: The storage's name in Django's STORAGES.
 STORAGE = "a2a_files"
-#: A file nobody has taken after so long never will be.
+#: Time after which a file without a task is removed.
 PENDING = datetime.timedelta(hours=1)
-#: Bytes read at once.
+#: Bytes of one read.
 CHUNK = 256 * 1024
-#: Files one step of a sweep removes: each may be a call to a server far away.
+#: Maximum number of files that one step of a sweep removes: each may be a call to a distant server.
 AT_ONCE = 20
 
 
 class FileGone(Exception):
-    """The storage has no such file any more."""
+    """The storage does not have the file any more."""
 
 
 class FileRow(NamedTuple):
@@ -87,11 +87,11 @@ def _away(fault: Exception) -> Overloaded:
     return Overloaded.away(undone=True)
 
 
-# --- putting away -------------------------------------------------------------------------------
+# --- storing ------------------------------------------------------------------------------------
 
 
 def is_large(part: Part) -> bool:
-    """Has it more bytes than stay inside a message or an artifact?"""
+    """Return whether the part has more bytes than may stay inside a message or an artifact."""
     raw = part.raw
     return raw is not UNSET and len(raw) * 3 // 4 - raw[-2:].count("=") > conf.FILE_INLINE_BYTES
 
@@ -102,12 +102,12 @@ def _decode(raw: str) -> tuple[bytes, str]:
 
 
 async def keep(part: Part, scope: OwnerScope, task: int | None = None) -> tuple[Part, uuid.UUID]:
-    """Put the bytes of a part into the storage; returns a part that refers to them, and the file's id.
+    """Store the bytes of a part; return a part that refers to them, and the file's id.
 
-    Without a `task`, one has to take the file within the hour (`attach_files`). Raises Overloaded, having kept nothing, and
-    FileGone if the task's files were removed meanwhile.
+    Without a `task`, the file has to be attached to one within the hour (`attach_files`). Raises Overloaded if nothing
+    was stored, and FileGone if the task's files were removed meanwhile.
     """
-    assert isinstance(part.raw, str)  # noqa: S101 - the caller looked
+    assert isinstance(part.raw, str)  # noqa: S101 - the caller has checked it
     content, digest = await asyncio.to_thread(_decode, part.raw)
     key = uuid.uuid4()
     row = StoredFile(
@@ -128,7 +128,8 @@ async def keep(part: Part, scope: OwnerScope, task: int | None = None) -> tuple[
         await asyncio.to_thread(_save, row.name, content)
     except Exception as fault:
         lost = StoredFile.objects.filter(pk=key)
-        await run_in_thread(lost.update, task=None, pending_until=None)  # the sweep's, by and by
+        # The sweep removes it later.
+        await run_in_thread(lost.update, task=None, pending_until=None)
         raise _away(fault) from fault
     if task and not await run_in_thread(StoredFile.objects.filter(pk=key, task=task).exists):
         await asyncio.to_thread(_delete, row.name)
@@ -137,7 +138,7 @@ async def keep(part: Part, scope: OwnerScope, task: int | None = None) -> tuple[
 
 
 def _storable(text: str) -> str:
-    """Without what no database holds."""
+    """Return the text without NUL, which PostgreSQL cannot store."""
     return text.replace("\x00", "")
 
 
@@ -146,34 +147,33 @@ def _save(name: str, content: bytes) -> None:
     saved = storage.save(name, ContentFile(content))
     if saved != name:
         storage.delete(saved)
-        raise OSError(f"the storage calls {name} {saved}")
+        raise OSError(f"the storage has stored {name} as {saved}")
     try:
         path = storage.path(name)
-    except NotImplementedError:  # it is no file of this machine
+    except NotImplementedError:  # a storage without local files
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)  # what is accepted survives a loss of power
+        os.fsync(descriptor)  # accepted files survive a loss of power
     finally:
         os.close(descriptor)
 
 
 def attach_files(files: Collection[uuid.UUID]) -> Companion:
-    """Return a function that gives these files to the task of their message, in the transaction that accepts it."""
+    """Return a function that attaches these files to the task of their message, in the accepting transaction."""
 
     def attach(task: int) -> None:
         waiting = StoredFile.objects.filter(pk__in=files, task=None, pending_until__gt=Now())
-        owner = Task.objects.filter(pk=task).values(
-            "owner"
-        )  # of an owner scope that new tasks no longer get
+        # The task's own owner: an existing task may be in an owner scope that new tasks do not get any more.
+        owner = Task.objects.filter(pk=task).values("owner")
         if waiting.update(task_id=task, owner=owner, pending_until=None) != len(files):
-            raise Overloaded.away(undone=True)  # swept: whoever sends again sends the bytes again
+            raise Overloaded.away(undone=True)  # swept already: a repeated send includes the bytes
 
     return attach
 
 
 async def discard(files: Collection[uuid.UUID]) -> None:
-    """Their message was not accepted: remove those of these files that no task has."""
+    """Remove those of these files that have no task, because their message was not accepted."""
     doomed = await run_in_thread(_find_doomed, files)
     gone = [key for key, name in doomed if await asyncio.to_thread(_delete, name)]
     await run_in_thread(_forget, gone)
@@ -181,7 +181,7 @@ async def discard(files: Collection[uuid.UUID]) -> None:
 
 @transaction.atomic
 def _find_doomed(files: Collection[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
-    """Keys and names of those that no task has, nor can have any more."""
+    """Return keys and names of the files without a task, after they can no longer be attached to one."""
     mine = StoredFile.objects.filter(pk__in=files, task=None)
     mine.update(pending_until=None)
     return list(mine.values_list("id", "name"))
@@ -195,7 +195,7 @@ def _forget(files: Collection[uuid.UUID]) -> None:
 
 
 def find(file_id: str, agent: str, scope: OwnerScope | None = None) -> FileRow | None:
-    """A file of this agent's tasks, if a scope is given one of its own; None for any other."""
+    """Return a file of this agent's tasks, with a scope only of the scope's own tasks; None for all others."""
     rows = StoredFile.objects.filter(pk=uuid.UUID(file_id), agent=agent).exclude(task=None)
     if scope is not None:
         rows = rows.filter(tenant=scope.tenant, owner=scope.owner)
@@ -209,7 +209,7 @@ def _open(name: str) -> File[bytes]:
 
 
 async def open_file(row: FileRow) -> File[bytes]:
-    """The file, to be closed. Raises FileGone; Overloaded if the storage is away."""
+    """Open a file; the caller closes it. Raises FileGone; Overloaded if the storage is away."""
     try:
         return await asyncio.to_thread(_open, row.name)
     except FileNotFoundError as fault:
@@ -219,7 +219,7 @@ async def open_file(row: FileRow) -> File[bytes]:
 
 
 async def chunks(file: File[bytes], first: int, length: int) -> AsyncGenerator[bytes, None]:
-    """So many bytes from the first one on, a piece at a time. Raises what the storage raises, FileGone if it ends early."""
+    """Yield `length` bytes from byte `first` on, in pieces. Raises the storage's exceptions; FileGone if it ends early."""
     if first:
         await asyncio.to_thread(file.seek, first)
     while length:
@@ -231,7 +231,7 @@ async def chunks(file: File[bytes], first: int, length: int) -> AsyncGenerator[b
 
 
 async def read(row: FileRow) -> bytes:
-    """All of it. Raises FileGone; Overloaded if the storage is away."""
+    """Return all bytes of a file. Raises FileGone; Overloaded if the storage is away."""
     file = await open_file(row)
     try:
         return await asyncio.to_thread(file.read)
@@ -245,9 +245,9 @@ async def read(row: FileRow) -> bytes:
 
 
 def remove_of(tasks: Collection[int]) -> int:
-    """Take their files from these tasks, by primary keys, in the caller's transaction; the bytes go after its commit.
+    """Detach the files of these tasks, by primary keys, in the caller's transaction; the bytes are removed after it.
 
-    Returns how many. What cannot be removed then, the next sweep removes.
+    Returns the number of files. If bytes cannot be removed then, the next sweep removes them.
     """
     files = StoredFile.objects.filter(task__in=tasks)
     gone = files.update(task=None)
@@ -261,7 +261,7 @@ def _sweep_all(limit: int) -> None:
 
 
 def sweep(limit: int = AT_ONCE) -> int:
-    """Remove files without a task, bytes first, at most so many; returns how many. 0 = there are no more now."""
+    """Remove files without a task, bytes first, at most `limit`; return their number. 0 = there are no more now."""
     lost = StoredFile.objects.filter(Q(pending_until=None) | Q(pending_until__lt=Now()), task=None)
     gone = []
     for key, name in lost.order_by("id").values_list("id", "name")[:limit]:
@@ -274,10 +274,10 @@ def sweep(limit: int = AT_ONCE) -> int:
 
 
 def _delete(name: str) -> bool:
-    """Remove bytes that may be gone already; False if the storage is away."""
+    """Remove the bytes of a file, which may be gone already; False if the storage is away."""
     try:
         _storage().delete(name)
-    except Exception as fault:  # noqa: BLE001 - whatever it is, the row is kept, and it is tried again
+    except Exception as fault:  # noqa: BLE001 - after any failure the row is kept, and the next sweep tries again
         _outage.count(fault)
         return False
     return True

@@ -1,4 +1,4 @@
-"""Assembling artifacts that were streamed in pieces.
+"""The assembly of artifacts that were streamed in pieces.
 
 While the body of an artifact's row is empty, its pieces are in the event log, and each reader assembles them. Folding
 writes the assembled artifact into the row. It happens after the transaction that closed the artifact, so that reading and
@@ -25,11 +25,11 @@ from a2a_tasks.store.db import run_in_background
 
 __all__ = ["fold", "fold_behind", "assemble_growing"]
 
-#: An artifact of more bytes in at most so many pieces is not folded. Assembling it costs about as much as reading it.
+#: An artifact of more bytes in at most FEW_PIECES is not folded. Assembling it costs about as much as reading it.
 MAX_BYTES, FEW_PIECES = 4 * 1024 * 1024, 1000
-#: Pieces that one statement reads at most.
+#: Maximum number of pieces that one statement reads.
 SLICE = 500
-#: Seconds after which a job gives its thread to others, and goes on in a new job.
+#: Seconds after which a job ends, and continues in a new job, so that other jobs get the thread.
 SECONDS = 0.1
 #: The beginning of the body of each piece; the id of its artifact as JSON follows.
 OPENING = '{"artifact":{"artifactId":'
@@ -37,7 +37,7 @@ _ID = re.compile(re.escape(OPENING) + r'("(?:[^"\\]|\\.)*+")')
 
 
 def fold_behind(task: int, through: int, positions: Collection[int] | None = None) -> None:
-    """Fold artifacts in the store's threads after the current transaction has committed; see `fold`."""
+    """Fold artifacts in the store's threads after the commit of the current transaction; see `fold`."""
 
     def begin() -> None:
         run_in_background(_fold_for_a_moment, fold(task, through, positions))
@@ -54,10 +54,10 @@ def _fold_for_a_moment(steps: Iterator[None]) -> None:
 
 
 def fold(task: int, through: int, positions: Collection[int] | None = None) -> Iterator[None]:
-    """Fold artifacts of a task that were closed by event `through`, unless they got more pieces later.
+    """Fold artifacts of a task that were complete at event `through`, unless they got more pieces later.
 
-    `positions` names the artifacts; None means all of the task. The iterator does the work: a few statements for each
-    step. Raises django.db's errors.
+    `positions` selects the artifacts; None = all of the task. The iterator does the work: each step executes a few
+    statements. Raises django.db's errors.
     """
     artifacts = Artifact.objects.filter(task_id=task, body="").order_by("position")
     if positions is not None:
@@ -67,7 +67,7 @@ def fold(task: int, through: int, positions: Collection[int] | None = None) -> I
 
 
 class _Open:
-    """An artifact in pieces: the numbers of its pieces, and their bytes together."""
+    """An artifact in pieces: the event numbers of its pieces, and the sum of their bytes."""
 
     __slots__ = ("artifact", "key", "numbers", "size")
 
@@ -82,17 +82,17 @@ class _Open:
 
 
 class _Folding:
-    """Folds artifacts of one task: reads once of which artifact each piece is, then each artifact's own pieces."""
+    """The folding of artifacts of one task: it finds the artifact of each piece, then reads each artifact's pieces."""
 
     def __init__(self, task: int, through: int, artifacts: list[_Open]) -> None:
         self._task, self._through = task, through
         self._open = {one.key: one for one in artifacts}
-        #: The last event that was looked at.
+        #: Number of the last piece that was assigned to its artifact.
         self._seen = min(one.artifact.first_event for one in artifacts) - 1
         self._beginning = len(OPENING) + max(map(len, self._open))
 
     def steps(self) -> Iterator[None]:
-        """Fold them, a statement or a few each step."""
+        """Fold them, with a few statements in each step."""
         while self._look():
             yield
         for one in list(self._open.values()):
@@ -106,7 +106,7 @@ class _Folding:
                 yield
 
     def _look(self) -> bool:
-        """Look at the next pieces of the task: of which artifact are they? False if there are no more of them."""
+        """Assign the next pieces of the task to their artifacts. False if there are no more of them."""
         pieces = _pieces(self._task, self._seen + 1, None)
         beginnings = pieces.values_list("number", Bytes("body"), Left("body", self._beginning))
         found = list(beginnings[:SLICE])
@@ -128,9 +128,9 @@ class _Folding:
         return list(pieces.order_by("number").values_list("body", flat=True))
 
     def _keep(self, one: _Open, whole: str) -> None:
-        """Write the whole into the artifact's row, unless the artifact has grown since."""
+        """Write the assembled artifact into its row, unless it has grown meanwhile."""
         with allow_bytes(len(whole)) if len(whole) > LARGE else transaction.atomic():
-            # An append that holds the lock is waited for, and the next statement sees its pieces.
+            # This waits for an append that holds the lock, so that the next statement sees its pieces.
             tasks = Task.objects.filter(pk=self._task).select_for_update(of=("self",))
             if not tasks.values_list("pk").first():
                 return
@@ -142,7 +142,7 @@ class _Folding:
 
 
 def _pieces(task: int, first: int, through: int | None) -> QuerySet[Event]:
-    """The pieces of all artifacts from that event on, oldest first."""
+    """Return the pieces of all artifacts from an event on, oldest first."""
     events = Event.objects.filter(task_id=task, kind=EventKind.ARTIFACT, number__gte=first)
     if through is not None:
         events = events.filter(number__lte=through)
@@ -154,8 +154,8 @@ def assemble_growing(
 ) -> dict[str, bytes]:
     """Assemble artifacts that are not folded yet, from the events since each began. Returns JSON by artifact id.
 
-    `through` is the last event to read, so that a task read together with its event number stays at that number.
-    An artifact whose events are already removed by a purge has no parts.
+    `through` is the last event to read, so that the artifacts agree with a task that was read at this event number.
+    An artifact whose events were already removed by a purge has no parts.
     """
     pieces = _pieces(task, min(first_events.values()), through)
     found = assemble(pieces.values_list("body", flat=True))

@@ -1,6 +1,6 @@
-"""Secrets handed over by a page that works once: asked for, handed in with the message that goes on, read, wiped.
+"""Secrets handed over by a page that works once: requested, stored with the message that resumes the task, read, wiped.
 
-Only the hash of a link's token is here, and the secret sealed, with the task it is for inside (docs/decisions/0016).
+The table holds only the hash of a link's token, and the sealed secret, which includes its task (docs/decisions/0016).
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-#: Where they are sealed.
+#: The column of the sealed secrets.
 SECRETS = sealed_columns.Column("secrets that were handed over", HandedSecret, "sealed")
 #: Bytes of a link's token.
 TOKEN_BYTES = 32
 
 
 class UselessLink(Exception):
-    """The link was used, is over, or never was: nobody is told which."""
+    """The link was used, has expired, or never existed; the answer does not distinguish these."""
 
 
 class Link(NamedTuple):
-    """A link as it is given away, once: nobody can make it of what is stored."""
+    """A link, returned once: it cannot be restored from the table."""
 
     token: str
     expires_at: datetime.datetime
@@ -73,7 +73,7 @@ class SecretRequest(NamedTuple):
 
 
 def _hash(token: str) -> str:
-    """A token has 256 random bits: there is nothing to guess that a slow hash would slow down."""
+    """Return the hash of a token. A token has 256 random bits and cannot be guessed, so that a fast hash is enough."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -83,9 +83,9 @@ def _lifetime() -> datetime.timedelta:
 
 @transaction.atomic
 def ask(run: ClaimedRun, names: Sequence[str], reason: str) -> Link | None:
-    """Record that a run asks for secrets; an earlier request of its task is deleted. Raises LeaseLost if the run has lost its task.
+    """Store a run's request for secrets, in place of an earlier request of its task. Raises LeaseLost if the task is lost.
 
-    None if they were handed over already, after an attempt before this one had asked: their turn comes.
+    Returns None if they were handed over already, after an earlier attempt had requested them: the next run reads them.
     """
     task = event_log.lock_task(pk=run.task)
     if task is None or task.run_token != run.token:
@@ -114,7 +114,7 @@ def ask(run: ClaimedRun, names: Sequence[str], reason: str) -> Link | None:
 
 @transaction.atomic
 def relink(task: int) -> Link:
-    """A fresh link to what a task asks for; the one before opens nothing any more. Raises TaskNotFound, TaskNotWaiting."""
+    """Return a new link for a task's request; the link before becomes invalid. Raises TaskNotFound, TaskNotWaiting."""
     row = event_log.lock_task(pk=task)
     if row is None:
         raise TaskNotFound(taskId=str(task))
@@ -141,7 +141,7 @@ def _note(action: Action, task: Task, names: Sequence[str]) -> None:
 
 
 def _open(token: str) -> Q:
-    """Look up a link; the same statement whatever is wrong with it."""
+    """Return the condition for the request of a valid link; all invalid links are handled by one statement."""
     return Q(
         token_hash=_hash(token),
         handed_at=None,
@@ -161,14 +161,15 @@ def find(token: str) -> SecretRequest:
 
 
 def keep_values(token: str, handed: Mapping[str, str]) -> Companion:
-    """Return a function that keeps the values, in the transaction of the message that continues the task.
+    """Return a function that stores the values, in the transaction of the message that resumes the task.
 
-    It raises UselessLink, which undoes the message."""
+    It raises UselessLink, which rolls back the message.
+    """
     return functools.partial(_keep, token, dict(handed))
 
 
 def _keep(token: str, handed: Mapping[str, str], task: int) -> None:
-    # The message has made the task go on already: the state is not asked for again, its lock is held.
+    # The message has resumed the task already, and its row is locked: the state is not checked again.
     still = Q(task_id=task, token_hash=_hash(token), handed_at=None, expires_at__gt=Now())
     number = Run.objects.filter(task_id=task).aggregate(last=Max("input_number"))["last"]
     kept = HandedSecret.objects.filter(still).update(
@@ -185,7 +186,10 @@ def _keep(token: str, handed: Mapping[str, str], task: int) -> None:
 
 
 def read(run: ClaimedRun) -> dict[str, str]:
-    """Return the secrets for this run's turn; empty if none were handed over, or they expired. Every attempt of the turn may read."""
+    """Return the secrets for this run's turn; empty if none were handed over, or they expired.
+
+    Every attempt of the turn may read them.
+    """
     rows = HandedSecret.objects.filter(
         task_id=run.task, handed_in=run.input_number, expires_at__gt=Now()
     ).exclude(sealed="")
@@ -196,13 +200,13 @@ def read(run: ClaimedRun) -> dict[str, str]:
     try:
         document = json.loads(sealing.unseal(sealed))
     except sealing.Unsealable:
-        logger.warning("what was handed over for task %s was sealed with other keys", run.task_id)
+        logger.warning("no key opens the secrets handed over for task %s", run.task_id)
         return {}
     return dict(document["handed"]) if document["task"] == run.task else {}
 
 
 def wipe(task: int, handed_in: int | None = None) -> None:
-    """Wipe what was handed over: of a turn that is over, or whatever the task has."""
+    """Wipe the secrets of a turn that has ended, or all secrets and links of the task."""
     rows = HandedSecret.objects.filter(task_id=task)
     if handed_in is None:
         rows.update(sealed="", token_hash="")
@@ -211,7 +215,7 @@ def wipe(task: int, handed_in: int | None = None) -> None:
 
 
 def sweep(limit: int) -> int:
-    """Wipe what is over, and what a process that died has left, at most so many; returns how many. Nothing is left at 0."""
+    """Wipe expired secrets, and those of ended tasks, at most `limit`; return their number. 0 = there are no more."""
     over = Q(expires_at__lte=Now()) | Q(task__state__in=sorted(TERMINAL))
     keys = HandedSecret.objects.filter(over).exclude(sealed="").values_list("pk", flat=True)
     return HandedSecret.objects.filter(pk__in=list(keys[:limit])).update(sealed="", token_hash="")

@@ -1,6 +1,6 @@
-"""Rows that another app keeps for a task, written in the task's own transaction: all of them, or none.
+"""Hooks for apps that keep rows of their own for tasks; these rows are written in the task's own transaction.
 
-This app knows nothing of it; the other one registers its hooks when it is loaded (`AppConfig.ready`).
+This app does not know the other apps: each registers its hooks when it is loaded (`AppConfig.ready`).
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from a2a_tasks.protocol.requests import SendMessageRequest
 
 __all__ = ["Companion", "TaskHooks", "companions", "find_needed", "purge", "register", "succeed"]
 
-#: Writes beside the task with this primary key. What it raises undoes the message it came with.
+#: Writes rows for the task with this primary key. An exception rolls back the message.
 Companion = Callable[[int], None]
 
 
 class TaskHooks:
-    """The rows that an app keeps beside tasks, which are named by their primary keys. By default there are none."""
+    """Hooks of one app. Tasks are given by their primary keys. The defaults do nothing."""
 
     def on_accept(
         self, request: SendMessageRequest, task_id: str, dialect: str
     ) -> Companion | None:
-        """Return the rows to write with the task of this message. Raises an A2AError to refuse the message."""
+        """Return a function that writes rows for the task of this message. Raises an A2AError to refuse the message."""
         return None
 
     def on_succeed(self, old: int, new: int) -> None:
-        """Take what is kept beside `old` to `new`, in the transaction in which that takes over its id."""
+        """Move the rows of task `old` to `new`, in the transaction in which `new` takes over its id."""
 
     def find_needed(self, tasks: Collection[int]) -> set[int]:
-        """Those of these tasks that must not be removed yet, nor anything of their log."""
+        """Return those of these tasks that must not be removed yet; their logs stay complete, too."""
         return set()
 
     def purge(self, limit: int) -> int:
-        """Remove what is past its time, at most so many rows in one transaction; return how many."""
+        """Delete expired rows, at most `limit` in one transaction; return their number."""
         return 0
 
 
@@ -45,22 +45,22 @@ def register(hooks: TaskHooks) -> None:
 
 
 def companions(request: SendMessageRequest, task_id: str, dialect: str) -> tuple[Companion, ...]:
-    """Everything to be written beside the task of this message."""
+    """Return the functions of all apps that write rows for the task of this message."""
     found = (hooks.on_accept(request, task_id, dialect) for hooks in _registered)
     return tuple(companion for companion in found if companion is not None)
 
 
 def succeed(old: int, new: int) -> None:
-    """Take to task `new` what is kept beside task `old`. Called inside the transaction that makes `new`."""
+    """Move the rows of all apps from task `old` to `new`. Called in the transaction that creates `new`."""
     for hooks in _registered:
         hooks.on_succeed(old, new)
 
 
 def find_needed(tasks: Collection[int]) -> set[int]:
-    """Those of these tasks that an app still needs."""
+    """Return those of these tasks that an app still needs."""
     return {task for hooks in _registered for task in hooks.find_needed(tasks)}
 
 
 def purge(limit: int) -> int:
-    """Remove some of what is past its time; 0 = there is nothing any more."""
+    """Delete some expired rows of one app, and return their number; 0 = there are no more."""
     return next((gone for hooks in _registered if (gone := hooks.purge(limit))), 0)

@@ -1,7 +1,7 @@
-"""Requests that may come again: remembered in the transaction that accepts them, and recalled as they were accepted.
+"""Idempotency keys: stored in the transaction that accepts a request, and looked up when the request is repeated.
 
-The unique name is the whole guarantee: of two that are accepted at once, the second waits for the first, then its
-transaction is undone as a whole.
+The unique name of a key is the whole guarantee: if two requests are accepted at once, the second waits for the first,
+and then its transaction is rolled back.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class KeyTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """By what a request is known again, and what it has to be like."""
+    """The name by which a repeated request is recognised, and the fingerprint that it must have."""
 
     scope: OwnerScope
     name: str
@@ -53,23 +53,23 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreviousSend:
-    """A request that was accepted before: as it was then, and how far its task is now."""
+    """An earlier request with the key: the result of that time, and the present state of its task."""
 
     accepted: Accepted
-    #: Is it settled that its client gets a task?
+    #: True if it is certain that its client gets a task.
     is_task: bool
     last_event: int
-    #: Its task has ended, and retention has left the end alone.
+    #: True if its task has ended, and retention has removed the beginning of its log.
     over: bool = False
 
 
 def remember(key: IdempotencyKey) -> Companion:
-    """Return a function that writes the key beside the task, in the accepting transaction. It raises KeyTaken."""
+    """Return a function that stores the key with the task, in the accepting transaction. It raises KeyTaken."""
     return functools.partial(_remember, key)
 
 
 def _remember(key: IdempotencyKey, task: int) -> None:
-    newest = Run.objects.filter(task_id=task).order_by("-pk")  # the task is locked: it is ours
+    newest = Run.objects.filter(task_id=task).order_by("-pk")  # the task is locked: this run is new
     run, number = newest.values_list("pk", "task__last_event")[0]
     try:
         Idempotency.objects.create(
@@ -85,10 +85,10 @@ def _remember(key: IdempotencyKey, task: int) -> None:
 
 
 def recall(key: IdempotencyKey, scope: OwnerScope) -> PreviousSend | None:
-    """Return the send that was accepted under this key; None if there was none, or too long ago.
+    """Return the send that was accepted under this key; None if there was none, or it has expired.
 
-    Raises IdempotencyConflict if that was another request, TaskNotFound if its task is out of the scope's reach: the key
-    stays taken, so that nothing else can begin under it.
+    Raises IdempotencyConflict if it was another request, TaskNotFound if its task is not in the scope: the key stays
+    taken, so that no other task can begin under it.
     """
     row = _rows(key).first()
     if row is None:
@@ -132,7 +132,7 @@ def _make_previous(row: Idempotency, task: Task) -> PreviousSend:
 
 
 def _events(task: int, through: int) -> list[Recorded]:
-    """The events of a task up to a number; fewer if retention has removed some."""
+    """Return the events of a task up to a number; fewer if retention has removed some."""
     found: list[Recorded] = []
     while not found or found[-1].number < through:
         after = found[-1].number if found else 0
@@ -144,7 +144,7 @@ def _events(task: int, through: int) -> list[Recorded]:
 
 
 def _make_initial_task(task: Task) -> values.Task:
-    """The task before its first event."""
+    """Return the value of the task before its first event."""
     at = task.created_at.replace(microsecond=task.created_at.microsecond // 1000 * 1000)
     return values.Task(
         id=task.public_id,
@@ -155,7 +155,7 @@ def _make_initial_task(task: Task) -> values.Task:
 
 
 def forget_idempotency(before: datetime.datetime, limit: int) -> int:
-    """Forget keys that came before a moment, the oldest first and at most `limit`. Returns how many."""
+    """Delete keys from before a time, oldest first, at most `limit`. Returns their number."""
     oldest = unheld(Idempotency.objects.filter(created_at__lt=before), "task__")
     oldest = oldest.order_by("created_at")
     gone, _ = Idempotency.objects.filter(

@@ -1,4 +1,4 @@
-"""Legal holds: laid and released by somebody, for a reason; nothing they are on is purged or erased."""
+"""Legal holds: operators lay and release them, with a reason; held tasks are not purged or erased."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from a2a_tasks.store.tenancy import within
 __all__ = ["AlreadyHeld", "Held", "in_force", "lay", "release", "unheld"]
 
 M = TypeVar("M", bound=Model)
-#: By which columns of a task each kind finds what it is on. Tenants are another matter: they have others below them.
+#: The columns of a task that each kind of hold compares with its name. Tenants are not here: they include the tenants
+#: below them.
 COLUMNS = (
     (Held.PRINCIPAL, "owner"),
-    (Held.PRINCIPAL, "maker"),  # in the scope that its tenant shares
+    (Held.PRINCIPAL, "maker"),  # in the scope shared by its tenant
     (Held.CONTEXT, "context__public_id"),
     (Held.TASK, "public_id"),
 )
 
 
 class AlreadyHeld(ValueError):
-    """There is such a hold in force."""
+    """An equal hold is in force already."""
 
 
 def in_force() -> QuerySet[Hold]:
-    """The holds that have not been released, oldest first."""
+    """Return the holds that have not been released, oldest first."""
     return Hold.objects.filter(released_at=None).order_by("pk")
 
 
 def lay(kind: Held, name: str, reason: str) -> Hold:
-    """Hold something from now on, by whoever acts now. Raises AlreadyHeld, and ValueError without reason or name."""
+    """Lay a hold, by the current actor. Raises AlreadyHeld, and ValueError without a reason or name."""
     if not reason.strip():
-        raise ValueError("A hold has a reason")
+        raise ValueError("A hold needs a reason")
     if not name and kind is not Held.TENANT:
-        raise ValueError(f"Which {kind.value}?")
+        raise ValueError(f"The name of the {kind.value} is missing")
     try:
         with transaction.atomic():
             row = Hold.objects.create(kind=kind, name=name, reason=reason.strip(), by=actor())
@@ -51,7 +52,7 @@ def lay(kind: Held, name: str, reason: str) -> Hold:
 
 @transaction.atomic
 def release(hold: int) -> bool:
-    """Release a hold, by whoever acts now. False if it was, or is not there."""
+    """Release a hold, by the current actor. False if it was released already, or does not exist."""
     row = in_force().select_for_update().filter(pk=hold).first()
     if row is None:
         return False
@@ -62,7 +63,7 @@ def release(hold: int) -> bool:
 
 
 def unheld(rows: QuerySet[M], task: str = "") -> QuerySet[M]:
-    """Those of these rows that no hold is on; `task` leads to their task: `task__`."""
+    """Return those of these rows that are not held; `task` is the prefix of the path to their task: `task__`."""
     tenants = list(in_force().filter(kind=Held.TENANT).values_list("name", flat=True))
     if tenants:
         rows = rows.exclude(within(tenants, f"{task}tenant"))

@@ -1,11 +1,11 @@
-"""Retention: what ended long ago goes, in small transactions, the oldest first (decision 13), but for what is held.
+"""Retention: ended tasks are removed in small transactions, oldest first (decision 13), except those on legal hold.
 
-Two steps, each with its own limit: the *log* of an ended task, and the ended task with everything that is its own. Tasks
-are walked in the order of their ids, which is that in which they began, so that the walk stops at the first one too
-young to have ended before the limit: no index is needed for it.
+There are two steps, each with its own limit: removal of the *log* of an ended task, and removal of the ended task with
+all its rows. Tasks are read in the order of their ids, which is the order of their beginnings. So the walk stops at the
+first task that is too young to have ended before the limit, and needs no index.
 
-The kinds of what goes have turns, a portion each. What cannot be removed stops nothing: it is tried alone, then skipped
-until the next purge (decision 13).
+The kinds of rows are removed in turn, one portion each. A task that cannot be removed does not stop the purge: it is
+tried alone, then skipped until the next purge (decision 13).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from a2a_tasks.store.run_lines import count_lines, cut_lines
 __all__ = ["RetentionLimits", "Removed", "purge", "remove_each", "survey"]
 
 logger = logging.getLogger(__name__)
-#: Tasks looked at in one read of the walk.
+#: Number of tasks in one read of the walk.
 SLICE = 1000
-#: Rows a task has at the least: itself, message, event, run. So many tasks fit into a batch at most.
+#: Minimum number of rows of a task: itself, message, event, run. It limits the number of tasks in a batch.
 SMALLEST = 4
-#: Those of these tasks that must not go yet.
+#: Returns those of these tasks that must not be removed yet.
 Needed = Callable[[Collection[int]], set[int]]
-#: Columns that are read of a task to be removed.
+#: Columns that are read before a task is removed.
 COLUMNS = (
     "pk",
     "public_id",
@@ -57,7 +57,7 @@ COLUMNS = (
     "status_at",
 )
 
-# The tasks that have events, in order, by one step into the primary key each.
+# The tasks that have events, in order, each found by one step in the index of the primary key.
 LOGGED = """
 with recursive logged(task_id) as (
   select min(task_id) from a2a_tasks_event where task_id > %s
@@ -70,27 +70,27 @@ select task_id from logged where task_id is not null limit %s
 
 
 class RetentionLimits(NamedTuple):
-    """The moments before which ended tasks and old rows are removed; None = nothing is."""
+    """The times before which ended tasks and old rows are removed; None = no removal."""
 
     tasks: datetime.datetime | None = None
     events: datetime.datetime | None = None
-    #: Idempotency keys that came before it.
+    #: For idempotency keys.
     keys: datetime.datetime | None = None
-    #: Entries of the audit log that were written before it.
+    #: For entries of the audit log.
     audit: datetime.datetime | None = None
-    #: Moments of tenants that have days of their own.
+    #: For the tasks of tenants that have days of their own.
     tenants: Mapping[str, datetime.datetime | None] = {}
 
     @classmethod
     def of(cls, days: float, event_days: float) -> RetentionLimits:
-        """So many days before now; 0 = never."""
+        """Return the limits for these numbers of days before now; 0 = no removal."""
         return cls(_before(days), _before(event_days))
 
     @classmethod
     def from_settings(
         cls, days: float | None = None, event_days: float | None = None
     ) -> RetentionLimits:
-        """Those of the settings, but for the days given."""
+        """Return the limits of the settings, with these days in their place if given."""
         tasks = float(conf.RETENTION_DAYS) if days is None else days
         events = float(conf.EVENT_RETENTION_DAYS) if event_days is None else event_days
         return cls.of(tasks, events)._replace(
@@ -100,26 +100,26 @@ class RetentionLimits(NamedTuple):
         )
 
     def of_tasks(self) -> _Limit:
-        """Of whole tasks."""
+        """Return the limit of whole tasks."""
         return _Limit(self.tasks, self.tenants)
 
     def of_logs(self) -> _Limit:
-        """Of logs: where tasks go sooner, none."""
+        """Return the limit of logs, which is the same for all tenants."""
         return _Limit(self.events, {})
 
 
 class _Limit(NamedTuple):
-    """The moment before which ended tasks are removed, for all tenants and for single ones."""
+    """The time before which ended tasks are removed, for all tenants and for single ones."""
 
     default: datetime.datetime | None
     tenants: Mapping[str, datetime.datetime | None]
 
     def widest(self) -> datetime.datetime | None:
-        """The latest of the moments; None = nothing goes."""
+        """Return the latest of the times; None = no removal."""
         return max(filter(None, (self.default, *self.tenants.values())), default=None)
 
     def goes(self, tenant: str, ended: datetime.datetime) -> bool:
-        """Does a task go that ended then?"""
+        """Return whether a task that ended at this time is removed."""
         limit = self.tenants.get(tenant, self.default)
         return limit is not None and ended < limit
 
@@ -129,7 +129,7 @@ def _before(days: float) -> datetime.datetime | None:
         return None
     try:
         return timezone.now() - datetime.timedelta(days=days)
-    except OverflowError:  # longer than there have been days
+    except OverflowError:  # before the year 1
         return None
 
 
@@ -147,16 +147,17 @@ class Removed:
         )
 
 
-#: Takes tasks that ended before the moment, at most so many rows of them, and says which it left for the next call.
+#: Takes tasks, the time before which they ended, and a maximum number of rows. Returns the counts, and the tasks that it
+#: left for the next call.
 _Remove = Callable[[list[int], datetime.datetime, int], tuple[Removed, list[int]]]
 
 
 def purge(limits: RetentionLimits) -> Iterator[Removed]:
-    """Remove what is beyond the limits: one transaction of at most A2A_PURGE_BATCH rows a step.
+    """Remove rows beyond the limits; each step is one transaction of at most A2A_PURGE_BATCH rows.
 
-    Stop iterating at any time. What another purge holds at that moment is left to it. A task's messages, artifacts and
-    runs go together with it, so one that has more of them than a batch holds is a batch of its own. Nothing is removed
-    by a step that failed. Raises what a step raises only if the database is away.
+    The caller may stop after any step. Rows that another purge has locked are skipped. A task's messages, artifacts and
+    runs are removed together with it, so that a task with more of them than a batch is a batch of its own. A step that
+    fails removes nothing. Exceptions are raised only if the database is away.
     """
     kinds = [
         *_sweep(limits, _remove_tasks, _remove_log),
@@ -173,8 +174,8 @@ def purge(limits: RetentionLimits) -> Iterator[Removed]:
         kind = kinds.pop(0)
         try:
             removed = next(kind, None)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, the other kinds go on
-            _go_on_after(fault, "what is left of a kind")
+        except Exception as fault:  # noqa: BLE001 - the other kinds are removed after any failure
+            _go_on_after(fault, "the rest of one kind of rows")
             continue
         if removed is not None:
             kinds.append(kind)
@@ -182,7 +183,7 @@ def purge(limits: RetentionLimits) -> Iterator[Removed]:
 
 
 def _portions(remove: Callable[[int], int]) -> Iterator[Removed]:
-    """Removed in portions of so many rows at most; one that cannot be removed is tried again with half as many."""
+    """Remove rows of one kind in portions; a portion that cannot be removed is tried again with half as many rows."""
     max_count = room = max(1, int(conf.PURGE_BATCH))
     while True:
         try:
@@ -201,16 +202,16 @@ def _portions(remove: Callable[[int], int]) -> Iterator[Removed]:
 
 
 def _go_on_after(fault: Exception, what: str) -> None:
-    """Tell the log of what could not be removed. Raises the fault if it is the database that is away."""
+    """Log a failed removal. Raises the fault if the database is away."""
     if not connection.is_usable():
         raise fault
     logger.warning("%s could not be removed, the purge goes on: %r", what, fault)
 
 
 def remove_each(keys: list[int]) -> Iterator[Removed]:
-    """Remove these tasks, whose webhooks nobody is told of any more; those that have not ended, or are held, stay.
+    """Remove these tasks, without the rest of their webhooks' deliveries; tasks that have not ended, or are held, stay.
 
-    What another transaction holds at that moment is waited for: an artifact may be folded just now, say.
+    It waits for rows that other transactions have locked, for example while an artifact is folded.
     """
     now = timezone.now() + datetime.timedelta(days=1)
     left = keys
@@ -224,11 +225,11 @@ def _nobody(_: Collection[int]) -> set[int]:
 
 
 def survey(limits: RetentionLimits) -> Removed:
-    """Count what `purge` would remove now, but for contexts."""
+    """Count the rows that `purge` would remove now, except contexts."""
 
     def log(keys: list[int], limit: datetime.datetime, _: int) -> tuple[Removed, list[int]]:
         going = _filter_purgeable(keys, limit)
-        whole = limits.of_tasks()  # those go as a whole, and were counted so
+        whole = limits.of_tasks()  # these tasks are removed as a whole, and were counted already
         left = [task for task in going if not whole.goes(task.tenant, task.status_at)]
         return Removed(rows=sum(map(_count_events, left))), []
 
@@ -261,7 +262,7 @@ def _walk(
             try:
                 removed, left = remove(left, limit, room)
                 room = min(max_count, 2 * room)
-            except Exception as fault:  # noqa: BLE001 - whatever it is, what is behind it goes
+            except Exception as fault:  # noqa: BLE001 - the next tasks are removed after any failure
                 if room == 1:
                     _go_on_after(fault, f"task {left[0]}")
                     left = left[1:]
@@ -270,13 +271,13 @@ def _walk(
 
 
 def _all(after: int) -> list[int]:
-    """The tasks that began next."""
+    """Return the next tasks after a key."""
     keys = Task.objects.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)
     return list(keys[:SLICE])
 
 
 def _with_events(after: int) -> list[int]:
-    """As `_all`, skipping tasks whose log is gone, however many they are."""
+    """Return the next tasks after a key that have events; any number of tasks without is skipped at once."""
     with connection.cursor() as cursor:
         cursor.execute(LOGGED, [after, SLICE])
         return [key for (key,) in cursor.fetchall()]
@@ -285,7 +286,7 @@ def _with_events(after: int) -> list[int]:
 def _filter_ended(
     keys: list[int], limits: _Limit, widest: datetime.datetime
 ) -> tuple[list[int], bool]:
-    """Those of these tasks that ended before their limits, and whether the last one began after all of them."""
+    """Return those of these tasks that ended before their limits, and whether the last task began after all limits."""
     rows = Task.objects.filter(pk__in=keys).order_by("pk")
     found = list(rows.values_list("pk", "state", "status_at", "created_at", "tenant"))
     young = bool(found) and found[-1][3] >= widest
@@ -301,9 +302,9 @@ def _filter_ended(
 def _filter_purgeable(
     keys: list[int], limit: datetime.datetime, needed: Needed = hooks.find_needed
 ) -> QuerySet[Task]:
-    """Those of these tasks that may go, each with the number its log begins with as `first`.
+    """Return those of these tasks that may be removed, each with the number of its first event as `first`.
 
-    An ended task never begins again and gets no further run, so what is found here stays so.
+    An ended task never begins again and gets no further run, so that this result stays valid.
     """
     busy = Run.objects.filter(task=OuterRef("pk"), status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
     first = Event.objects.filter(task=OuterRef("pk")).order_by("number").values("number")[:1]
@@ -325,19 +326,19 @@ def _lock(
     *,
     skip: bool = True,
 ) -> list[Task]:
-    """As `_filter_purgeable`, locked; `skip`: without tasks that another transaction has locked."""
+    """Return the tasks of `_filter_purgeable`, locked; with `skip` without those that another transaction has locked."""
     tasks = _filter_purgeable(keys, limit, needed)
     return list(tasks.select_for_update(of=("self",), skip_locked=skip))
 
 
 def _count_events(task: Task) -> int:
-    """Return the number of events that the log of a task still has; the task was read by `_filter_purgeable`."""
+    """Return the number of events in the log of a task that was read by `_filter_purgeable`."""
     first: int | None = task.first  # type: ignore[attr-defined]  # annotated
     return 0 if first is None else task.last_event - first + 1
 
 
 def _cut(task: Task, max_count: int) -> int:
-    """Remove the oldest events of a task, at most so many: what is left of its log has no gap."""
+    """Remove the oldest events of a task, at most `max_count`: the rest of its log has no gap."""
     end = task.last_event - _count_events(task) + 1 + max_count
     return Event.objects.filter(task_id=task.pk, number__lt=end).delete()[0]
 
@@ -348,7 +349,7 @@ def _cut_all(task: Task, max_count: int) -> int:
 
 
 def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[Removed, list[int]]:
-    """Remove log lines and events of these tasks; what is nowhere but in a log is folded before."""
+    """Remove log lines and events of these tasks, after their growing artifacts were folded."""
     growing = Artifact.objects.filter(task=OuterRef("pk"), body="")
     for task in _filter_purgeable(keys[:room], limit).filter(Exists(growing)):
         for _ in fold(task.pk, task.last_event):
@@ -358,12 +359,13 @@ def _remove_log(keys: list[int], limit: datetime.datetime, room: int) -> tuple[R
 
 @transaction.atomic
 def _cut_logs(keys: list[int], limit: datetime.datetime, room: int) -> tuple[Removed, list[int]]:
-    """Remove log lines and events of these tasks, and nothing else of them."""
+    """Remove log lines and events of these tasks, but no other rows."""
     lines = events = 0
     for task in _lock(keys[:room], limit):
         if Artifact.objects.filter(task=task, body="").exists():
-            continue  # it is nowhere but in the log
-        lines += cut_lines(task.pk, room - lines - events)  # first: by its events the task is found
+            continue  # the artifact exists only in the log
+        # Events are removed last, because the walk finds tasks by them.
+        lines += cut_lines(task.pk, room - lines - events)
         events += _cut(task, room - lines - events)
         if lines + events >= room:
             return _make_removed(lines, events), [key for key in keys if key >= task.pk]
@@ -385,7 +387,7 @@ def _remove_tasks(
     *,
     skip: bool = True,
 ) -> tuple[Removed, list[int]]:
-    """Remove the first of these tasks, as many as fit; the log of one that is too large goes before it, in pieces."""
+    """Remove the first of these tasks, as many as fit; the log of a task that is too large is removed first, in pieces."""
     max_count = max(1, room // SMALLEST)
     tasks = _lock(keys[:max_count], limit, needed, skip=skip)
     sizes = _sizes([task.pk for task in tasks])
@@ -404,7 +406,7 @@ def _remove_tasks(
 
 
 def _sizes(keys: list[int]) -> Counter[int]:
-    """Return the number of rows that each task has beside itself and its events, in all apps."""
+    """Return the number of rows of each task in all apps, without the task itself and its events."""
     sizes: Counter[int] = Counter(count_lines(keys))
     for relation in Task._meta.related_objects:  # noqa: SLF001 - Django's documented interface
         if relation.on_delete is CASCADE and relation.related_model is not Event:
@@ -415,7 +417,7 @@ def _sizes(keys: list[int]) -> Counter[int]:
 
 
 def _delete(tasks: list[Task], limit: datetime.datetime) -> Removed:
-    """Delete locked tasks with all that is theirs, and the contexts that are left without any."""
+    """Delete locked tasks with all their rows, and contexts without any other task."""
     if not tasks:
         return Removed()
     keys = [task.pk for task in tasks]
@@ -431,10 +433,10 @@ def _delete(tasks: list[Task], limit: datetime.datetime) -> Removed:
 
 
 def _lock_contexts(keys: set[int]) -> list[int]:
-    """Lock contexts, in the order in which accepting locks them: two orders would be a deadlock.
+    """Lock contexts, in the order of an accepting transaction: two orders would be a deadlock.
 
-    Before a task is deleted, since whoever accepts holds contexts while it waits for what is deleted. And waiting, not
-    skipping: of two purges that empty a context together, the second has to see it.
+    They are locked before a task is deleted, because an accepting transaction holds contexts while it waits for deleted
+    rows. Locked ones are waited for, not skipped: if two purges together empty a context, the second has to see it.
     """
     contexts = Context.objects.filter(pk__in=keys)
     contexts = contexts.order_by("public_id", "agent", "owner", "tenant").select_for_update()

@@ -1,16 +1,16 @@
-"""Quarantine: how a run is begun again after its process has died, and which deaths count against it.
+"""Quarantine: the way a run starts again after its process has died, and the deaths that count against it.
 
-A process that dies with several runs says nothing about any one of them, so only a death alone counts (A2A_MAX_ATTEMPTS).
-One run may still be the cause. Deaths beside others lead it, step by step, to where it can only die alone:
+If a process dies with several runs, the cause is unknown, so only a death without other runs counts (A2A_MAX_ATTEMPTS).
+One run may still be the cause. Shared deaths move each run, step by step, into a process without other runs:
 
-1. After the first one all runs begin again at once: most deaths have nothing to do with any run.
-2. After the second one in a row they begin in small groups (`GROUP` in a process). A run leaves its group when it has
+1. After the first shared death all runs start again at once: most deaths are not caused by a run.
+2. After the second one in a row they start in small groups (`GROUP` in a process). A run leaves its group when it has
    lived longer than ever before.
-3. After the third one each run begins in a process of its own.
+3. After the third one each run starts in a process of its own.
 
-An attempt that got further than all attempts before it, by a kept step or by more events, begins both counts anew. It
-does so a limited number of times: a run may get further and kill its process each time. It comes to a process of its own
-all the same, and is given up in the end.
+An attempt that got further than all earlier attempts, by a kept step or by more events, resets both counts. The number
+of resets is limited, since a run may get further and kill its process each time. Such a run gets a process of its own
+as well, and its task fails in the end.
 See docs/decisions/0004.
 """
 
@@ -22,16 +22,16 @@ from a2a_tasks.models import Run
 
 __all__ = ["CLEARED", "GROUP", "RENEWED", "Quarantine", "count_death"]
 
-#: Suspects that one process has at once, until each of them has lived longer than ever before.
+#: Maximum number of suspects in one process, until each of them has lived longer than ever before.
 GROUP = 10
-#: So many attempts of a run clear it of suspicion if they get further; later ones do not.
+#: Number of the last attempt of a run that can reset the count of its shared deaths by getting further.
 CLEARED = 6
-#: So many attempts of a run begin the count of its deaths anew if they get further; later ones do not.
+#: Number of the last attempt of a run that can reset the count of its own deaths by getting further.
 RENEWED = 30
 
 
 class Quarantine(enum.IntEnum):
-    """A way to begin a run. The values are the numbers of deaths beside others, in a row, that lead to it."""
+    """A way to start a run. Its value is the number of consecutive shared deaths from which it applies."""
 
     NONE = 0
     GROUP = 2
@@ -39,14 +39,14 @@ class Quarantine(enum.IntEnum):
 
     @classmethod
     def after(cls, shared_deaths: int) -> Quarantine:
-        """Return the quarantine of a run with so many deaths beside others."""
+        """Return the quarantine of a run with this number of shared deaths."""
         return max(stage for stage in cls if stage <= shared_deaths)
 
 
 def count_death(run: Run, last_event: int, *, beside: int, stepped: bool) -> None:
-    """Count a death of the run's process, which carried `beside` other runs. The row is not saved.
+    """Count a death of the run's process, which held `beside` other runs. The row is not saved.
 
-    `stepped`: the attempt has kept a step.
+    `stepped`: True if the attempt has kept a step.
     """
     events = last_event - max(run.died_at_event, run.input_number)
     further = stepped or events > run.furthest
@@ -55,14 +55,17 @@ def count_death(run: Run, last_event: int, *, beside: int, stepped: bool) -> Non
     if beside:
         cleared = further and run.attempt <= CLEARED
         run.shared_deaths = 1 if cleared else run.shared_deaths + 1
-    else:  # a run that died alone stays in quarantine, however far it got
+    else:  # a run that died without other runs stays in quarantine, however far it got
         run.deaths += 1
     run.died_at_event, run.furthest = last_event, max(run.furthest, events)
     run.longest_life = max(run.longest_life, _life(run))
 
 
 def _life(run: Run) -> float:
-    """Longest that this attempt can have lived: its last heartbeat was a lease before the lease's end, the next one did not come."""
+    """Return the longest possible life of this attempt, in seconds.
+
+    Its last heartbeat came one lease before the lease's end, and the next heartbeat did not come.
+    """
     if run.started_at is None or run.lease_until is None:
         return 0.0
     return (run.lease_until - run.started_at).total_seconds() - run.lease_seconds / 2

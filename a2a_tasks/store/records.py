@@ -1,4 +1,4 @@
-"""Values that go into the store and come out of it."""
+"""Arguments and results of the store's functions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
     "status_of",
 ]
 
-#: Bytes of messages and memory after which a claim takes no more runs.
+#: Bytes of messages, requests and memory after which a claim takes no more runs.
 CLAIM_BYTES = 8 * 1024 * 1024
 
 
@@ -52,11 +52,11 @@ class LeaseLost(Exception):
 
 
 class TaskExists(IntegrityError):
-    """The owner has a task of that id already; nothing was written."""
+    """The owner already has a task of that id; nothing was written."""
 
 
 class StepConflict(IntegrityError):
-    """The step was kept before, with another result."""
+    """The step is stored already, with another result."""
 
     def __init__(self) -> None:
         super().__init__("the step was kept before, with another result")
@@ -64,17 +64,17 @@ class StepConflict(IntegrityError):
 
 @dataclass(frozen=True, slots=True)
 class PreclaimedLease:
-    """A lease to be taken with the run itself, by the process that will carry it at once."""
+    """A lease that is taken when the run is written, by the process that starts it at once."""
 
     token: str
     worker: str
     lease_seconds: float
-    #: When it was asked for, by the process's own clock: the lease is not older than that.
+    #: Time of the request, by the process's own clock: the lease began at this time or later.
     asked: float = field(default_factory=time.monotonic, compare=False)
 
 
 class StoredQuestion(NamedTuple):
-    """A question that is answered in the caller's place: the task by its primary key, and its newest event at that time."""
+    """A question that is answered in place of the client: the primary key of its task, and the newest event at that time."""
 
     task: int
     event: int
@@ -83,7 +83,7 @@ class StoredQuestion(NamedTuple):
 
     @property
     def by_operator(self) -> bool:
-        """Is it an operator who answers?"""
+        """True if an operator answers."""
         return self.action is Action.TASK_ANSWER
 
 
@@ -96,14 +96,14 @@ class NewTask:
     principal: str = ""
     id: str
     context_id: str
-    #: The Message as JSON, with the ids of task and context in it.
+    #: The Message as JSON, including the ids of task and context.
     message: str
     role: str
     at: datetime.datetime
     dialect: str
-    #: The binding it came by; empty = none, an operator had it run again.
+    #: The binding that received it; empty = none, an operator ran it again.
     binding: str = ""
-    #: The beginning of its text, for lists (`protocol/opening.py`).
+    #: The beginning of its text, for lists (`protocol/title.py`).
     opening: str = ""
     queue: str
     #: The share of the slots that its run takes from.
@@ -118,18 +118,18 @@ class NewTask:
     #: False if the agent may answer with a direct Message.
     is_task: bool = True
     hold: PreclaimedLease | None = None
-    #: If the task exists and has ended, begin it anew if it was made in one of these dialects.
+    #: Dialects whose ended tasks begin anew: if the task has ended and was created in one of them, a successor begins.
     reopens: frozenset[str] = frozenset()
-    #: An answer in the caller's place, to this question and to no other.
+    #: The question that the message answers in place of the client; it answers no other one.
     answers: StoredQuestion | None = None
-    #: Functions that write rows of other apps beside the task, in the same transaction.
+    #: Functions that write rows of other apps for the task, in the same transaction.
     companions: tuple[Companion, ...] = ()
-    #: The name of the row that its companions lock; a batch takes these in order, so that two batches do not deadlock.
+    #: The name of the row that its companions lock. A batch locks these in order, so that two batches do not deadlock.
     lock: str = ""
 
     @property
     def maker(self) -> str:
-        """The principal that makes the task, if that is not its owner; else empty."""
+        """The principal that creates the task, if it is not the owner; else empty."""
         return "" if self.principal == self.scope.owner else self.principal
 
     @property
@@ -138,7 +138,7 @@ class NewTask:
         return self.sender or self.principal or self.scope.owner
 
     def accompany(self, task: int) -> None:
-        """Write what belongs beside the task with this primary key; call it inside the accepting transaction."""
+        """Write the companions' rows for the task with this primary key. Call it in the accepting transaction."""
         for write in self.companions:
             write(task)
 
@@ -151,14 +151,14 @@ class WantedRuns:
     agents: Sequence[str]
     worker: str
     lease_seconds: float
-    #: The number of runs that the worker has already.
+    #: Number of runs that the worker holds already.
     carrying: int = 0
-    #: Shares of which nothing is taken.
+    #: Shares whose runs are not claimed.
     full: Collection[str] = ()
     quarantine: Quarantine = Quarantine.NONE
-    #: Agents of which nothing is taken, not even to be failed.
+    #: Agents whose runs are not claimed, not even to be failed.
     withheld: Collection[str] = ()
-    #: Are runs taken that no process hosts, to be failed?
+    #: True if runs that no process hosts are claimed, to be failed.
     orphans: bool = True
     #: The beginning of their tokens, at most 8 characters.
     mark: str = ""
@@ -166,7 +166,7 @@ class WantedRuns:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimedRun:
-    """A run that this process has claimed, with everything needed to execute it."""
+    """A run that this process has claimed, with all values needed to execute it."""
 
     run: int
     token: str
@@ -183,19 +183,19 @@ class ClaimedRun:
     request: str
     memory: str
     share: str = ""
-    #: The quarantine that earlier deaths lead to.
+    #: The quarantine that follows from earlier deaths.
     quarantine: Quarantine = Quarantine.NONE
-    #: Longest that one of them lived, in seconds.
+    #: Longest life of an attempt that died, in seconds.
     longest_life: float = 0.0
-    #: Artifacts that exist: (id, position, is it still growing?).
+    #: Existing artifacts: (id, position, true if it is still growing).
     artifacts: tuple[tuple[str, int, bool], ...] = ()
-    #: When its lease was asked for, by this process's clock.
+    #: Time of the request for its lease, by this process's clock.
     asked: float = field(default_factory=time.monotonic, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Accepted:
-    """A message is in the log: which task, the task as it was then, and the run that will answer."""
+    """A message that was written to the log: its task, the task's value at that time, and the run that answers."""
 
     task: int
     number: int
@@ -205,7 +205,7 @@ class Accepted:
 
 
 class StepResult(NamedTuple):
-    """The result of a step, to be kept: the run, the step's name, and the result as JSON."""
+    """The result of a step to store: the run, the step's name, and the result as JSON."""
 
     run: ClaimedRun
     name: str
@@ -213,7 +213,7 @@ class StepResult(NamedTuple):
 
 
 class StoredTask(NamedTuple):
-    """A task as its rows have it, at the moment of event `last_event`."""
+    """The rows of a task, consistent at event `last_event`."""
 
     key: int
     public_id: str
@@ -264,7 +264,7 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRow:
-    """An artifact that begins (body empty) or is whole in a batch; `offset` counts the batch's events from 0."""
+    """An artifact that begins in a batch (body empty), or is complete in it; `offset` counts the batch's events from 0."""
 
     position: int
     artifact_id: str
@@ -274,7 +274,7 @@ class ArtifactRow:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """The end of a run: "ended" or "failed", and the trace of a failure."""
+    """The end of a run: "ended" or "failed", with the traceback of a failure."""
 
     status: Literal["ended", "failed"] = "ended"
     error: str = ""
@@ -293,24 +293,24 @@ class Batch:
     artifacts: list[ArtifactRow] = field(default_factory=list)
     #: The number of batches written since the run was claimed; None = it is not counted.
     after: int | None = None
-    #: Is it a repetition of a try whose outcome is unknown?
+    #: True if it repeats a write whose outcome is unknown.
     again: bool = False
-    #: Positions of artifacts that are whole with this batch, and are to be folded.
+    #: Positions of artifacts that this batch completes, to be folded.
     closed: list[int] = field(default_factory=list)
     #: Positions of folded artifacts that grow again.
     reopened: list[int] = field(default_factory=list)
-    #: A direct Message does not make a task of it; anything else does.
+    #: True if the events make it visible as a task: a direct Message alone does not.
     reveal: bool = False
     memory: str | None = None
     end: RunEnd | None = None
 
     def come_again(self) -> None:
-        """Mark it as a repetition."""
+        """Mark the batch as a repetition."""
         self.again = True
 
     @property
     def size(self) -> int:
-        """Roughly how many bytes it has."""
+        """The approximate number of its bytes."""
         messages = [e for e in self.events if e.kind is EventKind.MESSAGE]  # they are written twice
         texts = [event.body for event in [*self.events, *messages]]
         texts += [row.body for row in self.artifacts]
@@ -319,11 +319,11 @@ class Batch:
 
     @property
     def ends_task(self) -> bool:
-        """Is the last status terminal?"""
+        """True if the last status is terminal."""
         return self.status is not None and self.status.state in TERMINAL
 
     def to_recorded(self, last: int) -> list[Recorded]:
-        """The events as the log has them, the newest numbered `last`."""
+        """Return the events as the log stores them, the newest with number `last`."""
         first = last - len(self.events) + 1
         return [
             Recorded(number=number, kind=e.kind, body=e.body, state=e.state, run=self.run)
@@ -332,7 +332,7 @@ class Batch:
 
 
 def make_recorded(number: int, kind: int, state: str, run: int | None, body: str) -> Recorded:
-    """Return the event in these columns of a row."""
+    """Return the event with these values of a row's columns."""
     return Recorded(
         number=number,
         kind=EventKind(kind),
@@ -343,13 +343,13 @@ def make_recorded(number: int, kind: int, state: str, run: int | None, body: str
 
 
 def status_of(state: TaskState, at: datetime.datetime, message: str) -> TaskStatus:
-    """The status value of a row."""
+    """Return the status value for the columns of a row."""
     stored = Raw(message.encode()) if message else None
     return TaskStatus(state=state, message=stored, timestamp=rfc3339(at))
 
 
 def new_view(new: NewTask) -> Task:
-    """The task as its first event shows it."""
+    """Return the value of a new task after its first event."""
     return Task(
         id=new.id,
         context_id=new.context_id,

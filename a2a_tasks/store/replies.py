@@ -1,4 +1,4 @@
-"""Accepting a message to a task that exists: it resumes an interrupted task, or queues behind a working one."""
+"""Acceptance of messages to existing tasks: a message resumes an interrupted task, or waits behind the task's runs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ __all__ = ["reply"]
 
 
 def reply(new: NewTask) -> Accepted:
-    """Write a message to the task `new.id`; an empty `new.context_id` means the task's own.
+    """Write a message to the task `new.id`; an empty `new.context_id` stands for the task's own.
 
-    If the task has ended and `new.reopens` has its dialect, a successor begins under its id.
-    Raises TaskNotFound, TaskEnded, ContextMismatch; TaskNotWaiting if it is an operator's answer to something else.
+    If the task has ended and `new.reopens` contains its dialect, a successor begins under its id.
+    Raises TaskNotFound, TaskEnded, ContextMismatch; TaskNotWaiting if `new.answers` is not the task's present question.
     """
     accepted, recorded = _write(new)
     if accepted.assignment is None:
@@ -49,7 +49,7 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     new = replace(
         new,
         message=_in_context(new.message, task.context.public_id),
-        scope=OwnerScope(task.tenant, task.owner, task.agent),  # what goes on stays where it is
+        scope=OwnerScope(task.tenant, task.owner, task.agent),  # the task keeps its owner
     )
     if TaskState(task.state) in TERMINAL:
         return succeed(task, new), []
@@ -63,7 +63,7 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     Context.objects.filter(pk=task.context_id).update(updated_at=Now())
     busy = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED]).exists()
     if busy:
-        new = replace(new, hold=None)  # its turn comes after the runs before it
+        new = replace(new, hold=None)  # it waits for the runs before it
     run = create_run(task.pk, number, new)
     _note(new)
     new.accompany(task.pk)
@@ -80,7 +80,7 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
 
 
 def _keep_question(task: Task) -> None:
-    """Put what the agent asked into the history, before its answer, as `lifecycle.fold` does."""
+    """Add the agent's question to the history, before its answer, as `lifecycle.fold` does."""
     newest = Event.objects.filter(task=task, kind=EventKind.STATUS).aggregate(n=Max("number"))["n"]
     Message.objects.create(
         task=task,
@@ -92,7 +92,7 @@ def _keep_question(task: Task) -> None:
 
 
 def _in_context(message: str, context_id: str) -> str:
-    """The message with the context inferred from its task (A2A 1.0 §3.4.3)."""
+    """Return the message with the context of its task (A2A 1.0 §3.4.3)."""
     return write({**msgspec.json.decode(message), "contextId": context_id}).decode()
 
 
@@ -108,7 +108,7 @@ def _refuse(task: Task | None, new: NewTask) -> None:
 
 
 def _refuse_late(task: Task, question: StoredQuestion) -> None:
-    """Of several who answer one question, the first one does; the others come to a task that waits no longer for it."""
+    """Raise TaskNotWaiting unless the task still waits with this question: only the first of several answers is accepted."""
     state = TaskState(task.state)
     if task.pk != question.task or state not in INTERRUPTED:
         raise TaskNotWaiting(f"The task is {state.word}: it does not wait for an answer")
@@ -117,7 +117,11 @@ def _refuse_late(task: Task, question: StoredQuestion) -> None:
 
 
 def _note(new: NewTask) -> None:
-    """A client's message is its own; an operator's is whoever's acts now; a secret's companion notes what was handed over."""
+    """Write the audit entry of the message.
+
+    The actor of a client's message is its principal, that of an operator's answer the current actor. A handed-over
+    secret has an entry of its own, written by its companion.
+    """
     if new.answers:
         if new.answers.by_operator:
             audit.note(new.answers.action, new.id, scope=new.scope)

@@ -1,4 +1,4 @@
-"""For how long the tasks of each tenant are kept: the host's days, or the tenant's own."""
+"""The days for which each tenant's ended tasks are kept: the host's, or the tenant's own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["days_of_tenants", "set_days"]
 
 
 def days_of_tenants() -> dict[str, float]:
-    """Tenants with days of their own; 0 = for ever. What is below a tenant has its own, or the host's."""
+    """Return the tenants with days of their own; 0 = for ever. They do not apply to tenants below them."""
     return dict(TenantRetention.objects.order_by("tenant").values_list("tenant", "days"))
 
 
 @transaction.atomic
 def set_days(tenant: str, days: float | None) -> None:
-    """Keep a tenant's tasks so long after their end; None = as long as the host says. Raises ValueError."""
+    """Set the days for which a tenant's ended tasks are kept; None = the host's days. Raises ValueError."""
     if days is None:
         TenantRetention.objects.filter(tenant=tenant).delete()
     elif not 0 <= days < float("inf"):

@@ -1,6 +1,6 @@
-"""The log lines of runs: written many at a time, a moment after they were said, and read by operators.
+"""The log lines of runs: written in batches a moment after they were logged, and read by operators.
 
-They hold no lock and fence nothing: a line of an attempt that has lost its task tells what that attempt did.
+Writes take no lock and are not fenced: lines of an attempt that has lost its task still show what the attempt did.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from a2a_tasks.models import Run, RunLine
 
 __all__ = ["MAX_LENGTH", "RunLogLine", "count_lines", "cut_lines", "of", "of_run", "write"]
 
-#: Characters of a line that are kept.
+#: Maximum number of characters of a line; the rest is cut off.
 MAX_LENGTH = 2000
 MAX_LOGGER_LENGTH = 128
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunLogLine:
-    """A line, as it was said."""
+    """A line, as it was logged."""
 
     run: int
     attempt: int
     at: datetime.datetime
-    #: As `logging` has it.
+    #: The number of the level in `logging`.
     level: int
     logger: str
     text: str
@@ -39,10 +39,10 @@ class RunLogLine:
 
 @transaction.atomic
 def write(lines: Sequence[RunLogLine]) -> None:
-    """Write lines of any runs, each after those its run has already. Lines of runs that are gone are dropped."""
+    """Write lines of any runs, each after the existing lines of its run. Lines of deleted runs are dropped."""
     numbers = _next_numbers({line.run for line in lines})
     rows = [row for line in lines if (row := _row(line, numbers)) is not None]
-    # Two attempts may speak at once, one of which has lost its task: then one of two lines is enough.
+    # Two attempts may log at once if one has lost its task: then one of two lines with the same number is enough.
     RunLine.objects.bulk_create(rows, ignore_conflicts=True)
 
 
@@ -68,18 +68,18 @@ def _row(line: RunLogLine, numbers: dict[int, Iterator[int]]) -> RunLine | None:
 
 
 def of(task: int) -> QuerySet[RunLine]:
-    """The lines of all runs of a task, by time."""
+    """Return the lines of all runs of a task, by time."""
     return RunLine.objects.filter(run__task=task).order_by("at", "run_id", "number")
 
 
 def count_lines(tasks: Collection[int]) -> dict[int, int]:
-    """Return the number of log lines of each of these tasks that has any."""
+    """Return the number of log lines of each of these tasks, without tasks that have none."""
     rows = RunLine.objects.filter(run__task__in=tasks).order_by().values_list("run__task_id")
     return dict(rows.annotate(Count("number")))
 
 
 def cut_lines(task: int, limit: int) -> int:
-    """Remove the lines of a task that were written first, at most so many; returns how many went."""
+    """Delete the first lines of a task's runs, at most `limit`; return the number of deleted lines."""
     rows = RunLine.objects.filter(run__task=task).order_by("run_id", "number")
     keys = list(rows.values_list("run_id", "number")[:limit])
     gone = 0
@@ -90,5 +90,5 @@ def cut_lines(task: int, limit: int) -> int:
 
 
 def of_run(run: int, *, after: int = 0) -> QuerySet[RunLine]:
-    """The lines of a run that come after a number, in order."""
+    """Return the lines of a run after a number, in order."""
     return RunLine.objects.filter(run=run, number__gt=after).order_by("number")

@@ -1,4 +1,4 @@
-"""Runs in the table: claim, heartbeat, hand back, rescue. All times are the database's."""
+"""The table of runs: claims, heartbeats, hand-backs and rescues. All times are the database's."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ __all__ = [
     "count_waiting",
 ]
 
-#: Runs claimed or rescued in one transaction.
+#: Maximum number of runs claimed or rescued in one transaction.
 BATCH = 100
-#: The columns of a run that a death changes, and those that change when it waits for its next attempt.
+#: The columns of a run that a death changes, and those that change when it is queued for its next attempt.
 COUNTED = ("error", "deaths", "shared_deaths", "died_at_event", "furthest", "longest_life")
 WAITING = ("status", "token", "lease_until", "due_at")
 
 
 def new_token() -> str:
-    """A token for one acquisition; never a worker's name, which would outlive it."""
+    """Return a token for one lease. The name of a worker is no token, since it would outlive the lease."""
     return secrets.token_urlsafe(18)
 
 
 def claim(
     wanted: WantedRuns, *, limit: int, limits: Mapping[str, int] | None = None
 ) -> list[ClaimedRun]:
-    """Take up to `limit` due runs of these agents: of each queue round by round, and one run of a task at a time.
+    """Claim up to `limit` due runs of these agents: from each queue round by round, and one run of a task at a time.
 
-    Within a round the oldest comes first. Runs in quarantine are claimed apart. If `wanted.orphans`, runs that were due
-    for A2A_ORPHAN_SECONDS while no process with their agent was seen are taken, too, to be failed.
-    `limits` says how many runs of an agent may be under way on the whole host; runs of these agents are taken first.
+    Within a round the oldest run comes first. Runs in quarantine are claimed separately. If `wanted.orphans`, runs that
+    were due for A2A_ORPHAN_SECONDS while no process with their agent was seen are claimed as well, to be failed.
+    `limits` is the maximum number of concurrent runs of an agent on the whole host; runs of these agents come first.
     """
     limits = limits or {}
     room = min(limit, BATCH)
@@ -76,14 +76,14 @@ def claim(
 
 
 def has_more(taken: Sequence[ClaimedRun], limit: int) -> bool:
-    """Tell whether there may be more runs to claim than these. A character takes up to four bytes."""
+    """Return whether there may be more runs to claim than these. A character has up to four bytes."""
     size = sum(len(one.input) + len(one.memory) + len(one.request) for one in taken)
     return len(taken) >= min(limit, BATCH) or size >= CLAIM_BYTES / 4
 
 
 @transaction.atomic
 def _claim_limited(wanted: WantedRuns, agent: str, limit: int, room: int) -> list[ClaimedRun]:
-    """Take runs of one agent, of which so many may be under way. One process at a time counts them."""
+    """Claim runs of one agent with at most `limit` concurrent runs. One process at a time counts them."""
     backend().lock_agent(agent)
     running = Run.objects.filter(status=RunStatus.RUNNING, task__agent=agent)
     left = limit - len(running.order_by().values_list("pk")[:limit])
@@ -98,43 +98,43 @@ def count_waiting(queue: str, limit: int) -> int:
 
 
 def count_unfinished(share: str, limit: int) -> int:
-    """Count the runs of a share that wait or are under way, up to `limit`."""
+    """Count the waiting and running runs of a share, up to `limit`."""
     mine = Run.objects.filter(share=share).values_list("pk")
-    # In this order a run that begins between the two queries is missed; in the other order it would count twice.
+    # In this order, a run that starts between the two queries is not counted; in the other order it would count twice.
     going = len(mine.filter(status=RunStatus.RUNNING)[:limit])
     return going + len(mine.filter(status=RunStatus.QUEUED)[: limit - going])
 
 
 def count_by_status() -> dict[str, int]:
-    """Count the runs that wait, and those under way, in all queues."""
+    """Count the waiting and the running runs in all queues."""
     alive = (RunStatus.QUEUED, RunStatus.RUNNING)
     return {str(status): Run.objects.filter(status=status).count() for status in alive}
 
 
 def heartbeat(tokens: Collection[str], *, carrying: int | None = None) -> set[str]:
-    """Extend the leases of these tokens, each by its own row's length; returns those that were extended.
+    """Extend the leases of these tokens, each by the length in its own row; return the tokens that were extended.
 
-    The others are lost, or somebody holds their rows at this moment. `carrying` is how many runs the process has, if
-    these are not all: it is written down for whoever finds the process dead.
+    The others are lost, or another transaction has locked their rows. `carrying` is the number of runs that the process
+    holds, if these are not all: it is stored for the case that the process dies.
     """
     return backend().extend_leases(tokens, len(tokens) if carrying is None else carrying)
 
 
 def heartbeat_locked(token: str, *, carrying: int) -> bool:
-    """Extend one lease whose row another transaction has locked, and wait a moment for it. False: it took too long."""
+    """Extend one lease whose row another transaction has locked, and wait for it a moment. False: it took too long."""
     return backend().extend_locked_lease(token, carrying)
 
 
 def find_held_tokens(runs: Collection[int]) -> set[str]:
-    """The tokens that still hold, of these runs: a look between two heartbeats."""
+    """Return the tokens of those of these runs that are still held, for checks between two heartbeats."""
     held = Run.objects.filter(pk__in=list(runs), status=RunStatus.RUNNING)
     return set(held.values_list("token", flat=True))
 
 
 def hand_back(tokens: Collection[str], *, tried: Collection[str] = ()) -> None:
-    """Give runs back, because this process stops: somebody else starts them at once.
+    """Queue runs again because this process stops: another process starts them at once.
 
-    As if they had never begun, but for those `tried`: their attempt counts.
+    The attempt does not count, except for the tokens in `tried`.
     """
     failpoint("worker.draining")
     for queue in _hand_back(tokens, tried):
@@ -142,7 +142,7 @@ def hand_back(tokens: Collection[str], *, tried: Collection[str] = ()) -> None:
 
 
 def _hand_back(tokens: Collection[str], tried: Collection[str]) -> set[str]:
-    """Give back all that can be had at once, then the rest, one by one. Returns the queues of all of it."""
+    """Queue all runs again whose rows are not locked, then the others one by one. Returns the queues of all of them."""
     free = backend().hand_back_unlocked(tokens, tried)
     given = {token for token, _ in free}
     held = Run.objects.filter(token__in=set(tokens) - given, status=RunStatus.RUNNING)
@@ -154,7 +154,7 @@ def _hand_back(tokens: Collection[str], tried: Collection[str]) -> set[str]:
 
 @transaction.atomic
 def _hand_back_one(task: int, token: str, *, tried: bool) -> None:
-    """One task a transaction: who locks several meets another who locks them the other way round."""
+    """Queue one run again, one task in a transaction: transactions that lock several in different orders deadlock."""
     if not Task.objects.filter(pk=task, run_token=token).update(run_token=""):
         return
     run = Run.objects.get(token=token, status=RunStatus.RUNNING)
@@ -168,16 +168,16 @@ def _hand_back_one(task: int, token: str, *, tried: bool) -> None:
 
 
 def unclaim(worker: str, mark: str) -> None:
-    """Give back what this process has claimed under this mark, because the answer was lost: no agent has begun."""
+    """Queue the runs again that this process has claimed under this mark; the claim's answer was lost, no agent has begun."""
     lost = Run.objects.filter(status=RunStatus.RUNNING, worker=worker, token__startswith=mark)
     if tokens := list(lost.values_list("token", flat=True)):
         hand_back(tokens)
 
 
 def take_back_deaths(attempts: Mapping[int, int]) -> None:
-    """Uncount the deaths of attempts, by run, whose process lives after all: the database did not hear it.
+    """Subtract the deaths of attempts, given by run, whose process had not died: it could not reach the database.
 
-    Each attempt is named at most once, after its process has given it back. What was given up stays so.
+    Each attempt is named at most once, after its process has handed it back. Runs that have failed stay failed.
     """
     for run, attempt in attempts.items():
         counted = Run.objects.filter(pk=run, attempt__gte=attempt, deaths__gt=0, ended_at=None)
@@ -188,20 +188,20 @@ def take_back_deaths(attempts: Mapping[int, int]) -> None:
 
 
 class Rescued(NamedTuple):
-    """The result of a look at lost runs."""
+    """The result of a search for lost runs."""
 
     queued: int = 0
     #: Keys of runs that have no attempt left.
     spent: Sequence[int] = ()
-    #: Keys of runs that somebody had locked, so that their processes could not beat either.
+    #: Keys of runs that another transaction had locked, so that their processes could not extend their leases either.
     locked: Collection[int] = ()
 
 
 def rescue(*, max_attempts: int, without: Collection[int] = ()) -> int:
-    """Take runs whose lease has ended from their dead processes; returns how many.
+    """Take runs whose lease has ended from their dead processes; return the number of runs.
 
-    They are queued again, or after `max_attempts` deaths that count their tasks fail, visibly.
-    `without`: keys of runs to be left alone.
+    They are queued again; after `max_attempts` counted deaths their tasks fail, visibly to the client.
+    `without`: keys of runs to skip.
     """
     found = queue_again(max_attempts=max_attempts, without=without)
     return found.queued + sum(give_up(run, max_attempts=max_attempts) for run in found.spent)
@@ -212,7 +212,7 @@ def queue_again(
 ) -> Rescued:
     """Queue the runs whose lease has ended.
 
-    `without`: keys of runs to be left alone; of those that are `watched` it is only told whether they are locked.
+    `without`: keys of runs to skip. Runs in `watched` are not queued, but it is reported if they are locked.
     """
     lost = Run.objects.filter(status=RunStatus.RUNNING, lease_until__lt=Now()).order_by("pk")
     others = lost.exclude(pk__in={*without, *watched}).values_list("pk", flat=True)[:BATCH]
@@ -230,9 +230,9 @@ def queue_again(
 def _queue_again(
     lost: QuerySet[Run], max_attempts: int, watched: Collection[int]
 ) -> tuple[list[Run], list[int], set[int]]:
-    """Return the runs that were queued, the keys of those without an attempt left, and of all that were not locked."""
-    # A process that writes for a run locks its task's row. A process that holds that lock now is alive, or frozen and
-    # will soon be cut off by the database; the other runs must not wait for it.
+    """Return the queued runs, the keys of the runs without an attempt left, and the keys of all that were not locked."""
+    # A process that writes for a run locks its task's row. A process that holds this lock now is alive, or is frozen and
+    # the database will soon end its session; the other runs must not wait for it.
     lost = lost.select_for_update(of=("self", "task"), skip_locked=True)
     unread = ("request", "task__status_message", "task__metadata", "task__memory")
     free = list(lost.select_related("task").defer(*unread))
@@ -248,7 +248,7 @@ def _queue_again(
 
 
 def give_up(key: int, *, max_attempts: int) -> bool:
-    """Fail the task of a lost run that has no attempt left. False: it beat again, or another process was quicker."""
+    """Fail the task of a lost run without an attempt left. False: its lease was extended, or another process was faster."""
     hint = _give_up_lost(key, max_attempts)
     if hint is not None:
         pubsub.publish(hint)
@@ -269,7 +269,7 @@ def _give_up_lost(key: int, max_attempts: int) -> pubsub.Hint | None:
 
 def _lock_run(*, skip: bool = False, **which: Any) -> Run | None:
     held = Run.objects.filter(status=RunStatus.RUNNING, **which)
-    # Its heartbeat waits from now on, or has been and is seen.
+    # A heartbeat waits from now on, or it came before and is visible here.
     return held.select_for_update(skip_locked=skip).first()
 
 
@@ -279,18 +279,18 @@ def _late(run: Run) -> str:
 
 
 def _count_carried(names: Collection[str]) -> dict[str, int]:
-    """Count the runs that each of these processes still holds, by the table."""
+    """Count the runs in the table that each of these processes still holds."""
     held = Run.objects.filter(status=RunStatus.RUNNING, worker__in=names)
     return dict(held.order_by().values_list("worker").annotate(Count("pk")))
 
 
 def _beside(run: Run, carried: Mapping[str, int]) -> int:
-    """Return how many other runs its process carried: by its last heartbeat, or by the table."""
+    """Return the number of other runs that its process held: by its last heartbeat, or by the table if that is more."""
     return max(run.company, carried.get(run.worker, 0), 1) - 1
 
 
 def _find_stepped(found: Collection[Run]) -> set[int]:
-    """Those of the runs whose attempt has kept a step."""
+    """Return the keys of those of these runs whose attempt has kept a step."""
     turns = Step.objects.filter(task_id__in=[run.task_id for run in found]).order_by()
     kept = turns.values_list("task_id", "input_number").annotate(Max("created_at"))
     newest = {(task, number): at for task, number, at in kept}
@@ -304,7 +304,7 @@ def _find_stepped(found: Collection[Run]) -> set[int]:
 
 
 def surrender(held: ClaimedRun, how: str, *, max_attempts: int) -> None:
-    """Say that this run's attempt is over through its own fault, and how: its agent's process died. It counts.
+    """Record that the run's attempt ended by its own fault: its agent's process died, as `how` describes. The death counts.
 
     Raises LeaseLost if the run has lost its task.
     """
@@ -323,7 +323,7 @@ def _surrender(held: ClaimedRun, how: str, max_attempts: int) -> pubsub.Hint:
 def _bury(
     task: Task, run: Run, how: str, max_attempts: int, *, beside: int, client: str
 ) -> pubsub.Hint:
-    """End an attempt that died: another one follows, or the task fails and tells its client."""
+    """End an attempt that died: another attempt follows, or the task fails, with a message for its client."""
     run.task, task.run_token = task, ""
     _die(run, how, beside, stepped=bool(_find_stepped([run])))
     if run.deaths >= max_attempts:
@@ -334,20 +334,20 @@ def _bury(
 
 
 def _die(run: Run, how: str, beside: int, *, stepped: bool) -> None:
-    """Count a death, and say in the row how it was."""
+    """Count a death, and describe it in the row."""
     count_death(run, run.task.last_event, beside=beside, stepped=stepped)
-    others = f" beside {beside} other runs" if beside else ""
+    others = f" with {beside} other runs" if beside else ""
     run.error += f"Attempt {run.attempt} on {run.worker} died{others}: {how}.\n"
 
 
 def _save_as_queued(found: Sequence[Run]) -> None:
-    """Let the runs wait for their next attempt, with what their deaths have changed."""
+    """Queue the runs for their next attempt, with the columns that their deaths have changed."""
     failpoint("rescue.fenced")
     backend().save_as_queued(found)
 
 
 def note(token: str, text: str) -> None:
-    """Keep with the run held by this token why its attempt ends; a rescue will add when."""
+    """Store the reason why the attempt with this token ends; a rescue adds the time."""
     held = Run.objects.filter(status=RunStatus.RUNNING, token=token)
     held.update(error=Concat(F("error"), Value(f"{text.rstrip()}\n")))
 

@@ -1,6 +1,6 @@
-"""Conditions for the tasks that a scope reaches: those of its owner, and tasks of another owner that it may read.
+"""Conditions for the tasks in a scope: the tasks of its owner, and shared tasks of another owner that it may read.
 
-Of two tasks with one id, of different owners, the older one is meant.
+If two owners have a task with one id, the older task is found.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ __all__ = ["on", "visible_to", "reaches"]
 
 
 def on(scope: OwnerScope, part: ScopePart) -> Q:
-    """The tasks on one part of the scope that clients are shown."""
+    """Return the condition for the visible tasks of one part of the scope."""
     where = Q(tenant=scope.tenant, owner=part.owner, agent=scope.agent, is_task=True)
     return where & Q(maker=part.maker) if part.maker else where
 
 
 def visible_to(scope: OwnerScope) -> Q:
-    """All of them."""
+    """Return the condition for the visible tasks of all parts of the scope."""
     found = Q()
     for part in scope.parts:
         found |= on(scope, part)
@@ -28,7 +28,7 @@ def visible_to(scope: OwnerScope) -> Q:
 
 
 def reaches(scope: OwnerScope, task: Task) -> bool:
-    """Is this task among them, once it is shown?"""
+    """Return whether the task is in the scope, visible already or not yet."""
     if (task.tenant, task.agent) != (scope.tenant, scope.agent):
         return False
     parts = (ScopePart(task.owner), ScopePart(task.owner, task.maker))

@@ -1,6 +1,6 @@
-"""Columns with sealed secrets (`a2a_tasks/sealing.py`): asked whether they still open, and sealed with the newest key.
+"""Columns with sealed secrets (`a2a_tasks/sealing.py`): a check that the keys open them, and sealing with the newest key.
 
-Whoever has such a column registers it, or its secrets are lost with the key that is taken away.
+Every such column has to be registered; otherwise its secrets are lost when their key is removed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from a2a_tasks.store import audit
 
 __all__ = ["Column", "columns", "register", "reseal", "unreadable"]
 
-#: Rows read, and resealed, in one go.
+#: Rows read and resealed in one transaction.
 SLICE = 500
 
 
 class Column(NamedTuple):
-    """Sealed texts, or JSON objects whose texts are sealed; empty ones hold nothing."""
+    """A column with sealed texts, or with JSON objects whose texts are sealed; empty values hold no secret."""
 
     #: The name of the values, for operators.
     name: str
@@ -33,22 +33,22 @@ _columns: dict[str, Column] = {}
 
 
 def register(column: Column) -> None:
-    """Look at this one, too."""
+    """Register a column."""
     _columns[column.name] = column
 
 
 def columns() -> list[Column]:
-    """All there are."""
+    """Return all registered columns."""
     return list(_columns.values())
 
 
 def unreadable(column: Column) -> int:
-    """Count the rows that no key opens. Raises django.db.Error."""
+    """Return the number of rows that no key opens. Raises django.db.Error."""
     return sum(not _opens(value) for rows in _slices(column) for _, value in rows)
 
 
 def reseal(column: Column) -> tuple[int, int]:
-    """Seal every secret with the newest key. Returns how many rows were, and how many no key opens."""
+    """Seal every secret with the newest key. Returns the number of resealed rows, and of rows that no key opens."""
     done = lost = 0
     for rows in _slices(column):
         count, not_opened = _reseal(column, rows)
@@ -65,7 +65,7 @@ def _reseal(column: Column, rows: list[tuple[Any, Any]]) -> tuple[int, int]:
         except sealing.Unsealable:
             lost += 1
             continue
-        # One that was replaced meanwhile is sealed with the newest key already.
+        # A value that was replaced meanwhile is sealed with the newest key already.
         same = _rows(column).filter(pk=key, **{column.column: value})
         done += same.update(**{column.column: fresh})
     audit.note(Action.SECRETS_RESEAL, detail={"resealed": done, "unreadable": lost})
@@ -73,7 +73,7 @@ def _reseal(column: Column, rows: list[tuple[Any, Any]]) -> tuple[int, int]:
 
 
 def _slices(column: Column) -> Iterator[list[tuple[Any, Any]]]:
-    """All rows with something in them, in the order of their keys."""
+    """Yield all rows with a value, in the order of their keys."""
     full = _rows(column).exclude(**{column.column: ""}).order_by("pk")
     rows = list(full.values_list("pk", column.column)[:SLICE])
     while rows:

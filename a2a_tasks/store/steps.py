@@ -1,4 +1,4 @@
-"""Durable steps: the results an agent's turn has kept, read and written. A write is fenced like every other (law 4)."""
+"""Durable steps: reads and writes of the results that an agent's turn has kept. Writes are fenced (law 4)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from a2a_tasks.store.records import LeaseLost, StepResult
 
 __all__ = ["clock", "keep", "keeping", "read_results", "loading", "telling"]
 
-#: (task, number of its message) of a turn.
+#: A turn: the key of its task, and the number of its message.
 Turn = tuple[int, int]
 
 
 def read_results(task: int, input_number: int) -> dict[str, str]:
-    """The results of a turn's steps so far, as JSON by name."""
+    """Return the results of a turn's steps so far, as JSON by name."""
     (found,) = read_many_results([(task, input_number)])
     return found
 
 
 def read_many_results(turns: Sequence[Turn]) -> list[dict[str, str]]:
-    """As `read_results`, for many turns, each named by its task and the number of its message."""
+    """Return the results of many turns, each as `read_results` does."""
     found: dict[Turn, dict[str, str]] = {turn: {} for turn in turns}
     rows = models.Step.objects.filter(task_id__in={task for task, _ in turns})
     for task, number, name, result in rows.values_list("task_id", "input_number", "name", "result"):
@@ -43,12 +43,12 @@ def keep(step: StepResult) -> None:
 
 
 def keep_many(steps: Sequence[StepResult]) -> list[bool]:
-    """Write what can be written of many without waiting for anybody; `keep` tells why the others cannot."""
+    """Write those of the results that need no wait for a lock; return which. `keep` raises the errors of the others."""
     try:
         kept = _write(steps)
     except AWAY:
-        raise  # that concerns everybody
-    except Exception:  # noqa: BLE001 - each will meet its own
+        raise  # the database is away: this affects all of them
+    except Exception:  # noqa: BLE001 - `keep` raises the error of each
         kept = set()
     return [n in kept for n in range(len(steps))]
 
@@ -59,12 +59,12 @@ def _write(steps: Sequence[StepResult]) -> set[int]:
 
 
 def clock() -> float:
-    """Return seconds since the epoch by the database's clock, which all processes share."""
+    """Return seconds since the epoch by the database's clock, shared by all processes."""
     return backend().read_clock()
 
 
-#: `await keeping(StepResult(...))`, `await loading((task, number))`, `await telling(None)`: the same, together with
-#: whatever else is being kept, read or asked.
+#: `await keeping(StepResult(...))`, `await loading((task, number))`, `await telling(None)`: keep a result, read the
+#: results of a turn, read the clock, each in one flush with other calls.
 keeping: BatchedCall[StepResult, bool] = BatchedCall(
     lambda steps: list(keep_many(steps)),
     run=run_to_completion,

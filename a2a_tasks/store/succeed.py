@@ -1,7 +1,7 @@
-"""Beginning an ended task anew under its id, where a dialect promises that (decision 9).
+"""Successors of ended tasks: a new task under the same id, for dialects that allow this (decision 9).
 
-The ended task stays as it ended; only its id goes to its successor, and it gets a new one, also in what was said in
-it. The successor is in the same context, starts with the same memory, and names the old task in its metadata.
+The ended task stays unchanged, except that its id goes to the successor. It gets a new id, also in its messages. The
+successor is in the same context, starts with the same memory, and names the old task in its metadata.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def succeed(ended: Task, new: NewTask) -> Accepted:
-    """Begin a task in place of an ended one, whose row is locked; call it in that transaction."""
+    """Begin the successor of an ended task, in the transaction that has locked the ended task's row."""
     name = str(uuid.uuid4())
     _rename(ended, name)
     new = replace(new, context_id=ended.context.public_id, metadata=_link(ended.metadata, name))
@@ -39,7 +39,7 @@ def succeed(ended: Task, new: NewTask) -> Accepted:
 
 
 def _rename(task: Task, name: str) -> None:
-    """Give a task another id, also in the messages that say it; nothing of their content changes."""
+    """Give a task another id, also in its messages; their other content does not change."""
 
     def message(text: bytes) -> bytes:
         return write({**_members(text), "taskId": name})
@@ -61,7 +61,7 @@ def _rename(task: Task, name: str) -> None:
 
 
 def _within(text: bytes, key: str, change: Callable[[bytes], bytes]) -> bytes:
-    """An object with one member changed, if it has it."""
+    """Return a JSON object with one member changed, if it exists."""
     members = _members(text)
     return write({**members, key: Raw(change(members[key]))}) if key in members else text
 

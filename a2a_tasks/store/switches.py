@@ -1,4 +1,4 @@
-"""Switches of agents: written by operators, read by every process every few seconds (`access/switched.py`)."""
+"""Switches of agents: written by operators, read by every process every few seconds (`access/switch_cache.py`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from a2a_tasks.store import audit
 
 __all__ = ["SwitchState", "read_switches", "limit", "move", "of", "row_of", "set_state"]
 
-#: The highest limit; it is no limit any more.
+#: The highest limit, which has no effect any more.
 MAX_COUNT = 1_000_000
 QUEUE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 #: The action of setting each state, in the audit log.
@@ -28,31 +28,32 @@ ACTIONS = {
 
 
 def read_switches() -> dict[str, Switch]:
-    """Return the settings of each agent, by slug."""
+    """Return the switch of each agent, by slug."""
     rows = AgentSwitch.objects.values_list("slug", "state", "max_running", "queue")
     return {slug: Switch(state, limit, queue) for slug, state, limit, queue in rows}
 
 
 def of(slug: str) -> Switch:
-    """Return the settings of this agent from the database, not from this process's cache."""
+    """Return the switch of this agent from the database, not from this process's cache."""
     row = row_of(slug)
     return Switch(row.state, row.max_running, row.queue)
 
 
 def row_of(slug: str) -> AgentSwitch:
-    """The agent's row; one that is not stored says that nothing is set."""
+    """Return the agent's row; an unsaved row with default values if there is none."""
     return AgentSwitch.objects.filter(slug=slug).first() or AgentSwitch(slug=slug)
 
 
 def set_state(slug: str, state: SwitchState, reason: str = "") -> bool:
-    """Switch the agent on, off, or to draining. False if it was so already."""
+    """Switch the agent on, off, or to draining. False if it has this state already."""
     return _change(slug, ACTIONS[state], reason, state=state)
 
 
 def limit(slug: str, limit: int | None, reason: str = "") -> bool:
-    """Let so many runs of it be under way at once on the whole host; None = any number. False if it was so already.
+    """Set the maximum number of concurrent runs of the agent on the whole host; None = no limit.
 
-    Runs beyond it that are under way go on. 0 starts none: what is sent waits. ValueError for less, and for more than MAX_COUNT.
+    False if it is set already. Active runs beyond the limit continue. With 0 no run starts, and messages wait.
+    Raises ValueError for a negative limit, and for one above MAX_COUNT.
     """
     if limit is not None and not 0 <= limit <= MAX_COUNT:
         raise ValueError(f"A limit is a number from 0 to {MAX_COUNT:,}")
@@ -60,9 +61,9 @@ def limit(slug: str, limit: int | None, reason: str = "") -> bool:
 
 
 def move(slug: str, queue: str, reason: str = "") -> bool:
-    """Send new runs of the agent to another queue; empty = the queue of its class. False if nothing changed.
+    """Send new runs of the agent to another queue; empty = the queue of its class. False if it is set already.
 
-    What waits stays where it is. ValueError for a name that is none.
+    Waiting runs stay in their queue. Raises ValueError for an invalid name.
     """
     if queue and not QUEUE.fullmatch(queue):
         raise ValueError(

@@ -1,7 +1,7 @@
-"""totalSize without counting everything: a checkpoint per scope, and a count of what came after it.
+"""The count for totalSize: a checkpoint for each scope, and the number of tasks after it.
 
-A checkpoint may pass a task only when nothing at or below its id can change the count any more: it is old enough
-that every transaction of its time has ended, and no older row waits to become a task.
+A checkpoint may include a task only if no row up to its id can change the count any more: the task is so old that every
+transaction of its time has ended, and no older row may still become a task.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from a2a_tasks.protocol.lifecycle import TERMINAL
 
 __all__ = ["forget", "total"]
 
-#: No transaction of the host lives this long.
+#: A time longer than any transaction of the host.
 SETTLED = datetime.timedelta(minutes=5)
-#: Tasks after the checkpoint worth moving it for.
+#: The number of tasks after the checkpoint from which it is advanced.
 STRIDE = 500
 
 
@@ -32,7 +32,7 @@ def _where(scope: OwnerScope) -> dict[str, str]:
 
 
 def total(scope: OwnerScope) -> int:
-    """Count the tasks of the scope."""
+    """Return the number of the scope's tasks."""
     tally = Tally.objects.filter(**_where(scope)).first() or Tally(**_where(scope))
     fresh = Task.objects.filter(**_where(scope), is_task=True, pk__gt=tally.through).count()
     if fresh > STRIDE:
@@ -41,7 +41,7 @@ def total(scope: OwnerScope) -> int:
 
 
 def _horizon() -> int:
-    """The newest id below which no row can still become a task."""
+    """Return the highest id up to which no row can still become a task."""
     settled = Task.objects.filter(created_at__lt=Now() - SETTLED).aggregate(Max("pk"))["pk__max"]
     undecided = (
         Task.objects.filter(is_task=False).exclude(state__in=TERMINAL).order_by("pk").first()
@@ -50,7 +50,7 @@ def _horizon() -> int:
 
 
 def _move(tally: Tally) -> None:
-    """Advance the checkpoint, if it can be."""
+    """Advance the checkpoint, if it can include more tasks."""
     horizon = _horizon()
     if _filter_passed(tally, horizon).exists():
         Tally.objects.get_or_create(**_where_of(tally))
@@ -65,7 +65,7 @@ def _filter_passed(tally: Tally, horizon: int) -> QuerySet[Task]:
 
 @transaction.atomic
 def _count(tally: Tally, horizon: int) -> None:
-    """The row is locked before anything is counted, so that who deletes tasks meanwhile waits, and sees it moved."""
+    """Advance the checkpoint. Its row is locked before the count, so that concurrent deletions wait for the new value."""
     held = Tally.objects.filter(**_where_of(tally)).select_for_update().get()
     total = held.total + _filter_passed(held, horizon).count()
     Tally.objects.filter(pk=held.pk, through__lt=horizon).update(through=horizon, total=total)
@@ -76,12 +76,12 @@ def _where_of(row: Tally | Task) -> dict[str, Any]:
 
 
 def forget(tasks: Collection[Task]) -> None:
-    """Take tasks out of the tallies that count them, in the transaction that deletes them and before it does."""
+    """Subtract tasks from the checkpoints that include them, in the deleting transaction, before the deletion."""
     counted: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for task in tasks:
         if task.is_task:
             counted[tuple(_where_of(task).values())].append(task.pk)
-    # Somewhat more than needed, in one query and in one order for everybody.
+    # The query may find more rows than needed; every transaction locks them in one order.
     found = Tally.objects.filter(
         tenant__in={tenant for tenant, _, _ in counted},
         owner__in={owner for _, owner, _ in counted},

@@ -1,4 +1,4 @@
-"""Reading tasks as their owner sees them: one of them, and pages of them."""
+"""Reads of tasks as clients see them: single tasks, and pages of lists."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ __all__ = [
     "view",
 ]
 
-#: Bytes of the tasks on a page of a list. A task that has more is alone on its page.
+#: Maximum bytes of the tasks on a page of a list. A larger task is alone on its page.
 PAGE_BYTES = 4 * 1024 * 1024
-#: So far the tasks of a filter are counted; `totalSize` says this number where there are more.
+#: Maximum number of tasks that are counted for a filter; `totalSize` is this number if there are more.
 MAX_COUNTED = 10_000
 
 
 class FoundTask:
-    """A task read at once: its key, the number of its newest event, and the value."""
+    """A task that was read consistently: its key, the number of its newest event, and its value."""
 
     __slots__ = ("last_event", "state", "task", "view")
 
@@ -62,7 +62,7 @@ class FoundTask:
 
 
 def find_by_key(task: int) -> FoundTask | None:
-    """The task with this primary key, for those who follow it already; None if it is gone."""
+    """Return the task with this primary key, without a check of access; None if it is gone."""
     row = backend().find_task(task)
     return None if row is None else _make_found(row)
 
@@ -72,12 +72,12 @@ Key = tuple[OwnerScope, str]
 
 
 def find(scope: OwnerScope, public_id: str) -> FoundTask | None:
-    """The task of that id in this scope, or None: missing and foreign are the same."""
+    """Return the task with this id in the scope; None for missing and for other callers' tasks."""
     return _find_many([(scope, public_id)])[0]
 
 
 def brief(scope: OwnerScope, public_id: str) -> FoundTask | None:
-    """As `find`, without history and artifacts, for a client that has them: cheap for a large task, too."""
+    """Find a task like `find`, but without history and artifacts: cheap for a large task, too."""
     if "\x00" in public_id:
         return None
     task = (
@@ -98,14 +98,14 @@ def _find_group(keys: list[Key]) -> list[FoundTask | Exception | None]:
     return list(_find_many(keys))
 
 
-#: `await finding((scope, id))`: find, together with whatever else is being looked up.
+#: `await find_batched((scope, id))`: find in one query with other look-ups.
 find_batched = BatchedCall(_find_group, again=needs_no_mark)
 
 
 def key_of(scope: OwnerScope, public_id: str, *, lock: bool = False) -> int | None:
-    """The primary key of a task this scope may see, for apps that keep something beside it.
+    """Return the primary key of a task in this scope, for apps that keep rows for it; None if there is none.
 
-    `lock`: nobody changes the task before the transaction ends; others may still point at it.
+    `lock`: lock the task's row until the transaction ends; other rows may still refer to it.
     """
     if "\x00" in public_id:
         return None
@@ -116,18 +116,18 @@ def key_of(scope: OwnerScope, public_id: str, *, lock: bool = False) -> int | No
 
 
 class TaskStatusRow(NamedTuple):
-    """Where a task stands, for apps that follow it."""
+    """The status of a task, for apps that follow it."""
 
     public_id: str
     scope: OwnerScope
-    #: The principal that made it.
+    #: The principal that created it.
     maker: str
     last_event: int
     ended: bool
 
 
 def read_status(task: int) -> TaskStatusRow:
-    """Where the task with this primary key stands; the transaction holds it, or has made it."""
+    """Return the status of the task with this primary key, which the transaction has locked or created."""
     columns = ("public_id", "maker", "tenant", "owner", "agent", "last_event", "state")
     public_id, maker, *scope, last, state = Task.objects.values_list(*columns).get(pk=task)
     owner_scope = OwnerScope(*scope)
@@ -137,7 +137,7 @@ def read_status(task: int) -> TaskStatusRow:
 
 
 def origin(scope: OwnerScope, public_id: str) -> str:
-    """Code of the dialect a task was made in; empty if there is no such task in this scope."""
+    """Return the code of the dialect in which a task was created; empty if it is not in this scope."""
     if "\x00" in public_id:
         return ""
     found = Task.objects.filter(visible_to(scope), public_id=public_id)
@@ -160,7 +160,7 @@ def _make_found(row: StoredTask) -> FoundTask:
 
 
 class _Row(NamedTuple):
-    """The columns of a task that a client sees. Pages are read as these: a model instance costs ten times as much."""
+    """The columns of a task that a client sees. Pages read these: a model instance costs ten times as much."""
 
     pk: int
     public_id: str
@@ -172,20 +172,20 @@ class _Row(NamedTuple):
 
     @classmethod
     def of(cls, tasks: QuerySet[Task]) -> list[_Row]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         columns = ("pk", "public_id", "context__public_id", *cls._fields[3:])
         return [cls(*row) for row in tasks.values_list(*columns)]
 
 
 def view(task: Task, *, whole: bool = True) -> values.Task:
-    """The value of a row whose context is loaded; if not `whole`, without history and artifacts."""
+    """Return the value of a row whose context is loaded; without history and artifacts if not `whole`."""
     status = (task.state, task.status_at, task.status_message, task.metadata)
     row = _Row(task.pk, task.public_id, task.context.public_id, *status)
     return _views([row], history=None if whole else 0, artifacts=whole)[0]
 
 
 def _messages(tasks: Collection[int], newest: int | None) -> QuerySet[Message]:
-    """The messages of these tasks in order: of each so many of the newest, or (None) all."""
+    """Return the messages of these tasks in order: the `newest` ones of each, or (None) all."""
     rows = Message.objects.filter(task_id__in=tasks)
     if newest is not None:
         rank = Window(RowNumber(), partition_by="task_id", order_by="-number")
@@ -201,7 +201,7 @@ def _histories(tasks: Collection[int], newest: int | None) -> dict[int, list[Raw
 
 
 def _artifacts(tasks: Collection[int]) -> dict[int, list[bytes]]:
-    """The artifacts of each task in order; those still growing are assembled from their events."""
+    """Return the artifacts of each task in order; growing ones are assembled from their events."""
     rows = Artifact.objects.filter(task_id__in=tasks).order_by("task_id", "position")
     found: dict[int, dict[str, bytes]] = defaultdict(dict)
     open_: dict[int, dict[str, int]] = defaultdict(dict)
@@ -217,7 +217,7 @@ def _artifacts(tasks: Collection[int]) -> dict[int, list[bytes]]:
 
 
 def _views(tasks: list[_Row], *, history: int | None, artifacts: bool) -> list[values.Task]:
-    """The tasks with so many of their messages (None: all), and with artifacts or without."""
+    """Return the values of tasks with their newest `history` messages (None: all), with or without artifacts."""
     keys = [task.pk for task in tasks]
     histories = {} if history == 0 else _histories(keys, history)
     results = _artifacts(keys) if artifacts else {}
@@ -235,19 +235,19 @@ def _views(tasks: list[_Row], *, history: int | None, artifacts: bool) -> list[v
 
 
 def reveal(task: int) -> None:
-    """Make a task of what might have been a direct Message: its agent took too long to say."""
+    """Make the answer a task instead of a direct Message, because the agent took too long."""
     Task.objects.filter(pk=task).update(is_task=True)
 
 
 def references(scope: OwnerScope, public_ids: Collection[str]) -> list[values.Task]:
-    """The tasks a message refers to, as far as they are this scope's; others are ignored (A2A 1.0 §3.4)."""
+    """Return those of the tasks a message refers to that are in this scope; others are ignored (A2A 1.0 §3.4)."""
     wanted = [public_id for public_id in public_ids if "\x00" not in public_id]
     tasks = Task.objects.filter(visible_to(scope), public_id__in=wanted)
     return _views(_Row.of(tasks), history=None, artifacts=True)
 
 
 def _filter_tasks(scope: OwnerScope, part: ScopePart, request: ListTasksRequest) -> QuerySet[Task]:
-    """The tasks on a part that a list is about."""
+    """Return the tasks of one part of the scope that match a list request."""
     tasks = Task.objects.filter(on(scope, part))
     if request.context_id is not None:
         tasks = tasks.filter(context__public_id=request.context_id)
@@ -259,7 +259,7 @@ def _filter_tasks(scope: OwnerScope, part: ScopePart, request: ListTasksRequest)
 
 
 def list_tasks(scope: OwnerScope, request: ListTasksRequest) -> TaskPage:
-    """One page, latest status first (A2A 1.0 §3.1.4), of PAGE_BYTES at most. Raises InvalidParams for a token that is not ours."""
+    """Return one page, latest status first (A2A 1.0 §3.1.4), of at most PAGE_BYTES. Raises InvalidParams for a foreign token."""
     if "\x00" in (request.context_id or ""):
         return TaskPage(tasks=[], next_page_token="", page_size=request.page_size, total_size=0)
     rows = _rows(scope, request)
@@ -273,7 +273,7 @@ def list_tasks(scope: OwnerScope, request: ListTasksRequest) -> TaskPage:
 
 
 class _Place(NamedTuple):
-    """A task in a list, and the bytes of what its row says."""
+    """The position of a task in a list, and the bytes of its row."""
 
     status_at: datetime.datetime
     pk: int
@@ -281,7 +281,7 @@ class _Place(NamedTuple):
 
 
 def _rows(scope: OwnerScope, request: ListTasksRequest) -> list[_Place]:
-    """The places of a page and the one after it. Each part is read along its index: together they would have none."""
+    """Return the places of a page and the one after it. Each part has a query of its own, which can use the index."""
     rows: list[_Place] = []
     size = Bytes("status_message") + Bytes("metadata")
     for part in scope.parts:
@@ -293,7 +293,7 @@ def _rows(scope: OwnerScope, request: ListTasksRequest) -> list[_Place]:
 
 
 def _take_fitting(rows: list[_Place], request: ListTasksRequest) -> list[_Place]:
-    """The first of these, as many as fit into a page, and one at the least. Only sizes are read for it."""
+    """Return the first rows that fit into a page, at least one. It reads only sizes."""
     sizes, room = _sizes([row.pk for row in rows], request), PAGE_BYTES
     for count, row in enumerate(rows):
         room -= row.size + sizes[row.pk]
@@ -303,7 +303,7 @@ def _take_fitting(rows: list[_Place], request: ListTasksRequest) -> list[_Place]
 
 
 def _sizes(tasks: list[int], request: ListTasksRequest) -> Counter[int]:
-    """The bytes of the messages and artifacts of each task, as far as they are asked for."""
+    """Return the bytes of each task's messages and artifacts, as far as the request includes them."""
     sizes: Counter[int] = Counter()
     body = Bytes("body")
     if request.history_length:
@@ -321,7 +321,7 @@ def _sizes(tasks: list[int], request: ListTasksRequest) -> Counter[int]:
 
 
 def _total(scope: OwnerScope, request: ListTasksRequest) -> int:
-    """Count the tasks of the list: up to MAX_COUNTED of a filter and of tasks that others share."""
+    """Count the tasks of the list: with a filter, or among tasks that other owners share, only up to MAX_COUNTED."""
     asked = (request.context_id, request.status, request.status_timestamp_after)
     filtered, total = asked != (None, None, None), 0
     for part in scope.parts:
@@ -345,7 +345,7 @@ def _read_page(page: list[_Place], request: ListTasksRequest) -> list[values.Tas
 
 
 def _signer(scope: OwnerScope) -> signing.Signer:
-    """Without the time of day: the same page has the same token."""
+    """Return a signer of page tokens, which has no timestamp, so that a page always has the same token."""
     return signing.Signer(salt=f"a2a.page/{scope.tenant}/{scope.owner}/{scope.agent}")
 
 
@@ -354,7 +354,7 @@ def _token(scope: OwnerScope, last: _Place) -> str:
 
 
 def _after(tasks: QuerySet[Task], scope: OwnerScope, token: str) -> QuerySet[Task]:
-    """The rows behind the token, by row value, so that the index is walked from there."""
+    """Return the rows after the token, by a comparison of row values that the index supports."""
     if not token:
         return tasks
     try:

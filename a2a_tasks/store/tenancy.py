@@ -1,4 +1,4 @@
-"""Rows of tenants and of those below them: `acme` with `acme/eu`, neither `acme2` nor `Acme/eu`."""
+"""Conditions for rows of tenants and of the tenants below them: `acme` includes `acme/eu`, but not `acme2` or `Acme/eu`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ __all__ = ["within"]
 
 
 def within(tenants: Collection[str], column: str = "tenant") -> Q:
-    """Those rows that are of one of the tenants, or below one; nothing is below the empty one.
+    """Return the condition for rows of these tenants, and of tenants below them; no tenant is below the empty one.
 
-    `column` leads from a row to its tenant. A beginning is compared as it is: SQLite's LIKE would take `Acme/` for `acme/`.
+    `column` is the path from a row to its tenant. Prefixes are compared exactly: SQLite's LIKE would take `Acme/` for
+    `acme/`.
     """
     found = Q(**{f"{column}__in": sorted(tenants)})
     for tenant in sorted(filter(None, tenants)):

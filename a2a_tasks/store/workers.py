@@ -1,7 +1,8 @@
-"""The processes of this host: each says again and again that it is there. All time is the database's.
+"""The presence of this host's processes: each of them reports regularly. All times are the database's.
 
-Whose a run is, its lease decides. What is told here is for operators, and for one decision: a run whose agent a claiming
-process has not is failed only if no process that has the agent was seen for a while (`backend.postgres.CLAIM`).
+Leases, not these rows, decide which process holds a run. The rows are for operators, and for one decision: a claiming
+process fails a run whose agent it does not have only if no process with this agent was seen for a while
+(`backend.postgres.CLAIM`).
 """
 
 from __future__ import annotations
@@ -34,27 +35,27 @@ __all__ = [
     "count_serving",
 ]
 
-#: So many beats missed, and a process counts as dead.
+#: Number of missed reports after which a process counts as dead.
 MISSED = 3
-#: For how long the row of a dead one is kept, for whoever asks what became of it.
+#: Time for which the row of a dead process is kept, for operators.
 KEPT = datetime.timedelta(days=1)
-#: Longest name of a process, and of its version, that its row holds.
+#: Maximum lengths of a process's name and version in its row.
 MAX_NAME_LENGTH, MAX_VERSION_LENGTH = 128, 64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Beat:
-    """The state of a process, as it reports it."""
+    """One report of a process about itself."""
 
     name: str
     kind: WorkerKind
     host: str
     pid: int
-    #: When it began, by its own clock.
+    #: The time of its start, by its own clock.
     started_at: datetime.datetime
     version: str = ""
     queues: Sequence[str] = ()
-    #: Slug to the version on the card.
+    #: The agents: their slugs, with the versions on their cards.
     agents: Mapping[str, str] = dataclasses.field(default_factory=dict)
     slots: int = 0
     running: int = 0
@@ -62,7 +63,7 @@ class Beat:
 
 
 def beat(report: Beat) -> None:
-    """Write it down, by the database's clock: one row a process, one statement."""
+    """Store a report with the database's time: one row for each process, one statement."""
     values = {name: getattr(report, name) for name in Beat.__slots__}
     values |= {
         "name": report.name[:MAX_NAME_LENGTH],
@@ -81,48 +82,48 @@ def beat(report: Beat) -> None:
 
 
 def leave(name: str) -> None:
-    """Note that the process ends in good order. Its successor, in a deploy, may take a moment."""
+    """Record that the process ends in an orderly way. In a deploy, its successor may start a moment later."""
     Worker.objects.filter(name=name[:MAX_NAME_LENGTH]).update(seen_at=Now(), left_at=Now())
 
 
 def forget_old() -> int:
-    """Take away the rows of processes that have been gone for `KEPT`; returns how many."""
+    """Delete the rows of processes that have been gone for `KEPT`; return their number."""
     return Worker.objects.filter(seen_at__lt=Now() - KEPT).delete()[0]
 
 
 def patience() -> datetime.timedelta:
-    """For how long a process may say nothing and count as alive."""
+    """Return the time without a report for which a process counts as alive."""
     return datetime.timedelta(seconds=MISSED * float(conf.PRESENCE_SECONDS))
 
 
 def absence() -> datetime.timedelta:
-    """Return for how long no process with an agent must have been seen for the host to say that there is none."""
+    """Return the time without a report from a process with an agent after which no process counts as having it."""
     return max(datetime.timedelta(seconds=float(conf.ORPHAN_SECONDS)), patience())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seen:
-    """A process that is remembered, and for how long it has said nothing."""
+    """The row of a process, and the time since its last report."""
 
     worker: Worker
     silence: datetime.timedelta
-    #: Has a process of its kind, for the same queues, begun since its last sign of life?
+    #: True if a process of its kind and queues has started since its last report.
     replaced: bool = False
 
     @property
     def alive(self) -> bool:
-        """Has it missed fewer than `MISSED` beats?"""
+        """True if it has missed fewer than `MISSED` reports."""
         return self.silence < patience()
 
     def takes(self, queue: str) -> bool:
-        """Does it take runs from this queue, and go on doing so?"""
+        """Return whether it takes runs from this queue and does not drain."""
         return self.alive and queue in self.worker.queues and not self.worker.draining
 
 
 def list_seen() -> list[Seen]:
-    """All processes that have not left, by name, the dead ones with them.
+    """Return all processes that have not left, by name, including dead ones.
 
-    Each process replaces one dead process at most: the one of its kind and queues that fell silent first.
+    Each process replaces at most one dead process: of those of its kind and queues, the one with the oldest last report.
     """
     rows = list(Worker.objects.filter(left_at=None).annotate(now=Now()).order_by("name"))
     dead_rows = (row for row in rows if row.now - row.seen_at >= patience())
@@ -138,14 +139,14 @@ def list_seen() -> list[Seen]:
 
 
 def alive(queue: str | None = None) -> list[Worker]:
-    """The processes that are alive, by name; of a queue, those that take from it, and go on doing so."""
+    """Return the living processes, by name; with a queue, those that take from it and do not drain."""
     return [one.worker for one in list_seen() if (one.alive if queue is None else one.takes(queue))]
 
 
 def count_serving(named: Iterable[str], processes: Sequence[Seen]) -> dict[str, int]:
-    """Count the processes that take from each queue: from these, and from all in which runs wait.
+    """Count the processes that take from each queue: the named queues, and all queues in which runs wait.
 
-    Returns nothing if processes do not report their presence.
+    The result is empty if processes do not report their presence.
     """
     if not float(conf.PRESENCE_SECONDS):
         return {}
@@ -155,7 +156,7 @@ def count_serving(named: Iterable[str], processes: Sequence[Seen]) -> dict[str, 
 
 
 def list_hosted(within: datetime.timedelta) -> dict[str, set[str]]:
-    """Return by queue the agents of all processes that take from it and were seen within that time."""
+    """Return for each queue the agents of all processes that take from it and were seen within this time."""
     found = defaultdict[str, set[str]](set)
     for worker in Worker.objects.filter(seen_at__gt=Now() - within):
         for queue in worker.queues:
@@ -164,7 +165,7 @@ def list_hosted(within: datetime.timedelta) -> dict[str, set[str]]:
 
 
 def list_runs(worker: str) -> QuerySet[Run]:
-    """The runs that a process holds by their leases, the oldest first, with their tasks and without what is long."""
+    """Return the runs that a process holds, oldest first, with their tasks and without their long columns."""
     held = Run.objects.filter(status=RunStatus.RUNNING, worker=worker[:MAX_NAME_LENGTH])
     unread = ("status_message", "metadata", "memory", "run_token")
     return (

@@ -14,7 +14,7 @@ __all__ = ["Command"]
 class Command(BaseCommand):
     """The command: it seals secrets with the newest key."""
 
-    help = "Seal every stored secret with the newest of A2A_SECRET_KEYS. Then older keys may be taken away."
+    help = "Seal every stored secret with the newest of A2A_SECRET_KEYS. Then older keys can be removed."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Reseal the secrets, and print the counts."""
@@ -22,4 +22,6 @@ class Command(BaseCommand):
         done, unreadable = map(sum, zip(*counts, strict=True))
         self.stdout.write(f"{done} sealed with the newest key")
         if unreadable:
-            raise CommandError(f"{unreadable} are opened by no key: was one taken away too early?")
+            raise CommandError(
+                f"{unreadable} are opened by no key; perhaps one was removed too early"
+            )

@@ -15,19 +15,21 @@ __all__ = ["Command"]
 
 
 class Command(BaseCommand):
-    """The command: it shows the keys of a receiver."""
+    """The command, which shows the keys of a receiver."""
 
     help = (
         "Show the keys with which the receiver at a URL verifies notifications: its own secrets (whsec_) and public keys "
-        "(whpk_), newest first. All URLs of an origin have equal keys; each tenant, and each webhook that its client has "
-        "named, has other keys."
+        "(whpk_), newest first. All URLs of an origin have equal keys; but each tenant, and each webhook with an id given "
+        "by its client, has keys of its own."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the arguments: the URL, and the owner of the webhooks."""
         parser.add_argument("url")
         parser.add_argument("--tenant", default="", help="the tenant whose webhooks they are")
-        parser.add_argument("--config", default="", help="the id that its clients give the webhook")
+        parser.add_argument(
+            "--config", default="", help="the id of the webhook, if its client has chosen it"
+        )
 
     def handle(self, *args: Any, url: str, tenant: str, config: str, **options: Any) -> None:
         """Show the keys."""

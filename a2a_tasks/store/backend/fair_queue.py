@@ -1,11 +1,11 @@
-"""Fair queueing: runs that wait start in rounds, and nobody has more than one in a round.
+"""Fair queueing: waiting runs start in rounds, and each share has at most one run in a round.
 
-A run joins the round after the one that is being started, or if its share (a tenant, or a principal without one) has
-runs waiting already, the round after the last of them. So whoever queues ten thousand runs fills ten thousand rounds,
-and the next one to come is in the very next of them. Who is in a round is settled before it begins: nobody can go on
-joining it, so that every round ends, and nobody starves.
+A share is a tenant, or a principal without one. A run joins the round after the present one, or, if its share has
+waiting runs already, the round after the last of them. So ten thousand runs of one share fill ten thousand rounds, and
+the next run of another share is in the very next round. A round gets no further runs after it has begun, so that every
+round ends, and no share starves.
 
-A number a row, set once when the run is written: a claim reads along an index as it would without. See
+The round is one number in a row, set once when the run is written; a claim reads along an index in any case. See
 docs/decisions/0007.
 """
 
@@ -20,12 +20,12 @@ from a2a_tasks.store.backend.statements import fetch
 
 __all__ = ["behind_another", "furthest", "join_round"]
 
-#: So many shares are looked at one by one. Where more wait, those that are not full are never far in a queue.
+#: Maximum number of shares that are read one by one. With more waiting shares, one that is not full is never far back.
 SHARES = 50
 NO_END = 2**63 - 1
 
-# From one share to the next along an index, whatever each of them has in the queue: of a share's ten thousand rows
-# one is read. Neither database does that by itself for "distinct".
+# The last round of each waiting share. The recursion steps along an index from one share to the next, so that one of a
+# share's ten thousand rows is read. Neither database does this by itself for "distinct".
 LAST = """
 with recursive waiting(share) as (
   select min(share) from a2a_tasks_run where status = 'queued'
@@ -40,7 +40,7 @@ from waiting w where w.share is not null limit %(most)s
 
 
 def behind_another() -> Exists:
-    """Is there an earlier run of the same task, which has to end first?"""
+    """Return the condition that an earlier run of the same task has to end first."""
     return Exists(
         Run.objects.filter(
             task=OuterRef("task"),
@@ -51,18 +51,19 @@ def behind_another() -> Exists:
 
 
 def join_round(queue: str, share: str) -> int:
-    """The round that a new run of this share joins (its twin is in `postgres.INSERT_TASKS`)."""
+    """Return the round that a new run of this share joins (its twin is in `postgres.INSERT_TASKS`)."""
     waiting = Run.objects.filter(status=RunStatus.QUEUED, queue=queue)
-    # A run that waits for another one of its task would hold its round, and everybody's, for as long.
+    # A run that waits for another one of its task must not count: it would delay the rounds of all shares.
     starting = waiting.exclude(behind_another()).order_by("round", "pk")
     last = waiting.filter(share=share).order_by("-round")
     return 1 + max(_round_of(starting), _round_of(last))
 
 
 def furthest(queue: str, full: Collection[str]) -> int | None:
-    """The last round in which anybody has a run waiting who is not `full`; None = nobody has.
+    """Return the last round with a waiting run of a share that is not `full`; None = there is no such run.
 
-    A claim need not look beyond it, where there may be thousands of runs of those who are. Of very many shares, no end.
+    A claim need not read beyond it, where there may be thousands of runs of full shares. With more than SHARES waiting
+    shares there is no limit, and NO_END is returned.
     """
     if not full:
         return NO_END

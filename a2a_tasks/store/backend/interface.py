@@ -1,8 +1,8 @@
 """The functions that each database implements in its own way, and the choice between them.
 
-`postgres` has statements in SQL, each one transaction for many callers. `portable` does the same by the ORM, a row at a
-time; it serves SQLite. Nothing outside `store/backend` asks which database there is, but for migrations. One contract
-suite holds both: tests/integration/store runs on both databases, and test_twins.py compares their rows.
+`postgres` has statements in SQL, each one transaction for many callers. `portable` has equal functions by the ORM, one
+row at a time; it serves SQLite. Except for migrations, no code outside `store/backend` depends on the kind of database.
+One contract suite checks both: tests/integration/store runs on both databases, and test_twins.py compares their rows.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ __all__ = ["Backend", "backend"]
 class Backend(Protocol):
     """The functions of a database. All of them run in the calling thread; each is one transaction, or joins an open one."""
 
-    #: Threads that may write at once; None = as many as the settings say.
+    #: Maximum number of concurrent writers; None = the number in the settings.
     max_threads: int | None
-    #: Does it have an index of the words that tasks begin with?
+    #: True if there is an index of the words at the beginning of tasks.
     has_word_index: bool
-    #: The end of a SELECT that keeps its row from being deleted before the transaction ends, while others may use it.
+    #: The end of a SELECT that prevents deletion of its row until the transaction ends, but allows other uses.
     key_share: str
 
     def insert_tasks(self, news: Sequence[NewTask]) -> list[tuple[int, int]]:
-        """Write new tasks with their context, message, event 1 and run. Returns the keys of task and run of each.
+        """Write new tasks with their contexts, messages, events 1 and runs; return the keys of each task and its run.
 
         Raises IntegrityError if an owner already has a task of that id; then nothing was written.
         """
 
     def append_batches(self, batches: Sequence[Batch]) -> list[int | None]:
-        """Write the batches of runs that still hold their tasks. Returns the number of each one's last event, else None."""
+        """Write the batches whose runs still hold their tasks; return for each the last event's number, else None."""
 
     def claim_runs(self, wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
-        """Take up to `limit` due runs, and hold their tasks for them."""
+        """Claim up to `limit` due runs, and give their tokens to their tasks."""
 
     def lock_agent(self, agent: str) -> None:
-        """Let one process at a time count the runs of an agent, until the transaction ends."""
+        """Lock the count of an agent's runs until the transaction ends."""
 
     def extend_leases(self, tokens: Collection[str], carrying: int) -> set[str]:
-        """Extend the leases of these tokens, as far as no other transaction has locked the run. Returns the tokens."""
+        """Extend the leases of these tokens, except of runs that another transaction has locked. Returns the tokens."""
 
     def extend_locked_lease(self, token: str, carrying: int) -> bool:
         """Extend one lease, and wait a moment for a transaction that has locked the run. False: it took too long."""
@@ -64,62 +64,62 @@ class Backend(Protocol):
     def hand_back_unlocked(
         self, tokens: Collection[str], tried: Collection[str]
     ) -> list[tuple[str, str]]:
-        """Queue runs again, as far as no other transaction has locked them. Returns (token, queue) of each."""
+        """Queue runs again, except those that another transaction has locked. Returns (token, queue) of each."""
 
     def save_as_queued(self, runs: Sequence[Run]) -> None:
-        """Queue locked runs again, with the deaths that were counted in them."""
+        """Queue locked runs again, with their new counts of deaths."""
 
     def keep_steps(self, steps: Sequence[StepResult]) -> set[int]:
-        """Write results of steps once, as far as the run still holds its task. Returns the positions of those written.
+        """Write results of steps once, if their runs still hold their tasks. Returns the positions of the written ones.
 
-        Of several steps, those whose task another transaction has locked are left out. A single one waits, and raises
-        IntegrityError if the step was kept before with another result.
+        If there are several steps, those whose task another transaction has locked are skipped. A single step waits,
+        and raises StepConflict, an IntegrityError, if another result is stored already.
         """
 
     def find_tasks(
         self, keys: Sequence[tuple[OwnerScope, str]]
     ) -> dict[tuple[OwnerScope, str], StoredTask]:
-        """Read tasks by scope and public id, each as it was at one event number."""
+        """Return tasks by scope and public id, each consistent at one event number."""
 
     def find_task(self, task: int) -> StoredTask | None:
-        """Read the task with this primary key, as it was at one event number."""
+        """Return the task with this primary key, consistent at one event number."""
 
     def read_events(self, task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
-        """Read events of a task after a number; none after `max_bytes`, but always the first."""
+        """Return events of a task after a number; none after `max_bytes`, but always the first."""
 
     def read_events_of_each(
         self, after: Sequence[tuple[int, int]], limit: int, max_bytes: int
     ) -> list[list[Recorded]]:
-        """As `read_events`, for (task, number) each."""
+        """Return the events of `read_events` for each (task, number)."""
 
     def read_pages(
         self, pages: Sequence[LogPosition], *, limit: int, max_bytes: int, longest: int
     ) -> list[list[Recorded]]:
-        """Read the events of these pages; the body of an event is empty if it has more than `longest` bytes."""
+        """Return the events of these pages; the body of an event is empty if it has more than `longest` bytes."""
 
     def read_clock(self) -> float:
-        """Return seconds since the epoch, by the clock that all processes share."""
+        """Return seconds since the epoch, by the clock shared by all processes."""
 
     def lock_number(self, number: int, *, wait: bool) -> bool:
-        """Take the lock of that number until the transaction ends. False: another transaction has it."""
+        """Take the lock with this number until the transaction ends. False: another transaction has it."""
 
     def read_snapshot(self, edge: str) -> int:
         """Return the oldest transaction under way ("xmin"), or the next one to begin ("xmax")."""
 
     def unlock_audit(self) -> AbstractContextManager[None]:
-        """Let rows of the audit log be changed and deleted, inside a transaction."""
+        """Allow changes and deletions in the audit log within a transaction."""
 
     def count_audit_triggers(self) -> int:
-        """Count the triggers of the audit log that are switched on."""
+        """Return the number of enabled triggers of the audit log."""
 
     def limit_statements(self, seconds: float) -> None:
-        """Let each statement of the open transaction take so many seconds at most, where the database can."""
+        """Limit each statement of the open transaction to this time, if the database supports it."""
 
     def update_rows(self, table: str, columns: Sequence[Any], values: list[list[Any]]) -> None:
-        """Write values, a list for each column, into rows that are named by the first column."""
+        """Write values, one list for each column, into the rows whose keys are in the first list."""
 
     def filter_keys(self, statement: str, keys: list[int]) -> list[int]:
-        """Return those of the keys that a statement of PostgreSQL selects; elsewhere all of them."""
+        """Return those of the keys that a statement of PostgreSQL selects; other databases return all of them."""
 
 
 def backend() -> Backend:

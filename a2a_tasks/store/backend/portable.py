@@ -1,9 +1,9 @@
-"""The store's work by Django's ORM, a row at a time: for SQLite, which has one writer and no arrays.
+"""The store's functions by Django's ORM, one row at a time: for SQLite, which has one writer and no arrays.
 
 `create_run` and `list_artifacts` serve every database: a message to an existing task is written by the ORM everywhere.
 
-See `interface` for the contract of each function. Locks of rows are not needed: a transaction that writes has the whole
-database. Django leaves out `select_for_update` here.
+See `interface` for the contract of each function. Locks of rows are not needed: a transaction that writes locks the
+whole database. Django ignores `select_for_update` here.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _insert_task(new: NewTask) -> tuple[int, int]:
 
 
 def create_run(task: int, number: int, new: NewTask) -> Run:
-    """Write the run that answers event `number`, queued or held. It is the same on every database."""
+    """Write the run that answers event `number`, queued or held. It serves every database."""
     hold = new.hold
     held: dict[str, Any]
     if hold is None:
@@ -174,7 +174,8 @@ def _append(batch: Batch) -> int | None:
     if batch.end:
         Run.objects.filter(pk=batch.run).update(
             status=batch.end.status,
-            error=Concat(F("error"), Value(batch.end.error)),  # earlier attempts stay in it
+            # After the errors of earlier attempts.
+            error=Concat(F("error"), Value(batch.end.error)),
             token="",
             lease_until=None,
             ended_at=Now(),
@@ -188,7 +189,7 @@ def _append(batch: Batch) -> int | None:
 
 # --- runs -----------------------------------------------------------------------------------------
 
-#: The deaths beside others of the runs that a claim may take, by quarantine.
+#: The condition for the shared deaths of the runs that a claim may take, by quarantine.
 DEATHS = {
     Quarantine.NONE: Q(shared_deaths__lt=2),
     Quarantine.GROUP: Q(shared_deaths=2),
@@ -224,7 +225,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
 
 
 def _claim(run: Run, wanted: WantedRuns, asked: float, *, company: int) -> ClaimedRun | None:
-    """Take the run, and hold the task for it; None if the task has ended meanwhile and needs no run."""
+    """Claim the run, and give its token to the task; None if the task has ended meanwhile and needs no run."""
     token = f"{wanted.mark}{secrets.token_urlsafe(18)}"
     unended = Task.objects.filter(pk=run.task_id).exclude(state__in=TERMINAL)
     if not unended.update(run_token=token, batches=0):
@@ -266,7 +267,7 @@ def _claim(run: Run, wanted: WantedRuns, asked: float, *, company: int) -> Claim
 
 
 def list_artifacts(task: int) -> tuple[tuple[str, int, bool], ...]:
-    """Return (id, position, still growing?) of a task's artifacts. It is the same on every database."""
+    """Return (id, position, true if it is still growing) of a task's artifacts. It serves every database."""
     rows = Artifact.objects.filter(task_id=task).order_by("position")
     return tuple(
         (artifact_id, position, not body)
@@ -293,7 +294,7 @@ def extend_locked_lease(token: str, carrying: int) -> bool:
 
 
 def hand_back_unlocked(tokens: Collection[str], tried: Collection[str]) -> list[tuple[str, str]]:
-    """See `interface.Backend`. The caller hands them back one by one."""
+    """See `interface.Backend`. It returns none, so that the caller hands them back one by one."""
     return []
 
 
@@ -327,7 +328,7 @@ def keep_steps(steps: Sequence[StepResult]) -> set[int]:
 def _keep_step(step: StepResult) -> bool:
     run = step.run
     held = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")
-    if not held.update(run_token=run.token):  # a write, so that the transaction is the only writer
+    if not held.update(run_token=run.token):  # a write, which makes the transaction the only writer
         return False
     row, _ = Step.objects.get_or_create(
         task_id=run.task,
@@ -360,7 +361,7 @@ def find_task(task: int) -> StoredTask | None:
 
 
 def _read_task(which: QuerySet[Task]) -> StoredTask | None:
-    """Read the first task in several queries; again if it grew meanwhile."""
+    """Read the first task in several queries; repeat them if it has got events meanwhile."""
     while (task := which.select_related("context").first()) is not None:
         messages = Message.objects.filter(task=task).order_by("number")
         artifacts = Artifact.objects.filter(task=task).order_by("position")
@@ -421,7 +422,7 @@ def read_pages(
 
 
 def _read_until(max_bytes: int, statement: str, values: Sequence[Any]) -> list[Recorded]:
-    """Read the events of a statement, until their bodies have so many bytes. SQLite returns row by row."""
+    """Return the events of a statement, until their bodies have `max_bytes` bytes. SQLite returns one row at a time."""
     found: list[Recorded] = []
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
@@ -447,7 +448,7 @@ def lock_number(number: int, *, wait: bool) -> bool:
 
 
 def read_snapshot(edge: str) -> int:
-    """See `interface.Backend`. There is one writer, so that no transaction is under way beside this one."""
+    """See `interface.Backend`. There is one writer, so that no other transaction is under way."""
     return 0
 
 

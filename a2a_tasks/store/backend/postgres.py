@@ -1,8 +1,8 @@
-"""The store's statements for PostgreSQL: each does its work for many callers at once, in one transaction.
+"""The store's statements for PostgreSQL: each does the work of many callers in one transaction.
 
-A statement checks what it must and writes what it must in one go, so that no other transaction comes between. Values
-arrive as arrays, one for each column. Rows are locked in the order of their ids, and a task together with its run:
-two orders would be a deadlock. See `interface` for the contract of each function, and docs/decisions/0002.
+A statement does all its checks and writes at once, so that no other transaction comes between. Values are passed as
+arrays, one for each column. Rows are locked in the order of their ids, and a task together with its run: two orders
+would be a deadlock. See `interface` for the contract of each function, and docs/decisions/0002.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ key_share = " for key share"
 
 # --- new tasks ------------------------------------------------------------------------------------
 
-#: The columns of new tasks: name, type and value.
+#: The columns of new tasks: the name, and its type and value.
 NEW_TASK: dict[str, tuple[str, Callable[[NewTask], Any]]] = {
     "tenant": ("text", lambda new: new.scope.tenant),
     "owner": ("text", lambda new: new.scope.owner),
@@ -140,7 +140,7 @@ def insert_tasks(news: Sequence[NewTask]) -> list[tuple[int, int]]:
 
 # --- batches of runs ------------------------------------------------------------------------------
 
-#: The columns of batches: name, type and value.
+#: The columns of batches: the name, and its type and value.
 BATCH: dict[str, tuple[str, Callable[[Batch], Any]]] = {
     "task": ("bigint", lambda batch: batch.task),
     "run": ("bigint", lambda batch: batch.run),
@@ -156,8 +156,8 @@ BATCH: dict[str, tuple[str, Callable[[Batch], Any]]] = {
     "ends_task": ("bool", lambda batch: batch.ends_task),
     "after": ("int", lambda batch: batch.after),
 }
-# The gate is the task row, which must still carry the run's token. Runs are locked in the order of their ids, as the
-# heartbeat locks them.
+# A batch is written only if the task row still has the run's token. Runs are locked in the order of their ids, as by the
+# heartbeat.
 APPEND = f"""
 with batch as (
   select * from {_unnest("b", {"n": "int"} | {name: kind for name, (kind, _) in BATCH.items()})}
@@ -243,16 +243,16 @@ def _append(batches: Sequence[Batch]) -> list[int | None]:
 
 #: The first half of the advisory locks under which limited runs are counted; the second is the agent.
 COUNTING = 0x0A2A
-#: Seconds that are never over.
+#: Seconds of a time limit that has no effect.
 NEVER = 1e9
-#: Longest that a heartbeat waits for one row, in seconds.
+#: Maximum wait of a heartbeat for one row, in seconds.
 LOCK_SECONDS = 0.3
 
-# A task and its run are locked together or not at all: a cancel holds the task and waits for its runs, so a claim must
-# not wait for a task while it holds a run. Each row gets a token of its own.
-# An orphan is a run that was due for a while and not taken, while no process that has its agent was seen.
+# A task and its run are locked together or not at all: a cancellation holds the task and waits for its runs, so a claim
+# must not wait for a task while it holds a run. Each row gets a token of its own.
+# An orphan is a run that was due for a while and not claimed, while no process that has its agent was seen.
 # `statement_timestamp` can be searched by an index; `clock_timestamp` cannot.
-# One queue at a time: for several at once PostgreSQL sorts all due runs, or searches all runs there ever were.
+# It claims from one queue: for several queues at once PostgreSQL sorts all due runs, or searches all runs in the table.
 CLAIM = """
 with due as (
   select r.id, r.task_id, r.round, r.input_number, %(mark)s || replace(gen_random_uuid()::text, '-', '') as token,
@@ -298,8 +298,8 @@ join a2a_tasks_message m on m.task_id = t.id and m.number = r.input_number
 order by r.round, r.id
 """
 
-#: Suspects are claimed apart. The number of deaths stands in the text, so that PostgreSQL can use the index `run_suspect`.
-#: Runs that need a process of their own take turns: one that has just died waits behind the others.
+#: Suspects are claimed separately. The number of deaths is part of the text, so that PostgreSQL can use the index
+#: `run_suspect`. Runs that need a process of their own take turns: one that has just died waits behind the others.
 CLAIMS = {
     Quarantine.NONE: CLAIM,
     Quarantine.GROUP: CLAIM.replace("r.shared_deaths < 2", "r.shared_deaths = 2"),
@@ -332,7 +332,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
             "and (t.agent = any", "and t.agent <> all(%(withheld)s) and (t.agent = any"
         )
     with transaction.atomic() if len(queues) > 1 else contextlib.nullcontext():
-        for queue in random.sample(queues, len(queues)):  # the first queue may take all the room
+        for queue in random.sample(queues, len(queues)):  # the first queue may fill the whole claim
             if len(rows) < limit and (last := fair_queue.furthest(queue, wanted.full)) is not None:
                 now = {**values, "queue": queue, "furthest": last, "limit": limit - len(rows)}
                 rows += fetch(statement, now, point="worker.claiming", rows=namedtuple_row)
@@ -370,7 +370,7 @@ def lock_agent(agent: str) -> None:
     fetch("select pg_advisory_xact_lock(%s, hashtext(%s))", [COUNTING, agent])
 
 
-# A run that another transaction has locked is left out: to wait for it would cost all other leases.
+# Runs that another transaction has locked are skipped: to wait for them would delay all other leases.
 HEARTBEAT = """
 with held as (
   select id from a2a_tasks_run where status = 'running' and token = any(%(tokens)s::text[]) order by id
@@ -401,7 +401,7 @@ def extend_locked_lease(token: str, carrying: int) -> bool:
         raise
 
 
-# Rows that another transaction has locked are left out: two that wait for each other while they hold rows would be a deadlock.
+# Rows that another transaction has locked are skipped: two transactions that wait for each other's rows would deadlock.
 HAND_BACK = """
 with held as (
   select r.id, r.task_id, r.token, r.queue from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
@@ -443,8 +443,8 @@ def save_as_queued(runs: Sequence[Run]) -> None:
 
 # --- steps ----------------------------------------------------------------------------------------
 
-# A transaction that waited for a row reads it anew, so that it sees a token that was taken away meanwhile. A run that
-# keeps the same result again, because the outcome of its first try was unknown, has kept it.
+# A transaction that waited for a row reads it again, so that it sees that a token was removed meanwhile. If a run keeps an
+# equal result again, because the outcome of its first try was unknown, this succeeds.
 KEEP = """
 with input as (
   select * from unnest(%(n)s::int[], %(task)s::bigint[], %(token)s::text[], %(input)s::int[], %(name)s::text[],
@@ -461,7 +461,7 @@ with input as (
 )
 select h.n, exists (select from step s join input i on (s.task_id, s.name) = (i.task, i.name) where i.n = h.n) from held h
 """
-#: For several steps: tasks that another transaction has locked are left out, to be kept one by one.
+#: For several steps: tasks that another transaction has locked are skipped; their steps are kept one by one.
 KEEP_UNLOCKED = KEEP.replace("for update of t", "for update of t skip locked")
 
 
@@ -491,8 +491,8 @@ TASK_COLUMNS = """t.id, t.public_id, t.last_event, c.public_id, t.state, t.statu
   (select array_agg(m.body order by m.number) from a2a_tasks_message m where m.task_id = t.id),
   (select array_agg(array[a.artifact_id, a.first_event::text, a.body] order by a.position)
    from a2a_tasks_artifact a where a.task_id = t.id)"""
-# `tenant || ''` keeps the planner off the list indexes, which begin with the tenant. On a young table, without
-# statistics, it takes them to be as good as the unique index, and would read every task of the owner.
+# `tenant || ''` prevents the planner from using the list indexes, which begin with the tenant. On a young table, without
+# statistics, it rates them as equal to the unique index, and would read every task of the owner.
 FIND = f"""
 select i.n, {TASK_COLUMNS}
 from unnest(%(n)s::int[], %(id)s::text[], %(agent)s::text[], %(owner)s::text[], %(tenant)s::text[],
@@ -532,7 +532,7 @@ def find_task(task: int) -> StoredTask | None:
 
 # --- events ---------------------------------------------------------------------------------------
 
-#: The events of a task after a number, up to a number of bytes. Bodies beyond it stay in the server, which looks at their lengths only.
+#: The events of a task after a number, up to a number of bytes. The server reads only the lengths of bodies beyond it.
 READ_WITHIN = f"""
 select number, kind, state, run, body from (
   select o.*, coalesce(sum(octet_length(o.body)) over (

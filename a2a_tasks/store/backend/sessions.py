@@ -1,8 +1,8 @@
-"""Connections that wait for the server no longer than A2A_DATABASE_SECONDS: to be made, for an answer, for a frozen process.
+"""Connections with deadlines of A2A_DATABASE_SECONDS: to connect, for an answer, and for rows locked by a frozen process.
 
-The server ends a statement that takes longer (`statement_timeout`). If the server does not answer a second after that,
-the connection is closed, and the outcome of its transaction is unknown. The client never cancels a statement: if a COMMIT
-that waits for a synchronous standby is cancelled, PostgreSQL answers with success. See docs/decisions/0005.
+The server ends a statement that takes longer (`statement_timeout`). If the server does not answer within one more
+second, the connection is closed, and the outcome of its transaction is unknown. The client never cancels a statement: if
+a COMMIT that waits for a synchronous standby is cancelled, PostgreSQL answers with success. See docs/decisions/0005.
 All functions work on the connection of the calling thread.
 """
 
@@ -37,39 +37,38 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-#: Seconds after the server has ended a statement until its connection is given up.
+#: Seconds from the server's deadline for a statement until the client closes the connection.
 SILENCE_SECONDS = 1.0
-#: SQLSTATE of a statement that the server has ended because it waited too long for what somebody else has locked.
+#: SQLSTATE of a statement that the server ended because it waited too long for another transaction's lock.
 LOCKED = "55P03"
-#: SQLSTATEs of what the server has ended because it took too long: a statement, a transaction in which nothing was done, a
-#: wait for a lock.
+#: SQLSTATEs after the server ended something that took too long: a statement, an idle transaction, a wait for a lock.
 CUT_OFF = {"57014", "25P03", LOCKED}
-#: The part of a statement's time that may go into the wait for one lock. It is less than all, to tell both apart.
+#: The part of a statement's time that it may wait for one lock. It is below 1, so that both timeouts can be distinguished.
 SHARE_OF_LOCKS = 0.9
-#: Settings of a session that prepares its statements. The plan of a prepared statement lasts. On a young database, whose
-#: tables are small and have no statistics, it would read whole tables, and would still do so when they have grown.
+#: Settings of a session that prepares its statements. The plan of a prepared statement is kept. On a young database, whose
+#: tables are small and have no statistics, the plan would read whole tables, also after these have grown.
 PLANNING = ("enable_seqscan = off", "jit = off")
-#: Bytes a second that a large statement is expected to get through, at least.
+#: Minimum expected speed of a large statement, in bytes per second.
 SPEED = 4 * 1024 * 1024
-#: Seconds after a failure to connect in which nobody else tries, at least.
+#: Minimum seconds after a failure to connect in which this process does not connect again.
 CLOSED_SECONDS = 0.2
 #: Seconds after which a session that was given up is no longer counted.
 FORGOTTEN_SECONDS = 600.0
 
 
 def longest() -> float:
-    """Seconds until a statement has ended, one way or the other."""
+    """Return the seconds after which a statement has certainly ended or failed."""
     return float(conf.DATABASE_SECONDS) + 2 * SILENCE_SECONDS
 
 
 def is_cut_off(fault: BaseException) -> bool:
-    """Tell whether the server ended the statement or transaction because it took too long. Then nothing was written."""
+    """Return whether the server ended the statement or transaction because it took too long. Then nothing was written."""
     return getattr(fault.__cause__, "sqlstate", None) in CUT_OFF
 
 
 @contextlib.contextmanager
 def allow_bytes(size: int) -> Iterator[None]:
-    """Open a transaction whose statements get more time, by the number of bytes that are sent."""
+    """Open a transaction whose statements get more time, in proportion to the bytes that are sent."""
     if connection.vendor != "postgresql":
         with transaction.atomic():
             yield
@@ -87,9 +86,9 @@ def allow_bytes(size: int) -> Iterator[None]:
 
 
 def drop_dead_connection() -> None:
-    """An idle connection has nothing to read, unless the server has hung up: then the work gets a new one.
+    """Close an idle connection that the server has closed (then there is something to read), or that is in a transaction.
 
-    So it does when a transaction was left open: what is written in that one would be lost, or never be possible.
+    The next transaction gets a new connection. In a transaction that was left open, its writes would fail or be lost.
     """
     held = connection.connection
     if held is None or connection.in_atomic_block:
@@ -97,7 +96,7 @@ def drop_dead_connection() -> None:
     if _hung_up(held):
         connection.close()
     elif left := _read_state(held):
-        logger.error("a connection was left in a transaction (%s); it is dropped", left)
+        logger.error("a connection was left in a transaction (%s); it is closed", left)
         connection.close()
 
 
@@ -123,15 +122,15 @@ def _readable(descriptor: int) -> bool:
 
 
 class _Door:
-    """Connecting. After a failure nobody tries for as long as it took: a server that is away is not asked by everybody.
+    """The control of new connections. After a failure, no thread connects for as long as the failed attempt took.
 
-    A session that was given up may still run on the server: a COMMIT that waits for a standby runs until the standby is
-    back. While there are A2A_STORE_THREADS such sessions, no new connection is opened.
+    An abandoned session may still run on the server: a COMMIT that waits for a standby runs until the standby is back.
+    While there are A2A_STORE_THREADS such sessions, no new connection is opened.
     """
 
     def __init__(self) -> None:
         self._closed_until, self._why = 0.0, ""
-        #: A copy of the socket of each session that was given up, and until when it counts: a dead host never closes it.
+        #: A copy of the socket of each abandoned session, and the time until which it counts: a dead host never closes it.
         self._given_up: list[tuple[socket.socket, float]] = []
         self._lock = threading.Lock()
 
@@ -151,7 +150,7 @@ class _Door:
             raise
 
     def give_up(self, session: Any) -> None:
-        """Close a session here. A copy of its socket becomes readable when the server ends it."""
+        """Close a session on this side. A copy of its socket becomes readable when the server ends it."""
         try:
             with contextlib.suppress(OSError, psycopg.Error), self._lock:
                 copy = socket.socket(fileno=os.dup(session.socket))
@@ -160,7 +159,7 @@ class _Door:
             session.finish()
 
     def _count_abandoned(self, now: float) -> int:
-        """Count the sessions that were given up and still run on the server."""
+        """Return the number of abandoned sessions that still run on the server."""
         with self._lock:
             lasting = [
                 (copy, end)
@@ -177,7 +176,7 @@ _door = _Door()
 
 
 def await_no_longer_than_asked() -> None:
-    """Connect, if need be; whoever waits for an answer on this connection waits A2A_DATABASE_SECONDS and no longer."""
+    """Connect if necessary, and limit each wait for an answer on this connection to A2A_DATABASE_SECONDS."""
     if connection.vendor != "postgresql":
         return
     if connection.connection is None:
@@ -194,8 +193,8 @@ def await_no_longer_than_asked() -> None:
 def _limit(held: Any) -> None:
     """Set the server's timeouts: for a statement, and for a frozen process that holds rows in a transaction.
 
-    Only the store's sessions, whose transactions are short: an agent's own may think in one. Behind a pool of transactions
-    (A2A_PREPARE=0) a session is everybody's, so that each transaction begins with its limits.
+    Only the store's sessions, whose transactions are short, have them: an agent's own transaction may be long. Behind a
+    pool of transactions (A2A_PREPARE=0) sessions are shared, so that each transaction sets its own limits.
     """
     frozen = int(float(conf.LEASE_SECONDS) * 1000 / 3)
     limits = {
@@ -214,7 +213,7 @@ def _limit(held: Any) -> None:
 
 
 def limit_transaction() -> None:
-    """Behind a pool, limit the transaction that begins with the next statement; elsewhere its session is limited."""
+    """Behind a pool, limit the transaction that begins with the next statement; otherwise the session has the limits."""
     held: Any = connection.connection
     limits = vars(held).get("limits")
     idle = held.pgconn.transaction_status == TransactionStatus.IDLE
@@ -224,7 +223,7 @@ def limit_transaction() -> None:
 
 
 def _execute_limited(execute: Any, *statement: Any) -> Any:
-    """Django calls this around each of its statements. One without a transaction gets one, which has the limits."""
+    """Execute a statement of Django in a limited transaction; a new one if none is open. Django calls this wrapper."""
     with contextlib.nullcontext() if connection.in_atomic_block else transaction.atomic():
         limit_transaction()
         return execute(*statement)
@@ -235,10 +234,11 @@ def _milliseconds(more: float = 0.0) -> int:
 
 
 def _wait(held: psycopg.Connection, answer: Any, **_: Any) -> Any:
-    """`Connection.wait`, to a deadline. What is not answered then is given up, with its connection."""
+    """Wait for an answer like `Connection.wait`, until a deadline. After it, the connection is closed."""
     seconds = float(conf.DATABASE_SECONDS) + SILENCE_SECONDS + vars(held).get("more", 0.0)
     try:
         return psycopg.Connection.wait(held, answer, timeout=seconds)
-    except psycopg.errors._WaitTimeout:  # noqa: SLF001 - its parent is said of everything else, too
-        _door.give_up(held.pgconn)  # not cancelled, and its generator is not resumed
+    except psycopg.errors._WaitTimeout:  # noqa: SLF001 - its base class stands for other errors, too
+        # The statement is not cancelled, and its generator is not resumed.
+        _door.give_up(held.pgconn)
         raise

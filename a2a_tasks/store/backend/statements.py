@@ -1,8 +1,8 @@
 """Statements in SQL on Django's connection; on PostgreSQL they are prepared, and their values are bound by the server.
 
-Django's own cursor binds on the client, so that PostgreSQL parses and plans these long statements every time; see
-docs/decisions/0002. Behind a pool of transactions set A2A_PREPARE=0: each statement then has a transaction with limits of
-its own (docs/decisions/0005).
+Django's own cursor binds values on the client, so that PostgreSQL parses and plans these long statements every time;
+see docs/decisions/0002. Behind a pool of transactions set A2A_PREPARE=0: then each statement has a transaction with
+limits of its own (docs/decisions/0005).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["LARGE", "READ_AFTER", "Bytes", "empty_reopened", "fetch", "is_wanted
 LARGE = 1024 * 1024
 
 
-#: The events of a task after a number. A message has its body in a row of its own.
+#: The events of a task after a number. The body of a message is in a row of its own.
 READ_AFTER = """
 select e.number, e.kind, e.state, e.run, case when e.body = '' then m.body else e.body end
 from a2a_tasks_event e
@@ -39,7 +39,7 @@ where e.task_id = %s and e.number > %s order by e.number limit %s
 
 
 def is_wanted(which: str) -> str:
-    """Return SQL for "the event `e` is one of `WantedEvents`"; `which` is SQL, too."""
+    """Return the SQL condition that event `e` is selected by `WantedEvents`; `which` is the SQL of its value."""
     ends = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL | INTERRUPTED))
     return (
         f"({which} = {WantedEvents.ALL:d} or e.kind = {EventKind.STATUS:d} "
@@ -64,8 +64,8 @@ def fetch(
 ) -> list[Any]:
     """Return all rows of a statement. Raises django.db's errors.
 
-    `point` is a failpoint before its commit, `size` the rough number of bytes in the values, where that may be many, and
-    `rows` a row factory of psycopg.
+    `point` is a failpoint before the commit, `size` the approximate number of bytes in the values, if it may be large,
+    and `rows` a row factory of psycopg.
     """
     if ON and point:
         with transaction.atomic():
@@ -89,11 +89,11 @@ def fetch(
 
 
 class Bytes(Func):
-    """The number of bytes of a text; PostgreSQL tells it without reading the text."""
+    """The number of bytes of a text; PostgreSQL finds it without reading the text."""
 
     function, output_field = "octet_length", BigIntegerField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
-        """SQLite has had the function since 3.43."""
+        """Return the SQL for SQLite, which has the function only since 3.43."""
         template = "length(cast(%(expressions)s as blob))"
         return self.as_sql(compiler, connection, template=template, **more)

@@ -615,7 +615,7 @@ class TestAChangedWebhook:
         assert (row.status, row.config_id, row.reason) == (
             "cancelled",
             None,
-            "the webhook was taken away",
+            "the webhook was deleted",
         )
 
     async def test_that_is_replaced_has_what_is_pending_sent_there(self, receiver: Inbox) -> None:

@@ -57,7 +57,7 @@ class TestAHold:
 
     @pytest.mark.parametrize(("kind", "name", "reason"), [("task", "", "x"), ("tenant", "a", " ")])
     def test_has_a_reason_and_something_it_is_on(self, kind: str, name: str, reason: str) -> None:
-        with pytest.raises(ValueError, match=r"reason|Which task"):
+        with pytest.raises(ValueError, match=r"reason|name of the task"):
             legal_holds.lay(Held(kind), name, reason)
         assert not AuditEntry.objects.exists()
 

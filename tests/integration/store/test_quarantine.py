@@ -48,7 +48,7 @@ class TestDeathsThatCount:
     def test_a_death_beside_another_run_counts_against_neither(self) -> None:
         die(two())
         assert rows() == [(0, 1), (0, 1)]
-        assert "died beside 1 other runs: its lease ended" in Run.objects.latest("pk").error
+        assert "died with 1 other runs: its lease ended" in Run.objects.latest("pk").error
 
     def test_a_death_alone_counts(self) -> None:
         accepted()
