@@ -13,7 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from a2a_push.store.figures import WebhookCounts, figures
+from a2a_push.store.statistics import WebhookCounts, read_counts
 from a2a_tasks.access.authentication import identify
 from a2a_tasks.access.credentials import networks
 from a2a_tasks.agents import registry
@@ -87,7 +87,7 @@ async def _text() -> bytes:
 
 def _read() -> tuple[WebhookCounts, dict[str, int], dict[str, int]]:
     return (
-        figures(),
+        read_counts(),
         runs.count_by_status(),
         workers.count_serving(registry.queues_in_use(), workers.list_seen()),
     )

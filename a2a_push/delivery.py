@@ -197,10 +197,10 @@ class Deliverer:
                 lease_seconds=lease_seconds(),
                 room=self._room,
             )
-            if taken.held:
+            if taken.claimed:
                 failpoint("webhook.claimed")
-            for held in taken.held:
-                self._carry(held, until)
+            for claimed in taken.claimed:
+                self._carry(claimed, until)
             for candidate in chosen:
                 self._put_back(candidate, taken.left.get(candidate.config))
 
@@ -226,79 +226,80 @@ class Deliverer:
 
     # --- sending ----------------------------------------------------------------------------
 
-    def _carry(self, held: ClaimedWebhook, until: float) -> None:
-        self._queues.begin(held.receiver, held.tenant, well=held.well)
-        self._hold(held)
-        task = self._sends[held.config] = self._loop.create_task(self._send_all(held, until))
-        task.add_done_callback(functools.partial(self._done, held))
+    def _carry(self, claimed: ClaimedWebhook, until: float) -> None:
+        self._queues.begin(claimed.receiver, claimed.tenant, well=claimed.well)
+        self._hold(claimed)
+        task = self._sends[claimed.config] = self._loop.create_task(self._send_all(claimed, until))
+        task.add_done_callback(functools.partial(self._done, claimed))
 
-    def _hold(self, held: ClaimedWebhook) -> None:
+    def _hold(self, claimed: ClaimedWebhook) -> None:
         """Note the current send of a webhook, in place of the one before."""
-        before = self._holds.get(held.config)
-        self._bytes += held.large - (before.large if before else 0)
-        self._holds[held.config] = held
+        before = self._holds.get(claimed.config)
+        self._bytes += claimed.large - (before.large if before else 0)
+        self._holds[claimed.config] = claimed
 
-    def _done(self, held: ClaimedWebhook, task: asyncio.Task[None]) -> None:
-        if self._sends.get(held.config) is task:
-            del self._sends[held.config]
-            self._bytes -= self._holds.pop(held.config).large
+    def _done(self, claimed: ClaimedWebhook, task: asyncio.Task[None]) -> None:
+        if self._sends.get(claimed.config) is task:
+            del self._sends[claimed.config]
+            self._bytes -= self._holds.pop(claimed.config).large
             self._put_large()
-        if self._queues.end(held.receiver):
+        if self._queues.end(claimed.receiver):
             self._sweep_now()
         if self._queues:
             self._look.set()
 
-    async def _send_all(self, held: ClaimedWebhook, until: float) -> None:
+    async def _send_all(self, claimed: ClaimedWebhook, until: float) -> None:
         """Send all due notifications of one webhook in order, each settled before the next.
 
         The lease lasts until `until`, by the loop's clock; each settlement extends it.
         """
-        following: ClaimedWebhook | None = held
+        following: ClaimedWebhook | None = claimed
         begun = self._loop.time()
         try:
             while following is not None:
-                held = following
-                self._hold(held)
-                result = await self._attempt(held, until)
-                following, until = await self._settle(held, result, begun)
+                claimed = following
+                self._hold(claimed)
+                result = await self._attempt(claimed, until)
+                following, until = await self._settle(claimed, result, begun)
         except WebhookLeaseLost:
             logger.info(
-                "webhook %s belongs to another process now; its answer is not recorded", held.config
+                "webhook %s belongs to another process now; its answer is not recorded",
+                claimed.config,
             )
         except Overloaded as fault:  # nothing is lost: the lease ends, and it is sent again
             logger.warning(
-                "the answer of webhook %s is not recorded: %s", held.config, fault.__cause__
+                "the answer of webhook %s is not recorded: %s", claimed.config, fault.__cause__
             )
         except Exception:
-            logger.exception("webhook %s could not be settled", held.config)
+            logger.exception("webhook %s could not be settled", claimed.config)
 
-    async def _attempt(self, held: ClaimedWebhook, until: float) -> AttemptResult:
+    async def _attempt(self, claimed: ClaimedWebhook, until: float) -> AttemptResult:
         """Send once. Raises only WebhookLeaseLost: failures of the receiver or the config are results."""
         started_at = timezone.now()
         with counters.under_way.track_inprogress():
-            outcome = await self._outcome(held, until)
+            outcome = await self._outcome(claimed, until)
         failpoint("webhook.answered")
         if isinstance(outcome, Delivered):
-            self._queues.set_well(held.receiver, well=outcome.seconds < SLOW_SECONDS)
+            self._queues.set_well(claimed.receiver, well=outcome.seconds < SLOW_SECONDS)
         elif outcome.kind is FaultKind.HOST:
             _own.count(Unanswered(outcome.kind, outcome.detail))
         else:
-            self._queues.set_well(held.receiver, well=False)
-        return self._result(held, outcome, started_at)
+            self._queues.set_well(claimed.receiver, well=False)
+        return self._result(claimed, outcome, started_at)
 
-    async def _outcome(self, held: ClaimedWebhook, until: float) -> Outcome:
+    async def _outcome(self, claimed: ClaimedWebhook, until: float) -> Outcome:
         """Return the outcome of an attempt; an error on this side counts as the host's own fault.
 
         Raises WebhookLeaseLost.
         """
         try:
-            return await self._send_request(_request(held), until)
+            return await self._send_request(_request(claimed), until)
         except WebhookLeaseLost:
             raise
         except Unsealable:
             detail = "no key of this host opens the webhook's secrets"
         except Exception as fault:
-            logger.exception("webhook %s could not be sent", held.config)
+            logger.exception("webhook %s could not be sent", claimed.config)
             detail = f"it could not be sent: {type(fault).__name__}"
         return AttemptRefused(FaultKind.HOST, None, 0.0, "", None, detail)
 
@@ -314,7 +315,7 @@ class Deliverer:
         return await sending
 
     def _result(
-        self, held: ClaimedWebhook, outcome: Outcome, started_at: datetime.datetime
+        self, claimed: ClaimedWebhook, outcome: Outcome, started_at: datetime.datetime
     ) -> AttemptResult:
         refused = outcome if isinstance(outcome, AttemptRefused) else None
         ended = str(refused.kind) if refused else counters.DELIVERED
@@ -326,12 +327,12 @@ class Deliverer:
             fault=refused.kind if refused else "",
             excerpt=outcome.excerpt,
             detail=refused.detail if refused else "",
-            verdict=_verdict(held, refused) if refused else None,
+            verdict=_verdict(claimed, refused) if refused else None,
             worker=self.worker,
         )
 
     async def _settle(
-        self, held: ClaimedWebhook, result: AttemptResult, begun: float
+        self, claimed: ClaimedWebhook, result: AttemptResult, begun: float
     ) -> tuple[ClaimedWebhook | None, float]:
         """Store the result; return the next delivery, and the end of its lease.
 
@@ -341,7 +342,7 @@ class Deliverer:
         while True:
             asked = self._loop.time()
             seconds = None if self._has_to_end(begun) else lease_seconds()
-            settled = SettledAttempt(held, result, seconds, room=self._room + held.large)
+            settled = SettledAttempt(claimed, result, seconds, room=self._room + claimed.large)
             try:
                 return await settle_batched(settled), asked + lease_seconds()
             except Overloaded:
@@ -385,25 +386,27 @@ class Deliverer:
             await run_in_thread(claims.give_back, holds)
 
 
-def _request(held: ClaimedWebhook) -> PreparedRequest:
+def _request(claimed: ClaimedWebhook) -> PreparedRequest:
     """Return the request of this attempt. Raises Unsealable."""
-    target = unseal_secrets(held.target, held.secret)
+    target = unseal_secrets(claimed.target, claimed.secret)
     return prepare(
-        held.notification,
+        claimed.notification,
         target,
         keys.ring(),
-        tenant=held.tenant,
+        tenant=claimed.tenant,
         issuer=keys.issuer(),
         now=time.time(),
     )
 
 
-def _verdict(held: ClaimedWebhook, refused: AttemptRefused) -> Retry | GiveUp | Disable | Uncounted:
+def _verdict(
+    claimed: ClaimedWebhook, refused: AttemptRefused
+) -> Retry | GiveUp | Disable | Uncounted:
     scale, now = float(conf.WEBHOOK_TIME_SCALE), time.time()
     own = refused.kind is FaultKind.HOST
-    if own and (later := decide_uncounted(held.made_at.timestamp(), now, scale=scale)):
+    if own and (later := decide_uncounted(claimed.made_at.timestamp(), now, scale=scale)):
         return later
-    return decide(held.attempt, refused, now, random.random(), scale=scale)  # noqa: S311 - spreads load
+    return decide(claimed.attempt, refused, now, random.random(), scale=scale)  # noqa: S311 - spreads load
 
 
 def lease_seconds() -> float:

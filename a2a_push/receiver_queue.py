@@ -128,13 +128,13 @@ class ReceiverQueues:
 
     def _count_doubtful(self) -> Counter[str]:
         """Return the number of requests under way to receivers in doubt, by tenant."""
-        held: Counter[str] = Counter()
+        sending: Counter[str] = Counter()
         for queue in self._queues.values():
             if queue.sending and not queue.well:
-                held[queue.tenant] += queue.sending
-        return held
+                sending[queue.tenant] += queue.sending
+        return sending
 
-    def _list_turns(self, held: Counter[str], doubtful_room: int) -> list[int]:
+    def _list_turns(self, sending: Counter[str], doubtful_room: int) -> list[int]:
         """Return the receivers, longest waiting first; those in doubt ordered by their tenants' number of slots.
 
         Otherwise a tenant with a thousand hanging addresses would keep out new receivers.
@@ -145,10 +145,10 @@ class ReceiverQueues:
             return waiting
         if doubtful_room <= 0:
             return [receiver for receiver in waiting if self._queues[receiver].well]
-        held, ranks = held.copy(), {}
+        sending, ranks = sending.copy(), {}
         for receiver in doubtful:
             tenant = self._queues[receiver].tenant
-            ranks[receiver] = held[tenant]
-            held[tenant] += 1
+            ranks[receiver] = sending[tenant]
+            sending[tenant] += 1
         turns = iter(sorted(doubtful, key=ranks.__getitem__))
         return [receiver if self._queues[receiver].well else next(turns) for receiver in waiting]

@@ -127,11 +127,11 @@ def decide(
     if attempt >= len(DELAYS):
         return GiveUp(f"{len(DELAYS)} attempts")
     planned = DELAYS[attempt] * (1 - JITTER * chance)
-    asked = min(read_retry_after(refused.retry_after, now), MAX_ASKED_SECONDS * scale)
+    requested = min(read_retry_after(refused.retry_after, now), MAX_ASKED_SECONDS * scale)
     # The plan applies to this notification only: others need not wait for hours because it failed often.
-    pause = now + max(SHORT_REST * scale, asked)
+    pause = now + max(SHORT_REST * scale, requested)
     busy = refused.status in BUSY
-    return Retry(now + max(planned * scale, asked), pause_until=pause if busy else None)
+    return Retry(now + max(planned * scale, requested), pause_until=pause if busy else None)
 
 
 def read_retry_after(retry_after: str | float | None, now: float) -> float:

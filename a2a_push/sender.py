@@ -112,10 +112,12 @@ class Sender:
         excerpt = _excerpt(answer.body, _secrets(prepared.headers))
         if answer.status in SUCCESS:
             return Delivered(answer.status, seconds, excerpt)
-        asked = min(read_retry_after(answer.header("retry-after"), self._now()), MAX_ASKED_SECONDS)
+        retry_after = min(
+            read_retry_after(answer.header("retry-after"), self._now()), MAX_ASKED_SECONDS
+        )
         detail = f"answered {answer.status}"
         return AttemptRefused(
-            FaultKind.STATUS, answer.status, seconds, excerpt, asked or None, detail
+            FaultKind.STATUS, answer.status, seconds, excerpt, retry_after or None, detail
         )
 
 

@@ -187,8 +187,8 @@ def verify(
         signed = _join_signed(id_, timestamp, body)
     except ValueError as flaw:
         raise SignatureMismatch(str(flaw)) from None
-    known = tuple(keys)
-    if not any(key.matches(each, signed) for each in signatures.split(" ") for key in known):
+    verifiers = tuple(keys)
+    if not any(key.matches(each, signed) for each in signatures.split(" ") for key in verifiers):
         raise SignatureMismatch("no known key signed it")
     return id_
 

@@ -24,7 +24,7 @@ from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import audit, audit_seals, audit_triggers, cancel
-from a2a_tasks.store.legal_holds import in_force, unheld
+from a2a_tasks.store.legal_holds import exclude_held, in_force
 from a2a_tasks.store.purge import Removed, remove_each
 
 __all__ = ["Erasure", "ErasurePlan", "erase", "survey"]
@@ -70,7 +70,7 @@ def survey(principal: Principal) -> ErasurePlan:
     return ErasurePlan(
         tasks=tasks.count(),
         running=tasks.exclude(state__in=TERMINAL).count(),
-        held=tasks.count() - unheld(tasks).count(),
+        held=tasks.count() - exclude_held(tasks).count(),
         contexts=principal.contexts().count(),
         keys=principal.keys().count(),
         entries=principal.entries().count(),
@@ -97,7 +97,7 @@ def _remove(principal: Principal, done: Erasure) -> Iterator[Erasure]:
     """Remove the tasks that are not under a hold, with their related rows."""
     digest = hashlib.sha256()
     for keys in principal.slices():
-        going = unheld(Task.objects.filter(pk__in=keys)).order_by("pk")
+        going = exclude_held(Task.objects.filter(pk__in=keys)).order_by("pk")
         rows = list(going.values_list("pk", "public_id", "state"))
         ended = [key for key, _, state in rows if state in TERMINAL or _cancel(key)]
         done = replace(done, cancelled=done.cancelled + sum(s not in TERMINAL for *_, s in rows))

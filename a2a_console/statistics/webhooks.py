@@ -11,7 +11,7 @@ from django.db.models import Count
 
 from a2a_console.statistics.counts import COUNTED, Narrow, Number, Period, SlotBegin
 from a2a_push.models import Delivery, DeliveryStatus, Receiver
-from a2a_push.store.figures import count_pending
+from a2a_push.store.statistics import count_pending
 
 __all__ = ["DELIVERIES", "TOP", "ReceiverLine", "WebhookFigures", "report_webhooks"]
 

@@ -37,7 +37,7 @@ __all__ = [
     "due_of",
     "give_back",
     "hold",
-    "let_go",
+    "release",
     "sweep",
     "take",
 ]
@@ -110,7 +110,7 @@ def _candidates(among: QuerySet[PushConfig]) -> list[Candidate]:
 class ClaimedBatch(NamedTuple):
     """The webhooks that a transaction has claimed, and those that it has left for another one."""
 
-    held: list[ClaimedWebhook]
+    claimed: list[ClaimedWebhook]
     #: Keys of webhooks that were not claimed for lack of room, with the bytes of their bodies; 0 = not built yet.
     left: dict[int, int]
 
@@ -144,8 +144,8 @@ def _one_by_one(keys: Sequence[int], worker: str, lease_seconds: float, room: in
             more = run_here(take, [key], worker=worker, lease_seconds=lease_seconds, room=room)
         except Overloaded:
             break
-        room -= sum(held.large for held in more.held)
-        taken = ClaimedBatch(taken.held + more.held, taken.left | more.left)
+        room -= sum(claimed.large for claimed in more.claimed)
+        taken = ClaimedBatch(taken.claimed + more.claimed, taken.left | more.left)
     return taken
 
 
@@ -184,13 +184,13 @@ def hold(
         body = delivery.body.encode() or texts[bodies.key_of(delivery)]
         taken.append(_make_claimed(config, token, delivery, body, permit))
     update_each(configs, STANDING)
-    held = {held.config for held in taken}
+    leased = {claimed.config for claimed in taken}
     until = Now() + datetime.timedelta(seconds=lease_seconds)
     # Due again when the lease ends: the log has no new events for replayed deliveries.
-    PushConfig.objects.filter(pk__in=held).update(
+    PushConfig.objects.filter(pk__in=leased).update(
         token=token, lease_until=until, worker=worker, due_at=Now()
     )
-    _free({config.pk for config in configs} - held)
+    _free({config.pk for config in configs} - leased)
     return ClaimedBatch(taken, left)
 
 
@@ -205,7 +205,7 @@ def _beyond(deliveries: dict[int, Delivery], room: int) -> dict[int, int]:
     return left
 
 
-def let_go(configs: Sequence[PushConfig]) -> None:
+def release(configs: Sequence[PushConfig]) -> None:
     """Release these locked webhooks to other deliverers at once."""
     for config in configs:
         config.due_at = timezone.now()
@@ -271,7 +271,7 @@ def _make_claimed(
 
 def give_back(holds: Collection[ClaimedWebhook]) -> None:
     """Release webhooks without a result because this process stops: another process sends at once."""
-    for token in {held.token for held in holds}:
-        keys = [held.config for held in holds if held.token == token]
+    for token in {claimed.token for claimed in holds}:
+        keys = [claimed.config for claimed in holds if claimed.token == token]
         mine = PushConfig.objects.filter(pk__in=keys, token=token)
         mine.update(token="", lease_until=None, due_at=Now())

@@ -71,7 +71,7 @@ def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery],
             if is_full:
                 left.append(config.pk)
             else:
-                is_full = _bury(config, refusal)
+                is_full = _store_dead(config, refusal)
         elif (old := waiting.get(config.pk)) is not None:
             if _due(config, old):
                 found[config.pk] = old
@@ -147,7 +147,7 @@ def _due(config: PushConfig, pending: Delivery) -> bool:
     return config.due_at is None or config.due_at <= timezone.now()
 
 
-def _bury(config: PushConfig, reason: str) -> bool:
+def _store_dead(config: PushConfig, reason: str) -> bool:
     """Store up to BATCH unsent notifications of a disabled webhook as dead, so that they can be replayed.
 
     Returns whether there are more; then the webhook stays due, and the rest follows at once.

@@ -46,7 +46,7 @@ BY = "system:webhooks"
 class SettledAttempt:
     """An attempt to store."""
 
-    held: ClaimedWebhook
+    claimed: ClaimedWebhook
     result: AttemptResult
     #: Seconds of the new lease, if there is more to send; None = the webhook is released.
     lease_seconds: float | None
@@ -58,31 +58,32 @@ class SettledAttempt:
 class _Item:
     """An attempt with the rows that it changes."""
 
-    asked: SettledAttempt
+    attempt: SettledAttempt
     config: PushConfig
     delivery: Delivery
 
 
-def settle(asked: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | None]:
+def settle(attempts: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | None]:
     """Store the results of these attempts. Returns for each the next delivery of its holder, or WebhookLeaseLost.
 
     None = the webhook was released. A result that cannot be stored does not affect the others.
     """
     try:
-        results = _settle_group(asked)
+        results = _settle_group(attempts)
     except Exception as fault:
         if isinstance(fault, AWAY) and not is_cut_off(fault):
             raise
-        if len(asked) > 1:
-            return one_by_one(settle, asked)
-        if asked[0].lease_seconds is None:
+        if len(attempts) > 1:
+            return one_by_one(settle, attempts)
+        if attempts[0].lease_seconds is None:
             # It was rolled back; a transaction that was too slow may be faster when its holder repeats it.
             return [Overloaded.away(undone=True) if isinstance(fault, AWAY) else fault]
         logger.exception(
-            "webhook %s is released: its next delivery could not be built", asked[0].held.config
+            "webhook %s is released: its next delivery could not be built",
+            attempts[0].claimed.config,
         )
         # The result is stored even if the next delivery cannot be built; otherwise this one would be sent for ever.
-        return settle([replace(asked[0], lease_seconds=None)])
+        return settle([replace(attempts[0], lease_seconds=None)])
     failpoint("webhook.settled")
     return results
 
@@ -92,8 +93,8 @@ settle_batched = BatchedCall(settle, run=run_to_completion)
 
 
 @transaction.atomic
-def _settle_group(asked: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | None]:
-    items = _lock_held(asked)
+def _settle_group(attempts: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | None]:
+    items = _lock_held(attempts)
     receivers = _lock_receivers(items.values())
     _judge(items.values(), receivers)
     for item in items.values():
@@ -104,55 +105,60 @@ def _settle_group(asked: list[SettledAttempt]) -> list[ClaimedWebhook | Exceptio
     ):
         failpoint("webhook.disabling")
     going = _find_next(list(items.values()))
-    return [_take_next(each, items, going) for each in asked]
+    return [_take_next(each, items, going) for each in attempts]
 
 
 def _take_next(
-    asked: SettledAttempt, items: dict[int, _Item], going: dict[int, ClaimedWebhook]
+    attempt: SettledAttempt, items: dict[int, _Item], going: dict[int, ClaimedWebhook]
 ) -> ClaimedWebhook | WebhookLeaseLost | None:
     """Return the next delivery of this holder. Another attempt of the batch may be of a former holder of the webhook."""
-    item = items.get(asked.held.config)
-    mine = item is not None and item.asked.held is asked.held
-    return going.get(asked.held.config) if mine else WebhookLeaseLost()
+    item = items.get(attempt.claimed.config)
+    mine = item is not None and item.attempt.claimed is attempt.claimed
+    return going.get(attempt.claimed.config) if mine else WebhookLeaseLost()
 
 
-def _lock_held(asked: Sequence[SettledAttempt]) -> dict[int, _Item]:
+def _lock_held(attempts: Sequence[SettledAttempt]) -> dict[int, _Item]:
     """Return the attempts whose holders still hold their webhooks, by the keys of these, which are locked."""
-    configs = PushConfig.objects.filter(pk__in={each.held.config for each in asked})
+    configs = PushConfig.objects.filter(pk__in={each.claimed.config for each in attempts})
     configs = configs.select_related("receiver", "task__context").defer(*claims.UNREAD)
     configs = configs.order_by("pk")
     locked = {config.pk: config for config in configs.select_for_update(of=("self",), no_key=True)}
-    deliveries = Delivery.objects.defer("body").in_bulk([each.held.delivery for each in asked])
+    deliveries = Delivery.objects.defer("body").in_bulk(
+        [each.claimed.delivery for each in attempts]
+    )
     items = (
-        _item(each, locked.get(each.held.config), deliveries.get(each.held.delivery))
-        for each in asked
+        _item(each, locked.get(each.claimed.config), deliveries.get(each.claimed.delivery))
+        for each in attempts
     )
     return {item.config.pk: item for item in items if item is not None}
 
 
 def _item(
-    asked: SettledAttempt, config: PushConfig | None, delivery: Delivery | None
+    attempt: SettledAttempt, config: PushConfig | None, delivery: Delivery | None
 ) -> _Item | None:
-    held = asked.held
-    if config is None or delivery is None or config.token != held.token:
+    claimed = attempt.claimed
+    if config is None or delivery is None or config.token != claimed.token:
         return None
-    if delivery.status != DeliveryStatus.PENDING or delivery.attempts + 1 != held.attempt:
+    if delivery.status != DeliveryStatus.PENDING or delivery.attempts + 1 != claimed.attempt:
         return None
-    return _Item(_of_what_is_registered(asked, config), config, delivery)
+    return _Item(_uncount_if_replaced(attempt, config), config, delivery)
 
 
-def _of_what_is_registered(asked: SettledAttempt, config: PushConfig) -> SettledAttempt:
+def _uncount_if_replaced(attempt: SettledAttempt, config: PushConfig) -> SettledAttempt:
     """Do not count a refusal if the webhook was replaced meanwhile: the notification is sent again to the new one."""
-    held, result = asked.held, asked.result
-    if result.verdict is None or _is_registered(held, config):
-        return asked
+    claimed, result = attempt.claimed, attempt.result
+    if result.verdict is None or _is_registered(claimed, config):
+        return attempt
     detail = f"the webhook was replaced meanwhile; before: {result.detail}"
     now = Uncounted(timezone.now().timestamp())
-    return replace(asked, result=replace(result, verdict=now, detail=detail))
+    return replace(attempt, result=replace(result, verdict=now, detail=detail))
 
 
-def _is_registered(held: ClaimedWebhook, config: PushConfig) -> bool:
-    return (to_value(config, held.target.task_id), config.secret) == (held.target, held.secret)
+def _is_registered(claimed: ClaimedWebhook, config: PushConfig) -> bool:
+    return (to_value(config, claimed.target.task_id), config.secret) == (
+        claimed.target,
+        claimed.secret,
+    )
 
 
 # --- the receivers ------------------------------------------------------------------------------
@@ -166,7 +172,7 @@ def _lock_receivers(items: Iterable[_Item]) -> dict[int, Receiver]:
 def _judge(items: Iterable[_Item], receivers: dict[int, Receiver]) -> None:
     """Record the results in the receivers' breakers, and store their new states."""
     for item in items:
-        _tell(receivers[item.config.receiver_id], item.asked)
+        _record_result(receivers[item.config.receiver_id], item.attempt)
     columns = ["breaker", "probe_at", "paused_until", "disabled_at", "disabled_reason", "well"]
     columns += ["delivered", "failed", "last_success_at", "last_failure_at", "last_seconds"]
     update_each(list(receivers.values()), columns)
@@ -174,20 +180,20 @@ def _judge(items: Iterable[_Item], receivers: dict[int, Receiver]) -> None:
         item.config.receiver = receivers[item.config.receiver_id]
 
 
-def _tell(receiver: Receiver, asked: SettledAttempt) -> None:
-    result, now = asked.result, timezone.now()
+def _record_result(receiver: Receiver, attempt: SettledAttempt) -> None:
+    result, now = attempt.result, timezone.now()
     if isinstance(result.verdict, Uncounted) or result.fault == FaultKind.HOST:
         return
     receiver.last_seconds = result.seconds
     # A receiver that answers 410 works itself.
     answered = result.verdict is None or result.status == HTTPStatus.GONE
     receiver.well = answered and result.seconds < SLOW_SECONDS
-    attempt = read(receiver), now.timestamp(), asked.held.permit
+    arguments = read(receiver), now.timestamp(), attempt.claimed.permit
     if answered:
-        state = breaker.record_success(*attempt, policy())
+        state = breaker.record_success(*arguments, policy())
         receiver.last_success_at = now
     else:
-        state = breaker.record_failure(*attempt, result.detail, policy())
+        state = breaker.record_failure(*arguments, result.detail, policy())
         receiver.last_failure_at = now
     receiver.delivered += result.verdict is None
     receiver.failed += result.verdict is not None
@@ -206,14 +212,14 @@ def _tell(receiver: Receiver, asked: SettledAttempt) -> None:
 
 def _settle(item: _Item) -> None:
     """Store the result of one attempt in the delivery and the webhook."""
-    delivery, verdict = item.delivery, item.asked.result.verdict
+    delivery, verdict = item.delivery, item.attempt.result.verdict
     if isinstance(verdict, Uncounted):
-        delivery.next_at, delivery.reason = _moment(verdict.at), item.asked.result.detail
+        delivery.next_at, delivery.reason = _moment(verdict.at), item.attempt.result.detail
         return
     delivery.attempts += 1
     delivery.trigger = Trigger.SCHEDULE
     delivery.receiver_id = item.config.receiver_id
-    delivery.next_at, delivery.reason = None, "" if verdict is None else item.asked.result.detail
+    delivery.next_at, delivery.reason = None, "" if verdict is None else item.attempt.result.detail
     if isinstance(verdict, Retry):
         delivery.next_at = _moment(verdict.at)
         return
@@ -234,18 +240,18 @@ def _settle(item: _Item) -> None:
 
 
 def _keep(items: Sequence[_Item]) -> None:
-    made = [item for item in items if not isinstance(item.asked.result.verdict, Uncounted)]
+    made = [item for item in items if not isinstance(item.attempt.result.verdict, Uncounted)]
     Attempt.objects.bulk_create([_attempt(item) for item in made])
     columns = ["attempts", "trigger", "receiver", "next_at", "reason", "status", "settled_at"]
     update_each([item.delivery for item in items], columns)
 
 
 def _attempt(item: _Item) -> Attempt:
-    held, result = item.asked.held, item.asked.result
+    claimed, result = item.attempt.claimed, item.attempt.result
     return Attempt(
         delivery=item.delivery,
-        number=held.attempt,
-        trigger=held.trigger,
+        number=claimed.attempt,
+        trigger=claimed.trigger,
         started_at=result.started_at,
         seconds=result.seconds,
         status=result.status,
@@ -261,15 +267,17 @@ def _attempt(item: _Item) -> Attempt:
 
 def _find_next(items: Sequence[_Item]) -> dict[int, ClaimedWebhook]:
     """Return the next deliveries of the webhooks that stay held, by key, and release the other webhooks."""
-    claims.let_go([item.config for item in items if item.asked.lease_seconds is None])
-    staying = [item for item in items if item.asked.lease_seconds is not None]
+    claims.release([item.config for item in items if item.attempt.lease_seconds is None])
+    staying = [item for item in items if item.attempt.lease_seconds is not None]
     if not staying:
         return {}
-    asked = staying[0].asked
+    attempt = staying[0].attempt
     configs = [item.config for item in staying]
-    worker, seconds = asked.result.worker, asked.lease_seconds or 0.0
-    room = min(item.asked.room for item in staying)
-    return {held.config: held for held in claims.hold(configs, worker, seconds, room).held}
+    worker, seconds = attempt.result.worker, attempt.lease_seconds or 0.0
+    room = min(item.attempt.room for item in staying)
+    return {
+        claimed.config: claimed for claimed in claims.hold(configs, worker, seconds, room).claimed
+    }
 
 
 def _moment(seconds: float) -> datetime.datetime:

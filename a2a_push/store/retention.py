@@ -12,7 +12,7 @@ from django.utils import timezone
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig, Receiver
 from a2a_push.store.bodies import remove_unused
 from a2a_tasks.conf import conf
-from a2a_tasks.store.legal_holds import unheld
+from a2a_tasks.store.legal_holds import exclude_held
 
 __all__ = ["forget", "find_undelivered"]
 
@@ -41,7 +41,9 @@ def forget(max_count: int) -> int:
 
 @transaction.atomic
 def _forget(limit: datetime.datetime, max_count: int) -> int:
-    old = unheld(Delivery.objects.filter(settled_at__lt=limit), "task__").order_by("settled_at")
+    old = exclude_held(Delivery.objects.filter(settled_at__lt=limit), "task__").order_by(
+        "settled_at"
+    )
     locked = old.select_for_update(of=("self",), skip_locked=True)
     tasks = dict(locked.values_list("pk", "task")[:max_count])
     if tasks:

@@ -18,7 +18,7 @@ from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.store import audit
 
-__all__ = ["Prospect", "foreseen", "is_switched_off", "put_on_trial"]
+__all__ = ["Prospect", "forecast", "is_switched_off", "put_on_trial"]
 
 #: The reason in the audit log for enabling them.
 WHY = {"because": "something is sent again"}
@@ -36,7 +36,7 @@ class Prospect:
     held_back: int = 0
 
 
-def foreseen(deliveries: QuerySet[Delivery]) -> Prospect:
+def forecast(deliveries: QuerySet[Delivery]) -> Prospect:
     """Return the forecast for these deliveries, without pending ones and those whose webhook was deleted."""
     settled = (
         deliveries.exclude(status=DeliveryStatus.PENDING).filter(config__isnull=False).order_by()

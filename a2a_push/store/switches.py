@@ -56,12 +56,12 @@ def enable(receiver: int) -> bool:
 
 @transaction.atomic
 def _enable(receiver: int) -> bool:
-    known = Receiver.objects.filter(pk=receiver)
-    blocked = known.exclude(disabled_at=None, probe_at=None, paused_until=None)
+    rows = Receiver.objects.filter(pk=receiver)
+    blocked = rows.exclude(disabled_at=None, probe_at=None, paused_until=None)
     row = blocked.select_for_update().first()
     if row is None:
         return False
-    known.update(
+    rows.update(
         breaker="{}",
         probe_at=None,
         paused_until=None,

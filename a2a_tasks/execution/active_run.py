@@ -31,7 +31,7 @@ class ActiveRun:
         #: Are its last events being written? With them it gives up its lease.
         self.ending = False
         #: Time of the last known extension of its lease, by this process's clock.
-        self.extended = assignment.asked
+        self.extended = assignment.requested_at
         #: Time of the last query that confirmed the lease of this process.
         self.heard = self._begun = time.monotonic()
 

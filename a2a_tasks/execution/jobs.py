@@ -36,7 +36,7 @@ def rescue_lost_runs(**_: Any) -> None:
     if not worker.patient():
         with contextlib.suppress(Overloaded):  # the store has logged it; beat calls again
             limit, spared = int(conf.MAX_ATTEMPTS), worker.list_active_runs()
-            run_here(runs.rescue, max_attempts=limit, without=spared)
+            run_here(runs.reclaim_expired, max_attempts=limit, without=spared)
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]

@@ -47,7 +47,7 @@ class StoredJournal(Journal):
                 turn = (self._run.task, self._run.input_number)
                 self.results.update(
                     await retry_until_answered(
-                        functools.partial(steps.loading, turn), repeatable=True
+                        functools.partial(steps.load_batched, turn), repeatable=True
                     )
                 )
                 self._loaded = True
@@ -67,7 +67,7 @@ class StoredJournal(Journal):
         async with self._store:
             self._loaded = False  # if this fails, only the store knows whether it has the result
             step = StepResult(self._run, name, result)
-            keeping = functools.partial(steps.keeping, step)
+            keeping = functools.partial(steps.keep_batched, step)
             # If the batch does not write it, a write of its own does, or raises the reason.
             if not await retry_until_answered(keeping, repeatable=True):
                 alone = functools.partial(run_to_completion, steps.keep, step)
@@ -77,7 +77,9 @@ class StoredJournal(Journal):
 
     async def clock(self) -> float:
         """Return the time of the database's clock. Raises Overloaded."""
-        return await retry_until_answered(functools.partial(steps.telling, None), repeatable=True)
+        return await retry_until_answered(
+            functools.partial(steps.read_clock_batched, None), repeatable=True
+        )
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call a function in a thread for agents."""

@@ -256,7 +256,7 @@ class Runner:
         if taken:
             failpoint("worker.claimed")
         for assignment in taken:
-            if time.monotonic() - assignment.asked < float(conf.LEASE_SECONDS):
+            if time.monotonic() - assignment.requested_at < float(conf.LEASE_SECONDS):
                 self.carry(assignment)
             else:
                 self._leases.give_back(assignment.token)
@@ -396,7 +396,7 @@ class Runner:
         with contextlib.suppress(LeaseLost, Overloaded, TransactionRefused):
             if recorder is not None:
                 await recorder.wait_written()
-            await run_in_thread(runs.surrender, run, how, max_attempts=int(conf.MAX_ATTEMPTS))
+            await run_in_thread(runs.report_crash, run, how, max_attempts=int(conf.MAX_ATTEMPTS))
 
     def _not_again(self, recorder: Recorder) -> RunEnd:
         """Fail the task of an agent that must not act twice; a run that was handed back at a deploy may start again."""

@@ -82,7 +82,7 @@ def _assignment(new: NewTask, task: int, run: int) -> ClaimedRun | None:
     return ClaimedRun(
         run=run,
         token=new.hold.token,
-        asked=new.hold.asked,
+        requested_at=new.hold.requested_at,
         attempt=1,
         task=task,
         scope=new.scope,

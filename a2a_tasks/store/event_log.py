@@ -147,9 +147,9 @@ def read_pages(
     """
     if not pages:
         return []
-    asked = list(dict.fromkeys(pages))
-    found = backend().read_pages(asked, limit=limit, max_bytes=max_bytes, longest=longest)
-    events = dict(zip(asked, found, strict=True))
+    distinct = list(dict.fromkeys(pages))
+    found = backend().read_pages(distinct, limit=limit, max_bytes=max_bytes, longest=longest)
+    events = dict(zip(distinct, found, strict=True))
     return [events[page] for page in pages]
 
 

@@ -118,12 +118,12 @@ def relink(task: int) -> Link:
     row = event_log.lock_task(pk=task)
     if row is None:
         raise TaskNotFound(taskId=str(task))
-    asked = HandedSecret.objects.filter(task=row, handed_at=None).first()
-    if asked is None or row.state != TaskState.AUTH_REQUIRED:
+    request = HandedSecret.objects.filter(task=row, handed_at=None).first()
+    if request is None or row.state != TaskState.AUTH_REQUIRED:
         raise TaskNotWaiting("The task does not wait for a secret")
     link = _new_link()
     HandedSecret.objects.filter(task=row).update(**_columns(link))
-    _note(Action.SECRET_LINK, row, json.loads(asked.names))
+    _note(Action.SECRET_LINK, row, json.loads(request.names))
     return link
 
 

@@ -23,7 +23,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded, fold
 from a2a_tasks.protocol.values import Raw, TaskState
 from a2a_tasks.store import event_log
 from a2a_tasks.store.hooks import Companion
-from a2a_tasks.store.legal_holds import unheld
+from a2a_tasks.store.legal_holds import exclude_held
 from a2a_tasks.store.records import Accepted, status_of
 from a2a_tasks.store.scoping import reaches
 from a2a_tasks.store.tasks import view
@@ -156,7 +156,7 @@ def _make_initial_task(task: Task) -> values.Task:
 
 def forget_idempotency(before: datetime.datetime, limit: int) -> int:
     """Delete keys from before a time, oldest first, at most `limit`. Returns their number."""
-    oldest = unheld(Idempotency.objects.filter(created_at__lt=before), "task__")
+    oldest = exclude_held(Idempotency.objects.filter(created_at__lt=before), "task__")
     oldest = oldest.order_by("created_at")
     gone, _ = Idempotency.objects.filter(
         pk__in=list(oldest.values_list("pk", flat=True)[:limit])

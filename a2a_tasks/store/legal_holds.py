@@ -13,7 +13,7 @@ from a2a_tasks.models import Held, Hold
 from a2a_tasks.store import audit
 from a2a_tasks.store.tenancy import within
 
-__all__ = ["AlreadyHeld", "Held", "in_force", "lay", "release", "unheld"]
+__all__ = ["AlreadyHeld", "Held", "in_force", "lay", "release", "exclude_held"]
 
 M = TypeVar("M", bound=Model)
 #: The columns of a task that each kind of hold compares with its name. Tenants are not here: they include the tenants
@@ -62,7 +62,7 @@ def release(hold: int) -> bool:
     return True
 
 
-def unheld(rows: QuerySet[M], task: str = "") -> QuerySet[M]:
+def exclude_held(rows: QuerySet[M], task: str = "") -> QuerySet[M]:
     """Return those of these rows that are not held; `task` is the prefix of the path to their task: `task__`."""
     tenants = list(in_force().filter(kind=Held.TENANT).values_list("name", flat=True))
     if tenants:

@@ -31,7 +31,7 @@ from a2a_tasks.store import audit, files, handed_secrets, hooks, task_counter
 from a2a_tasks.store.audit_past import purge_audit
 from a2a_tasks.store.folding import fold
 from a2a_tasks.store.idempotency import forget_idempotency
-from a2a_tasks.store.legal_holds import in_force, unheld
+from a2a_tasks.store.legal_holds import exclude_held, in_force
 from a2a_tasks.store.retention import days_of_tenants
 from a2a_tasks.store.run_lines import count_lines, cut_lines
 
@@ -310,7 +310,7 @@ def _filter_purgeable(
     first = Event.objects.filter(task=OuterRef("pk")).order_by("number").values("number")[:1]
     ended = Task.objects.filter(pk__in=keys, state__in=sorted(TERMINAL), status_at__lt=limit)
     return (
-        unheld(ended)
+        exclude_held(ended)
         .exclude(Exists(busy))
         .exclude(pk__in=needed(keys))
         .annotate(first=Subquery(first))

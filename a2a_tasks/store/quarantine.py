@@ -43,8 +43,8 @@ class Quarantine(enum.IntEnum):
         return max(stage for stage in cls if stage <= shared_deaths)
 
 
-def count_death(run: Run, last_event: int, *, beside: int, stepped: bool) -> None:
-    """Count a death of the run's process, which held `beside` other runs. The row is not saved.
+def count_death(run: Run, last_event: int, *, others: int, stepped: bool) -> None:
+    """Count a death of the run's process, which held `others` other runs. The row is not saved.
 
     `stepped`: True if the attempt has kept a step.
     """
@@ -52,7 +52,7 @@ def count_death(run: Run, last_event: int, *, beside: int, stepped: bool) -> Non
     further = stepped or events > run.furthest
     if further and run.attempt <= RENEWED:
         run.deaths = 0
-    if beside:
+    if others:
         cleared = further and run.attempt <= CLEARED
         run.shared_deaths = 1 if cleared else run.shared_deaths + 1
     else:  # a run that died without other runs stays in quarantine, however far it got

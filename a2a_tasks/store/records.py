@@ -70,7 +70,7 @@ class PreclaimedLease:
     worker: str
     lease_seconds: float
     #: Time of the request, by the process's own clock: the lease began at this time or later.
-    asked: float = field(default_factory=time.monotonic, compare=False)
+    requested_at: float = field(default_factory=time.monotonic, compare=False)
 
 
 class StoredQuestion(NamedTuple):
@@ -190,7 +190,7 @@ class ClaimedRun:
     #: Existing artifacts: (id, position, true if it is still growing).
     artifacts: tuple[tuple[str, int, bool], ...] = ()
     #: Time of the request for its lease, by this process's clock.
-    asked: float = field(default_factory=time.monotonic, compare=False)
+    requested_at: float = field(default_factory=time.monotonic, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -136,7 +136,7 @@ def _assignment(task: Task, run: Run, new: NewTask) -> ClaimedRun | None:
     return ClaimedRun(
         run=run.pk,
         token=new.hold.token,
-        asked=new.hold.asked,
+        requested_at=new.hold.requested_at,
         attempt=1,
         task=task.pk,
         scope=new.scope,

@@ -23,7 +23,7 @@ from a2a_tasks.store.quarantine import count_death
 from a2a_tasks.store.records import CLAIM_BYTES, ClaimedRun, LeaseLost, WantedRuns
 
 __all__ = [
-    "Rescued",
+    "Reclaimed",
     "claim",
     "give_up",
     "hand_back",
@@ -34,8 +34,8 @@ __all__ = [
     "new_token",
     "note",
     "queue_again",
-    "rescue",
-    "surrender",
+    "reclaim_expired",
+    "report_crash",
     "take_back_deaths",
     "unclaim",
     "count_unfinished",
@@ -127,8 +127,8 @@ def heartbeat_locked(token: str, *, carrying: int) -> bool:
 
 def find_held_tokens(runs: Collection[int]) -> set[str]:
     """Return the tokens of those of these runs that are still held, for checks between two heartbeats."""
-    held = Run.objects.filter(pk__in=list(runs), status=RunStatus.RUNNING)
-    return set(held.values_list("token", flat=True))
+    running = Run.objects.filter(pk__in=list(runs), status=RunStatus.RUNNING)
+    return set(running.values_list("token", flat=True))
 
 
 def hand_back(tokens: Collection[str], *, tried: Collection[str] = ()) -> None:
@@ -145,8 +145,8 @@ def _hand_back(tokens: Collection[str], tried: Collection[str]) -> set[str]:
     """Queue all runs again whose rows are not locked, then the others one by one. Returns the queues of all of them."""
     free = backend().hand_back_unlocked(tokens, tried)
     given = {token for token, _ in free}
-    held = Run.objects.filter(token__in=set(tokens) - given, status=RunStatus.RUNNING)
-    runs = list(held.values_list("task_id", "token", "queue"))
+    locked = Run.objects.filter(token__in=set(tokens) - given, status=RunStatus.RUNNING)
+    runs = list(locked.values_list("task_id", "token", "queue"))
     for task, token, _ in runs:
         _hand_back_one(task, token, tried=token in tried)
     return {queue for _, queue in free} | {queue for _, _, queue in runs}
@@ -187,7 +187,7 @@ def take_back_deaths(attempts: Mapping[int, int]) -> None:
         counted.update(deaths=F("deaths") - 1, error=error)
 
 
-class Rescued(NamedTuple):
+class Reclaimed(NamedTuple):
     """The result of a search for lost runs."""
 
     queued: int = 0
@@ -197,7 +197,7 @@ class Rescued(NamedTuple):
     locked: Collection[int] = ()
 
 
-def rescue(*, max_attempts: int, without: Collection[int] = ()) -> int:
+def reclaim_expired(*, max_attempts: int, without: Collection[int] = ()) -> int:
     """Take runs whose lease has ended from their dead processes; return the number of runs.
 
     They are queued again; after `max_attempts` counted deaths their tasks fail, visibly to the client.
@@ -209,7 +209,7 @@ def rescue(*, max_attempts: int, without: Collection[int] = ()) -> int:
 
 def queue_again(
     *, max_attempts: int, without: Collection[int] = (), watched: Collection[int] = ()
-) -> Rescued:
+) -> Reclaimed:
     """Queue the runs whose lease has ended.
 
     `without`: keys of runs to skip. Runs in `watched` are not queued, but it is reported if they are locked.
@@ -218,12 +218,12 @@ def queue_again(
     others = lost.exclude(pk__in={*without, *watched}).values_list("pk", flat=True)[:BATCH]
     keys = {*others, *lost.filter(pk__in=watched).values_list("pk", flat=True)}
     if not keys:
-        return Rescued()
+        return Reclaimed()
     failpoint("rescue.found")
     queued, spent, free = _queue_again(lost.filter(pk__in=keys), max_attempts, watched)
     for queue in {run.queue for run in queued}:
         pubsub.publish(pubsub.RunQueued(queue))
-    return Rescued(len(queued), spent, keys - free)
+    return Reclaimed(len(queued), spent, keys - free)
 
 
 @transaction.atomic
@@ -239,7 +239,7 @@ def _queue_again(
     found = [run for run in free if run.pk not in watched]
     carried, stepped = _count_carried({run.worker for run in found}), _find_stepped(found)
     for run in found:
-        _die(run, _late(run), _beside(run, carried), stepped=run.pk in stepped)
+        _die(run, _late(run), _count_others(run, carried), stepped=run.pk in stepped)
     again = [run for run in found if run.deaths < max_attempts]
     Task.objects.filter(pk__in=[run.task_id for run in again]).update(run_token="")
     _save_as_queued(again)
@@ -263,14 +263,14 @@ def _give_up_lost(key: int, max_attempts: int) -> pubsub.Hint | None:
     run = _lock_run(skip=True, pk=key, lease_until__lt=Now())
     if task is None or run is None:
         return None
-    beside = _beside(run, _count_carried({run.worker}))
-    return _bury(task, run, _late(run), max_attempts, beside=beside, client="")
+    others = _count_others(run, _count_carried({run.worker}))
+    return _fail_attempt(task, run, _late(run), max_attempts, others=others, client="")
 
 
 def _lock_run(*, skip: bool = False, **which: Any) -> Run | None:
-    held = Run.objects.filter(status=RunStatus.RUNNING, **which)
+    running = Run.objects.filter(status=RunStatus.RUNNING, **which)
     # A heartbeat waits from now on, or it came before and is visible here.
-    return held.select_for_update(skip_locked=skip).first()
+    return running.select_for_update(skip_locked=skip).first()
 
 
 def _late(run: Run) -> str:
@@ -280,11 +280,11 @@ def _late(run: Run) -> str:
 
 def _count_carried(names: Collection[str]) -> dict[str, int]:
     """Count the runs in the table that each of these processes still holds."""
-    held = Run.objects.filter(status=RunStatus.RUNNING, worker__in=names)
-    return dict(held.order_by().values_list("worker").annotate(Count("pk")))
+    running = Run.objects.filter(status=RunStatus.RUNNING, worker__in=names)
+    return dict(running.order_by().values_list("worker").annotate(Count("pk")))
 
 
-def _beside(run: Run, carried: Mapping[str, int]) -> int:
+def _count_others(run: Run, carried: Mapping[str, int]) -> int:
     """Return the number of other runs that its process held: by its last heartbeat, or by the table if that is more."""
     return max(run.company, carried.get(run.worker, 0), 1) - 1
 
@@ -303,29 +303,29 @@ def _find_stepped(found: Collection[Run]) -> set[int]:
     }
 
 
-def surrender(held: ClaimedRun, how: str, *, max_attempts: int) -> None:
+def report_crash(claimed: ClaimedRun, how: str, *, max_attempts: int) -> None:
     """Record that the run's attempt ended by its own fault: its agent's process died, as `how` describes. The death counts.
 
     Raises LeaseLost if the run has lost its task.
     """
-    pubsub.publish(_surrender(held, how, max_attempts))
+    pubsub.publish(_report_crash(claimed, how, max_attempts))
 
 
 @transaction.atomic
-def _surrender(held: ClaimedRun, how: str, max_attempts: int) -> pubsub.Hint:
-    task = event_log.lock_task(pk=held.task)
-    run = _lock_run(pk=held.run, token=held.token)
+def _report_crash(claimed: ClaimedRun, how: str, max_attempts: int) -> pubsub.Hint:
+    task = event_log.lock_task(pk=claimed.task)
+    run = _lock_run(pk=claimed.run, token=claimed.token)
     if task is None or run is None:
         raise LeaseLost
-    return _bury(task, run, how, max_attempts, beside=0, client=f": {how}")
+    return _fail_attempt(task, run, how, max_attempts, others=0, client=f": {how}")
 
 
-def _bury(
-    task: Task, run: Run, how: str, max_attempts: int, *, beside: int, client: str
+def _fail_attempt(
+    task: Task, run: Run, how: str, max_attempts: int, *, others: int, client: str
 ) -> pubsub.Hint:
     """End an attempt that died: another attempt follows, or the task fails, with a message for its client."""
     run.task, task.run_token = task, ""
-    _die(run, how, beside, stepped=bool(_find_stepped([run])))
+    _die(run, how, others, stepped=bool(_find_stepped([run])))
     if run.deaths >= max_attempts:
         return pubsub.Committed(task.pk, task.last_event + 1, [_give_up(task, run, client)])
     task.save(update_fields=["run_token"])
@@ -333,11 +333,11 @@ def _bury(
     return pubsub.RunQueued(run.queue)
 
 
-def _die(run: Run, how: str, beside: int, *, stepped: bool) -> None:
+def _die(run: Run, how: str, others: int, *, stepped: bool) -> None:
     """Count a death, and describe it in the row."""
-    count_death(run, run.task.last_event, beside=beside, stepped=stepped)
-    others = f" with {beside} other runs" if beside else ""
-    run.error += f"Attempt {run.attempt} on {run.worker} died{others}: {how}.\n"
+    count_death(run, run.task.last_event, others=others, stepped=stepped)
+    shared = f" with {others} other runs" if others else ""
+    run.error += f"Attempt {run.attempt} on {run.worker} died{shared}: {how}.\n"
 
 
 def _save_as_queued(found: Sequence[Run]) -> None:
@@ -348,8 +348,8 @@ def _save_as_queued(found: Sequence[Run]) -> None:
 
 def note(token: str, text: str) -> None:
     """Store the reason why the attempt with this token ends; a rescue adds the time."""
-    held = Run.objects.filter(status=RunStatus.RUNNING, token=token)
-    held.update(error=Concat(F("error"), Value(f"{text.rstrip()}\n")))
+    running = Run.objects.filter(status=RunStatus.RUNNING, token=token)
+    running.update(error=Concat(F("error"), Value(f"{text.rstrip()}\n")))
 
 
 def _give_up(task: Task, run: Run, client: str) -> Recorded:

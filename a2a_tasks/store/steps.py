@@ -11,7 +11,7 @@ from a2a_tasks.store.batched_call import BatchedCall, needs_no_mark
 from a2a_tasks.store.db import AWAY, run_to_completion
 from a2a_tasks.store.records import LeaseLost, StepResult
 
-__all__ = ["clock", "keep", "keeping", "read_results", "loading", "telling"]
+__all__ = ["clock", "keep", "keep_batched", "read_results", "load_batched", "read_clock_batched"]
 
 #: A turn: the key of its task, and the number of its message.
 Turn = tuple[int, int]
@@ -63,15 +63,15 @@ def clock() -> float:
     return backend().read_clock()
 
 
-#: `await keeping(StepResult(...))`, `await loading((task, number))`, `await telling(None)`: keep a result, read the
+#: `await keep_batched(StepResult(...))`, `await load_batched((task, number))`, `await read_clock_batched(None)`: keep a result, read the
 #: results of a turn, read the clock, each in one flush with other calls.
-keeping: BatchedCall[StepResult, bool] = BatchedCall(
+keep_batched: BatchedCall[StepResult, bool] = BatchedCall(
     lambda steps: list(keep_many(steps)),
     run=run_to_completion,
     size=lambda step: len(step.result),
     again=needs_no_mark,
 )
-loading: BatchedCall[Turn, dict[str, str]] = BatchedCall(
+load_batched: BatchedCall[Turn, dict[str, str]] = BatchedCall(
     lambda turns: list(read_many_results(turns)), again=needs_no_mark
 )
-telling: BatchedCall[None, float] = BatchedCall(lambda asked: [clock()] * len(asked))
+read_clock_batched: BatchedCall[None, float] = BatchedCall(lambda calls: [clock()] * len(calls))

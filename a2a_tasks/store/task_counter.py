@@ -66,9 +66,9 @@ def _filter_passed(tally: Tally, horizon: int) -> QuerySet[Task]:
 @transaction.atomic
 def _count(tally: Tally, horizon: int) -> None:
     """Advance the checkpoint. Its row is locked before the count, so that concurrent deletions wait for the new value."""
-    held = Tally.objects.filter(**_where_of(tally)).select_for_update().get()
-    total = held.total + _filter_passed(held, horizon).count()
-    Tally.objects.filter(pk=held.pk, through__lt=horizon).update(through=horizon, total=total)
+    locked = Tally.objects.filter(**_where_of(tally)).select_for_update().get()
+    total = locked.total + _filter_passed(locked, horizon).count()
+    Tally.objects.filter(pk=locked.pk, through__lt=horizon).update(through=horizon, total=total)
 
 
 def _where_of(row: Tally | Task) -> dict[str, Any]:

@@ -89,8 +89,8 @@ def brief(scope: OwnerScope, public_id: str) -> FoundTask | None:
 
 
 def _find_many(keys: Sequence[Key]) -> list[FoundTask | None]:
-    asked = [key for key in dict.fromkeys(keys) if "\x00" not in key[1]]  # no text column holds NUL
-    found = {key: _make_found(row) for key, row in backend().find_tasks(asked).items()}
+    valid = [key for key in dict.fromkeys(keys) if "\x00" not in key[1]]  # no text column holds NUL
+    found = {key: _make_found(row) for key, row in backend().find_tasks(valid).items()}
     return [found.get(key) for key in keys]
 
 
@@ -322,8 +322,8 @@ def _sizes(tasks: list[int], request: ListTasksRequest) -> Counter[int]:
 
 def _total(scope: OwnerScope, request: ListTasksRequest) -> int:
     """Count the tasks of the list: with a filter, or among tasks that other owners share, only up to MAX_COUNTED."""
-    asked = (request.context_id, request.status, request.status_timestamp_after)
-    filtered, total = asked != (None, None, None), 0
+    filters = (request.context_id, request.status, request.status_timestamp_after)
+    filtered, total = filters != (None, None, None), 0
     for part in scope.parts:
         if filtered or part.maker:
             total += _filter_tasks(scope, part, request)[:MAX_COUNTED].count()

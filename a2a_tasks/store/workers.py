@@ -166,10 +166,10 @@ def list_hosted(within: datetime.timedelta) -> dict[str, set[str]]:
 
 def list_runs(worker: str) -> QuerySet[Run]:
     """Return the runs that a process holds, oldest first, with their tasks and without their long columns."""
-    held = Run.objects.filter(status=RunStatus.RUNNING, worker=worker[:MAX_NAME_LENGTH])
+    runs = Run.objects.filter(status=RunStatus.RUNNING, worker=worker[:MAX_NAME_LENGTH])
     unread = ("status_message", "metadata", "memory", "run_token")
     return (
-        held.select_related("task")
+        runs.select_related("task")
         .defer("error", "request", "token", *(f"task__{name}" for name in unread))
         .order_by("pk")
     )

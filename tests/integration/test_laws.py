@@ -215,7 +215,7 @@ class TestLaw4ARunIsHeldByALease:
     def test_rescue_takes_the_token_away(self) -> None:
         pen = Pen(held())
         expire(pen.run.run)
-        assert runs.rescue(max_attempts=3) == 1
+        assert runs.reclaim_expired(max_attempts=3) == 1
         self.fenced(pen)
         (taken,) = claim()
         self.fenced(pen)
@@ -226,7 +226,7 @@ class TestLaw4ARunIsHeldByALease:
         assert runs.heartbeat([run.token]) == {run.token}
         row = Run.objects.get()
         assert row.lease_until is not None
-        assert runs.rescue(max_attempts=3) == 0
+        assert runs.reclaim_expired(max_attempts=3) == 0
 
     def fenced(self, pen: Pen) -> None:
         before = everything(pen.run.task)

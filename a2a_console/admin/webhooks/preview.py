@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from a2a_push.models import Delivery
-from a2a_push.store.retries import foreseen
+from a2a_push.store.retries import forecast
 
 __all__ = ["HELD_BACK", "preview_warnings"]
 
@@ -18,6 +18,6 @@ ON_TRIAL = (
 
 def preview_warnings(deliveries: QuerySet[Delivery]) -> list[str]:
     """Return warnings with the numbers of deliveries that are held back, and of those to disabled receivers."""
-    prospect = foreseen(deliveries)
+    prospect = forecast(deliveries)
     warnings = [(HELD_BACK, prospect.held_back), (ON_TRIAL, prospect.on_trial)]
     return [text.format(count) for text, count in warnings if count]

@@ -27,7 +27,7 @@ from a2a_push.models import Attempt, Delivery, DeliveryStatus
 from a2a_push.store.bodies import whole
 from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.replays import replay, retry_now
-from a2a_push.store.retries import foreseen, is_switched_off
+from a2a_push.store.retries import forecast, is_switched_off
 
 __all__ = ["DeliveryViewSet"]
 
@@ -269,7 +269,7 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
             raise serializers.ValidationError({"all": "Say which, or that all are meant."})
         keys = self._find_chosen()
         batch = keys[:BATCH]
-        prospect = foreseen(Delivery.objects.filter(pk__in=batch))
+        prospect = forecast(Delivery.objects.filter(pk__in=batch))
         replayed = 0 if given["dry_run"] else replay(batch)
         named = len(set(given["ids"])) if "ids" in given else len(batch)
         answer = {

@@ -12,7 +12,7 @@ from a2a_console.management.moments import moment
 from a2a_push.models import Delivery
 from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.replays import SLICE, replay
-from a2a_push.store.retries import Prospect, foreseen
+from a2a_push.store.retries import Prospect, forecast
 
 __all__ = ["Command"]
 
@@ -69,7 +69,7 @@ class Command(BaseCommand):
                 "Say which: ids, --task, --agent, --receiver, --since, --until or --all."
             )
         chosen = _choose(options)
-        prospect = foreseen(chosen.rows())
+        prospect = forecast(chosen.rows())
         if options["dry_run"]:
             self.stdout.write(f"Would be sent again: {prospect.sent}")
             self._tell(prospect)

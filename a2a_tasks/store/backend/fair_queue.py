@@ -18,7 +18,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from a2a_tasks.models import Run, RunStatus
 from a2a_tasks.store.backend.statements import fetch
 
-__all__ = ["behind_another", "furthest", "join_round"]
+__all__ = ["behind_another", "find_last_eligible_round", "join_round"]
 
 #: Maximum number of shares that are read one by one. With more waiting shares, one that is not full is never far back.
 SHARES = 50
@@ -59,7 +59,7 @@ def join_round(queue: str, share: str) -> int:
     return 1 + max(_round_of(starting), _round_of(last))
 
 
-def furthest(queue: str, full: Collection[str]) -> int | None:
+def find_last_eligible_round(queue: str, full: Collection[str]) -> int | None:
     """Return the last round with a waiting run of a share that is not `full`; None = there is no such run.
 
     A claim need not read beyond it, where there may be thousands of runs of full shares. With more than SHARES waiting

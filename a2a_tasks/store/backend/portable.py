@@ -93,11 +93,11 @@ def _insert_task(new: NewTask) -> tuple[int, int]:
 def create_run(task: int, number: int, new: NewTask) -> Run:
     """Write the run that answers event `number`, queued or held. It serves every database."""
     hold = new.hold
-    held: dict[str, Any]
+    columns: dict[str, Any]
     if hold is None:
-        held = {"status": RunStatus.QUEUED, "round": fair_queue.join_round(new.queue, new.share)}
+        columns = {"status": RunStatus.QUEUED, "round": fair_queue.join_round(new.queue, new.share)}
     else:
-        held = {
+        columns = {
             "status": RunStatus.RUNNING,
             "attempt": 1,
             "token": hold.token,
@@ -112,7 +112,7 @@ def create_run(task: int, number: int, new: NewTask) -> Run:
         queue=new.queue,
         share=new.share,
         request=new.request,
-        **held,
+        **columns,
     )
 
 
@@ -126,9 +126,9 @@ def append_batches(batches: Sequence[Batch]) -> list[int | None]:
 
 
 def _append(batch: Batch) -> int | None:
-    held = Task.objects.filter(pk=batch.task, run_token=batch.token).exclude(run_token="")
+    tasks = Task.objects.filter(pk=batch.task, run_token=batch.token).exclude(run_token="")
     if batch.after is not None:
-        held = held.filter(batches=batch.after)
+        tasks = tasks.filter(batches=batch.after)
     changes: dict[str, Any] = {
         "last_event": F("last_event") + len(batch.events),
         "batches": F("batches") + 1,
@@ -141,7 +141,7 @@ def _append(batch: Batch) -> int | None:
         changes["is_task"] = True
     if batch.end:
         changes["run_token"] = ""
-    if not held.update(**changes):
+    if not tasks.update(**changes):
         return None
     last = Task.objects.values_list("last_event", flat=True).get(pk=batch.task)
     recorded = batch.to_recorded(last)
@@ -200,7 +200,7 @@ DEATHS = {
 @transaction.atomic
 def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
     """See `interface.Backend`."""
-    asked = time.monotonic()
+    requested_at = time.monotonic()
     ours = Q(task__agent__in=wanted.agents)
     if wanted.orphans:
         since = Now() - datetime.timedelta(seconds=conf.ORPHAN_SECONDS)
@@ -220,11 +220,13 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         .order_by("due_at" if wanted.quarantine is Quarantine.PROCESS else "round", "pk")
     )
     found = list(due[:limit])
-    taken = [_claim(run, wanted, asked, company=wanted.carrying + len(found)) for run in found]
+    taken = [
+        _claim(run, wanted, requested_at, company=wanted.carrying + len(found)) for run in found
+    ]
     return [claimed for claimed in taken if claimed is not None]
 
 
-def _claim(run: Run, wanted: WantedRuns, asked: float, *, company: int) -> ClaimedRun | None:
+def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -> ClaimedRun | None:
     """Claim the run, and give its token to the task; None if the task has ended meanwhile and needs no run."""
     token = f"{wanted.mark}{secrets.token_urlsafe(18)}"
     unended = Task.objects.filter(pk=run.task_id).exclude(state__in=TERMINAL)
@@ -262,7 +264,7 @@ def _claim(run: Run, wanted: WantedRuns, asked: float, *, company: int) -> Claim
         quarantine=Quarantine.after(run.shared_deaths),
         longest_life=run.longest_life,
         artifacts=list_artifacts(task.pk),
-        asked=asked,
+        requested_at=requested_at,
     )
 
 
@@ -281,11 +283,11 @@ def lock_agent(agent: str) -> None:
 
 def extend_leases(tokens: Collection[str], carrying: int) -> set[str]:
     """See `interface.Backend`."""
-    held = Run.objects.filter(status=RunStatus.RUNNING, token__in=tokens)
-    for seconds in set(held.values_list("lease_seconds", flat=True)):
+    runs = Run.objects.filter(status=RunStatus.RUNNING, token__in=tokens)
+    for seconds in set(runs.values_list("lease_seconds", flat=True)):
         until = Now() + datetime.timedelta(seconds=seconds)
-        held.filter(lease_seconds=seconds).update(lease_until=until, company=carrying)
-    return set(held.values_list("token", flat=True))
+        runs.filter(lease_seconds=seconds).update(lease_until=until, company=carrying)
+    return set(runs.values_list("token", flat=True))
 
 
 def extend_locked_lease(token: str, carrying: int) -> bool:
@@ -327,8 +329,10 @@ def keep_steps(steps: Sequence[StepResult]) -> set[int]:
 
 def _keep_step(step: StepResult) -> bool:
     run = step.run
-    held = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")
-    if not held.update(run_token=run.token):  # a write, which makes the transaction the only writer
+    tasks = Task.objects.filter(pk=run.task, run_token=run.token).exclude(run_token="")
+    if not tasks.update(
+        run_token=run.token
+    ):  # a write, which makes the transaction the only writer
         return False
     row, _ = Step.objects.get_or_create(
         task_id=run.task,

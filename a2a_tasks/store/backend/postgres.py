@@ -260,7 +260,7 @@ with due as (
     octet_length(t.memory) + octet_length(r.request) as size
   from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
   where r.status = 'queued' and r.queue = %(queue)s and r.due_at <= clock_timestamp()
-    and r.round <= %(furthest)s and r.share <> all(%(full)s) and r.shared_deaths < 2
+    and r.round <= %(last_round)s and r.share <> all(%(full)s) and r.shared_deaths < 2
     and (t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s)
       and not exists (select from a2a_tasks_worker w where w.seen_at > statement_timestamp() - make_interval(secs => %(unseen)s)
         and w.queues ? r.queue and w.agents ? t.agent)
@@ -324,7 +324,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         "withheld": list(wanted.withheld),
         "mark": wanted.mark,
     }
-    asked = time.monotonic()
+    requested_at = time.monotonic()
     queues, rows = wanted.queues, list[Any]()
     statement = CLAIMS[wanted.quarantine]
     if wanted.withheld:
@@ -333,8 +333,11 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         )
     with transaction.atomic() if len(queues) > 1 else contextlib.nullcontext():
         for queue in random.sample(queues, len(queues)):  # the first queue may fill the whole claim
-            if len(rows) < limit and (last := fair_queue.furthest(queue, wanted.full)) is not None:
-                now = {**values, "queue": queue, "furthest": last, "limit": limit - len(rows)}
+            if (
+                len(rows) < limit
+                and (last := fair_queue.find_last_eligible_round(queue, wanted.full)) is not None
+            ):
+                now = {**values, "queue": queue, "last_round": last, "limit": limit - len(rows)}
                 rows += fetch(statement, now, point="worker.claiming", rows=namedtuple_row)
     return [
         ClaimedRun(
@@ -359,7 +362,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
                 (artifact_id, int(position), growing == "true")
                 for artifact_id, position, growing in row.artifacts or ()
             ),
-            asked=asked,
+            requested_at=requested_at,
         )
         for row in rows
     ]
@@ -511,17 +514,17 @@ def find_tasks(
     keys: Sequence[tuple[OwnerScope, str]],
 ) -> dict[tuple[OwnerScope, str], StoredTask]:
     """See `interface.Backend`."""
-    asked = [(scope, public_id, part) for scope, public_id in keys for part in scope.parts]
+    lookups = [(scope, public_id, part) for scope, public_id in keys for part in scope.parts]
     columns = {
-        "n": list(range(len(asked))),
-        "id": [public_id for _, public_id, _ in asked],
-        "agent": [scope.agent for scope, _, _ in asked],
-        "owner": [part.owner for _, _, part in asked],
-        "tenant": [scope.tenant for scope, _, _ in asked],
-        "maker": [part.maker for _, _, part in asked],
+        "n": list(range(len(lookups))),
+        "id": [public_id for _, public_id, _ in lookups],
+        "agent": [scope.agent for scope, _, _ in lookups],
+        "owner": [part.owner for _, _, part in lookups],
+        "tenant": [scope.tenant for scope, _, _ in lookups],
+        "maker": [part.maker for _, _, part in lookups],
     }
     newest_first = sorted(fetch(FIND, columns), key=lambda row: -row[1])
-    return {asked[row[0]][:2]: StoredTask(*row[1:]) for row in newest_first}
+    return {lookups[row[0]][:2]: StoredTask(*row[1:]) for row in newest_first}
 
 
 def find_task(task: int) -> StoredTask | None:

@@ -77,12 +77,12 @@ def allow_bytes(size: int) -> Iterator[None]:
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"set local statement_timeout = {_milliseconds(more)}")
-        held = connection.connection
-        vars(held)["more"] = more
+        session = connection.connection
+        vars(session)["more"] = more
         try:
             yield
         finally:
-            vars(held)["more"] = 0.0
+            vars(session)["more"] = 0.0
 
 
 def drop_dead_connection() -> None:
@@ -90,28 +90,28 @@ def drop_dead_connection() -> None:
 
     The next transaction gets a new connection. In a transaction that was left open, its writes would fail or be lost.
     """
-    held = connection.connection
-    if held is None or connection.in_atomic_block:
+    session = connection.connection
+    if session is None or connection.in_atomic_block:
         return
-    if _hung_up(held):
+    if _hung_up(session):
         connection.close()
-    elif left := _read_state(held):
+    elif left := _read_state(session):
         logger.error("a connection was left in a transaction (%s); it is closed", left)
         connection.close()
 
 
-def _hung_up(held: Any) -> bool:
-    return connection.vendor == "postgresql" and (held.closed or _readable(held.fileno()))
+def _hung_up(session: Any) -> bool:
+    return connection.vendor == "postgresql" and (session.closed or _readable(session.fileno()))
 
 
-def _read_state(held: Any) -> str:
+def _read_state(session: Any) -> str:
     """Return the transaction state of the connection, by the driver and by Django; empty between transactions."""
     if connection.vendor == "postgresql":
-        status, autocommit = held.pgconn.transaction_status, held.autocommit
+        status, autocommit = session.pgconn.transaction_status, session.autocommit
         if status != TransactionStatus.IDLE:
             return TransactionStatus(status).name
     else:
-        autocommit = not held.in_transaction
+        autocommit = not session.in_transaction
     return "" if autocommit and connection.autocommit else "no autocommit"
 
 
@@ -181,16 +181,16 @@ def await_no_longer_than_asked() -> None:
         return
     if connection.connection is None:
         _door.open()
-    held = connection.connection
-    if vars(held).get("seconds") != conf.DATABASE_SECONDS:
-        held.wait = functools.partial(_wait, held)
+    session = connection.connection
+    if vars(session).get("seconds") != conf.DATABASE_SECONDS:
+        session.wait = functools.partial(_wait, session)
         if not connection.in_atomic_block:
             with connection.wrap_database_errors:
-                _limit(held)
-        held.seconds = conf.DATABASE_SECONDS
+                _limit(session)
+        session.seconds = conf.DATABASE_SECONDS
 
 
-def _limit(held: Any) -> None:
+def _limit(session: Any) -> None:
     """Set the server's timeouts: for a statement, and for a frozen process that holds rows in a transaction.
 
     Only the store's sessions, whose transactions are short, have them: an agent's own transaction may be long. Behind a
@@ -204,22 +204,22 @@ def _limit(held: Any) -> None:
     }
     commands = [f"{name} = {value}" for name, value in limits.items()]
     if conf.PREPARE:
-        held.execute("; ".join(f"set {command}" for command in (*commands, *PLANNING)))
-        held.prepare_threshold = 0
+        session.execute("; ".join(f"set {command}" for command in (*commands, *PLANNING)))
+        session.prepare_threshold = 0
         return
-    held.limits = "; ".join(f"set local {command}" for command in commands)
+    session.limits = "; ".join(f"set local {command}" for command in commands)
     if _execute_limited not in connection.execute_wrappers:
         connection.execute_wrappers.append(_execute_limited)
 
 
 def limit_transaction() -> None:
     """Behind a pool, limit the transaction that begins with the next statement; otherwise the session has the limits."""
-    held: Any = connection.connection
-    limits = vars(held).get("limits")
-    idle = held.pgconn.transaction_status == TransactionStatus.IDLE
+    session: Any = connection.connection
+    limits = vars(session).get("limits")
+    idle = session.pgconn.transaction_status == TransactionStatus.IDLE
     if limits and idle and connection.in_atomic_block:
         with connection.wrap_database_errors:
-            held.execute(limits)
+            session.execute(limits)
 
 
 def _execute_limited(execute: Any, *statement: Any) -> Any:
@@ -233,12 +233,12 @@ def _milliseconds(more: float = 0.0) -> int:
     return int((float(conf.DATABASE_SECONDS) + more) * 1000)
 
 
-def _wait(held: psycopg.Connection, answer: Any, **_: Any) -> Any:
+def _wait(session: psycopg.Connection, answer: Any, **_: Any) -> Any:
     """Wait for an answer like `Connection.wait`, until a deadline. After it, the connection is closed."""
-    seconds = float(conf.DATABASE_SECONDS) + SILENCE_SECONDS + vars(held).get("more", 0.0)
+    seconds = float(conf.DATABASE_SECONDS) + SILENCE_SECONDS + vars(session).get("more", 0.0)
     try:
-        return psycopg.Connection.wait(held, answer, timeout=seconds)
+        return psycopg.Connection.wait(session, answer, timeout=seconds)
     except psycopg.errors._WaitTimeout:  # noqa: SLF001 - its base class stands for other errors, too
         # The statement is not cancelled, and its generator is not resumed.
-        _door.give_up(held.pgconn)
+        _door.give_up(session.pgconn)
         raise

@@ -357,7 +357,7 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "step-never-kept",
         "a2a_tasks/execution/journal.py",
-        "functools.partial(steps.keeping, step)",
+        "functools.partial(steps.keep_batched, step)",
         "functools.partial(asyncio.sleep, 0, True)",
         ("I8",),
         "kill",
@@ -443,7 +443,7 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "deaths-counted-against-neighbours",
         "a2a_tasks/store/quarantine.py",
-        "    else:  # a run that died alone stays in quarantine, however far it got\n        run.deaths += 1\n",
+        "    else:  # a run that died without other runs stays in quarantine, however far it got\n        run.deaths += 1\n",
         "    run.deaths += 1\n",
         (),
         f"{OUTAGES}/test_neighbours.py::test_a_task_that_kills_its_process_fails_alone",
@@ -451,8 +451,8 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "commit-cancelled",
         "a2a_tasks/store/backend/sessions.py",
-        "        _door.give_up(held.pgconn)  #",
-        "        held.cancel()\n        _door.give_up(held.pgconn)  #",
+        "        _door.give_up(session.pgconn)\n",
+        "        session.cancel()\n        _door.give_up(session.pgconn)\n",
         (),
         f"{OUTAGES}/test_standby.py::test_without_its_standby_nothing_is_acknowledged",
     ),

@@ -386,7 +386,7 @@ class TestArtifacts:
         run = await taken()
         await recorded([piece("1"), None, piece("2", last=True), None], run, end=False)
         await run_in_thread(expire, run.run)
-        await run_in_thread(runs.rescue, max_attempts=9)
+        await run_in_thread(runs.reclaim_expired, max_attempts=9)
         (again,) = await run_in_thread(claim)
         assert again.artifacts == (("a", 0, True),), "as it is not folded, it seems to grow"
         for fold, *about in late:

@@ -455,7 +455,9 @@ class TestFailing:
             taken = real(*args, **kwargs)
             if taken and not late.is_set():
                 late.set()
-                return [dataclasses.replace(one, asked=one.asked - 3600) for one in taken]
+                return [
+                    dataclasses.replace(one, requested_at=one.requested_at - 3600) for one in taken
+                ]
             return taken
 
         monkeypatch.setattr(runs, "claim", claim)
@@ -611,7 +613,7 @@ class TestLeases:
                 end = time.monotonic() + 2.5  # longer than a lease
                 while time.monotonic() < end:
                     pass  # nobody gets the loop: not the poll, not the agents
-                assert await run_in_thread(runs.rescue, max_attempts=3) == 0
+                assert await run_in_thread(runs.reclaim_expired, max_attempts=3) == 0
                 go.set()
                 await until(lambda: client_state(client, task.id, "completed"))
                 run_ = await run_in_thread(lambda: Run.objects.get(task__public_id=task.id))
@@ -681,7 +683,7 @@ class TestLeases:
 
         def after_others(tokens: Any, *, tried: Any) -> None:
             expire(result.run)
-            assert runs.rescue(max_attempts=3) == 1
+            assert runs.reclaim_expired(max_attempts=3) == 1
             give_back(tokens, tried=tried)
 
         with playing(partial(hanging_once, begun)) as agent:

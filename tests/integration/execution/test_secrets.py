@@ -140,7 +140,7 @@ def die(task: Task) -> None:
     run = Run.objects.filter(task=task).latest("pk")
     for _ in range(100):
         expire(run.pk)
-        if runs.rescue(max_attempts=3):
+        if runs.reclaim_expired(max_attempts=3):
             return
     raise AssertionError("the run could not be taken away")
 

@@ -280,7 +280,7 @@ def taken_away() -> bool:
     first = Run.objects.filter(attempt=1, status=RunStatus.RUNNING)
     for run in first:
         expire(run.pk)
-        runs.rescue(max_attempts=3)
+        runs.reclaim_expired(max_attempts=3)
     return not first.exists()
 
 

@@ -67,7 +67,7 @@ class TestATaskBeyondTheLimit:
         pen = task(2 * MIB)
         webhooks(1, dialect=dialect)
         pen.end()
-        (one,) = take().held
+        (one,) = take().claimed
         said = json.loads(one.notification.body)
         assert (said["id"], said["status"]["state"]) == ("task-1", "completed")
         assert "artifacts" not in said
@@ -79,7 +79,7 @@ class TestATaskBeyondTheLimit:
         pen = task(2 * MIB)
         webhooks(1)
         pen.state(TaskState.INPUT_REQUIRED, "which one?")
-        (one,) = take().held
+        (one,) = take().claimed
         said = json.loads(one.notification.body)
         assert said["status"]["message"]["parts"][0]["text"] == "which one?"
 
@@ -88,7 +88,7 @@ class TestATaskBeyondTheLimit:
         pen = task(10)
         webhooks(1, dialect=dialect)
         pen.end(text="x" * 2 * MIB)
-        (one,) = take().held
+        (one,) = take().claimed
         said = json.loads(one.notification.body)
         assert len(one.notification.body) < 2000
         assert said["status"]["state"] == "completed"
@@ -98,7 +98,7 @@ class TestATaskBeyondTheLimit:
         pen = task(MIB // 2)
         webhooks(1)
         pen.end()
-        (one,) = take().held
+        (one,) = take().claimed
         assert len(one.notification.body) > MIB // 2
         assert OMITTED.encode() not in one.notification.body
 
@@ -113,7 +113,7 @@ class TestATaskBeyondTheLimit:
         eventually(lambda: Artifact.objects.exclude(body="").exists() is closed)
         tracemalloc.start()
         try:
-            found = take().held
+            found = take().claimed
             _, most = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -132,7 +132,7 @@ class TestAnEventBeyondTheLimit:
         pen.begin("a", "x" * 2 * MIB)
         pen.close("a", "end")
         pen.end()
-        (one,) = take().held
+        (one,) = take().claimed
         found = []
         while one is not None:
             found.append(json.loads(one.notification.body))
@@ -154,7 +154,7 @@ class TestAnEventBeyondTheLimit:
         pen = Pen(held())
         registered(dialect=dialect)
         pen.end(text="x" * 2 * MIB)
-        (one,) = take().held
+        (one,) = take().claimed
         brief = json.loads(one.notification.body)["task"]
         assert "message" not in brief["status"]
         assert note(brief)
@@ -164,7 +164,7 @@ class TestAnEventBeyondTheLimit:
         registered()
         pen.begin("a", "x" * (MIB // 2))
         pen.close("a", "end")
-        (one,) = take().held
+        (one,) = take().claimed
         (part,) = json.loads(one.notification.body)["artifactUpdate"]["artifact"]["parts"]
         assert len(part["text"]) == MIB // 2
 
@@ -175,7 +175,7 @@ class TestALongBody:
         webhooks(15)
         registered("old", dialect="v02")
         pen.end()
-        found = take().held
+        found = take().claimed
         assert len({one.notification.body for one in found if one.target.dialect == "v03"}) == 1
         assert len({one.notification.id for one in found}) == 16
         assert {row.dialect for row in DeliveryBody.objects.all()} == {"v02", "v03"}
@@ -186,23 +186,23 @@ class TestALongBody:
         pen = task(MIB // 2)
         webhooks(1)
         pen.end()
-        (one,) = take().held
+        (one,) = take().claimed
         claims.give_back([one])
-        (again,) = take().held
+        (again,) = take().claimed
         assert again.notification == one.notification
 
     def test_that_is_short_stays_with_its_delivery(self) -> None:
         pen = task(100)
         webhooks(2)
         pen.end()
-        assert {len(one.notification.body) < LARGE for one in take().held} == {True}
+        assert {len(one.notification.body) < LARGE for one in take().claimed} == {True}
         assert not DeliveryBody.objects.exists()
 
     def test_goes_with_the_last_delivery_that_needs_it(self) -> None:
         pen = task(MIB // 2)
         webhooks(2)
         pen.end()
-        first, second = take().held
+        first, second = take().claimed
         for one, left in ((first, 1), (second, 0)):
             settled(one)
             Delivery.objects.filter(pk=one.delivery).update(settled_at=one.made_at - MONTH)
@@ -247,8 +247,8 @@ class TestATransaction:
         rounds = []
         while Delivery.objects.count() < 16:
             found = take()
-            rounds.append(len(found.held))
-            assert len(found.held) + len(found.left) == 16 - sum(rounds[:-1])
+            rounds.append(len(found.claimed))
+            assert len(found.claimed) + len(found.left) == 16 - sum(rounds[:-1])
         assert rounds == [5, 5, 5, 1]
 
     def test_holds_no_more_than_there_is_room_for_and_all_that_is_small(self) -> None:
@@ -257,11 +257,11 @@ class TestATransaction:
         webhooks(1, "small")
         pen.end()
         found = take(room=0)
-        assert [one.target.task_id for one in found.held] == ["small"]
+        assert [one.target.task_id for one in found.claimed] == ["small"]
         assert len(found.left) == 3
         assert min(found.left.values()) > LARGE
-        assert len(take(room=1).held) == 1, "what has room for anything has room for one"
-        assert len(take(room=MIB).held) == 2
+        assert len(take(room=1).claimed) == 1, "what has room for anything has room for one"
+        assert len(take(room=MIB).claimed) == 2
 
     def test_of_a_disabled_webhook_stores_no_more_either(self) -> None:
         pen = Pen(held())
@@ -272,7 +272,7 @@ class TestATransaction:
         PushConfig.objects.update(disabled_reason="gone", cursor=1, looked=1)
         counts: list[int] = []
         for _ in range(4):
-            assert take().held == []
+            assert take().claimed == []
             counts.append(Delivery.objects.filter(status="dead").count())
         assert counts == [5, 10, 24, 24]
 
@@ -281,10 +281,10 @@ class TestATransaction:
         registered()
         pen.state(TaskState.WORKING)
         pen.state(TaskState.WORKING, "x" * 450 * 1024)
-        (one,) = take().held
+        (one,) = take().claimed
         assert settled(one, room=0) is None
         assert PushConfig.objects.get().token == ""
-        (large,) = take().held
+        (large,) = take().claimed
         assert len(large.notification.body) > LARGE
 
 
@@ -296,5 +296,5 @@ class TestALogOfManyPieces:
         webhooks(1)
         pen.end()
         with django_assert_max_num_queries(30):
-            (one,) = take().held
+            (one,) = take().claimed
         assert json.loads(one.notification.body)["status"]["state"] == "completed"

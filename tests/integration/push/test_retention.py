@@ -39,7 +39,7 @@ def settle(status: str = DeliveryStatus.DELIVERED) -> None:
     """Have all that waits be over, a month ago."""
     now = claims.take(
         [row.pk for row in PushConfig.objects.all()], worker="w", lease_seconds=9
-    ).held
+    ).claimed
     assert len(now) == 1
     delivery = Delivery.objects.get()
     Attempt.objects.create(delivery=delivery, number=1, started_at=delivery.created_at, seconds=1)

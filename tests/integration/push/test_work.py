@@ -46,7 +46,7 @@ def take(worker: str = "here:1") -> list[ClaimedWebhook]:
     """All that is due, taken."""
     found, _ = claims.sweep(0)
     keys = [candidate.config for candidate in found]
-    return claims.take(keys, worker=worker, lease_seconds=30).held
+    return claims.take(keys, worker=worker, lease_seconds=30).claimed
 
 
 class TestFiles:
@@ -198,7 +198,7 @@ class TestTaking:
         PushConfig.objects.update(due_at=timezone.now() + datetime.timedelta(seconds=60))
         ((soon,), _) = claims.sweep(0)
         assert 0 < soon.wait <= 60
-        assert claims.take([soon.config], worker="w", lease_seconds=30).held == []
+        assert claims.take([soon.config], worker="w", lease_seconds=30).claimed == []
         assert claims.due_of([PushConfig.objects.get().task_id])[0].config == soon.config
 
 

@@ -184,7 +184,7 @@ class Store(RuleBasedStateMachine):
         name, task = held[n % len(held)]
         expire(task.waiting[0])
         Run.objects.filter(pk=task.waiting[0]).update(worker=task.holder)  # its process is its own
-        assert runs.rescue(max_attempts=ATTEMPTS) == 1
+        assert runs.reclaim_expired(max_attempts=ATTEMPTS) == 1
         task.holder = None
         if task.dies(task.waiting[0]) >= ATTEMPTS:
             self.ended(task, TaskState.FAILED)

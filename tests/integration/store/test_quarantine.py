@@ -29,7 +29,7 @@ def die(taken: Sequence[ClaimedRun]) -> None:
     """The process that carries these runs dies, and another one looks."""
     for assignment in taken:
         expire(assignment.run)
-    runs.rescue(max_attempts=3)
+    runs.reclaim_expired(max_attempts=3)
 
 
 def two() -> list[ClaimedRun]:
@@ -79,7 +79,7 @@ class TestDeathsThatCount:
 
     def test_an_agents_own_process_dies_alone_whatever_its_runner_carries(self) -> None:
         first, _ = two()
-        runs.surrender(first, "it died", max_attempts=3)
+        runs.report_crash(first, "it died", max_attempts=3)
         assert rows() == [(1, 0), (0, 0)]
 
     def test_no_number_of_deaths_beside_others_fails_a_task(self) -> None:
@@ -181,10 +181,10 @@ class TestQuarantine:
         two()
         for taken in Run.objects.all():
             expire(taken.pk)
-        runs.rescue(max_attempts=3)
+        runs.reclaim_expired(max_attempts=3)
         Run.objects.update(shared_deaths=3)
         (first,) = claim_suspects(Quarantine.PROCESS, limit=1)
-        runs.surrender(first, "it died", max_attempts=3)
+        runs.report_crash(first, "it died", max_attempts=3)
         (second,) = claim_suspects(Quarantine.PROCESS, limit=1)
         assert second.run != first.run
 
@@ -195,7 +195,7 @@ class TestQuarantine:
         now = timezone.now()
         began, ended = now - datetime.timedelta(seconds=121), now - datetime.timedelta(seconds=1)
         Run.objects.update(started_at=began, lease_until=ended)
-        runs.rescue(max_attempts=3)
+        runs.reclaim_expired(max_attempts=3)
         (taken,) = claim()
         assert taken.longest_life == 120 - 15
 

@@ -132,11 +132,11 @@ class TestRaces:
             expire(pen.run.run)
             wrote, rescued = race(
                 partial(pen.state, TaskState.WORKING),
-                partial(runs.rescue, max_attempts=3),
+                partial(runs.reclaim_expired, max_attempts=3),
                 losers=[LeaseLost],
             )
             if rescued == 0:  # the row was the writer's at that moment: next time
-                rescued = runs.rescue(max_attempts=3)
+                rescued = runs.reclaim_expired(max_attempts=3)
             assert rescued == 1
             assert found(f"task-{n}").last_event == (2 if wrote == 2 else 1)
             consistent(f"task-{n}")
@@ -147,7 +147,7 @@ class TestRaces:
             expire(run.run)
             alive, rescued = race(
                 partial(runs.heartbeat, [run.token]),
-                partial(runs.rescue, max_attempts=3),
+                partial(runs.reclaim_expired, max_attempts=3),
             )
             assert (run.token in alive) == (rescued == 0)
             consistent(f"task-{n}")
@@ -158,10 +158,10 @@ class TestRaces:
             expire(run.run)
         with transaction.atomic():
             Task.objects.select_for_update().get(pk=frozen.task)
-            (rescued,) = at_once(partial(runs.rescue, max_attempts=3))
+            (rescued,) = at_once(partial(runs.reclaim_expired, max_attempts=3))
         assert rescued == 1
         assert [again.run for again in claim()] == [other.run]
-        assert runs.rescue(max_attempts=3) == 1
+        assert runs.reclaim_expired(max_attempts=3) == 1
 
     def test_a_reply_and_the_end(self) -> None:
         for n in range(ROUNDS):
@@ -314,7 +314,7 @@ class TestManyRows:
             words = [pen.batch(chunk("a", "x")) for pen in reversed(pens)]
             race(
                 partial(append_many, words),
-                partial(runs.rescue, max_attempts=3),
+                partial(runs.reclaim_expired, max_attempts=3),
                 partial(runs.heartbeat, [pen.run.token for pen in reversed(pens)]),
             )
 
@@ -324,8 +324,8 @@ class TestManyRows:
             for pen in pens:
                 expire(pen.run.run)
             race(
-                partial(runs.rescue, max_attempts=3),
-                partial(runs.rescue, max_attempts=3),
+                partial(runs.reclaim_expired, max_attempts=3),
+                partial(runs.reclaim_expired, max_attempts=3),
                 partial(runs.hand_back, [pen.run.token for pen in reversed(pens)]),
             )
             assert not Run.objects.filter(status=RunStatus.RUNNING).exists()

@@ -230,7 +230,7 @@ class TestHandBack:
     def test_a_run_that_is_no_longer_ours_is_left_alone(self) -> None:
         old = held()
         expire(old.run)
-        runs.rescue(max_attempts=3)
+        runs.reclaim_expired(max_attempts=3)
         (taken,) = claim()
         runs.hand_back([old.token])
         assert Run.objects.get().token == taken.token
@@ -258,7 +258,7 @@ class TestHandBack:
 class TestRescue:
     def test_a_run_whose_lease_holds_is_left_alone(self) -> None:
         run = held()
-        assert runs.rescue(max_attempts=3) == 0
+        assert runs.reclaim_expired(max_attempts=3) == 0
         assert Run.objects.get().token == run.token
 
     def test_a_run_whose_lease_ended_is_queued_again_and_rings(self) -> None:
@@ -267,7 +267,7 @@ class TestRescue:
         expire(pen.run.run)
         hints: list[pubsub.Hint] = []
         with pubsub.listen(hints.append):
-            assert runs.rescue(max_attempts=3) == 1
+            assert runs.reclaim_expired(max_attempts=3) == 1
         assert hints == [pubsub.RunQueued("slow")]
         run = Run.objects.get()
         assert (run.status, run.token, run.attempt, run.lease_until) == (
@@ -286,13 +286,13 @@ class TestRescue:
         for number in range(20):
             expire(held(f"task-{number}").run)
         with django_assert_max_num_queries(10):
-            assert runs.rescue(max_attempts=3) == 20
+            assert runs.reclaim_expired(max_attempts=3) == 20
 
     def test_a_death_is_taken_back_if_the_process_lives(self) -> None:
         run = held().run
         for attempt in (1, 2, 3, 4):
             expire(run)
-            runs.rescue(max_attempts=3)
+            runs.reclaim_expired(max_attempts=3)
             assert Run.objects.get().deaths == 1
             runs.take_back_deaths({run: attempt})
             assert Run.objects.get().deaths == 0
@@ -302,7 +302,7 @@ class TestRescue:
     def test_what_was_given_up_in_between_stays_so(self) -> None:
         run = held().run
         expire(run)
-        runs.rescue(max_attempts=1)
+        runs.reclaim_expired(max_attempts=1)
         runs.take_back_deaths({run: 1})
         assert Run.objects.get().deaths == 1
         assert Task.objects.get().state == TaskState.FAILED
@@ -310,7 +310,7 @@ class TestRescue:
     def test_a_zombie_with_the_old_token_is_fenced(self) -> None:
         zombie = Pen(held())
         expire(zombie.run.run)
-        runs.rescue(max_attempts=3)
+        runs.reclaim_expired(max_attempts=3)
         with pytest.raises(LeaseLost):
             zombie.state(TaskState.WORKING)
         (taken,) = claim()
@@ -323,17 +323,17 @@ class TestRescue:
         run = held()
         expire(run.run)
         assert runs.heartbeat([run.token]) == {run.token}
-        assert runs.rescue(max_attempts=3) == 0
+        assert runs.reclaim_expired(max_attempts=3) == 0
 
     def given_up(self, **changes: object) -> ClaimedRun:
         """A task whose process died three times."""
         run = held(**changes)  # type: ignore[arg-type]
         for _ in range(2):
             expire(run.run)
-            runs.rescue(max_attempts=3)
+            runs.reclaim_expired(max_attempts=3)
             (run,) = claim()
         expire(run.run)
-        assert runs.rescue(max_attempts=3) == 1
+        assert runs.reclaim_expired(max_attempts=3) == 1
         return run
 
     def test_after_the_last_attempt_the_task_fails_where_its_client_sees_it(self) -> None:
@@ -356,7 +356,7 @@ class TestRescue:
         self, end: RunEnd
     ) -> None:
         expire(held().run)
-        runs.rescue(max_attempts=3)
+        runs.reclaim_expired(max_attempts=3)
         (second,) = claim()
         Pen(second).state(TaskState.COMPLETED, end=end)
         row = Run.objects.get()
@@ -374,7 +374,7 @@ class TestRescue:
         run = held()
         waiting = reply(new(text="and?"))
         expire(run.run)
-        runs.rescue(max_attempts=1)
+        runs.reclaim_expired(max_attempts=1)
         claim()
         assert Run.objects.get(pk=waiting.run).status == RunStatus.DROPPED
 
@@ -387,7 +387,7 @@ class TestSurrender:
         run = held(queue="slow")
         hints: list[pubsub.Hint] = []
         with pubsub.listen(hints.append):
-            runs.surrender(run, "it died with signal 9", max_attempts=3)
+            runs.report_crash(run, "it died with signal 9", max_attempts=3)
         assert hints == [pubsub.RunQueued("slow")]
         died = Run.objects.get(pk=run.run).error
         assert died.startswith("Attempt 1 on ")
@@ -399,7 +399,7 @@ class TestSurrender:
 
     def test_after_the_last_attempt_the_task_fails_and_says_how(self) -> None:
         run = held()
-        runs.surrender(run, "it died with signal 9", max_attempts=1)
+        runs.report_crash(run, "it died with signal 9", max_attempts=1)
         task = found()
         assert task.state is TaskState.FAILED
         said = b"was interrupted once and was given up: it died with signal 9."
@@ -409,10 +409,10 @@ class TestSurrender:
     def test_who_has_lost_the_task_is_fenced(self) -> None:
         run = held()
         expire(run.run)
-        runs.rescue(max_attempts=3)
+        runs.reclaim_expired(max_attempts=3)
         (taken,) = claim()
         with pytest.raises(LeaseLost):
-            runs.surrender(run, "it died", max_attempts=3)
+            runs.report_crash(run, "it died", max_attempts=3)
         assert Run.objects.get().token == taken.token
 
 
@@ -420,7 +420,7 @@ class TestSurrender:
 def test_a_look_between_heartbeats_tells_which_runs_are_held_and_extends_none() -> None:
     run, lost = held("task-1"), held("task-2")
     expire(lost.run)
-    runs.rescue(max_attempts=3)
+    runs.reclaim_expired(max_attempts=3)
     before = Run.objects.get(pk=run.run).lease_until
     assert runs.find_held_tokens([run.run, lost.run]) == {run.token}
     assert Run.objects.get(pk=run.run).lease_until == before
@@ -447,9 +447,14 @@ class TestTwoProcesses:
         for number in range(10):
             expire(held(f"task-{number}").run)
         Run.objects.update(worker=F("token"))  # a process for each: they died alone
-        results = at_once(lambda: runs.rescue(max_attempts=1), lambda: runs.rescue(max_attempts=1))
+        results = at_once(
+            lambda: runs.reclaim_expired(max_attempts=1),
+            lambda: runs.reclaim_expired(max_attempts=1),
+        )
         assert all(isinstance(result, int) for result in results), results
-        left = runs.rescue(max_attempts=1)  # what each left to the other, until its next look
+        left = runs.reclaim_expired(
+            max_attempts=1
+        )  # what each left to the other, until its next look
         assert sum(result for result in results if isinstance(result, int)) + left == 10
         assert Task.objects.filter(state=TaskState.FAILED, last_event=2).count() == 10
 

@@ -23,7 +23,7 @@ def kept(run: ClaimedRun) -> dict[str, str]:
 def taken_over(run: ClaimedRun) -> ClaimedRun:
     """The next attempt, when the process of this one has died."""
     expire(run.run)
-    runs.rescue(max_attempts=9)
+    runs.reclaim_expired(max_attempts=9)
     (taken,) = claim()
     return taken
 
@@ -157,9 +157,9 @@ def test_a_rescue_and_a_step_at_the_same_moment_do_not_both_have_the_task() -> N
         expire(run.run)
         written, rescued = at_once(
             lambda run=run: steps.keep(StepResult(run, "pay", "1")),  # type: ignore[misc]
-            lambda: runs.rescue(max_attempts=3),
+            lambda: runs.reclaim_expired(max_attempts=3),
         )
         assert written is None or isinstance(written, LeaseLost), written
         # A rescue leaves out what is locked at that moment.
-        assert rescued or runs.rescue(max_attempts=3) == 1
+        assert rescued or runs.reclaim_expired(max_attempts=3) == 1
         assert kept(run) == ({"pay": "1"} if written is None else {})

@@ -198,6 +198,6 @@ def take_away() -> None:
     run = Run.objects.get()
     for _ in range(100):
         expire(run.pk)
-        if runs.rescue(max_attempts=3):
+        if runs.reclaim_expired(max_attempts=3):
             return
     raise AssertionError("the run could not be taken away")

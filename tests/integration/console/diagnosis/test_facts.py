@@ -96,7 +96,7 @@ class TestItsRun:
     def test_waits_again_once_it_was_rescued(self) -> None:
         run = held()
         expire(run.run)
-        runs.rescue(max_attempts=3)
+        runs.reclaim_expired(max_attempts=3)
         at = of(run.task)
         assert at.line is not None
         assert (run_of(run.task).status, run_of(run.task).attempt) == (RunStatus.QUEUED, 1)

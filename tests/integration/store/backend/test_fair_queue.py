@@ -109,10 +109,10 @@ class TestFull:
         queued("a", 30)
         queued("b", 2)
         queued("c", 5)
-        assert fair_queue.furthest("agents", ["a"]) == 6
-        assert fair_queue.furthest("agents", ["a", "c"]) == 3
-        assert fair_queue.furthest("agents", ["a", "b", "c"]) is None
-        assert fair_queue.furthest("elsewhere", ["a"]) is None
+        assert fair_queue.find_last_eligible_round("agents", ["a"]) == 6
+        assert fair_queue.find_last_eligible_round("agents", ["a", "c"]) == 3
+        assert fair_queue.find_last_eligible_round("agents", ["a", "b", "c"]) is None
+        assert fair_queue.find_last_eligible_round("elsewhere", ["a"]) is None
 
     def test_it_finds_what_came_back_and_what_has_no_share(self) -> None:
         queued("a", 3)
@@ -125,7 +125,7 @@ class TestFull:
     def test_of_very_many_who_wait_it_is_not_asked_how_far(self) -> None:
         for number in range(fair_queue.SHARES):
             queued(f"user:{number}")
-        assert fair_queue.furthest("agents", ["a"]) == fair_queue.NO_END
+        assert fair_queue.find_last_eligible_round("agents", ["a"]) == fair_queue.NO_END
 
 
 class TestAlgebra(TestCase):

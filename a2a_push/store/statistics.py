@@ -12,7 +12,7 @@ from django.utils import timezone
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig, Receiver
 from a2a_push.store.claims import due
 
-__all__ = ["WebhookCounts", "count_pending", "figures"]
+__all__ = ["WebhookCounts", "count_pending", "read_counts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class WebhookCounts:
     disabled: int
 
 
-def figures() -> WebhookCounts:
+def read_counts() -> WebhookCounts:
     """Return the present counts."""
     receivers = Receiver.objects.all()
     pending, late = count_pending(Delivery.objects.all())
