@@ -19,7 +19,7 @@ from a2a_tasks.conf import conf
 __all__ = ["Unsealable", "check_keys", "unseal", "reseal", "seal"]
 
 #: Separates these keys from all other keys derived from SECRET_KEY (RFC 5869 §3.2).
-PURPOSE = b"a2a_push: secrets at rest"  # unchanged since only webhooks had secrets, so that those still open
+PURPOSE = b"a2a: secrets at rest"
 
 
 class Unsealable(Exception):
