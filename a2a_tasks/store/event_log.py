@@ -174,5 +174,5 @@ def _of_all(rows: QuerySet[Any], value: Aggregate) -> Any:
 def state_at(task: int, number: int) -> tuple[TaskState, datetime.datetime] | None:
     """Return the state of a task at the event with this number, and the time of that state; None if it had no state yet."""
     states = Event.objects.filter(task=task, kind=EventKind.STATUS, number__lte=number)
-    last = states.order_by("-number").values_list("state", "created_at").first()
-    return None if last is None else (TaskState(last[0]), last[1])
+    last = states.order_by("-number").values_list("state", "created_at", named=True).first()
+    return None if last is None else (TaskState(last.state), last.created_at)

@@ -25,6 +25,7 @@ __all__ = [
     "ClaimedRun",
     "Batch",
     "CLAIM_BYTES",
+    "EventRow",
     "LeaseLost",
     "LogPosition",
     "PreclaimedLease",
@@ -245,6 +246,16 @@ class WantedEvents(enum.IntEnum):
     ENDS = 2
 
 
+class EventRow(NamedTuple):
+    """The columns of an event, in the order of the statements that read them."""
+
+    number: int
+    kind: int
+    state: str
+    run: int | None
+    body: str
+
+
 class LogPosition(NamedTuple):
     """The place in the log of a task after which a page of events begins."""
 
@@ -331,14 +342,14 @@ class Batch:
         ]
 
 
-def make_recorded(number: int, kind: int, state: str, run: int | None, body: str) -> Recorded:
-    """Return the event with these values of a row's columns."""
+def make_recorded(row: EventRow) -> Recorded:
+    """Return the event of a row."""
     return Recorded(
-        number=number,
-        kind=EventKind(kind),
-        state=TaskState(state) if state else None,
-        run=run,
-        body=body,
+        number=row.number,
+        kind=EventKind(row.kind),
+        state=TaskState(row.state) if row.state else None,
+        run=row.run,
+        body=row.body,
     )
 
 

@@ -36,6 +36,7 @@ from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     Batch,
     ClaimedRun,
+    EventRow,
     LogPosition,
     NewTask,
     StepConflict,
@@ -431,7 +432,7 @@ def _read_until(max_bytes: int, statement: str, values: Sequence[Any]) -> list[R
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         for row in cursor:
-            found.append(make_recorded(*row))
+            found.append(make_recorded(EventRow._make(row)))
             max_bytes -= found[-1].size
             if max_bytes <= 0:
                 break

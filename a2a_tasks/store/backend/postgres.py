@@ -253,6 +253,7 @@ LOCK_SECONDS = 0.3
 # An orphan is a run that was due for a while and not claimed, while no process that has its agent was seen.
 # `statement_timestamp` can be searched by an index; `clock_timestamp` cannot.
 # It claims from one queue: for several queues at once PostgreSQL sorts all due runs, or searches all runs in the table.
+# The fields in braces are filled in below (CLAIMS).
 CLAIM = """
 with due as (
   select r.id, r.task_id, r.round, r.input_number, %(mark)s || replace(gen_random_uuid()::text, '-', '') as token,
@@ -260,15 +261,15 @@ with due as (
     octet_length(t.memory) + octet_length(r.request) as size
   from a2a_tasks_run r join a2a_tasks_task t on t.id = r.task_id
   where r.status = 'queued' and r.queue = %(queue)s and r.due_at <= clock_timestamp()
-    and r.round <= %(last_round)s and r.share <> all(%(full)s) and r.shared_deaths < 2
-    and (t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s)
+    and r.round <= %(last_round)s and r.share <> all(%(full)s) and {quarantine}
+    and {withheld}(t.agent = any(%(agents)s) or r.due_at < clock_timestamp() - make_interval(secs => %(orphan)s)
       and not exists (select from a2a_tasks_worker w where w.seen_at > statement_timestamp() - make_interval(secs => %(unseen)s)
         and w.queues ? r.queue and w.agents ? t.agent)
       and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
         and e.ended_at > clock_timestamp() - make_interval(secs => %(orphan)s)))
     and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
       and e.status in ('queued', 'running'))
-  order by r.round, r.id limit %(limit)s
+  order by {order} limit %(limit)s
   for update of r, t skip locked
 ), fit as (
   select s.* from (
@@ -300,12 +301,16 @@ order by r.round, r.id
 
 #: Suspects are claimed separately. The number of deaths is part of the text, so that PostgreSQL can use the index
 #: `run_suspect`. Runs that need a process of their own take turns: one that has just died waits behind the others.
+QUARANTINES = {
+    Quarantine.NONE: ("r.shared_deaths < 2", "r.round, r.id"),
+    Quarantine.GROUP: ("r.shared_deaths = 2", "r.round, r.id"),
+    Quarantine.PROCESS: ("r.shared_deaths >= 3", "r.due_at, r.id"),
+}
+#: The statements by quarantine, and by whether agents are withheld.
 CLAIMS = {
-    Quarantine.NONE: CLAIM,
-    Quarantine.GROUP: CLAIM.replace("r.shared_deaths < 2", "r.shared_deaths = 2"),
-    Quarantine.PROCESS: CLAIM.replace("r.shared_deaths < 2", "r.shared_deaths >= 3").replace(
-        "order by r.round, r.id limit", "order by r.due_at, r.id limit"
-    ),
+    (quarantine, bool(withheld)): CLAIM.format(quarantine=deaths, order=order, withheld=withheld)
+    for quarantine, (deaths, order) in QUARANTINES.items()
+    for withheld in ("", "t.agent <> all(%(withheld)s) and ")
 }
 
 
@@ -326,11 +331,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
     }
     requested_at = time.monotonic()
     queues, rows = wanted.queues, list[Any]()
-    statement = CLAIMS[wanted.quarantine]
-    if wanted.withheld:
-        statement = statement.replace(
-            "and (t.agent = any", "and t.agent <> all(%(withheld)s) and (t.agent = any"
-        )
+    statement = CLAIMS[wanted.quarantine, bool(wanted.withheld)]
     with transaction.atomic() if len(queues) > 1 else contextlib.nullcontext():
         for queue in random.sample(queues, len(queues)):  # the first queue may fill the whole claim
             if (
@@ -374,15 +375,15 @@ def lock_agent(agent: str) -> None:
 
 
 # Runs that another transaction has locked are skipped: to wait for them would delay all other leases.
-HEARTBEAT = """
+EXTEND = """
 with held as (
   select id from a2a_tasks_run where status = 'running' and token = any(%(tokens)s::text[]) order by id
-  for update skip locked
+  for update{skip}
 )
 update a2a_tasks_run r set lease_until = clock_timestamp() + make_interval(secs => lease_seconds), company = %(carrying)s
 from held where r.id = held.id returning token
 """
-HEARTBEAT_LOCKED = HEARTBEAT.replace(" skip locked", "")
+HEARTBEAT, HEARTBEAT_LOCKED = EXTEND.format(skip=" skip locked"), EXTEND.format(skip="")
 
 
 def extend_leases(tokens: Collection[str], carrying: int) -> set[str]:
@@ -448,13 +449,13 @@ def save_as_queued(runs: Sequence[Run]) -> None:
 
 # A transaction that waited for a row reads it again, so that it sees that a token was removed meanwhile. If a run keeps an
 # equal result again, because the outcome of its first try was unknown, this succeeds.
-KEEP = """
+KEEP_STEPS = """
 with input as (
   select * from unnest(%(n)s::int[], %(task)s::bigint[], %(token)s::text[], %(input)s::int[], %(name)s::text[],
     %(result)s::text[], %(run)s::bigint[]) as i(n, task, token, input, name, result, run)
 ), held as (
   select t.id, i.n from a2a_tasks_task t join input i on i.task = t.id
-  where t.run_token = i.token and i.token <> '' order by t.id for update of t
+  where t.run_token = i.token and i.token <> '' order by t.id for update of t{skip}
 ), step as (
   insert into a2a_tasks_step (task_id, input_number, name, result, run)
   select h.id, i.input, i.name, i.result, i.run from held h join input i on i.n = h.n
@@ -464,8 +465,8 @@ with input as (
 )
 select h.n, exists (select from step s join input i on (s.task_id, s.name) = (i.task, i.name) where i.n = h.n) from held h
 """
-#: For several steps: tasks that another transaction has locked are skipped; their steps are kept one by one.
-KEEP_UNLOCKED = KEEP.replace("for update of t", "for update of t skip locked")
+#: For one step, and for several: then tasks that another transaction has locked are skipped, and kept one by one.
+KEEP, KEEP_UNLOCKED = KEEP_STEPS.format(skip=""), KEEP_STEPS.format(skip=" skip locked")
 
 
 def keep_steps(steps: Sequence[StepResult]) -> set[int]:
@@ -489,11 +490,12 @@ def keep_steps(steps: Sequence[StepResult]) -> set[int]:
 
 # --- tasks ----------------------------------------------------------------------------------------
 
-#: The fields of `StoredTask`, in their order.
-TASK_COLUMNS = """t.id, t.public_id, t.last_event, c.public_id, t.state, t.status_at, t.status_message, t.metadata,
-  (select array_agg(m.body order by m.number) from a2a_tasks_message m where m.task_id = t.id),
+#: The fields of `StoredTask`, by their names.
+TASK_COLUMNS = """t.id as key, t.public_id, t.last_event, c.public_id as context_id, t.state, t.status_at,
+  t.status_message, t.metadata,
+  (select array_agg(m.body order by m.number) from a2a_tasks_message m where m.task_id = t.id) as messages,
   (select array_agg(array[a.artifact_id, a.first_event::text, a.body] order by a.position)
-   from a2a_tasks_artifact a where a.task_id = t.id)"""
+   from a2a_tasks_artifact a where a.task_id = t.id) as artifacts"""
 # `tenant || ''` prevents the planner from using the list indexes, which begin with the tenant. On a young table, without
 # statistics, it rates them as equal to the unique index, and would read every task of the owner.
 FIND = f"""
@@ -515,6 +517,7 @@ def find_tasks(
 ) -> dict[tuple[OwnerScope, str], StoredTask]:
     """See `interface.Backend`."""
     lookups = [(scope, public_id, part) for scope, public_id in keys for part in scope.parts]
+    keys_of_rows = [(scope, public_id) for scope, public_id, _ in lookups]
     columns = {
         "n": list(range(len(lookups))),
         "id": [public_id for _, public_id, _ in lookups],
@@ -523,14 +526,20 @@ def find_tasks(
         "tenant": [scope.tenant for scope, _, _ in lookups],
         "maker": [part.maker for _, _, part in lookups],
     }
-    newest_first = sorted(fetch(FIND, columns), key=lambda row: -row[1])
-    return {lookups[row[0]][:2]: StoredTask(*row[1:]) for row in newest_first}
+    rows = fetch(FIND, columns, rows=namedtuple_row)
+    # Of two tasks with one key the older one stays in the dictionary.
+    newest_first = sorted(rows, key=lambda row: row.key, reverse=True)
+    return {keys_of_rows[row.n]: _make_stored(row) for row in newest_first}
 
 
 def find_task(task: int) -> StoredTask | None:
     """See `interface.Backend`."""
-    rows = fetch(FIND_BY_KEY, [task])
-    return StoredTask(*rows[0]) if rows else None
+    rows = fetch(FIND_BY_KEY, [task], rows=namedtuple_row)
+    return next(map(_make_stored, rows), None)
+
+
+def _make_stored(row: Any) -> StoredTask:
+    return StoredTask._make(getattr(row, name) for name in StoredTask._fields)
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -566,7 +575,8 @@ order by i.n, e.number
 
 def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
     """See `interface.Backend`."""
-    return [make_recorded(*row) for row in fetch(READ_WITHIN, [task, number, limit, max_bytes])]
+    values = [task, number, limit, max_bytes]
+    return list(map(make_recorded, fetch(READ_WITHIN, values, rows=namedtuple_row)))
 
 
 def read_events_of_each(
@@ -574,12 +584,11 @@ def read_events_of_each(
 ) -> list[list[Recorded]]:
     """See `interface.Backend`."""
     tasks, numbers = [task for task, _ in after], [number for _, number in after]
-    values = {"n": list(range(len(after))), "task": tasks, "number": numbers}
+    values: dict[str, Any] = {"n": list(range(len(after))), "task": tasks, "number": numbers}
+    values |= {"limit": limit, "most": max_bytes}
     found: list[list[Recorded]] = [[] for _ in after]
-    for n, *row in (
-        fetch(READ_WITHIN_EACH, values | {"limit": limit, "most": max_bytes}) if after else ()
-    ):
-        found[n].append(make_recorded(*row))
+    for row in fetch(READ_WITHIN_EACH, values, rows=namedtuple_row) if after else ():
+        found[row.n].append(make_recorded(row))
     return found
 
 
@@ -615,8 +624,8 @@ def read_pages(
         "longest": longest,
     }
     found: list[list[Recorded]] = [[] for _ in pages]
-    for n, *row in fetch(READ_PAGES, values):
-        found[n].append(make_recorded(*row))
+    for row in fetch(READ_PAGES, values, rows=namedtuple_row):
+        found[row.n].append(make_recorded(row))
     return found
 
 

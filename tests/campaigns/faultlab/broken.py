@@ -109,8 +109,8 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "step-without-a-fence",
         "a2a_tasks/store/backend/postgres.py",
-        "  where t.run_token = i.token and i.token <> '' order by t.id for update of t\n",
-        "  order by t.id for update of t\n",
+        "  where t.run_token = i.token and i.token <> '' order by t.id for update of t{skip}\n",
+        "  order by t.id for update of t{skip}\n",
         ("I1", "I8"),
         "zombie-in-a-step",
     ),
@@ -175,8 +175,8 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "claim-without-a-lock",
         "a2a_tasks/store/backend/postgres.py",
-        "  order by r.round, r.id limit %(limit)s\n  for update of r, t skip locked\n",
-        "  order by r.round, r.id limit %(limit)s\n",
+        "  order by {order} limit %(limit)s\n  for update of r, t skip locked\n",
+        "  order by {order} limit %(limit)s\n",
         ("I7",),
         "crowd",
     ),
@@ -475,7 +475,7 @@ BROKEN: tuple[Broken, ...] = (
     Broken(
         "heartbeat-that-waits-for-a-locked-row",
         "a2a_tasks/store/backend/postgres.py",
-        "order by id\n  for update skip locked\n)\nupdate a2a_tasks_run r set lease_until",
+        "order by id\n  for update{skip}\n)\nupdate a2a_tasks_run r set lease_until",
         "order by id\n  for update\n)\nupdate a2a_tasks_run r set lease_until",
         ("I7",),
         "one-row-locked",
