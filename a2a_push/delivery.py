@@ -15,7 +15,8 @@ import random
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from django.utils import timezone
 
@@ -26,7 +27,7 @@ from a2a_push.retry_schedule import Disable, GiveUp, Retry, Uncounted, decide, d
 from a2a_push.sender import AttemptRefused, Delivered, Outcome, Sender
 from a2a_push.store import claims
 from a2a_push.store.configs import unseal_secrets
-from a2a_push.store.presence import PusherPresence, anybody
+from a2a_push.store.presence import PusherPresence, is_any_active
 from a2a_push.store.records import AttemptResult, Candidate, ClaimedWebhook, WebhookLeaseLost
 from a2a_push.store.results import SLOW_SECONDS, SettledAttempt, settle_batched
 from a2a_tasks import failpoints, process, process_lifetime, pubsub
@@ -49,7 +50,7 @@ GATHER_SECONDS = 0.005
 #: Maximum bytes of large bodies in a process at once; further ones wait in the table, and small ones pass them.
 MAX_BYTES = 64 * 1024 * 1024
 #: Maximum number of hints that wait to be handled; the oldest are dropped.
-MAX_NAMED = 100_000
+MAX_HINTED = 100_000
 #: Seconds after which a webhook with more events gives its slot to a waiting one.
 TURN_SECONDS = 10.0
 #: Seconds beyond two attempts in the lease of a webhook: for the database to store the result.
@@ -58,6 +59,44 @@ LEASE_MARGIN = 5.0
 AGAIN_SECONDS = 0.3
 #: Seconds beyond the drain for a claim that is under way.
 TAKE_SECONDS = 0.5
+
+
+@dataclass(slots=True, eq=False)
+class _Send:
+    """A send under way: the webhook with the delivery that is sent now, and the task that sends."""
+
+    claimed: ClaimedWebhook
+    task: asyncio.Task[None] = field(init=False)
+
+
+class _LargeBodies:
+    """The large bodies of a process: their bytes, and the webhooks that wait for room for theirs."""
+
+    def __init__(self) -> None:
+        #: The bytes that are in memory.
+        self.bytes = 0
+        #: The waiting webhooks, with the sizes of their bodies, the longest waiting first.
+        self._waiting: dict[int, tuple[Candidate, int]] = {}
+
+    def __contains__(self, config: int) -> bool:
+        return config in self._waiting
+
+    @property
+    def room(self) -> int:
+        """The bytes for which there is room."""
+        return MAX_BYTES - self.bytes
+
+    def wait(self, candidate: Candidate, size: int) -> None:
+        """Let a webhook wait until there is room for its body."""
+        self._waiting[candidate.config] = candidate, size
+
+    def pop_fitting(self) -> Iterator[Candidate]:
+        """Remove and yield as many of the waiting webhooks as there is room for."""
+        room = self.room
+        while room > 0 and self._waiting:
+            candidate, size = self._waiting.pop(next(iter(self._waiting)))
+            room -= size
+            yield candidate
 
 
 class Deliverer:
@@ -71,22 +110,18 @@ class Deliverer:
         self._loop = asyncio.get_running_loop()
         self._look = asyncio.Event()
         #: Tasks named by hints.
-        self._named: deque[int] = deque(maxlen=MAX_NAMED)
-        #: True if the loop was notified of them.
-        self._roused = False
+        self._hinted: deque[int] = deque(maxlen=MAX_HINTED)
+        #: True if the loop was woken for them.
+        self._woken = False
         self._queues = ReceiverQueues(int(conf.WEBHOOK_SLOTS) if slots is None else slots)
         #: The sends under way, by the keys of the webhooks.
-        self._sends: dict[int, asyncio.Task[None]] = {}
-        self._holds: dict[int, ClaimedWebhook] = {}
-        #: Bytes of large bodies among them.
-        self._bytes = 0
-        #: Webhooks whose large bodies did not fit, and their sizes, the longest waiting first.
-        self._large: dict[int, tuple[Candidate, int]] = {}
+        self._sends: dict[int, _Send] = {}
+        self._large = _LargeBodies()
         #: The time of the next sweep, by the loop's clock, and the webhook it continues after.
         self._sweeps_at, self._swept = 0.0, 0
         self._alone = alone
-        #: `PusherPresence.count` at the time when there was no active webhook.
-        self._nobody: int | None = None
+        #: `PusherPresence.count` at the time when no webhook was active; until it changes, hints are ignored.
+        self._idle_count: int | None = None
         #: Set once the table was read: this process is ready.
         self.looked = asyncio.Event()
         self._stack = contextlib.ExitStack()
@@ -119,16 +154,16 @@ class Deliverer:
 
     def _on_hint(self, hint: pubsub.Hint) -> None:
         """Handle a hint of this process, in any thread."""
-        if isinstance(hint, pubsub.Committed) and self._nobody != PusherPresence.count:
-            self._named.append(hint.task)
-            if not self._roused:  # once for many hints, so that writers are not slowed down
-                self._roused = True
+        if isinstance(hint, pubsub.Committed) and self._idle_count != PusherPresence.count:
+            self._hinted.append(hint.task)
+            if not self._woken:  # once for many hints, so that writers are not slowed down
+                self._woken = True
                 with contextlib.suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(self._look.set)
 
     def _hear(self, hint: pubsub.Hint) -> None:
-        if isinstance(hint, pubsub.Committed) and self._nobody != PusherPresence.count:
-            self._named.append(hint.task)
+        if isinstance(hint, pubsub.Committed) and self._idle_count != PusherPresence.count:
+            self._hinted.append(hint.task)
             self._look.set()
 
     async def _for_ever(self) -> None:
@@ -149,24 +184,26 @@ class Deliverer:
 
     async def _round(self) -> None:
         self._look.clear()
-        self._roused = False
-        for first in range(0, known := len(self._named), claims.SLICE):
-            some = range(min(known - first, claims.SLICE))
-            self._note(await run_in_thread(claims.due_of, {self._named.popleft() for _ in some}))
+        self._woken = False
+        for first in range(0, count := len(self._hinted), claims.SLICE):
+            some = range(min(count - first, claims.SLICE))
+            tasks = {self._hinted.popleft() for _ in some}
+            self._note(await run_in_thread(claims.due_of, tasks))
         if self._loop.time() >= self._sweeps_at:
             await self._sweep()
         await self._take()
 
     async def _sweep(self) -> None:
         """Sweep one slice of all active webhooks, then pause as long as it took, or until the next sweep."""
-        begun, known = self._loop.time(), PusherPresence.count
+        begun, count = self._loop.time(), PusherPresence.count
         found, self._swept = await run_in_thread(claims.sweep, self._swept)
         self._note(found)
         now = self._loop.time()
         self._sweeps_at = now + (now - begun if self._swept else float(conf.POLL_SECONDS))
         if not self._swept:
             self._queues.forget_idle()
-            self._nobody = known if self._alone and not await run_in_thread(anybody) else None
+            idle = self._alone and not await run_in_thread(is_any_active)
+            self._idle_count = count if idle else None
 
     def _note(self, candidates: Iterable[Candidate]) -> None:
         for candidate in candidates:
@@ -180,9 +217,8 @@ class Deliverer:
         self._look.set()
 
     def _put(self, candidate: Candidate) -> None:
-        if candidate.config in self._sends or candidate.config in self._large:
-            return
-        self._queues.put(candidate)
+        if candidate.config not in self._sends and candidate.config not in self._large:
+            self._queues.put(candidate)
 
     # --- claiming ---------------------------------------------------------------------------
 
@@ -195,83 +231,72 @@ class Deliverer:
                 [candidate.config for candidate in chosen],
                 worker=self.worker,
                 lease_seconds=lease_seconds(),
-                room=self._room,
+                room=self._large.room,
             )
             if taken.claimed:
                 failpoint("webhook.claimed")
             for claimed in taken.claimed:
-                self._carry(claimed, until)
+                self._start_send(claimed, until)
             for candidate in chosen:
                 self._put_back(candidate, taken.left.get(candidate.config))
 
-    @property
-    def _room(self) -> int:
-        """The bytes of large bodies that this process can still hold."""
-        return MAX_BYTES - self._bytes
-
     def _put_back(self, candidate: Candidate, size: int | None) -> None:
         """Queue a webhook that was not claimed: at once, or with `size` when there is room. None = it was claimed."""
-        if size and self._room <= 0:
-            self._large[candidate.config] = candidate, size
+        if size and self._large.room <= 0:
+            self._large.wait(candidate, size)
         elif size is not None:
-            self._put(candidate)
-
-    def _put_large(self) -> None:
-        """Queue as many of the waiting large webhooks as there is room for."""
-        room = self._room
-        while room > 0 and self._large:
-            candidate, size = self._large.pop(next(iter(self._large)))
-            room -= size
             self._put(candidate)
 
     # --- sending ----------------------------------------------------------------------------
 
-    def _carry(self, claimed: ClaimedWebhook, until: float) -> None:
+    def _start_send(self, claimed: ClaimedWebhook, until: float) -> None:
+        """Start to send for a webhook; a send whose lease was lost may still be under way for it."""
         self._queues.begin(claimed.receiver, claimed.tenant, well=claimed.well)
-        self._hold(claimed)
-        task = self._sends[claimed.config] = self._loop.create_task(self._send_all(claimed, until))
-        task.add_done_callback(functools.partial(self._done, claimed))
+        if (lost := self._sends.get(claimed.config)) is not None:
+            self._large.bytes -= lost.claimed.large
+        self._large.bytes += claimed.large
+        send = self._sends[claimed.config] = _Send(claimed)
+        send.task = self._loop.create_task(self._send_all(send, until))
+        send.task.add_done_callback(functools.partial(self._end_send, send, claimed.receiver))
 
-    def _hold(self, claimed: ClaimedWebhook) -> None:
-        """Note the current send of a webhook, in place of the one before."""
-        before = self._holds.get(claimed.config)
-        self._bytes += claimed.large - (before.large if before else 0)
-        self._holds[claimed.config] = claimed
+    def _replace(self, send: _Send, following: ClaimedWebhook) -> None:
+        """Continue a send with the next delivery of its webhook."""
+        if self._sends.get(following.config) is send:
+            self._large.bytes += following.large - send.claimed.large
+        send.claimed = following
 
-    def _done(self, claimed: ClaimedWebhook, task: asyncio.Task[None]) -> None:
-        if self._sends.get(claimed.config) is task:
-            del self._sends[claimed.config]
-            self._bytes -= self._holds.pop(claimed.config).large
-            self._put_large()
-        if self._queues.end(claimed.receiver):
+    def _end_send(self, send: _Send, receiver: int, _: asyncio.Task[None]) -> None:
+        if self._sends.get(send.claimed.config) is send:
+            del self._sends[send.claimed.config]
+            self._large.bytes -= send.claimed.large
+            for candidate in self._large.pop_fitting():
+                self._put(candidate)
+        if self._queues.end(receiver):
             self._sweep_now()
         if self._queues:
             self._look.set()
 
-    async def _send_all(self, claimed: ClaimedWebhook, until: float) -> None:
+    async def _send_all(self, send: _Send, until: float) -> None:
         """Send all due notifications of one webhook in order, each settled before the next.
 
         The lease lasts until `until`, by the loop's clock; each settlement extends it.
         """
-        following: ClaimedWebhook | None = claimed
-        begun = self._loop.time()
+        config, begun = send.claimed.config, self._loop.time()
         try:
-            while following is not None:
-                claimed = following
-                self._hold(claimed)
-                result = await self._attempt(claimed, until)
-                following, until = await self._settle(claimed, result, begun)
+            while True:
+                result = await self._attempt(send.claimed, until)
+                following, until = await self._settle(send.claimed, result, begun)
+                if following is None:
+                    return
+                self._replace(send, following)
         except WebhookLeaseLost:
             logger.info(
-                "webhook %s belongs to another process now; its answer is not recorded",
-                claimed.config,
+                "webhook %s belongs to another process now; its answer is not recorded", config
             )
         except Overloaded as fault:  # nothing is lost: the lease ends, and it is sent again
-            logger.warning(
-                "the answer of webhook %s is not recorded: %s", claimed.config, fault.__cause__
-            )
+            logger.warning("the answer of webhook %s is not recorded: %s", config, fault.__cause__)
         except Exception:
-            logger.exception("webhook %s could not be settled", claimed.config)
+            logger.exception("webhook %s could not be settled", config)
 
     async def _attempt(self, claimed: ClaimedWebhook, until: float) -> AttemptResult:
         """Send once. Raises only WebhookLeaseLost: failures of the receiver or the config are results."""
@@ -340,11 +365,12 @@ class Deliverer:
         """
         give_up_at = self._loop.time() + lease_seconds() - result.seconds
         while True:
-            asked = self._loop.time()
+            begins = self._loop.time()
             seconds = None if self._has_to_end(begun) else lease_seconds()
-            settled = SettledAttempt(claimed, result, seconds, room=self._room + claimed.large)
+            room = self._large.room + claimed.large
+            settled = SettledAttempt(claimed, result, seconds, room=room)
             try:
-                return await settle_batched(settled), asked + lease_seconds()
+                return await settle_batched(settled), begins + lease_seconds()
             except Overloaded:
                 if self._loop.time() >= give_up_at:
                     raise
@@ -368,8 +394,8 @@ class Deliverer:
         if self._main:  # webhooks being claimed have to be released as well
             await asyncio.wait([self._main], timeout=seconds + TAKE_SECONDS)
             self._main.cancel()
-        if self._sends:
-            await asyncio.wait(self._sends.values(), timeout=max(0.0, end - self._loop.time()))
+        if tasks := [send.task for send in self._sends.values()]:
+            await asyncio.wait(tasks, timeout=max(0.0, end - self._loop.time()))
         try:
             await self._give_back()
         finally:
@@ -378,12 +404,13 @@ class Deliverer:
             await self._sender.close()
 
     async def _give_back(self) -> None:
-        left, holds = list(self._sends.values()), list(self._holds.values())
-        for task in left:
-            task.cancel()
-        if holds:
-            await asyncio.wait(left, timeout=TAKE_SECONDS)
-            await run_in_thread(claims.give_back, holds)
+        left = list(self._sends.values())
+        claimed = [send.claimed for send in left]
+        for send in left:
+            send.task.cancel()
+        if left:
+            await asyncio.wait([send.task for send in left], timeout=TAKE_SECONDS)
+            await run_in_thread(claims.give_back, claimed)
 
 
 def _request(claimed: ClaimedWebhook) -> PreparedRequest:

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from a2a_push.models import PushConfig
 
-__all__ = ["PusherPresence", "anybody", "note_one_more"]
+__all__ = ["PusherPresence", "is_any_active", "note_one_more"]
 
 
 class PusherPresence:
@@ -25,6 +25,6 @@ def note_one_more() -> None:
     transaction.on_commit(PusherPresence.one_more)
 
 
-def anybody() -> bool:
+def is_any_active() -> bool:
     """Return whether any webhook is active."""
     return PushConfig.objects.filter(active=True).exists()

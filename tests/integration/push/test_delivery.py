@@ -1130,17 +1130,17 @@ class TestLargeBodies:
         for n in range(12):
             await large(f"large-{n}", receiver.url(f"/{n}"))
         async with inbox() as other, delivering() as deliverer:
-            await until(lambda: deliverer._room <= 0)
+            await until(lambda: deliverer._large.room <= 0)
             for n in range(10):
                 await register_new(other, n)
             await other.has(10)
             assert len(receiver.seen) < 12
-            assert deliverer._bytes <= 3 * 1024 * 1024
+            assert deliverer._large.bytes <= 3 * 1024 * 1024
             release.set()
             await receiver.has(12)
             await settled(22)
             await until(lambda: not deliverer.sending)
-            assert deliverer._bytes == 0
+            assert deliverer._large.bytes == 0
 
     async def test_that_follow_each_other_are_counted_once_each(self, receiver: Inbox) -> None:
         writer = await large("task-1", receiver.url())
@@ -1150,7 +1150,7 @@ class TestLargeBodies:
         async with delivering() as deliverer:
             await settled(5)
             await until(lambda: not deliverer.sending)
-            assert deliverer._bytes == 0
+            assert deliverer._large.bytes == 0
 
 
 async def large(task: str, url: str) -> Pen:
