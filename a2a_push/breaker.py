@@ -142,7 +142,8 @@ def record_failure(
     if breaker.phase is Phase.DISABLED:
         return worse
     if now - since >= policy.patience and worse.in_a_row >= policy.in_a_row:
-        given_up = disable(worse, f"no success for {_days(now - since)}; last: {reason}")
+        days = f"{(now - since) / 86_400:.1f} days"
+        given_up = disable(worse, f"no success for {days}; last: {reason}")
         return _with(given_up, given_up=True)
     if breaker.phase is Phase.CLOSED:
         worse = _with(worse, slots=_count(breaker, now, policy, failures=1))
@@ -199,10 +200,6 @@ def _too_many(breaker: Breaker, policy: BreakerPolicy) -> bool:
     failures = sum(slot.failures for slot in breaker.slots)
     share = attempts >= policy.least_attempts and failures >= policy.failed_share * attempts
     return share or breaker.in_a_row >= policy.in_a_row
-
-
-def _days(seconds: float) -> str:
-    return f"{seconds / 86_400:.1f} days"
 
 
 _with = msgspec.structs.replace

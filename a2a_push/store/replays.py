@@ -30,7 +30,12 @@ def replay(ids: Collection[int]) -> int:
     Pending deliveries are skipped, and those whose webhook was deleted, because its secrets are gone. Receivers and
     webhooks that were disabled automatically are tried again; those that an operator disabled are skipped.
     """
-    return sum(_again(piece) for piece in _slices(sorted(ids)))
+    keys, count = sorted(ids), 0
+    for first in range(0, len(keys), SLICE):
+        replayed, hints = _replay(keys[first : first + SLICE])
+        _announce(hints)
+        count += replayed
+    return count
 
 
 def replay_between(
@@ -61,16 +66,6 @@ def retry_now(delivery: int) -> bool:
     hints = _now(delivery)
     _announce(hints)
     return bool(hints)
-
-
-def _slices(ids: list[int]) -> list[list[int]]:
-    return [ids[n : n + SLICE] for n in range(0, len(ids), SLICE)]
-
-
-def _again(ids: list[int]) -> int:
-    count, hints = _replay(ids)
-    _announce(hints)
-    return count
 
 
 @transaction.atomic

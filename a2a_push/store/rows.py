@@ -22,9 +22,8 @@ def update_each(rows: Sequence[Model], names: Sequence[str]) -> None:
         return
     meta = rows[0]._meta  # noqa: SLF001 - Django's documented interface
     fields: list[Any] = [meta.pk, *(meta.get_field(name) for name in names)]
-    table = [[_value(field, row) for row in rows] for field in fields]
+    table = [
+        [field.get_db_prep_save(getattr(row, field.attname), connection) for row in rows]
+        for field in fields
+    ]
     backend().update_rows(meta.db_table, fields, table)
-
-
-def _value(field: Any, row: Model) -> Any:
-    return field.get_db_prep_save(getattr(row, field.attname), connection)

@@ -216,12 +216,9 @@ def remove_each(keys: list[int]) -> Iterator[Removed]:
     now = timezone.now() + datetime.timedelta(days=1)
     left = keys
     while left:
-        removed, left = _remove_tasks(left, now, max(1, int(conf.PURGE_BATCH)), _nobody, skip=False)
+        batch = max(1, int(conf.PURGE_BATCH))
+        removed, left = _remove_tasks(left, now, batch, lambda _: set(), skip=False)
         yield removed
-
-
-def _nobody(_: Collection[int]) -> set[int]:
-    return set()
 
 
 def survey(limits: RetentionLimits) -> Removed:

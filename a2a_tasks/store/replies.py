@@ -46,9 +46,11 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     task = event_log.lock_task(visible_to(new.scope), public_id=new.id)
     _refuse(task, new)
     assert task is not None  # noqa: S101 - _refuse raised otherwise
+    # The context is inferred from the task (A2A 1.0 §3.4.3).
+    message = {**msgspec.json.decode(new.message), "contextId": task.context.public_id}
     new = replace(
         new,
-        message=_in_context(new.message, task.context.public_id),
+        message=write(message).decode(),
         scope=OwnerScope(task.tenant, task.owner, task.agent),  # the task keeps its owner
     )
     if TaskState(task.state) in TERMINAL:
@@ -89,11 +91,6 @@ def _keep_question(task: Task) -> None:
         body=task.status_message,
         created_at=task.status_at,
     )
-
-
-def _in_context(message: str, context_id: str) -> str:
-    """Return the message with the context of its task (A2A 1.0 §3.4.3)."""
-    return write({**msgspec.json.decode(message), "contextId": context_id}).decode()
 
 
 def _refuse(task: Task | None, new: NewTask) -> None:

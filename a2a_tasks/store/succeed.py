@@ -29,7 +29,9 @@ def succeed(ended: Task, new: NewTask) -> Accepted:
     """Begin the successor of an ended task, in the transaction that has locked the ended task's row."""
     name = str(uuid.uuid4())
     _rename(ended, name)
-    new = replace(new, context_id=ended.context.public_id, metadata=_link(ended.metadata, name))
+    members = msgspec.json.decode(ended.metadata) if ended.metadata else {}
+    metadata = write({**members, PREDECESSOR: name}).decode()
+    new = replace(new, context_id=ended.context.public_id, metadata=metadata)
     accepted = begin(new)
     Task.objects.filter(pk=accepted.task).update(predecessor_id=ended.pk, memory=ended.memory)
     hooks.succeed(ended.pk, accepted.task)
@@ -64,8 +66,3 @@ def _within(text: bytes, key: str, change: Callable[[bytes], bytes]) -> bytes:
     """Return a JSON object with one member changed, if it exists."""
     members = _members(text)
     return write({**members, key: Raw(change(members[key]))}) if key in members else text
-
-
-def _link(metadata: str, name: str) -> str:
-    kept = msgspec.json.decode(metadata) if metadata else {}
-    return write({**kept, PREDECESSOR: name}).decode()

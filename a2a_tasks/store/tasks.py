@@ -94,12 +94,10 @@ def _find_many(keys: Sequence[Key]) -> list[FoundTask | None]:
     return [found.get(key) for key in keys]
 
 
-def _find_group(keys: list[Key]) -> list[FoundTask | Exception | None]:
-    return list(_find_many(keys))
-
-
 #: `await find_batched((scope, id))`: find in one query with other look-ups.
-find_batched = BatchedCall(_find_group, again=needs_no_mark)
+find_batched: BatchedCall[Key, FoundTask | None] = BatchedCall(
+    lambda keys: list(_find_many(keys)), again=needs_no_mark
+)
 
 
 def key_of(scope: OwnerScope, public_id: str, *, lock: bool = False) -> int | None:
