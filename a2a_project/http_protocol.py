@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from a2a_tasks.conf import conf
 
-__all__ = ["HttpProtocol", "without_upgrade"]
+__all__ = ["HttpProtocol"]
 
 #: Maximum bytes and lines of a request's head, trailers included.
 HEAD_BYTES, HEAD_LINES = 64 * 1024, 100
@@ -35,26 +35,19 @@ BAD = _answer("400 Bad Request")
 TOO_SLOW = _answer("408 Request Timeout")
 TOO_MUCH_HEAD = _answer("431 Request Header Fields Too Large")
 
-#: A line that offers another protocol, after the first line of a head.
-_UPGRADE = re.compile(rb"(?i)(^|\n)upgrade(?=[ \t]*:)")
-
-
-def without_upgrade(data: bytes) -> bytes:
-    """Return a piece of a head, and the data after it, with offers of another protocol renamed to an unknown header.
-
-    The parser assumes that a request with such an offer has no body, and takes its body for the next request. Java's
-    client offers `h2c` with every first one. A server may ignore the offer (RFC 9110 §7.8). A line in two pieces is not
-    recognized.
-    """
-    end = data.find(b"\r\n\r\n") + 2
-    head = data[:end] if end > 1 else data
-    return (
-        _UPGRADE.sub(rb"\1X-Offered", head) + data[len(head) :] if _UPGRADE.search(head) else data
-    )
+#: The end of a head.
+END = re.compile(rb"\n\r?\n")
+#: The beginning of a line that offers another protocol, and the end of a piece that may become one.
+_OFFER = re.compile(rb"(?i)(^|\n)upgrade(?=[ \t]*:)")
+_MAYBE_OFFER = re.compile(rb"(?i)(?:^|\n)(u(?:p(?:g(?:r(?:a(?:d(?:e[ \t]*)?)?)?)?)?)?)\Z")
 
 
 class TooMuchHead(Exception):
     """The head of a request, its trailers included, is larger than the host accepts."""
+
+
+class UnreadBody(Exception):
+    """The parser would take the body of this request for the next request."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -68,8 +61,12 @@ class HttpProtocol(HttpToolsProtocol):
         #: Bytes and lines of the head, bytes of the body, and all other bytes: of an unfinished line, of framing.
         self._head = self._lines = self._body = self._other = 0
         self._refused = False
+        #: The answer to a refused request, while answers to earlier requests are still due.
+        self._refusal = b""
         #: True if a head is expected, or being received.
         self._in_head = True
+        #: The last bytes that the parser got, and the bytes that it gets with the next piece.
+        self._last, self._held = b"", b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -103,6 +100,10 @@ class HttpProtocol(HttpToolsProtocol):
             raise TooMuchHead
 
     def on_headers_complete(self) -> None:
+        if (
+            self.parser.should_upgrade()
+        ):  # CONNECT, or an offer in a head that came with the request before it
+            raise UnreadBody
         self._in_head = False
         super().on_headers_complete()
 
@@ -113,7 +114,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self.since = None
-        self._other = 0
+        self._other = self._body = 0
         self._in_head = True
         super().on_message_complete()
 
@@ -122,12 +123,32 @@ class HttpProtocol(HttpToolsProtocol):
             return
         self._other += len(data)
         if self._in_head:
-            data = without_upgrade(data)
+            data = self._rename_offers(data)
         super().data_received(data)
         if self._other > HEAD_BYTES + FRAMING * self._body:
             self._refuse(TOO_MUCH_HEAD)
         if (self.since is None) is not (self._watch is None):
             self._look()
+
+    def _rename_offers(self, data: bytes) -> bytes:
+        """Return a piece of a head, and what follows it, with offers of another protocol renamed to an unknown header.
+
+        The parser assumes that a request with such an offer has no body, and takes its body for the next request. Java's
+        client offers `h2c` with every first one. A server may ignore the offer (RFC 9110 §7.8).
+        """
+        data = self._held + data
+        end = END.search(self._last + data)
+        size = max(0, end.end() - len(self._last)) if end else len(data)
+        head, rest = data[:size], data[size:]
+        begun = None if end else _MAYBE_OFFER.search(head)
+        self._held = begun[1] if begun else b""
+        if self._held:
+            head = head[: -len(self._held)]
+            self.since = self.since or time.monotonic()
+        if _OFFER.search(head):
+            head = _OFFER.sub(rb"\1X-Offered", head)
+        self._last = (self._last + head + rest)[-3:]
+        return head + rest
 
     def _look(self) -> None:
         """Restart the timer for the request that is being received: every byte of its body extends the time."""
@@ -159,18 +180,39 @@ class HttpProtocol(HttpToolsProtocol):
         self._refuse(TOO_MUCH_HEAD if too_much else BAD)
 
     def _refuse(self, answer: bytes) -> None:
-        """Send an answer, unless another one has begun, and close the connection."""
+        """Refuse the request that is being received: answer it after the earlier ones, and close the connection.
+
+        A request whose answer has begun is cut off instead.
+        """
         if self._refused:
             return
         self._refused, self.since = True, None
         cycle: Any = self.cycle  # None before the first request
-        if cycle is not None and not cycle.response_complete:
+        if cycle is not None and cycle.more_body and not cycle.response_complete:  # it is this one
             if cycle.response_started:
                 self.transport.close()
                 return
-            cycle.disconnected = True  # its application sees a disconnect
+            cycle.disconnected = (
+                True  # its application sees a disconnect, and what it sends goes nowhere
+            )
             cycle.message_event.set()
-        self.pipeline.clear()
+            if not self.pipeline:
+                self._send_last(answer)
+                return
+            self.pipeline.popleft()
+        if self.pipeline or (cycle is not None and not cycle.response_complete):
+            self._refusal = answer
+        else:
+            self._send_last(answer)
+
+    def on_response_complete(self) -> None:
+        """Begin the next request that waits; after the last one, send the answer to a refused request."""
+        last = not self.pipeline
+        super().on_response_complete()
+        if last and self._refusal and not self.transport.is_closing():
+            self._send_last(self._refusal)
+
+    def _send_last(self, answer: bytes) -> None:
         self.transport.write(answer)
         self.transport.write_eof()
         self.loop.call_later(DISCARD_SECONDS, self.transport.close)
