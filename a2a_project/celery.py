@@ -83,7 +83,7 @@ def _on_worker(**_: Any) -> None:
     from a2a_push import delivery, jobs  # noqa: PLC0415
     from a2a_tasks.execution import worker  # noqa: PLC0415
 
-    worker.beside(jobs.QUEUE, delivery.begin)
+    worker.run_in_background(jobs.QUEUE, delivery.begin)
     metrics_port.listen()
 
 

@@ -27,8 +27,8 @@ __all__ = ["start"]
 def start(request: HttpRequest) -> HttpResponse:
     """Show the agents, the default one first."""
     base = str(conf.PUBLIC_URL or request.build_absolute_uri("/")).rstrip("/")
-    shown = filter(_everybody_sees, registry.agents())
-    agents = sorted(shown, key=lambda agent: agent.slug != conf.DEFAULT_AGENT)
+    visible = filter(_everybody_sees, registry.agents())
+    agents = sorted(visible, key=lambda agent: agent.slug != conf.DEFAULT_AGENT)
     about = {
         "agents": [_describe_agent(agent, base) for agent in agents],
         "base": base,

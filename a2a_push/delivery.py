@@ -137,7 +137,7 @@ class Deliverer:
                 await self._round()
                 self.looked.set()
             except Overloaded as fault:  # the database is away: try again
-                _blind.count(fault.__cause__ or fault)
+                _blind.warning(fault.__cause__ or fault)
                 self._sweeps_at = self._loop.time() + float(conf.POLL_SECONDS)
             except Exception:
                 logger.exception("a look at due webhooks failed")
@@ -281,7 +281,7 @@ class Deliverer:
         if isinstance(outcome, Delivered):
             self._queues.set_well(held.receiver, well=outcome.seconds < SLOW_SECONDS)
         elif outcome.kind is FaultKind.HOST:
-            _own.count(Unanswered(outcome.kind, outcome.detail))
+            _own.warning(Unanswered(outcome.kind, outcome.detail))
         else:
             self._queues.set_well(held.receiver, well=False)
         return self._result(held, outcome, started_at)

@@ -9,7 +9,7 @@ import time
 __all__ = ["ThrottledLogger"]
 
 #: Seconds between two lines about the same server.
-TELL_SECONDS = 10.0
+INTERVAL_SECONDS = 10.0
 
 
 class ThrottledLogger:
@@ -21,13 +21,13 @@ class ThrottledLogger:
         self._lock = threading.Lock()
         self._count, self._next = 0, 0.0
 
-    def count(self, fault: BaseException) -> None:
+    def warning(self, fault: BaseException) -> None:
         """Count a failure and log it at once, or with the next line."""
         with self._lock:
             self._count += 1
             if time.monotonic() < self._next:
                 return
-            self._next = time.monotonic() + TELL_SECONDS
+            self._next = time.monotonic() + INTERVAL_SECONDS
             count, self._count = self._count, 0
         reason = str(fault).strip().partition("\n")[0] or type(fault).__name__
         times = "" if count == 1 else f" ({count} times)"

@@ -107,7 +107,7 @@ def publish(hint: Hint) -> None:
     _tell_here(hint)
     if settings.REDIS_URL and not isinstance(
         hint, RunQueued
-    ):  # Celery announces due work (execution/bell.py)
+    ):  # Celery announces due work (execution/wake_up.py)
         _publisher.put(hint)
 
 
@@ -183,7 +183,7 @@ class _Publisher:
                     pipe.execute()
             except redis.RedisError as fault:
                 self._waiting.clear()  # old hints are useless: their readers have polled
-                _unsaid.count(fault)
+                _unsaid.warning(fault)
 
 
 _publisher = _Publisher()
@@ -261,7 +261,7 @@ class Subscriber:
             try:
                 await self._listen()
             except Exception as fault:  # noqa: BLE001 - after any failure the next connection is made
-                _unheard.count(fault)
+                _unheard.warning(fault)
             self._pubsub = None
             await asyncio.sleep(RECONNECT_SECONDS)
 
@@ -278,16 +278,16 @@ class Subscriber:
             if self._everything:
                 await pubsub.psubscribe(f"{prefix()}:task:*")
             self._pubsub = pubsub
-            asked = False
+            pinged = False
             while True:
                 message = await pubsub.get_message(timeout=SILENCE_SECONDS)
                 if message is not None:
                     self._hear(message)
-                elif asked:
+                elif pinged:
                     raise redis.TimeoutError("Redis is silent")
                 else:
                     await pubsub.ping()
-                asked = message is None
+                pinged = message is None
 
     def _hear(self, message: dict[str, bytes]) -> None:
         name = (message["channel"] or b"").decode()  # the answer to a ping names no channel

@@ -57,11 +57,11 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     return args
 
 
-def _chosen(parser: argparse.ArgumentParser, text: str, known: list[str]) -> list[str]:
+def _chosen(parser: argparse.ArgumentParser, text: str, existing: list[str]) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in known]:
-        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
-    return [name for name in known if name in names]
+    if unknown := [name for name in names if name not in existing]:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(existing)}")
+    return [name for name in existing if name in names]
 
 
 def asked(scenarios: Sequence[str], target: str) -> bool:

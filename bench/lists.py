@@ -170,13 +170,13 @@ def ask(size: int) -> dict[str, float | None]:
             spent.append(1000 * (time.perf_counter() - begun))
         if answer.status_code != 200:
             raise SystemExit(f"{query}: {answer.status_code}")
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             client.get(f"/admin/a2a_tasks/task/?{query}")
         medians[f"{words}, ms"] = p50 = statistics.median(spent)
         medians[f"{words}, p95 ms"] = worst = p95(spent)
         rows = answer.text.count('name="_selected_action"')
         times = f"{p50:.0f} | {worst:.0f} | {max(spent):.0f}"
-        print(f"| {words} | {rows} | {times} | {len(asked)} |", flush=True)
+        print(f"| {words} | {rows} | {times} | {len(queries)} |", flush=True)
     return medians
 
 

@@ -53,8 +53,8 @@ class Results:
 
 
 def _median(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    measured = [value for value in values if value is not None]
+    return statistics.median(measured) if measured else None
 
 
 def _divide(a: float | None, b: float | None) -> float | None:

@@ -74,14 +74,14 @@ class Throttle:
         """Count a denial. True if it was written at once, False if `flush` has to write it."""
         now = self._clock()
         with self._lock:
-            known = self._kind(denial, now)
-            seen = self._seen.get(known)
+            kind = self._kind(denial, now)
+            seen = self._seen.get(kind)
             if seen is not None and now < seen.until:
                 seen.count += 1
                 return False
             count = seen.count if seen is not None else 0
-            self._seen[known] = _Seen(now + REST)
-        self._write(known, count + 1)
+            self._seen[kind] = _Seen(now + REST)
+        self._write(kind, count + 1)
         return True
 
     def flush(self) -> None:

@@ -126,15 +126,15 @@ async def identify(credentials: Credentials, agent: Agent | None = None) -> Call
     Wrong credentials are refused also where anonymous access is allowed: a client that sends some wants to be known.
     Raises Unauthenticated, WrongCredentials, InsufficientScope, Forbidden, RateLimited, Overloaded.
     """
-    vouched = await _recognize(credentials)
-    if vouched is not None:
-        _admit(vouched, credentials, agent)
+    identity = await _recognize(credentials)
+    if identity is not None:
+        _admit(identity, credentials, agent)
     elif not open_to_anybody(agent):
         raise Unauthenticated
-    caller = ANONYMOUS if vouched is None else vouched.caller
+    caller = ANONYMOUS if identity is None else identity.caller
     if agent is not None and is_listed(agent):
         await _let_use(caller, agent, credentials.address)
-    rate = None if vouched is None else vouched.rate
+    rate = None if identity is None else identity.rate
     if rates := rate_limits.rates_for(caller, agent, credentials.address, rate):
         await rate_limits.take(rates)
     return caller
@@ -151,10 +151,10 @@ async def find_agent(credentials: Credentials, slug: str) -> Agent | None:
     agent = registry.find(slug)
     if not (any_listed() if agent is None else is_listed(agent)):
         return agent
-    vouched = await _recognize(credentials)
-    if vouched is not None:
-        _check_use(vouched, credentials, slug)
-    caller = ANONYMOUS if vouched is None else vouched.caller
+    identity = await _recognize(credentials)
+    if identity is not None:
+        _check_use(identity, credentials, slug)
+    caller = ANONYMOUS if identity is None else identity.caller
     return agent if GrantRight.SEE in await grants.rights(caller, slug) else None
 
 
@@ -164,17 +164,17 @@ async def catalogue(credentials: Credentials) -> list[Agent]:
     await switch_cache.fresh()
     if not any_listed():
         return registry.agents()
-    vouched = await _recognize(credentials)
-    if vouched is not None:
-        _check_binding(vouched, credentials)
-    return [agent for agent in registry.agents() if await _shows(agent, vouched)]
+    identity = await _recognize(credentials)
+    if identity is not None:
+        _check_binding(identity, credentials)
+    return [agent for agent in registry.agents() if await _shows(agent, identity)]
 
 
-async def _shows(agent: Agent, vouched: Identity | None) -> bool:
+async def _shows(agent: Agent, identity: Identity | None) -> bool:
     if not is_listed(agent):
         return True
-    known = vouched is not None and (_is_for(agent.slug, vouched) or _is_for(None, vouched))
-    caller = vouched.caller if vouched is not None and known else ANONYMOUS
+    accepted = identity is not None and (_is_for(agent.slug, identity) or _is_for(None, identity))
+    caller = identity.caller if identity is not None and accepted else ANONYMOUS
     return GrantRight.SEE in await grants.rights(caller, agent.slug)
 
 
@@ -196,37 +196,37 @@ async def _recognize(credentials: Credentials) -> Identity | None:
     if credential is None:
         return None
     key = digest(credential)
-    vouched = _known.get(key)
-    if vouched is None:
+    identity = _known.get(key)
+    if identity is None:
         await rate_limits.may_try(credentials.address)
-        vouched = await _look(credential, key)
-    credentials.identity = vouched
-    return vouched
+        identity = await _verify_once(credential, key)
+    credentials.identity = identity
+    return identity
 
 
-def _admit(vouched: Identity, credentials: Credentials, agent: Agent | None) -> None:
+def _admit(identity: Identity, credentials: Credentials, agent: Agent | None) -> None:
     """Check that the agent accepts the scheme, the audience and the scopes of these credentials."""
-    if vouched.scheme not in list_accepted(agent):
-        raise _refuse_misplaced(f"{vouched.scheme} is not accepted by this agent")
-    _check_use(vouched, credentials, agent.slug if agent else None)
+    if identity.scheme not in list_accepted(agent):
+        raise _refuse_misplaced(f"{identity.scheme} is not accepted by this agent")
+    _check_use(identity, credentials, agent.slug if agent else None)
     lacking = (
-        [scope for scope in agent.scopes if scope not in vouched.caller.scopes] if agent else ()
+        [scope for scope in agent.scopes if scope not in identity.caller.scopes] if agent else ()
     )
     if lacking:
         why = f"lacks the scope {' '.join(lacking)}"
-        auth_failures.record_forbidden(vouched.caller, agent, why, address=credentials.address)
+        auth_failures.record_forbidden(identity.caller, agent, why, address=credentials.address)
         raise InsufficientScope.for_scopes(lacking)
 
 
-def _check_use(vouched: Identity, credentials: Credentials, slug: str | None) -> None:
+def _check_use(identity: Identity, credentials: Credentials, slug: str | None) -> None:
     """Refuse credentials for another audience, and those used without the certificate they are bound to."""
-    if not _is_for(slug, vouched):
+    if not _is_for(slug, identity):
         raise _refuse_misplaced("a token for another audience")
-    _check_binding(vouched, credentials)
+    _check_binding(identity, credentials)
 
 
-def _check_binding(vouched: Identity, credentials: Credentials) -> None:
-    if vouched.bound and vouched.bound != _thumbprint(credentials):
+def _check_binding(identity: Identity, credentials: Credentials) -> None:
+    if identity.bound and identity.bound != _thumbprint(credentials):
         raise _refuse_misplaced("a token without the certificate it is bound to")
 
 
@@ -237,12 +237,12 @@ def _refuse_misplaced(why: str) -> WrongCredentials:
     return fault
 
 
-def _is_for(slug: str | None, vouched: Identity) -> bool:
+def _is_for(slug: str | None, identity: Identity) -> bool:
     """Were the credentials issued for this agent (None: the host itself), or for no particular audience?"""
-    if vouched.audiences is None:
+    if identity.audiences is None:
         return True
     wanted = tokens.audience(slug)
-    return bool(wanted) and wanted in vouched.audiences
+    return bool(wanted) and wanted in identity.audiences
 
 
 def _thumbprint(credentials: Credentials) -> str:
@@ -250,7 +250,7 @@ def _thumbprint(credentials: Credentials) -> str:
     return certificates.thumbprint(certificate) if certificate else ""
 
 
-async def _look(credential: ShownCredential, key: bytes) -> Identity:
+async def _verify_once(credential: ShownCredential, key: bytes) -> Identity:
     """Verify a credential, once for all requests that show it at the same time."""
     if (before := _wrong.get(key)) is not None:
         raise again(*before)
@@ -274,9 +274,9 @@ async def _verify(credential: ShownCredential, key: bytes) -> Identity:
     try:
         if not credential.scheme:
             raise refuse("credentials that no scheme here can read")
-        vouched = await VERIFIERS[credential.scheme](credential)
+        identity = await VERIFIERS[credential.scheme](credential)
     except WrongCredentials as fault:
         _wrong.keep(key, (fault.why, fault.message, fault.whose), conf.CREDENTIAL_SECONDS)
         raise
-    _known.keep(key, vouched, min(conf.CREDENTIAL_SECONDS, vouched.until - time.time()))
-    return vouched
+    _known.keep(key, identity, min(conf.CREDENTIAL_SECONDS, identity.until - time.time()))
+    return identity

@@ -17,18 +17,18 @@ class _Why(Exception):
 
 
 def refuse(
-    why: str, told: str = "The credentials are not valid", whose: str = ""
+    why: str, message: str = "The credentials are not valid", whose: str = ""
 ) -> WrongCredentials:
-    """Return the error to raise; `why` is for the operator, `told` for the client. Neither may contain credentials.
+    """Return the error to raise; `why` is for the operator, `message` for the client. Neither may contain credentials.
 
     `whose`: the principal that the credentials name. It is a separate value, so that it can be erased.
     """
-    _refusals.count(_Why(f"{whose}: {why}" if whose else why))
-    return again(why, told, whose)
+    _refusals.warning(_Why(f"{whose}: {why}" if whose else why))
+    return again(why, message, whose)
 
 
-def again(why: str, told: str, whose: str) -> WrongCredentials:
+def again(why: str, message: str, whose: str) -> WrongCredentials:
     """Return the error for a refusal from the cache, which is logged already."""
-    fault = WrongCredentials(told)
+    fault = WrongCredentials(message)
     fault.why, fault.whose = why, whose
     return fault

@@ -160,7 +160,7 @@ class Keys:
         try:
             self._keys = await self._fetch()
         except (Unanswered, UnreadableKeys, A2AError, OSError, ValueError) as fault:
-            _outage.count(fault)
+            _outage.warning(fault)
         else:
             self._read = self._clock()
 

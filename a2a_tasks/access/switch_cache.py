@@ -51,7 +51,7 @@ async def _read() -> None:
     try:
         switches.put(await run_in_thread(stored.read_switches))
     except Exception as fault:  # noqa: BLE001 - after any failure the old switches stay
-        _unread.count(fault.__cause__ or fault)
+        _unread.warning(fault.__cause__ or fault)
     if said == _Known.said:
         _Known.until = began + float(conf.CREDENTIAL_SECONDS)
 

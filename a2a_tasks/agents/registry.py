@@ -40,11 +40,11 @@ def discover() -> None:
 
 def register(cls: type[Agent]) -> None:
     """Add an agent. Of two with one slug the first stays, and `manage.py check` reports the clash."""
-    known = _found.get(cls.slug)
-    if known is None:
+    hosted = _found.get(cls.slug)
+    if hosted is None:
         _found[cls.slug] = cls()
-    elif type(known) is not cls:
-        _clashes.append((cls.slug, type(known), cls))
+    elif type(hosted) is not cls:
+        _clashes.append((cls.slug, type(hosted), cls))
 
 
 def list_disabled() -> set[str]:
@@ -84,8 +84,8 @@ def find_hosted(slug: str) -> Agent | None:
 
 def queues() -> list[str]:
     """Return the default queues of a worker: A2A_QUEUES, or the queues of all agents and of the host's own jobs."""
-    asked = {name.strip() for name in str(conf.QUEUES).split(",")} - {""}
-    return sorted(asked or {"agents", *(agent.queue for agent in agents())})
+    configured = {name.strip() for name in str(conf.QUEUES).split(",")} - {""}
+    return sorted(configured or {"agents", *(agent.queue for agent in agents())})
 
 
 def queues_in_use() -> set[str]:

@@ -208,8 +208,8 @@ class Turn:
         the secrets once, outside the conversation; then a new turn starts that can read them (`turn.secret`). Raises
         ValueError for names that cannot be shown to people.
         """
-        asked = check_names(hand_over)
-        status = StatusUpdate(TaskState.AUTH_REQUIRED, parts(content), hand_over=asked)
+        secrets = check_names(hand_over)
+        status = StatusUpdate(TaskState.AUTH_REQUIRED, parts(content), hand_over=secrets)
         return self._unused.watch(status, "yield turn.need_auth(...)")
 
     def complete(self, *content: Content) -> StatusUpdate:

@@ -75,8 +75,8 @@ def _make_cache_headers(*vary: str, private: bool) -> Headers:
 
 
 def _is_unchanged(request: Request, etag: bytes) -> bool:
-    known = [tag.strip().removeprefix("W/") for tag in request.header("if-none-match").split(",")]
-    return etag.decode() in known or known == ["*"]
+    etags = [tag.strip().removeprefix("W/") for tag in request.header("if-none-match").split(",")]
+    return etag.decode() in etags or etags == ["*"]
 
 
 async def serve_card(visit: RequestContext, send: Send, name: str) -> None:

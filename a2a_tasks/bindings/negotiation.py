@@ -94,16 +94,16 @@ class RequestContext:
         """Return the caller. Raises Unauthenticated, InsufficientScope, RateLimited, Overloaded."""
         return await identify(self.request.credentials, self.agent)
 
-    async def detect(self, by: Detect, asked: DetectionInput, caller: Caller) -> Dialect:
+    async def detect(self, by: Detect, detection: DetectionInput, caller: Caller) -> Dialect:
         """Return the dialect of the request, from its task if nothing else decides.
 
         Raises VersionNotSupported, MethodNotFound.
         """
-        code = by(self.mount, asked, switches())
+        code = by(self.mount, detection, switches())
         if code is None:
             # Without a tenant: a client that names one uses 1.0, so its task is not needed.
-            origin = await origin_of(scope_of(self.agent, caller), task_named(asked.params))
-            code = by(self.mount, replace(asked, origin=origin), switches())
+            origin = await origin_of(scope_of(self.agent, caller), task_named(detection.params))
+            code = by(self.mount, replace(detection, origin=origin), switches())
         assert code is not None  # noqa: S101 - with an origin, every row decides
         return load_dialect(code)
 

@@ -27,13 +27,13 @@ class ActiveRun:
         self.assignment, self._forget = assignment, forget
         self.task: asyncio.Task[None]
         self.turn: Turn | None = None
-        self.workplace = RunThreads(assignment.scope.agent)
+        self.threads = RunThreads(assignment.scope.agent)
         #: Are its last events being written? With them it gives up its lease.
         self.ending = False
         #: Time of the last known extension of its lease, by this process's clock.
         self.extended = assignment.asked
         #: Time of the last query that confirmed the lease of this process.
-        self.heard = self._begun = time.monotonic()
+        self.confirmed = self._begun = time.monotonic()
 
     @property
     def on_probation(self) -> bool:
@@ -47,7 +47,7 @@ class ActiveRun:
     def acted(self) -> bool:
         """May its agent have acted, and must not act twice?"""
         agent = registry.find_hosted(self.assignment.scope.agent)
-        return self.workplace.begun and agent is not None and agent.after_crash == "fail"
+        return self.threads.begun and agent is not None and agent.after_crash == "fail"
 
     def holds(self) -> bool:
         """Is it certain that no other process has the run?"""
@@ -56,16 +56,16 @@ class ActiveRun:
     @property
     def is_unknown(self) -> bool:
         """Has the database not answered for a lease and the pause after an outage (`Runner.patient`)?"""
-        return time.monotonic() - self.heard > 2 * float(conf.LEASE_SECONDS)
+        return time.monotonic() - self.confirmed > 2 * float(conf.LEASE_SECONDS)
 
     def stop(self) -> None:
         """Tell the agent once that it was stopped. It has A2A_STOP_SECONDS to end.
 
         In the second half of that time it is cancelled again, since its cleanup may hang.
         """
-        if self.workplace.stopped:
+        if self.threads.stopped:
             return
-        self.workplace.stop()
+        self.threads.stop()
         if self.turn is not None:
             self.turn._stop()  # noqa: SLF001 - private to agents, not to the host
         self.task.cancel()

@@ -55,9 +55,9 @@ def load() -> WorkerLoad:
     return loads[0] if loads else WorkerLoad()
 
 
-def hold(queue: str, share: str = "") -> PreclaimedLease | None:
+def hold(queue: str, quota_key: str = "") -> PreclaimedLease | None:
     """Return a lease for a run that is about to be accepted here; None = another process may claim it."""
-    return None if by_workers() else _runner().hold(queue, share)
+    return None if by_workers() else _runner().hold(queue, quota_key)
 
 
 def carry(assignment: ClaimedRun) -> None:

@@ -25,14 +25,14 @@ class StoredJournal(Journal):
         self,
         run: ClaimedRun,
         recorder: Recorder,
-        workplace: RunThreads | None = None,
+        threads: RunThreads | None = None,
         *,
         holds: Callable[[], bool] = lambda: True,
     ) -> None:
         """Make a journal; `holds`: is it certain, by this process's clock, that no other process has the run?"""
         super().__init__()
         self._run, self._recorder, self._holds = run, recorder, holds
-        self._workplace = workplace or RunThreads(run.scope.agent)
+        self._threads = threads or RunThreads(run.scope.agent)
         self._loaded, self._store = False, asyncio.Lock()
 
     async def load(self) -> None:
@@ -81,4 +81,4 @@ class StoredJournal(Journal):
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call a function in a thread for agents."""
-        return await self._workplace.in_thread(work)
+        return await self._threads.in_thread(work)

@@ -112,7 +112,7 @@ class Recorder:
                 if isinstance(emitted, StatusUpdate) and emitted.hand_over:
                     emitted = await secrets.add_link(emitted)
                 if files.concern(emitted.parts):
-                    emitted = replace(emitted, parts=await files.put_away(emitted.parts))
+                    emitted = replace(emitted, parts=await files.offload(emitted.parts))
                 self.emit(emitted)
             except UNFIT as fault:  # the agent's own frames are not in this trace
                 fault.add_note(f"It was said at {line_of(turn._source) or definition(agent.run)}")  # noqa: SLF001
@@ -230,11 +230,11 @@ class Recorder:
 
     def _place(self, chunk: Chunk) -> _Artifact:
         """Return the artifact of a chunk; a new one gets its row with this batch."""
-        known = self._artifacts.get(chunk.artifact_id)
-        if known is not None and chunk.append:
-            self._reopen(known)
-            return known
-        position = known.position if known else len(self._artifacts)
+        previous = self._artifacts.get(chunk.artifact_id)
+        if previous is not None and chunk.append:
+            self._reopen(previous)
+            return previous
+        position = previous.position if previous else len(self._artifacts)
         begun = self._artifacts[chunk.artifact_id] = _Artifact(position, open_=True)
         begun.bodies = []
         batch = self._batch  # its earlier entries about the artifact are obsolete

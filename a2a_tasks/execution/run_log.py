@@ -51,7 +51,7 @@ class RunLog:
             self._left -= 1
             self._append(line)
 
-    def miss(self, count: int) -> None:
+    def count_dropped(self, count: int) -> None:
         """Count lines that were not kept elsewhere."""
         with self._lock:
             self._missed += count
@@ -115,7 +115,7 @@ class RunLogWriter:
             try:
                 await run_in_thread(_keep, lines)
             except Exception as fault:  # noqa: BLE001 - no failure of the log may affect a run
-                _lost.count(fault.__cause__ or fault)
+                _lost.warning(fault.__cause__ or fault)
 
     async def close(self) -> None:
         """Write the remaining lines, and stop."""

@@ -130,11 +130,11 @@ class Runner:
 
     # --- taking runs ------------------------------------------------------------------------
 
-    def hold(self, queue: str, share: str = "") -> PreclaimedLease | None:
+    def hold(self, queue: str, quota_key: str = "") -> PreclaimedLease | None:
         """Return a lease for a run that is about to be accepted, if this process has a free slot for it."""
         if self._draining or self._behind or queue not in self.queues:
             return None
-        if self._slots.room <= 0 or share in self._slots.full():
+        if self._slots.room <= 0 or quota_key in self._slots.full():
             return None
         return PreclaimedLease(runs.new_token(), self.worker, float(conf.LEASE_SECONDS))
 
@@ -276,7 +276,7 @@ class Runner:
 
     def _be_patient(self, fault: Overloaded | None = None) -> None:
         if fault is not None:
-            _blind.count(fault.__cause__ or fault)
+            _blind.warning(fault.__cause__ or fault)
         now, signs = time.monotonic(), workers.patience().total_seconds()
         self._patient_until = now + float(conf.LEASE_SECONDS)
         self._judging_from = max(self._judging_from, now + signs)
@@ -319,7 +319,7 @@ class Runner:
     async def _carry(self, carried: ActiveRun) -> None:
         run = carried.assignment
         recorder = Recorder(run)
-        journal = StoredJournal(run, recorder, carried.workplace, holds=carried.holds)
+        journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds)
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets)
         log = self._notebook.open(run)
@@ -358,8 +358,8 @@ class Runner:
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
             async with contextlib.aclosing(self._run_agent(agent, turn, carried)) as values:
-                await recorder.record(values, agent, turn, carried.workplace)
-            carried.workplace.check()
+                await recorder.record(values, agent, turn, carried.threads)
+            carried.threads.check()
             turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001 - warnings for the author
             try:
                 recorder.remember(turn.memory)
@@ -372,7 +372,7 @@ class Runner:
             task = asyncio.current_task()
             if isinstance(fault, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # the runner stopped it
-            if carried.workplace.stopped:
+            if carried.threads.stopped:
                 logger.info("run %s raised when it was stopped", run.run, exc_info=fault)
                 raise asyncio.CancelledError from fault
             if isinstance(fault, ProcessDied):
@@ -382,10 +382,10 @@ class Runner:
 
     def _run_agent(self, agent: Agent, turn: Turn, carried: ActiveRun) -> AsyncGenerator[Any, None]:
         if carried.assignment.quarantine is Quarantine.PROCESS:
-            return self._isolation.drive(agent, turn, carried.workplace)
+            return self._isolation.drive(agent, turn, carried.threads)
         if agent.runs_in == "process":
-            return self._processes.drive(agent, turn, carried.workplace)
-        return drive(agent, turn, carried.workplace)
+            return self._processes.drive(agent, turn, carried.threads)
+        return drive(agent, turn, carried.threads)
 
     async def _surrender(
         self, run: ClaimedRun, how: str, *, recorder: Recorder | None = None

@@ -38,7 +38,7 @@ class Sealer:
         except Overloaded:  # the store has logged it
             pass
         except Exception as fault:  # noqa: BLE001 - after any failure it is tried again in a second
-            _outage.count(fault)
+            _outage.warning(fault)
 
     async def close(self) -> None:
         """Seal once more, and stop."""

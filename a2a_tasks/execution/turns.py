@@ -88,10 +88,10 @@ def turn_of(
         return [_message(text) for text in stored] or [message]
 
     async def refers_to() -> list[Task]:
-        asked = functools.partial(
+        find = functools.partial(
             run_in_thread, references, _reach(run, request), message.reference_task_ids
         )
-        return await retry_until_answered(asked, repeatable=True)
+        return await retry_until_answered(find, repeatable=True)
 
     return Turn(
         message=message,

@@ -28,7 +28,7 @@ from a2a_tasks.store.workers import WorkerKind
 
 __all__ = [
     "begin_drain",
-    "beside",
+    "run_in_background",
     "count_active_runs",
     "patient",
     "list_active_runs",
@@ -49,7 +49,7 @@ Begin = Callable[[], Awaitable[object]]
 _others: dict[str, Begin] = {}
 
 
-def beside(queue: str, begin: Begin) -> None:
+def run_in_background(queue: str, begin: Begin) -> None:
     """Register work that workers of this queue start with `begin`.
 
     The queue contains no runs, and a worker of this queue alone executes none.

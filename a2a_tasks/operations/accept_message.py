@@ -24,7 +24,7 @@ from a2a_tasks.protocol.files import SCHEME
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.media_types import media_type_of
 from a2a_tasks.protocol.requests import SendMessageRequest
-from a2a_tasks.protocol.title import opening_of
+from a2a_tasks.protocol.title import title_of
 from a2a_tasks.protocol.values import Message, Part, replace
 from a2a_tasks.store import event_log, hooks
 from a2a_tasks.store.accept import accept_batched
@@ -34,14 +34,14 @@ from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from a2a_tasks.store.records import Accepted, NewTask, PreclaimedLease, TaskExists
 from a2a_tasks.store.replies import reply
 
-__all__ = ["RACES", "accept", "check", "makes_task"]
+__all__ = ["MAX_ATTEMPTS", "accept", "check", "makes_task"]
 
 #: Maximum number of attempts when requests for one task, or under one key, collide.
-RACES = 50
+MAX_ATTEMPTS = 50
 #: Maximum length of a media type that is repeated in an error message.
 MAX_SHOWN_LENGTH = 100
 #: Seconds after which a client may retry to begin a task with an agent that takes no new ones.
-DRAINED = "60"
+DRAIN_RETRY_SECONDS = "60"
 
 
 def check(request: SendMessageRequest, call: CallContext) -> None:
@@ -59,8 +59,8 @@ def check(request: SendMessageRequest, call: CallContext) -> None:
 def _check_part(part: Part, index: int, call: CallContext) -> None:
     media_type = media_type_of(part)
     if not call.agent.accepts(media_type):
-        shown = media_type[:MAX_SHOWN_LENGTH]
-        raise ContentTypeNotSupported(f"The agent does not take {shown}", mediaType=shown)
+        short = media_type[:MAX_SHOWN_LENGTH]
+        raise ContentTypeNotSupported(f"The agent does not take {short}", mediaType=short)
     if isinstance(part.url, str) and part.url.lower().startswith(SCHEME):
         raise InvalidParams.field(f"message.parts[{index}]", f"must not have a URL of {SCHEME}")
 
@@ -81,7 +81,7 @@ async def accept(
     Raises TaskNotFound, TaskEnded, ContextMismatch, InvalidParams; TaskNotWaiting for an operator's answer that comes
     too late; KeyTaken; Overloaded and RateLimited.
     """
-    await tenant_limit.admit(call.caller.share)
+    await tenant_limit.admit(call.caller.quota_key)
     lease = _claim_slot(call)
     if lease is None:
         await queue_limit.admit(switches.queue_of(call.agent))
@@ -91,7 +91,7 @@ async def accept(
         new = functools.partial(_make_new_task, request, call, lease, key, (*files, *beside))
 
         if request.named:  # the client names its tasks: continue the one of that name, or begin it
-            for _ in range(RACES):
+            for _ in range(MAX_ATTEMPTS):
                 with contextlib.suppress(TaskNotFound):
                     return await run_in_thread(reply, new(request.named, context_id or ""))
                 with contextlib.suppress(TaskExists):  # another request began it at this moment
@@ -121,14 +121,16 @@ def _claim_slot(call: CallContext) -> PreclaimedLease | None:
     if call.answers:
         return None
     lease = dispatch.hold(
-        switches.queue_of(call.agent), call.caller.share
+        switches.queue_of(call.agent), call.caller.quota_key
     )  # starts the runner, too
     return None if call.agent.slug in switches.limits() else lease
 
 
 def _check_takes_tasks(call: CallContext) -> None:
     if switches.is_draining(call.agent.slug):
-        raise Overloaded("The agent takes no new tasks at the moment", retry_after=DRAINED)
+        raise Overloaded(
+            "The agent takes no new tasks at the moment", retry_after=DRAIN_RETRY_SECONDS
+        )
 
 
 def _make_new_task(
@@ -154,9 +156,9 @@ def _make_new_task(
         at=event_log.now(),
         dialect=call.dialect,
         binding=call.binding or "",
-        opening=opening_of(stored),
+        opening=title_of(stored),
         queue=switches.queue_of(call.agent),
-        share=call.caller.share,
+        share=call.caller.quota_key,
         request=run_request(request, call.caller, call.extensions, by_operator=_by_operator(call)),
         request_id=call.request_id,
         is_task=makes_task(request, call),

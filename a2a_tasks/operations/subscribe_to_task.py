@@ -26,8 +26,8 @@ def _ends(event: Recorded) -> bool:
 def _read_last_event(found: FoundTask, subject: Subject, call: CallContext) -> int | None:
     """Return the event after which the client continues; None if it names none, or one of another task."""
     seen = call.last_event_id
-    known = seen is not None and seen.mark == subject.mark and seen.number <= found.last_event
-    return seen.number if seen and known else None
+    resumes = seen is not None and seen.mark == subject.mark and seen.number <= found.last_event
+    return seen.number if seen and resumes else None
 
 
 async def _find_gap(found: FoundTask, seen: int | None) -> int:

@@ -253,24 +253,24 @@ class Client:
         share: float,
         deadline: float,
     ) -> aiohttp.ClientResponse:
-        asked: dict[str, Any] = {"headers": headers, "allow_redirects": False}
+        options: dict[str, Any] = {"headers": headers, "allow_redirects": False}
         place = f"[{address}]" if address.version == 6 else str(address)  # noqa: PLR2004 - IP's
         if target.proxy is None:
             to = f"{target.address.scheme}://{place}:{target.port}{target.address.path}"
-            asked["server_hostname"] = target.address.host
+            options["server_hostname"] = target.address.host
         else:
             to = str(target.address)
-            asked["proxy"] = f"http://{place}:{target.port}"
+            options["proxy"] = f"http://{place}:{target.port}"
             if target.proxy.authorization and target.address.scheme == "https":
-                asked["proxy_headers"] = {"Proxy-Authorization": target.proxy.authorization}
-        asked["timeout"] = aiohttp.ClientTimeout(total=None, sock_connect=share)
+                options["proxy_headers"] = {"Proxy-Authorization": target.proxy.authorization}
+        options["timeout"] = aiohttp.ClientTimeout(total=None, sock_connect=share)
         for _ in range(MAX_CLOSED):
             call = SimpleNamespace(reused=False)
             data = body if len(body) < LARGE else io.BytesIO(body)
             try:
                 async with asyncio.timeout_at(deadline):
                     return await self._session().request(
-                        method, URL(to, encoded=True), data=data, trace_request_ctx=call, **asked
+                        method, URL(to, encoded=True), data=data, trace_request_ctx=call, **options
                     )
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
                 raise

@@ -272,8 +272,8 @@ def _proxy(url: str) -> Proxy:
         raise _no_proxy()
     if parts.username is None:
         return Proxy(parts.hostname, port)
-    known = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-    return Proxy(parts.hostname, port, "Basic " + base64.b64encode(known).decode())
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    return Proxy(parts.hostname, port, "Basic " + base64.b64encode(credentials).decode())
 
 
 def _no_proxy() -> ValueError:

@@ -158,9 +158,9 @@ class _Artifacts:
 
     def add(self, body: str) -> None:
         update = _update(body)
-        known = self._pieces.get(update.artifact.artifact_id)
-        if update.append and known is not None:
-            known.parts.extend(update.artifact.parts)
+        existing = self._pieces.get(update.artifact.artifact_id)
+        if update.append and existing is not None:
+            existing.parts.extend(update.artifact.parts)
         else:
             self._pieces[update.artifact.artifact_id] = update.artifact
 

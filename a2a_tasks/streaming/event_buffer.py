@@ -239,7 +239,7 @@ class Hub:
                     event_log.last_numbers, [feed.task for feed in followed]
                 )
             except Exception as fault:  # noqa: BLE001 - after any failure the next poll follows
-                _blind.count(fault.__cause__ or fault)
+                _blind.warning(fault.__cause__ or fault)
                 continue
             for feed in followed:
                 last = numbers.get(feed.task)

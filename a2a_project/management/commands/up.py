@@ -53,7 +53,7 @@ class Command(BaseCommand):
         connections.close_all()
         if no_grpc := serve_grpc.choose_port(options["host"]):
             self.stdout.write(self.style.WARNING(no_grpc))
-        serve_grpc.beside(options["host"])
+        serve_grpc.serve_in_background(options["host"])
         serve_site(options, lambda at: self.stdout.write(banner(at)))
 
 

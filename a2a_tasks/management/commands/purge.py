@@ -61,12 +61,12 @@ class Command(BaseCommand):
         )
 
     def _purge(self, limits: RetentionLimits) -> Removed:
-        done, shown = Removed(), self.stdout.isatty()
+        done, is_terminal = Removed(), self.stdout.isatty()
         for removed in purge(limits):
             done += removed
-            if shown:
+            if is_terminal:
                 self.stdout.write(f"\r{done.tasks} tasks, {done.rows} rows", ending="")
                 self.stdout.flush()
-        if shown:
+        if is_terminal:
             self.stdout.write("\r\x1b[K", ending="")
         return done

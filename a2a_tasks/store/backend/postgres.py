@@ -518,7 +518,7 @@ def find_tasks(
         "agent": [scope.agent for scope, _, _ in asked],
         "owner": [part.owner for _, _, part in asked],
         "tenant": [scope.tenant for scope, _, _ in asked],
-        "maker": [part.maker for _, _, part in asked],
+        "maker": [part.created_by for _, _, part in asked],
     }
     newest_first = sorted(fetch(FIND, columns), key=lambda row: -row[1])
     return {asked[row[0]][:2]: StoredTask(*row[1:]) for row in newest_first}
