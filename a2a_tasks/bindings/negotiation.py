@@ -20,6 +20,7 @@ from a2a_tasks.bindings.http import Headers, Request
 from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.call_context import CallContext
+from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.operations.handler import OperationTable
 from a2a_tasks.operations.origin import origin_of
 from a2a_tasks.protocol.binding import Binding
@@ -142,7 +143,7 @@ def negotiate(
     )
     if operation is None:
         raise MethodNotFound
-    visit.table[operation].check(agent)
+    require_capability(agent, visit.table[operation].operation.needs)
     headers: Headers = [VARY]
     if dialect.version:
         headers.append((b"a2a-version", dialect.version.encode()))

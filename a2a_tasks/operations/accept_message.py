@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import uuid
 
 from a2a_tasks.agents import switches
@@ -11,13 +10,13 @@ from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
 from a2a_tasks.operations.backpressure import queue_limit, tenant_limit
 from a2a_tasks.operations.call_context import CallContext
+from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.operations.files import store_large_files
 from a2a_tasks.operations.message_limits import check_message, check_size
 from a2a_tasks.protocol.errors import (
     ContentTypeNotSupported,
     InvalidParams,
     Overloaded,
-    PushNotificationNotSupported,
     TaskNotFound,
 )
 from a2a_tasks.protocol.files import SCHEME
@@ -49,8 +48,8 @@ def check(request: SendMessageRequest, call: CallContext) -> None:
 
     Raises InvalidParams, ContentTypeNotSupported, PushNotificationNotSupported.
     """
-    if request.push_config is not None and not call.agent.push_notifications:
-        raise PushNotificationNotSupported
+    if request.push_config is not None:
+        require_capability(call.agent, "push_notifications")
     check_message(request, by_operator=_by_operator(call))
     for index, part in enumerate(request.message.parts):
         _check_part(part, index, call)
@@ -74,9 +73,9 @@ async def accept(
     request: SendMessageRequest,
     call: CallContext,
     key: IdempotencyKey | None = None,
-    *beside: Companion,
+    *companions: Companion,
 ) -> Accepted:
-    """Accept the message: for a new task, or for an existing one. `beside` is written in the same transaction.
+    """Accept the message: for a new task, or for an existing one. `companions` are written in the same transaction.
 
     Raises TaskNotFound, TaskEnded, ContextMismatch, InvalidParams; TaskNotWaiting for an operator's answer that comes
     too late; KeyTaken; Overloaded and RateLimited.
@@ -88,24 +87,38 @@ async def accept(
     context_id = request.message.context_id
 
     async with store_large_files(request, call.scope(request.tenant)) as (request, files):
-        new = functools.partial(_make_new_task, request, call, lease, key, (*files, *beside))
 
-        if request.named:  # the client names its tasks: continue the one of that name, or begin it
+        def make(task_id: str, context_id: str) -> NewTask:
+            return _make_new_task(
+                request,
+                call,
+                task_id,
+                context_id,
+                lease=lease,
+                key=key,
+                companions=(*files, *companions),
+            )
+
+        if request.named:
+            # The client names its tasks: continue the one of that name, or begin it. Between the two attempts, another
+            # request may begin it, or retention remove it.
             for _ in range(MAX_ATTEMPTS):
                 with contextlib.suppress(TaskNotFound):
-                    return await run_in_thread(reply, new(request.named, context_id or ""))
-                with contextlib.suppress(TaskExists):  # another request began it at this moment
+                    return await run_in_thread(reply, make(request.named, context_id or ""))
+                with contextlib.suppress(TaskExists):
                     _check_takes_tasks(call)
-                    return await accept_batched(new(request.named, context_id or str(uuid.uuid4())))
+                    return await accept_batched(
+                        make(request.named, context_id or str(uuid.uuid4()))
+                    )
             raise Overloaded
 
         if task_id := request.message.task_id:
             if "\x00" in task_id:
                 raise TaskNotFound(taskId=task_id)
-            return await run_in_thread(reply, new(task_id, context_id or ""))
+            return await run_in_thread(reply, make(task_id, context_id or ""))
 
         _check_takes_tasks(call)
-        return await accept_batched(new(str(uuid.uuid4()), context_id or str(uuid.uuid4())))
+        return await accept_batched(make(str(uuid.uuid4()), context_id or str(uuid.uuid4())))
 
 
 def _by_operator(call: CallContext) -> bool:
@@ -120,9 +133,8 @@ def _claim_slot(call: CallContext) -> PreclaimedLease | None:
     """
     if call.answers:
         return None
-    lease = dispatch.hold(
-        switches.queue_of(call.agent), call.caller.quota_key
-    )  # starts the runner, too
+    # `hold` also starts the runner of this process. So it is called even if its lease is not used.
+    lease = dispatch.hold(switches.queue_of(call.agent), call.caller.quota_key)
     return None if call.agent.slug in switches.limits() else lease
 
 
@@ -136,11 +148,12 @@ def _check_takes_tasks(call: CallContext) -> None:
 def _make_new_task(
     request: SendMessageRequest,
     call: CallContext,
+    task_id: str,
+    context_id: str,
+    *,
     lease: PreclaimedLease | None,
     key: IdempotencyKey | None,
     companions: tuple[Companion, ...],
-    task_id: str,
-    context_id: str,
 ) -> NewTask:
     stored: Message = replace(request.message, task_id=task_id, context_id=context_id or None)
     message = write(stored)
