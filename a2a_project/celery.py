@@ -33,11 +33,11 @@ class HintConsumer(Consumer):
     no_ack = True
 
     def _receive_callback(self, message: Any) -> Any:
-        message.ack = message.reject = _keep_logging
+        message.ack = message.reject = _ignore
         return super()._receive_callback(message)  # type: ignore[no-untyped-call]
 
 
-def _keep_logging(*_: Any, **__: Any) -> None:
+def _ignore(*_: Any, **__: Any) -> None:
     pass
 
 

@@ -126,7 +126,7 @@ async def stop_helpers() -> None:
     process_lifetime.begin_drain()
     try:
         await asyncio.wait_for(
-            process_lifetime.stop(), process_lifetime.drain_left() + STOP_SECONDS
+            process_lifetime.stop(), process_lifetime.drain_seconds() + STOP_SECONDS
         )
     except TimeoutError:
         logger.warning("the stop callbacks took longer than the drain; leaving without them")

@@ -433,7 +433,7 @@ async def begin(*, alone: bool = False) -> asyncio.Event:
 
 
 async def _drain(deliverer: Deliverer) -> None:
-    await deliverer.drain(process_lifetime.drain_left())
+    await deliverer.drain(process_lifetime.drain_seconds())
 
 
 def wake() -> None:

@@ -63,8 +63,8 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
     """Report mistakes in the environment."""
-    unreadable = list(_unreadable())
-    return unreadable or [*_inconsistent(), *_unserved_queues(), *_slow_requests()]
+    unreadable = list(_check_values())
+    return unreadable or [*_check_consistency(), *_check_queues(), *_check_request_rate()]
 
 
 @register()
@@ -77,7 +77,7 @@ def check_card_keys(
     except ValueError as fault:
         hint = "Make one: python manage.py card_keys make FILE"
         return [Error(str(fault), hint=hint, id="a2a_tasks.E017")]
-    return [*_unused_keys(), *_unsigned_cards()]
+    return [*_check_unused_keys(), *_check_cards()]
 
 
 @register()
@@ -190,7 +190,7 @@ def check_secret_key_of_production(
         )
 
 
-def _unused_keys() -> Iterable[CheckMessage]:
+def _check_unused_keys() -> Iterable[CheckMessage]:
     if conf.CARD_KEYS.strip() and not ring.ring():
         yield Warning(
             "A2A_CARD_KEYS is set, but cards are not signed",
@@ -199,7 +199,7 @@ def _unused_keys() -> Iterable[CheckMessage]:
         )
 
 
-def _unsigned_cards() -> Iterable[CheckMessage]:
+def _check_cards() -> Iterable[CheckMessage]:
     """Report cards with values that have no canonical form, of agents without other serious mistakes."""
     well = (agent for agent in registry.agents() if not any(m.is_serious() for m in agent.check()))
     for agent in well:
@@ -213,7 +213,7 @@ def _unsigned_cards() -> Iterable[CheckMessage]:
             )
 
 
-def _unreadable() -> Iterable[CheckMessage]:
+def _check_values() -> Iterable[CheckMessage]:
     for name in names():
         try:
             getattr(conf, name)
@@ -221,12 +221,12 @@ def _unreadable() -> Iterable[CheckMessage]:
             yield Error(f"A2A_{name}: {fault}", id="a2a_tasks.E010")
 
 
-def _slow_requests() -> Iterable[CheckMessage]:
+def _check_request_rate() -> Iterable[CheckMessage]:
     if not conf.REQUEST_BYTES_PER_SECOND:
         yield Error("A2A_REQUEST_BYTES_PER_SECOND must be at least 1", id="a2a_tasks.E043")
 
 
-def _unserved_queues() -> Iterable[CheckMessage]:
+def _check_queues() -> Iterable[CheckMessage]:
     for agent in registry.agents() if conf.QUEUES else ():
         if agent.queue not in registry.queues():
             yield Warning(
@@ -236,7 +236,7 @@ def _unserved_queues() -> Iterable[CheckMessage]:
             )
 
 
-def _inconsistent() -> Iterable[CheckMessage]:
+def _check_consistency() -> Iterable[CheckMessage]:
     if not 0 < conf.BEAT_SECONDS * 3 <= conf.LEASE_SECONDS:
         yield Error(
             "A2A_BEAT_SECONDS must be above 0, and at most a third of A2A_LEASE_SECONDS",

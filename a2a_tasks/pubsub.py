@@ -124,19 +124,19 @@ def channel(task: int) -> str:
     return f"{prefix()}:task:{task}"
 
 
-def _stop_channel() -> str:
+def _stops_channel() -> str:
     return f"{prefix()}:stop"
 
 
-def _switched_channel() -> str:
+def _switches_channel() -> str:
     return f"{prefix()}:switched"
 
 
 def _message(hint: Committed | Stop | OverridesChanged) -> tuple[str, str]:
     if isinstance(hint, OverridesChanged):
-        return _switched_channel(), ""
+        return _switches_channel(), ""
     if isinstance(hint, Stop):
-        return _stop_channel(), str(hint.run)
+        return _stops_channel(), str(hint.run)
     return channel(hint.task), str(hint.last)
 
 
@@ -274,7 +274,7 @@ class Subscriber:
             retry=AsyncRetry(NoBackoff(), 0),  # `_read` reconnects, and `follow` must not wait
         )
         async with client, client.pubsub() as pubsub:
-            await pubsub.subscribe(_stop_channel(), _switched_channel(), *self._wanted)
+            await pubsub.subscribe(_stops_channel(), _switches_channel(), *self._wanted)
             if self._everything:
                 await pubsub.psubscribe(f"{prefix()}:task:*")
             self._pubsub = pubsub
@@ -311,8 +311,8 @@ class Subscriber:
 
 
 def _hint(name: str, data: str) -> Hint:
-    if name == _switched_channel():
+    if name == _switches_channel():
         return OverridesChanged()
-    if name == _stop_channel():
+    if name == _stops_channel():
         return Stop(int(data))
     return Committed(int(name.rpartition(":")[2]), int(data))

@@ -51,20 +51,20 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, help="also write the JSON here")
     args = parser.parse_args(argv)
-    args.scenarios = _chosen(parser, args.scenarios, SCENARIOS)
+    args.scenarios = _choose(parser, args.scenarios, SCENARIOS)
     args.named = args.targets is not None
-    args.targets = _chosen(parser, args.targets or ",".join(TARGETS), list(TARGETS))
+    args.targets = _choose(parser, args.targets or ",".join(TARGETS), list(TARGETS))
     return args
 
 
-def _chosen(parser: argparse.ArgumentParser, text: str, existing: list[str]) -> list[str]:
+def _choose(parser: argparse.ArgumentParser, text: str, existing: list[str]) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if unknown := [name for name in names if name not in existing]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(existing)}")
     return [name for name in existing if name in names]
 
 
-def asked(scenarios: Sequence[str], target: str) -> bool:
+def takes_part(scenarios: Sequence[str], target: str) -> bool:
     """Is this target asked a group of scenarios?"""
     own = {OWN[name] for name in scenarios if name in OWN}
     return target in own if own else target not in OWN.values()
@@ -88,7 +88,7 @@ class Bench:
 
     async def group(self, scenarios: list[str]) -> None:
         """Measure the scenarios on stores that are empty at first."""
-        targets = [it for it in self.targets if asked(scenarios, it.name)]
+        targets = [it for it in self.targets if takes_part(scenarios, it.name)]
         for target in targets:
             say(f"preparing {target.name}")
             target.prepare()
@@ -163,7 +163,7 @@ def write(results: Results, about: str, json_path: Path | None) -> None:
     """Keep everything measured so far in `var/bench/`."""
     tables = [report.scenario_table(results, name) for name in SCENARIOS if name in results.runs]
     failures = "".join(f"- failed: {line}\n" for line in results.failures)
-    text = "\n".join([f"{about}\n", report.required_table(results), *tables, failures])
+    text = "\n".join([f"{about}\n", report.requirements_table(results), *tables, failures])
     (CACHE / "report.md").write_text(text)
     medians = {name: results.medians(name) for name in results.runs}
     document = {
@@ -184,7 +184,7 @@ async def measure(args: argparse.Namespace, plan: Plan, server: Server) -> Resul
         if chosen := [name for name in group if name in args.scenarios]:
             await bench.group(chosen)
             write(results, about, args.json)
-    print(report.required_table(results))
+    print(report.requirements_table(results))
     return results
 
 
@@ -193,7 +193,7 @@ def console(args: argparse.Namespace, plan: Plan, server: Server, results: Resul
     chosen = [name for name in CONSOLE if name in args.scenarios]
     if not chosen:
         return
-    url = lists.filled(server, plan.tasks)
+    url = lists.fill_database(server, plan.tasks)
     if "A1" in chosen:
         results.add("A1", "console", lists.ask(plan.tasks))
     if "A2" in chosen:

@@ -83,7 +83,7 @@ class Arm:
     rounds: bool = True
 
 
-async def measured(server: Server, args: argparse.Namespace, arm: Arm) -> list[float]:
+async def measure_arm(server: Server, args: argparse.Namespace, arm: Arm) -> list[float]:
     """Milliseconds until B's runs start, p50 and p95: of those sent one by one, and of those sent at once."""
     target = Shared(server, {"A2A_RUN_SLOTS": str(args.slots), **arm.settings})
     target.prepare()
@@ -93,8 +93,12 @@ async def measured(server: Server, args: argparse.Namespace, arm: Arm) -> list[f
             if arm.queued:
                 await _fill(target, connection, text, arm.queued)
             async with _busy(target, text, arm.busy):
-                singly = await _measured(target, connection, text, rounds=arm.rounds, apart=APART)
-                at_once = await _measured(target, connection, text, rounds=arm.rounds, apart=0)
+                singly = await _measure_starts(
+                    target, connection, text, rounds=arm.rounds, apart=APART
+                )
+                at_once = await _measure_starts(
+                    target, connection, text, rounds=arm.rounds, apart=0
+                )
     return [cut for starts in (singly, at_once) for cut in _cuts(starts)]
 
 
@@ -135,7 +139,7 @@ async def _fill(
     await asyncio.sleep(float(text) + 2)
 
 
-async def _measured(
+async def _measure_starts(
     target: Shared,
     connection: psycopg.Connection[Any],
     text: str,
@@ -189,7 +193,7 @@ async def measure(server: Server, args: argparse.Namespace) -> None:
     for number in range(args.times):
         for name, arm in arms.items():
             say(f"{name}, {number + 1} of {args.times}")
-            rounds[name].append(await measured(server, args, arm))
+            rounds[name].append(await measure_arm(server, args, arm))
             print("  ", [round(figure) for figure in rounds[name][-1]], flush=True)
     print("| B's start, ms | one by one p50 | p95 | at once p50 | p95 |")
     print("| --- | --- | --- | --- | --- |")

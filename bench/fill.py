@@ -122,7 +122,7 @@ def fill(target: Target, size: int) -> None:
         connection.execute("vacuum analyze")
 
 
-def stored(target: Target) -> int:
+def count_stored(target: Target) -> int:
     """How many tasks the store truly holds."""
     with psycopg.connect(target.database, autocommit=True) as connection:
         return _count(connection, STORES[target.name][0])

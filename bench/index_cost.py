@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psycopg
 
-from bench.lists import filled, set_up
+from bench.lists import fill_database, set_up
 from bench.postgres import Server
 
 ROWS, FILLED = 1_000, 100_000
@@ -122,7 +122,7 @@ def main() -> int:
         return 0
     server = Server()
     try:
-        measure(filled(server, FILLED), args.rounds)
+        measure(fill_database(server, FILLED), args.rounds)
     finally:
         server.close()
     return 0

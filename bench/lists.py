@@ -51,7 +51,7 @@ from (select n.*, 'Please look into invoice ' || i || ' of customer ' || (i %% 9
 """
 
 
-def filled(server: Server, size: int) -> str:
+def fill_database(server: Server, size: int) -> str:
     """A database with so many tasks; its URL."""
     url = server.fresh("lists")
     set_up(url)
@@ -126,7 +126,7 @@ def browser() -> Any:
     from django.contrib.auth.models import User  # noqa: PLC0415 - as above
 
     user, _ = User.objects.get_or_create(username="bench", is_staff=True, is_superuser=True)
-    return _signed_in(user)
+    return _sign_in(user)
 
 
 def staff(tenant: str) -> Any:
@@ -138,10 +138,10 @@ def staff(tenant: str) -> Any:
     user, _ = User.objects.get_or_create(username=f"bench-{tenant}", is_staff=True)
     user.groups.add(Group.objects.get_or_create(name=GROUP + tenant)[0])
     user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
-    return _signed_in(user)
+    return _sign_in(user)
 
 
-def _signed_in(user: Any) -> Any:
+def _sign_in(user: Any) -> Any:
     from django.test import Client  # noqa: PLC0415 - as above
 
     client = Client(headers={"host": "localhost"})
@@ -203,7 +203,7 @@ def main() -> int:
             set_up(args.database)
         else:
             server = Server()
-            filled(server, args.size)
+            fill_database(server, args.size)
         ask(args.size)
     finally:
         if server is not None:

@@ -41,7 +41,7 @@ async def _burst(target: OursWorker, count: int, *, immediate: bool) -> Metrics:
     answers = await sends
     accepted = [it for it in answers if it and it.status == 200 and _right(it, immediate=immediate)]
     refused = [it for it in answers if it and it.status == 503 and b"retry-after" in it.head]
-    unfinished = await _settled(target)
+    unfinished = await _wait_settled(target)
     after = _ask(target, TOLD)
     return {
         "accepted": len(accepted),
@@ -67,7 +67,7 @@ def _right(it: Post, *, immediate: bool) -> bool:
     return b'"task"' in it.body and (immediate or COMPLETED.encode() in it.body)
 
 
-async def _settled(target: OursWorker) -> int:
+async def _wait_settled(target: OursWorker) -> int:
     """How many tasks have not been completed when a minute is over, or all have."""
     for _ in range(600):
         left = _ask(target, OPEN)

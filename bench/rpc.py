@@ -8,7 +8,7 @@ from bench import h2load, procs, wrk
 from bench.client import COMPLETED, echo, post, rpc, send
 from bench.plan import Plan
 from bench.procs import Child
-from bench.rpc_client import asking, chunks, got
+from bench.rpc_client import chunks, got, make_request
 from bench.targets import OursRpc, Target
 from bench.wrk import Metrics
 
@@ -65,7 +65,7 @@ async def g1(target: Target, plan: Plan) -> Metrics:
     official = await chunks(target.address, STREAM)
     before = _cpu(target.serving)
     streaming = f"http://{target.address}/lf.a2a.v1.A2AService/SendStreamingMessage"
-    asked = asking(STREAM).SerializeToString()
+    asked = make_request(STREAM).SerializeToString()
     streamed = await h2load.once(streaming, asked, least=STREAM * LEAST)
     stream_cpu = _cpu(target.serving) - before
     before = _cpu(target.web_process)

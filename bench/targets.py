@@ -137,7 +137,7 @@ class Cost:
 # --- peers ------------------------------------------------------------------------------------
 
 
-def _installed(stamp: Path, pins: Path) -> bool:
+def _is_installed(stamp: Path, pins: Path) -> bool:
     return stamp.exists() and stamp.read_text() == pins.read_text()
 
 
@@ -151,7 +151,7 @@ class A2aSdk(Target):
     def migrate(self) -> None:
         """Its virtual environment, made on first use; its store makes its table itself."""
         pins, stamp = PEERS / "requirements.txt", self.home / "installed"
-        if not _installed(stamp, pins):
+        if not _is_installed(stamp, pins):
             say("installing the peer a2a-sdk (once)")
             procs.run([sys.executable, "-m", "venv", "--clear", str(self.home)])
             procs.run([str(self.python), "-m", "pip", "install", "-q", "-r", str(pins)])
@@ -172,7 +172,7 @@ class A2aJs(Target):
     def migrate(self) -> None:
         """Its packages, installed on first use, and its tables."""
         pins, stamp = PEERS / "package.json", self.home / "installed"
-        if not _installed(stamp, pins):
+        if not _is_installed(stamp, pins):
             say("installing the peer @a2a-js/sdk (once)")
             self.home.mkdir(parents=True, exist_ok=True)
             shutil.copy(pins, self.home / "package.json")

@@ -24,7 +24,7 @@ from typing import Any
 import psycopg
 
 from bench import lists
-from bench.lists import browser, filled, set_up, settle
+from bench.lists import browser, fill_database, set_up, settle
 from bench.postgres import Server
 
 LIST = "/admin/a2a_tasks/task/"
@@ -55,7 +55,7 @@ def ask(url: str, size: int) -> dict[str, float | None]:
     browser().get(LIST)
     settle()
     print("| walk | pages | rows | p50 ms | p95 ms | slowest ms |\n|---|---:|---:|---:|---:|---:|")
-    with arriving(url):
+    with add_tasks(url):
         for words, query, condition, pages, step in walks(size):
             keys, spent = _walk(step, query, pages)
             _check(words, keys, _top(query, keys), condition, to_the_end=pages is None)
@@ -147,7 +147,7 @@ def _check(
 
 
 @contextmanager
-def arriving(url: str) -> Iterator[None]:
+def add_tasks(url: str) -> Iterator[None]:
     """Tasks arrive, and end."""
     over = threading.Event()
     thread = threading.Thread(target=_arrive, args=(url, over))
@@ -178,7 +178,7 @@ def main() -> int:
         return 0
     server = Server()
     try:
-        ask(filled(server, args.size), args.size)
+        ask(fill_database(server, args.size), args.size)
     finally:
         server.close()
     return 0

@@ -183,7 +183,7 @@ class Server(grpclib.server.Server):
         both = Cardinality.STREAM_STREAM
         served = {path: self.calls.serve(handler) for path, handler in self._rpcs.items()}
         served[TOO_MUCH.encode()] = self.calls.serve(refuse_metadata)
-        served |= {path: self.calls.serve_looking(look) for path, look in self._looking.items()}
+        served |= {path: self.calls.serve_watch(look) for path, look in self._looking.items()}
         return {
             path.decode(): GrpcHandler(each, both, bytes, bytes) for path, each in served.items()
         }
@@ -225,7 +225,7 @@ class Server(grpclib.server.Server):
         self._forget()
         self._leave()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(process_lifetime.drain_left()):
+            async with asyncio.timeout(process_lifetime.drain_seconds()):
                 await self._all_gone()
         self.close()
         await self.wait_closed()

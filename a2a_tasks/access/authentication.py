@@ -36,13 +36,13 @@ from a2a_tasks.access.errors import again, refuse
 from a2a_tasks.access.identity_cache import TtlCache, digest
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.agent import Agent
-from a2a_tasks.agents.registry import any_listed
+from a2a_tasks.agents.registry import has_listed
 from a2a_tasks.agents.security import (
     API_KEY,
     BASIC,
     BEARER,
     MUTUAL_TLS,
-    anonymous_allowed,
+    allows_anonymous,
     is_listed,
     list_accepted,
     open_to_anybody,
@@ -58,12 +58,13 @@ from a2a_tasks.protocol.errors import (
     WrongCredentials,
 )
 
-__all__ = ["Credentials", "anonymous_allowed", "catalogue", "find_agent", "identify"]
+__all__ = ["Credentials", "allows_anonymous", "catalogue", "find_agent", "identify"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 #: The function that verifies the credentials of each scheme; for passwords it also takes the address of the client.
+#: A scheme has its name in `SCHEMES` and its setting in `list_enabled`, both in `a2a_tasks/agents/security.py`.
 VERIFIERS: Mapping[str, Callable[[ShownCredential], Awaitable[Identity]]] = {
     BEARER: lambda credential: tokens.verify(credential.text),
     API_KEY: lambda credential: api_keys.verify(credential.text),
@@ -71,11 +72,11 @@ VERIFIERS: Mapping[str, Callable[[ShownCredential], Awaitable[Identity]]] = {
     MUTUAL_TLS: lambda credential: certificates.verify(credential.text),
 }
 #: Cached credentials: valid ones and wrong ones, apart, so that wrong ones cannot evict valid ones.
-MAX_KNOWN, MAX_WRONG = 20_000, 2_000
+MAX_VALID, MAX_WRONG = 20_000, 2_000
 #: Credentials that are verified at once; further ones get 503, so that forged ones cannot fill the database's queue.
 MAX_ASKED = 200
 
-_known: TtlCache[Identity] = TtlCache(MAX_KNOWN)
+_valid: TtlCache[Identity] = TtlCache(MAX_VALID)
 _wrong: TtlCache[tuple[str, str, str]] = TtlCache(MAX_WRONG)
 _asking: dict[bytes, asyncio.Task[Identity]] = {}
 
@@ -83,7 +84,7 @@ _asking: dict[bytes, asyncio.Task[Identity]] = {}
 @receiver(setting_changed)
 def forget(**_: Any) -> None:
     """Clear the caches, so that all credentials are verified anew."""
-    _known.clear()
+    _valid.clear()
     _wrong.clear()
 
 
@@ -149,7 +150,7 @@ async def find_agent(credentials: Credentials, slug: str) -> Agent | None:
     """
     await switch_cache.fresh()
     agent = registry.find(slug)
-    if not (any_listed() if agent is None else is_listed(agent)):
+    if not (has_listed() if agent is None else is_listed(agent)):
         return agent
     identity = await _recognize(credentials)
     if identity is not None:
@@ -162,7 +163,7 @@ async def find_agent(credentials: Credentials, slug: str) -> Agent | None:
 async def catalogue(credentials: Credentials) -> list[Agent]:
     """Return the agents that the caller of these credentials may see. Raises WrongCredentials, Overloaded."""
     await switch_cache.fresh()
-    if not any_listed():
+    if not has_listed():
         return registry.agents()
     identity = await _recognize(credentials)
     if identity is not None:
@@ -196,7 +197,7 @@ async def _recognize(credentials: Credentials) -> Identity | None:
     if credential is None:
         return None
     key = digest(credential)
-    identity = _known.get(key)
+    identity = _valid.get(key)
     if identity is None:
         await rate_limits.may_try(credentials.address)
         identity = await _verify_once(credential, key)
@@ -278,5 +279,5 @@ async def _verify(credential: ShownCredential, key: bytes) -> Identity:
     except WrongCredentials as fault:
         _wrong.keep(key, (fault.why, fault.message, fault.whose), conf.CREDENTIAL_SECONDS)
         raise
-    _known.keep(key, identity, min(conf.CREDENTIAL_SECONDS, identity.until - time.time()))
+    _valid.keep(key, identity, min(conf.CREDENTIAL_SECONDS, identity.until - time.time()))
     return identity

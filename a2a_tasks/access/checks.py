@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 
 from a2a_tasks.access import credentials, issuer, tokens
-from a2a_tasks.agents.security import anonymous_allowed, is_scope, list_accepted
+from a2a_tasks.agents.security import allows_anonymous, is_scope, list_accepted
 from a2a_tasks.conf import conf
 from a2a_tasks.outbound import Unanswered, make_tls_context
 from a2a_tasks.rates import read_rate
@@ -32,13 +32,13 @@ def check_callers(
 
 
 def _openness() -> Iterable[CheckMessage]:
-    if anonymous_allowed() and not settings.EMBEDDED:
+    if allows_anonymous() and not settings.EMBEDDED:
         yield Warning(
             "A2A_ANONYMOUS is on: anybody who can reach this host may use its agents",
             hint="Unset it where callers should be known.",
             id="a2a_tasks.W021",
         )
-    if not anonymous_allowed() and not list_accepted(None):
+    if not allows_anonymous() and not list_accepted(None):
         yield Warning("no caller can use this host", hint=SWITCHES, id="a2a_tasks.W022")
 
 

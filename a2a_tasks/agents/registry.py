@@ -12,7 +12,7 @@ from a2a_tasks.agents import security, switches, visibility
 from a2a_tasks.agents.agent import Agent, unfit_skills
 from a2a_tasks.conf import HostSettings, conf, forget
 
-__all__ = ["agents", "any_listed", "check", "list_disabled", "discover", "find"]
+__all__ = ["agents", "has_listed", "check", "list_disabled", "discover", "find"]
 
 _found: dict[str, Agent] = {}
 _clashes: list[tuple[str, type[Agent], type[Agent]]] = []
@@ -67,7 +67,7 @@ def find(slug: str) -> Agent | None:
     return None if slug in _off() else _found.get(slug)
 
 
-def any_listed() -> bool:
+def has_listed() -> bool:
     """Is there an agent that needs a grant?"""
     return any(map(security.is_listed, agents()))
 

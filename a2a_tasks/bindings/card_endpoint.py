@@ -17,7 +17,7 @@ from django.dispatch import receiver
 
 from a2a_tasks.access.authentication import catalogue
 from a2a_tasks.agents import Agent
-from a2a_tasks.agents.registry import any_listed
+from a2a_tasks.agents.registry import has_listed
 from a2a_tasks.agents.security import is_listed
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.bindings.http import JSON, Headers, Request, Send, respond
@@ -117,4 +117,4 @@ async def serve_catalogue(request: Request, send: Send) -> None:
         error = to_a2a_error(fault)
         await respond(send, error.http_status, rest.error_body(error), headers_of(error))
         return
-    await respond(send, 200, body, _make_cache_headers(private=any_listed()))
+    await respond(send, 200, body, _make_cache_headers(private=has_listed()))

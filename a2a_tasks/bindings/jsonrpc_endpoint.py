@@ -58,7 +58,7 @@ def _check_content_type(request: Request) -> None:
         raise _WrongContentType("Send application/json", mediaType=called)
 
 
-class _Exchange:
+class _JsonRpcExchange:
     """One request and its answer; the state reached so far decides the form of an error."""
 
     def __init__(self, visit: RequestContext) -> None:
@@ -129,7 +129,7 @@ class _Exchange:
             await respond(send, 200, body, found.headers)
             return
         envelope = Envelope(
-            jsonrpc.result_opening(call.id),
+            jsonrpc.begin_result(call.id),
             b"}",
             lambda fault: jsonrpc.error(call.id, dialect.error(fault)),
         )
@@ -145,7 +145,7 @@ class _Exchange:
 
 async def serve_jsonrpc(visit: RequestContext, send: Send) -> None:
     """Answer one JSON-RPC request to an agent."""
-    exchange = _Exchange(visit)
+    exchange = _JsonRpcExchange(visit)
     try:
         await exchange.answer(send)
     except ClientGone:

@@ -49,7 +49,7 @@ async def _body(request: Request) -> Mapping[str, Any]:
     return document
 
 
-class _Exchange:
+class _RestExchange:
     """One request and its answer; the state reached so far decides the form of an error."""
 
     def __init__(self, visit: RequestContext, segments: Sequence[str]) -> None:
@@ -128,7 +128,7 @@ class _Exchange:
 
 async def serve_rest(visit: RequestContext, send: Send, segments: Sequence[str]) -> None:
     """Answer one HTTP+JSON request at a path below a mount, its segments still percent-encoded."""
-    exchange = _Exchange(visit, segments)
+    exchange = _RestExchange(visit, segments)
     try:
         await exchange.answer(send)
     except ClientGone:

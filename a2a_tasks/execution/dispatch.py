@@ -46,7 +46,7 @@ def _runner() -> Runner:
 
 
 async def _drain(runner: Runner) -> None:
-    await runner.drain(process_lifetime.drain_left())
+    await runner.drain(process_lifetime.drain_seconds())
 
 
 def load() -> WorkerLoad:

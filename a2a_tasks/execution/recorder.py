@@ -52,7 +52,7 @@ class TooMuch(Exception):
     """The setting whose limit was exceeded: for the run's trace, which operators read."""
 
 
-class _Artifact:
+class _OpenArtifact:
     """The state of one artifact of the task."""
 
     __slots__ = ("bodies", "inherited", "open", "position")
@@ -72,7 +72,7 @@ class Recorder:
         self._run = assignment
         self.state, self.is_task = assignment.state, assignment.is_task
         self._artifacts = {
-            artifact_id: _Artifact(position, open_=growing, inherited=True)
+            artifact_id: _OpenArtifact(position, open_=growing, inherited=True)
             for artifact_id, position, growing in assignment.artifacts
         }
         self._most, self._most_bytes = int(conf.MAX_ARTIFACTS), int(conf.MAX_ARTIFACT_BYTES)
@@ -228,14 +228,14 @@ class Recorder:
         self._artifact_bytes += size
         self._gathered += size
 
-    def _place(self, chunk: Chunk) -> _Artifact:
+    def _place(self, chunk: Chunk) -> _OpenArtifact:
         """Return the artifact of a chunk; a new one gets its row with this batch."""
         previous = self._artifacts.get(chunk.artifact_id)
         if previous is not None and chunk.append:
             self._reopen(previous)
             return previous
         position = previous.position if previous else len(self._artifacts)
-        begun = self._artifacts[chunk.artifact_id] = _Artifact(position, open_=True)
+        begun = self._artifacts[chunk.artifact_id] = _OpenArtifact(position, open_=True)
         begun.bodies = []
         batch = self._batch  # its earlier entries about the artifact are obsolete
         batch.artifacts = [row for row in batch.artifacts if row.position != position]
@@ -244,7 +244,7 @@ class Recorder:
         batch.artifacts.append(ArtifactRow(position, chunk.artifact_id, len(batch.events)))
         return begun
 
-    def _reopen(self, artifact: _Artifact) -> None:
+    def _reopen(self, artifact: _OpenArtifact) -> None:
         """Reopen a closed artifact that gets another chunk: its folded row is incomplete now."""
         if artifact.inherited:
             artifact.inherited = False

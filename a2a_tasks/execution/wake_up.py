@@ -25,7 +25,7 @@ MIN_INTERVAL_SECONDS = 0.01
 _outage = ThrottledLogger(logger, "the broker did not take a wake-up of workers")
 
 
-class _Publisher:
+class _WakeUps:
     def __init__(self) -> None:
         self._due: set[str] = set()
         self._lock = threading.Lock()
@@ -66,7 +66,7 @@ class _Publisher:
             _outage.warning(fault)
 
 
-_publisher = _Publisher()
+_publisher = _WakeUps()
 _installed = pubsub.listen(_publisher.on_hint)
 
 

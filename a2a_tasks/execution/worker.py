@@ -91,7 +91,7 @@ def _load(queues: Sequence[str]) -> presence.WorkerLoad:
 
 
 async def _drain_runner(runner: Runner) -> None:
-    await runner.drain(process_lifetime.drain_left())
+    await runner.drain(process_lifetime.drain_seconds())
 
 
 def wake() -> None:

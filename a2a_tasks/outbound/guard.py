@@ -103,7 +103,7 @@ class Guard:
         if self.policy.loopback and _is_localhost(name):
             return OWN
         answers = await self._resolve_name(name)
-        if not self.policy.names_allowed(name):
+        if not self.policy.allows_name(name):
             for answer in answers:
                 self._judge(answer)
         return answers
@@ -127,7 +127,7 @@ class Guard:
             raise AddressRefused(NOT_PUBLIC, str(address))
 
     def _judge_name(self, name: str) -> None:
-        if self.policy.names_allowed(name) or (self.policy.loopback and _is_localhost(name)):
+        if self.policy.allows_name(name) or (self.policy.loopback and _is_localhost(name)):
             return
         if "." not in name or name.endswith(INSIDE):
             raise AddressRefused(NOT_PUBLIC, name)

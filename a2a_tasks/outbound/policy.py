@@ -224,7 +224,7 @@ class OutboundPolicy:
             proxy=_proxy(proxy) if proxy else None,
         )
 
-    def names_allowed(self, name: str) -> bool:
+    def allows_name(self, name: str) -> bool:
         """Is the name one that the operator allows, or below one?"""
         return any(name == own or (own[0] == "." and name.endswith(own)) for own in self.names)
 

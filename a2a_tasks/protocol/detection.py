@@ -31,7 +31,7 @@ __all__ = [
     "is_draft",
     "is_final",
     "reads_body",
-    "task_named",
+    "task_id_of",
     "error_dialect",
     "error_dialect_of_route",
 ]
@@ -167,12 +167,12 @@ def _final_or_draft(call: DetectionInput) -> str | None:
         return "v10" if final else "dr"
     if call.version == "0.3":
         return "dr"
-    if final or call.version == "1.0" or task_named(call.params) == "":
+    if final or call.version == "1.0" or task_id_of(call.params) == "":
         return "v10"
     return None if call.origin is None else "dr" if call.origin == "dr" else "v10"
 
 
-def task_named(params: Mapping[str, Any]) -> str:
+def task_id_of(params: Mapping[str, Any]) -> str:
     """Return the id of the task that the parameters name in `task_id` or `id`; empty if they name none."""
     found = _member(params, "task_id") or params.get("id")
     return found if isinstance(found, str) else ""

@@ -18,7 +18,7 @@ from django.db import DatabaseError, connections
 from a2a_project.management.commands import serve_grpc
 from a2a_project.management.commands.serve import Address, add_address, read_address, serve_site
 from a2a_tasks.agents import registry
-from a2a_tasks.agents.security import anonymous_allowed, sample_header
+from a2a_tasks.agents.security import allows_anonymous, sample_header
 from a2a_tasks.conf import conf
 from a2a_tasks.management.database import count_missing_migrations, explain
 
@@ -116,7 +116,7 @@ def banner(address: Address) -> str:
         f"  try       {try_it(url)}",
         "",
     ]
-    if anonymous_allowed():
+    if allows_anonymous():
         lines += [
             "ANYBODY who can reach this address may use the agents: A2A_ANONYMOUS=0 asks for credentials.",
             "",

@@ -10,7 +10,7 @@ from a2a_tasks.protocol import errors
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.dialects.dialect import DialectRefusal
 from a2a_tasks.protocol.dialects.kinds import Kinds
-from a2a_tasks.protocol.dialects.listing import words_listing
+from a2a_tasks.protocol.dialects.listing import read_word_listing
 from a2a_tasks.protocol.dialects.reading import (
     any_role,
     message_or_request,
@@ -119,7 +119,7 @@ class V03Rest(PushResources, Kinds):
         return push_config(found, self.code) if found else None
 
     def read_list(self, fields: Fields) -> ListTasksRequest:
-        return words_listing(fields)
+        return read_word_listing(fields)
 
     def decode_route(
         self, match: Match, body: Mapping[str, Any], query: Mapping[str, Any]

@@ -40,7 +40,7 @@ def broker(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Broker:
 
 class TestWakeUp:
     def test_it_rings_once_for_many(self, broker: Broker) -> None:
-        one = wake_up._Publisher()
+        one = wake_up._WakeUps()
         one.on_hint(pubsub.RunQueued("agents"))
         assert broker.begun.wait(10)
         for _ in range(100):
@@ -54,7 +54,7 @@ class TestWakeUp:
     def test_a_broker_that_is_away_is_rung_again_next_time(self, broker: Broker) -> None:
         broker.broken = True
         broker.go.set()
-        one = wake_up._Publisher()
+        one = wake_up._WakeUps()
         one.on_hint(pubsub.RunQueued("agents"))
         eventually(lambda: len(broker.rings) == 1)
         broker.broken = False
@@ -62,7 +62,7 @@ class TestWakeUp:
         eventually(lambda: len(broker.rings) == 2)
 
     def test_whoever_tells_does_not_wait_for_the_broker(self, broker: Broker) -> None:
-        one = wake_up._Publisher()
+        one = wake_up._WakeUps()
         one.on_hint(pubsub.RunQueued("agents"))
         assert broker.begun.wait(10)
         one.on_hint(pubsub.RunQueued("agents"))  # returns, though the broker hangs
@@ -70,7 +70,7 @@ class TestWakeUp:
         eventually(lambda: len(broker.rings) == 2)  # its thread must not ring in the next test
 
     def test_other_hints_and_local_runs_ring_nothing(self, broker: Broker, settings: Any) -> None:
-        one = wake_up._Publisher()
+        one = wake_up._WakeUps()
         one.on_hint(pubsub.Stop(1))
         one.on_hint(pubsub.Committed(1, 1))
         settings.A2A_RUNS = "local"
