@@ -41,7 +41,7 @@ from a2a_tasks.store.db import run_in_thread, run_to_completion
 __all__ = ["Deliverer", "begin", "wake"]
 
 logger = logging.getLogger(__name__)
-_blind = ThrottledLogger(logger, "no look at due webhooks")
+_blind = ThrottledLogger(logger, "due webhooks could not be read")
 _own = ThrottledLogger(logger, "webhooks wait, by no fault of their receivers")
 
 #: Seconds in which hints are collected before the table is read.

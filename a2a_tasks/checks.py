@@ -103,7 +103,7 @@ def check_audit_keys_of_production(
     return [
         Warning(
             "The audit log is sealed with a key made from SECRET_KEY",
-            hint="Set A2A_AUDIT_KEYS, so that SECRET_KEY can be changed, and is not enough to write the log anew.",
+            hint="Set A2A_AUDIT_KEYS. Then SECRET_KEY can be changed, and does not suffice to rewrite the log.",
             id="a2a_tasks.W040",
         )
     ]
@@ -119,8 +119,8 @@ def check_sealed_secrets(
             lost = sealed_columns.unreadable(column)
         except DatabaseError:
             yield Info(
-                "the database could not be asked whether its secrets open",
-                hint="Ask again where it can be reached, and has been migrated.",
+                "the database could not be read to check its secrets",
+                hint="Repeat the check where the database can be reached and is migrated.",
                 id="a2a_tasks.I045",
             )
             return
@@ -128,7 +128,7 @@ def check_sealed_secrets(
             return
         if lost:
             yield Warning(
-                f"{lost} {column.name} are opened by no key: they were sealed with another one",
+                f"{lost} {column.name} can be opened with no key: they were sealed with another one",
                 hint="Name the former key in SECRET_KEY_FALLBACKS or A2A_SECRET_KEYS, then: python manage.py reseal",
                 id="a2a_tasks.W045",
             )
@@ -141,7 +141,7 @@ def check_card_keys_of_production(
     """Report cards signed with a derived key instead of configured keys: `manage.py check --deploy`."""
     if conf.SIGN_CARDS and conf.PUBLIC_URL and not conf.CARD_KEYS.strip():
         yield Warning(
-            "cards are signed with a key made from SECRET_KEY: who has that can sign, and its change is the key's",
+            "cards are signed with a key made from SECRET_KEY: its owners can sign cards, and a change of it changes the key",
             hint="python manage.py card_keys make FILE, and name the file in A2A_CARD_KEYS.",
             id="a2a_tasks.W014",
         )
@@ -172,7 +172,7 @@ def check_files_of_production(
     if conf.FETCH_ALLOW_PRIVATE:
         yield Warning(
             "A2A_FETCH_ALLOW_PRIVATE is set: clients can make this machine call itself by the URL of a file",
-            hint="It is for development. Unset it where strangers have accounts.",
+            hint="It is for development. Unset it unless all clients are trusted.",
             id="a2a_tasks.W033",
         )
 
@@ -184,8 +184,8 @@ def check_secret_key_of_production(
     """Report a generated SECRET_KEY, whose seals and signatures are valid on this machine alone: `check --deploy`."""
     if settings.SECRET_KEY_IS_OURS and not settings.EMBEDDED:
         yield Warning(
-            "SECRET_KEY is not set: this machine has made one up, and every other one makes another",
-            hint="Set it, the same for all processes of the host, from where you keep secrets.",
+            "SECRET_KEY is not set: this machine has generated one, and every other machine generates another",
+            hint="Set the same key for all processes of the host.",
             id="a2a_tasks.W031",
         )
 
@@ -194,7 +194,7 @@ def _check_unused_keys() -> Iterable[CheckMessage]:
     if conf.CARD_KEYS.strip() and not ring.ring():
         yield Warning(
             "A2A_CARD_KEYS is set, but cards are not signed",
-            hint="Set A2A_PUBLIC_URL: what a client puts into its request is not signed. Or unset A2A_CARD_KEYS.",
+            hint="Set A2A_PUBLIC_URL, since URLs from a client's request are not signed. Or unset A2A_CARD_KEYS.",
             id="a2a_tasks.W013",
         )
 
@@ -231,7 +231,7 @@ def _check_queues() -> Iterable[CheckMessage]:
         if agent.queue not in registry.queues():
             yield Warning(
                 f"the agent {agent.slug} waits in the queue {agent.queue!r}, which is not in A2A_QUEUES",
-                hint="Name it there, or start workers with -Q that take from it: without them its tasks wait for ever.",
+                hint="Add the queue there, or start workers of it with -Q. Without them its tasks wait for ever.",
                 id="a2a_tasks.W044",
             )
 
@@ -265,7 +265,7 @@ def _check_consistency() -> Iterable[CheckMessage]:
     if failpoints.ON:
         yield Warning(
             "A2A_FAILPOINTS is set: processes of this host may be killed on purpose",
-            hint="It is for the fault lab alone. Unset it.",
+            hint="It is only for the fault lab. Unset it.",
             id="a2a_tasks.W012",
         )
     if settings.DATABASES["default"].get("CONN_MAX_AGE"):

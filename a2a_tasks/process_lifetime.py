@@ -143,7 +143,7 @@ def _tell(callback: DrainCallback) -> None:
     try:
         callback()
     except Exception:  # one broken listener must not keep the rest of the process from ending
-        logger.exception("%r failed when told to drain", callback)
+        logger.exception("%r failed at the drain", callback)
 
 
 _process = Lifetime()

@@ -116,7 +116,7 @@ def _tell_here(hint: Hint) -> None:
         try:
             callback(hint)
         except Exception:
-            log.exception("a listener failed over %s", hint)
+            log.exception("a listener failed at %s", hint)
 
 
 def channel(task: int) -> str:

@@ -65,7 +65,7 @@ def _choose(parser: argparse.ArgumentParser, text: str, existing: list[str]) -> 
 
 
 def takes_part(scenarios: Sequence[str], target: str) -> bool:
-    """Is this target asked a group of scenarios?"""
+    """Return whether this target takes part in a group of scenarios."""
     own = {OWN[name] for name in scenarios if name in OWN}
     return target in own if own else target not in OWN.values()
 
@@ -118,7 +118,7 @@ class Bench:
                 await self.once(name, target, size, which)
 
     async def once(self, name: str, target: Target, size: int | None, which: str) -> None:
-        """One target, one round: keep the figures, or why there are none."""
+        """Run one round of one target: keep its figures, or the reason why there are none."""
         figures: Metrics = {}
         try:
             async with target.up(warm=name != "S3"):  # where each task counts
@@ -139,7 +139,7 @@ class Bench:
         )
 
     async def streams(self, target: Target) -> Metrics:
-        """All sizes of S4. A size that took the target long is not asked of it again."""
+        """Run all sizes of S4. A size that took the target long is not repeated."""
         out: Metrics = {}
         for count in self.plan.chunks:
             figure, before = (
@@ -189,7 +189,7 @@ async def measure(args: argparse.Namespace, plan: Plan, server: Server) -> Resul
 
 
 def console(args: argparse.Namespace, plan: Plan, server: Server, results: Results) -> None:
-    """Have the operators' pages asked, on one database that is filled once. Without a loop: Django is asked directly."""
+    """Measure the operators' pages on one database. Not in an event loop: Django is called directly."""
     chosen = [name for name in CONSOLE if name in args.scenarios]
     if not chosen:
         return

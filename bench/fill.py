@@ -123,7 +123,7 @@ def fill(target: Target, size: int) -> None:
 
 
 def count_stored(target: Target) -> int:
-    """How many tasks the store truly holds."""
+    """Return the number of tasks in the store."""
     with psycopg.connect(target.database, autocommit=True) as connection:
         return _count(connection, STORES[target.name][0])
 

@@ -1,6 +1,6 @@
-"""A1: how long an operator waits for the list of tasks, with a million of them: every filter, search and page.
+"""A1: the time of the list of tasks with a million of them: every filter, search and page.
 
-    python -m bench --scenarios A1                              # beside the other scenarios
+    python -m bench --scenarios A1                              # with the other scenarios
     python -m bench.lists [--size 1000000] [--database URL]     # alone, with rows and statements
 
 Fills a database of its own, then asks the admin in this process, without network, and prints milliseconds of server time: the
@@ -85,7 +85,7 @@ def _django() -> Any:
 
 
 def questions(size: int) -> Iterator[tuple[str, str]]:
-    """What an operator looks for, in words and as the query of the list."""
+    """Yield the searches of an operator, in words and as the query of the list."""
     from a2a_tasks.models import Task  # noqa: PLC0415 - as above
 
     some = Task.objects.get(pk=size // 3)
@@ -102,7 +102,7 @@ def questions(size: int) -> Iterator[tuple[str, str]]:
     yield "nobody's", "owner=key:nobody"
     yield "a tenant", "tenant=acme"
     yield "a rare tenant", "tenant=rare-tenant"
-    yield "a dialect nobody used lately", "dialect=v01"
+    yield "a dialect not used lately", "dialect=v01"
     yield "a binding", "binding=GRPC"
     yield "the past day", "created=day"
     yield "older than a week", "created=older-week"
@@ -117,12 +117,12 @@ def questions(size: int) -> Iterator[tuple[str, str]]:
     yield "search: a word of every third", "q=late"
     yield "search: two words", "q=lighthouse+late"
     yield "search: a number in a text", f"q={size // 3}"
-    yield "search: a word of nobody", "q=walrus"
+    yield "search: a word in no task", "q=walrus"
     yield "everything at once", "q=invoice&state=failed&agent=rare-agent&created=month&tenant=acme"
 
 
 def browser() -> Any:
-    """Somebody who may see everything, signed in to the admin of this process."""
+    """Return a client of this process's admin, signed in as a superuser."""
     from django.contrib.auth.models import User  # noqa: PLC0415 - as above
 
     user, _ = User.objects.get_or_create(username="bench", is_staff=True, is_superuser=True)
@@ -130,7 +130,7 @@ def browser() -> Any:
 
 
 def staff(tenant: str) -> Any:
-    """Somebody who may view tasks and webhooks of one tenant, signed in."""
+    """Return a client signed in as staff that may view tasks and webhooks of one tenant."""
     from django.contrib.auth.models import Group, Permission, User  # noqa: PLC0415 - as above
 
     from a2a_console.admin.widgets.staff import GROUP  # noqa: PLC0415
@@ -181,13 +181,13 @@ def ask(size: int) -> dict[str, float | None]:
 
 
 def settle() -> None:
-    """As `manage.py serve` does: what is loaded is not searched for garbage again and again."""
+    """Exclude the loaded objects from garbage collection, as `manage.py serve` does."""
     gc.collect()
     gc.freeze()
 
 
 def p95(spent: list[float]) -> float:
-    """What 95 of 100 did not exceed."""
+    """Return the 95th percentile."""
     return sorted(spent)[math.ceil(0.95 * len(spent)) - 1]
 
 

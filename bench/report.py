@@ -1,4 +1,4 @@
-"""Medians, ratios to the reference peer, and the table of what is required."""
+"""Medians, ratios to the reference peer, and the table of requirements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Medians = dict[str, dict[str, float | None]]
 
 @dataclass
 class Results:
-    """What a run has measured so far: scenario → target → rounds, and the rounds that failed."""
+    """The results so far: scenario → target → rounds, and the rounds that failed."""
 
     runs: dict[str, dict[str, list[Round]]]
     failures: list[str]
@@ -175,7 +175,7 @@ REQUIREMENTS = (
 
 
 def requirements_table(results: Results) -> str:
-    """What is required, what was measured, and whether it is met."""
+    """Return the table of requirements: the bound, the measured value, and whether it is met."""
     rows = [["", "target", "required", "measured", "met?"]]
     for it in REQUIREMENTS:
         value = it.measure(results, it.target)

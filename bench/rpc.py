@@ -1,4 +1,4 @@
-"""Our host over gRPC beside itself over JSON-RPC: one store, one worker, a process for each binding."""
+"""Our host over gRPC compared with itself over JSON-RPC: one store, one worker, a process for each binding."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def _calls(target: OursRpc, task: str) -> tuple[float, float]:
 
 
 async def _requests(target: OursRpc, task: str) -> tuple[float, float]:
-    """The same of requests."""
+    """Return the rate of GetTask over JSON-RPC, and the server CPU of one request."""
     before = _cpu(target.web_process)
     http = await wrk.load(target, rpc("GetTask", {"id": task}), [COMPLETED, task], 16, SECONDS)
     rate = http["req/s"] or 0.0

@@ -18,7 +18,7 @@ def _stub(channel: grpc.aio.Channel) -> a2a_pb2_grpc.A2AServiceStub:
 
 
 def make_request(count: int) -> a2a_pb2.SendMessageRequest:
-    """What asks the agent for so many chunks."""
+    """Return the request for a number of chunks."""
     message = a2a_pb2.Message(message_id=uuid.uuid4().hex, role=a2a_pb2.ROLE_USER)
     message.parts.add(text=f"chunks {count}")
     return a2a_pb2.SendMessageRequest(message=message)

@@ -1,6 +1,6 @@
-"""A3: page after page through a million tasks, to the end, while tasks arrive: is each there once, and how long is a page?
+"""A3: page after page through a million tasks while tasks arrive. Each must be there once; the time of a page is measured.
 
-    python -m bench --scenarios A3                              # beside the other scenarios
+    python -m bench --scenarios A3                              # with the other scenarios
     python -m bench.walks [--size 1000000] [--database URL]     # alone, with pages and rows
 
 The pages are the admin's, by its own links to the next; of the walk through everything, those of `search/selection.py` that
@@ -128,7 +128,7 @@ def _walk(
 
 
 def _top(query: str, keys: list[int]) -> int:
-    """Where the walk began: what arrived later is in no page of it."""
+    """Return the newest key at the start of the walk: later tasks are on none of its pages."""
     began = re.search(r"before=(\d+)", query)
     return int(began[1]) - 1 if began else keys[0]
 

@@ -168,7 +168,7 @@ async def verify(text: str) -> Identity:
     """Return the identity of an API key, with one read of the database. Raises WrongCredentials, Overloaded."""
     found = PATTERN.fullmatch(text)
     if found is None:
-        raise refuse("an API key that cannot be one of ours")
+        raise refuse("an API key of another form than those of this host")
     return await run_in_thread(_look_up, found[1], _digest(found[2]))
 
 
@@ -187,7 +187,7 @@ def _key(row: ApiKey, secret: str) -> str:
 def _look_up(prefix: str, digest: str) -> Identity:
     row = ApiKey.objects.filter(prefix=prefix).first()
     if row is None:
-        raise refuse("an API key that is not there")
+        raise refuse("an unknown API key")
     now = timezone.now()
     current = hmac.compare_digest(digest, row.digest)
     previous = hmac.compare_digest(digest, row.previous_digest)

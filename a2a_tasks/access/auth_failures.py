@@ -2,7 +2,7 @@
 
 Entries are written in the background, so that no request waits for them.
 
-auth_failures.record_unauthenticated(address, slug, "an API key that is not there")   # 401: the caller is unknown
+auth_failures.record_unauthenticated(address, slug, "an unknown API key")   # 401: the caller is unknown
 auth_failures.record_forbidden(caller, agent, "lacks the scope pay", address=...)     # 403: the caller is known
 """
 

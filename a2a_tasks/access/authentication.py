@@ -258,7 +258,7 @@ async def _verify_once(credential: ShownCredential, key: bytes) -> Identity:
     task = _asking.get(key)
     if task is None or task.get_loop() is not asyncio.get_running_loop():
         if len(_asking) >= MAX_ASKED:
-            raise Overloaded("Too many credentials are waiting to be looked at", retry_after="1")
+            raise Overloaded("Too many credentials are waiting to be verified", retry_after="1")
         task = _asking[key] = asyncio.create_task(_verify(credential, key))
         task.add_done_callback(lambda done: _on_verified(key, done))
     return await asyncio.shield(task)
@@ -274,7 +274,7 @@ def _on_verified(key: bytes, task: asyncio.Task[Identity]) -> None:
 async def _verify(credential: ShownCredential, key: bytes) -> Identity:
     try:
         if not credential.scheme:
-            raise refuse("credentials that no scheme here can read")
+            raise refuse("credentials of no supported scheme")
         identity = await VERIFIERS[credential.scheme](credential)
     except WrongCredentials as fault:
         _wrong.keep(key, (fault.why, fault.message, fault.whose), conf.CREDENTIAL_SECONDS)

@@ -137,7 +137,7 @@ _reading: BatchedCall[None, Given] = BatchedCall(_read_for)
 
 
 def is_grantee(text: str) -> bool:
-    """Is the text a valid grantee?"""
+    """Return whether the text is a valid grantee."""
     kind, _, name = text.partition(":")
     if kind == "scope":
         return is_scope(name)

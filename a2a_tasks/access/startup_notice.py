@@ -17,7 +17,7 @@ async def say_who_may_come() -> None:
     named = ", ".join(list_accepted(None)) or "none"
     if allows_anonymous():
         logger.warning(
-            "ANYBODY may use the agents (A2A_ANONYMOUS); credentials that are read: %s", named
+            "EVERYONE may use the agents (A2A_ANONYMOUS); credentials that are read: %s", named
         )
     else:
         logger.info("callers need credentials: %s", named)

@@ -68,7 +68,7 @@ def find(slug: str) -> Agent | None:
 
 
 def has_listed() -> bool:
-    """Is there an agent that needs a grant?"""
+    """Return whether any agent needs a grant."""
     return any(map(security.is_listed, agents()))
 
 

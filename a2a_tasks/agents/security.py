@@ -49,13 +49,13 @@ _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,128}")
 
 
 def is_scope(text: str) -> bool:
-    """Is the text a valid scope?"""
+    """Return whether the text is a valid scope."""
     return bool(_SCOPE.fullmatch(text))
 
 
 @functools.cache
 def allows_anonymous() -> bool:
-    """Are callers without credentials accepted? By default only on the embedded host."""
+    """Return whether callers without credentials are accepted: by default only on the embedded host."""
     if conf.ANONYMOUS == "auto":
         return bool(settings.EMBEDDED)
     return bool(conf.ANONYMOUS.strip().lower() in {"1", "true", "yes", "on"})
@@ -87,13 +87,13 @@ def list_accepted(agent: Agent | None) -> tuple[str, ...]:
 
 
 def open_to_anybody(agent: Agent | None) -> bool:
-    """May callers without credentials use the agent? Not if it requires scopes or a scheme."""
+    """Return whether callers without credentials may use the agent. They may not if it requires scopes or a scheme."""
     narrowed = agent is None or agent.scopes or agent.schemes
     return allows_anonymous() and not narrowed
 
 
 def is_listed(agent: Agent) -> bool:
-    """Does the agent need a grant? For callers without one it does not exist. A misspelt value means listed."""
+    """Return whether callers need a grant; without one the agent does not exist for them. A misspelt value means listed."""
     return (agent.grants or _grants()) != "open"
 
 

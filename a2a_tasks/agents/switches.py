@@ -39,7 +39,7 @@ def off() -> set[str]:
 
 
 def is_draining(slug: str) -> bool:
-    """Does the agent take no new tasks?"""
+    """Return whether the agent takes no new tasks."""
     return _known.get(slug, ON).state == "draining"
 
 

@@ -28,7 +28,7 @@ class ActiveRun:
         self.task: asyncio.Task[None]
         self.turn: Turn | None = None
         self.threads = RunThreads(assignment.scope.agent)
-        #: Are its last events being written? With them it gives up its lease.
+        #: True while its last events are written. With them it gives up its lease.
         self.ending = False
         #: Time of the last known extension of its lease, by this process's clock.
         self.extended = assignment.asked
@@ -37,7 +37,7 @@ class ActiveRun:
 
     @property
     def on_probation(self) -> bool:
-        """Is the run in a quarantine group, and still within the time in which it died before?"""
+        """True if the run is in a quarantine group, and within the time in which it died before."""
         lived = time.monotonic() - self._begun
         return (
             self.assignment.quarantine is Quarantine.GROUP and lived < self.assignment.longest_life
@@ -45,17 +45,17 @@ class ActiveRun:
 
     @property
     def acted(self) -> bool:
-        """May its agent have acted, and must not act twice?"""
+        """True if its agent may have acted, and must not act twice."""
         agent = registry.find_hosted(self.assignment.scope.agent)
         return self.threads.begun and agent is not None and agent.after_crash == "fail"
 
     def holds(self) -> bool:
-        """Is it certain that no other process has the run?"""
+        """True if it is certain that no other process has the run."""
         return time.monotonic() - self.extended <= float(conf.LEASE_SECONDS)
 
     @property
     def is_unknown(self) -> bool:
-        """Has the database not answered for a lease and the pause after an outage (`Runner.patient`)?"""
+        """True if the database has not answered for a lease and the pause after an outage (`Runner.patient`)."""
         return time.monotonic() - self.confirmed > 2 * float(conf.LEASE_SECONDS)
 
     def stop(self) -> None:
@@ -79,5 +79,5 @@ class ActiveRun:
         if self.task.done():
             return
         about = self.assignment
-        logger.error("agent %s does not end; run %s is left to it", about.scope.agent, about.run)
+        logger.error("agent %s does not end; run %s is abandoned", about.scope.agent, about.run)
         self._forget(self)

@@ -75,7 +75,7 @@ class AskingJournal(Journal):
         self._ask, self._threads = ask, threads
 
     async def load(self) -> None:
-        """Read the stored results before each step: only the store knows whether an aborted write succeeded."""
+        """Read the stored results before each step, since an aborted write may have succeeded."""
         self.results.update(await self._ask("load"))
 
     async def keep(self, name: str, result: str) -> None:
@@ -165,7 +165,7 @@ class RunnerPipe:
         self._questions: dict[int, asyncio.Future[Any]] = {}
         self._taken: asyncio.Future[bool] | None = None
         self._carried: HostedTurn | None = None
-        #: Has the runner left the turn, so that it answers no more?
+        #: True once the runner has left the turn, and answers no more.
         self._left = False
 
     def listen(self) -> None:
@@ -239,7 +239,7 @@ class HostedTurn:
             files=AskingFiles(self._ask),
             secrets=AskingSecrets(self._ask),
         )
-        #: Has the agent ended? Work that it left running must not send questions in the name of the next turn.
+        #: True once the agent has ended. Work that it left running must not send questions in the name of the next turn.
         self._over = False
         self._carrying = asyncio.create_task(self._carry())
         self._freeing = asyncio.create_task(self._free())
@@ -297,7 +297,7 @@ class HostedTurn:
                 write(value)  # raises the error of JSON, as on the event loop
                 raise
         except Exception as fault:
-            fault.add_note(f"It was said at {line}")
+            fault.add_note(f"It was emitted at {line}")
             raise fault from None
 
     def _check_memory(self, agent: Agent) -> None:

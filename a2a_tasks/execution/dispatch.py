@@ -22,7 +22,7 @@ _runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = weakref
 
 
 def by_workers() -> bool:
-    """Are runs executed by Celery workers?"""
+    """Return whether Celery workers execute the runs."""
     return bool(conf.RUNS == "celery" or (conf.RUNS == "auto" and settings.CELERY_BROKER_URL))
 
 

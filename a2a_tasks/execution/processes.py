@@ -64,7 +64,7 @@ class AgentProcess:
         writer: asyncio.StreamWriter,
     ) -> None:
         self._process, self._reader, self._writer = process, reader, writer
-        #: Has it executed no turn yet?
+        #: True until its first turn.
         self.fresh = True
         #: Description of its death; empty = it is alive.
         self.death = ""
@@ -141,9 +141,9 @@ class ProcessRun:
         self._log = current.get()
         #: Messages of the process; None is its death.
         self._messages: asyncio.Queue[Any] = asyncio.Queue()
-        #: Has the agent ended?
+        #: True once the agent has ended.
         self.over = False
-        #: Is the process free, or dead?
+        #: True once the process is free, or dead.
         self.gone = False
         child.process_run = self
 

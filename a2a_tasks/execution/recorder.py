@@ -59,7 +59,7 @@ class _OpenArtifact:
 
     def __init__(self, position: int, *, open_: bool, inherited: bool = False) -> None:
         self.position, self.open = position, open_
-        #: Was its row not folded when this run was claimed? It may be folded at any moment, so it is reopened.
+        #: True if its row was not folded when this run was claimed. It may be folded at any moment, so it is reopened.
         self.inherited = inherited and open_
         #: The bodies of its chunks, if all of them are in the present batch.
         self.bodies: list[str] | None = None
@@ -115,7 +115,8 @@ class Recorder:
                     emitted = replace(emitted, parts=await files.offload(emitted.parts))
                 self.emit(emitted)
             except UNFIT as fault:  # the agent's own frames are not in this trace
-                fault.add_note(f"It was said at {line_of(turn._source) or definition(agent.run)}")  # noqa: SLF001
+                where = line_of(turn._source) or definition(agent.run)  # noqa: SLF001
+                fault.add_note(f"It was emitted at {where}")
                 raise
             count += 1
             if self.full or count % BREATH == 0:
@@ -215,15 +216,15 @@ class Recorder:
     def _check_number(self, artifact_id: str) -> None:
         limit = self._most
         if limit and artifact_id not in self._artifacts and len(self._artifacts) >= limit:
-            raise AgentError(
-                f"The agent made more than {limit} artifacts, which is as many as a task may have."
-            ) from TooMuch("A2A_MAX_ARTIFACTS")
+            raise AgentError(f"The agent's output exceeds {limit} artifacts.") from TooMuch(
+                "A2A_MAX_ARTIFACTS"
+            )
 
     def _check_size(self, size: int) -> None:
         limit = self._most_bytes
         if limit and self._artifact_bytes + size > limit:
             raise AgentError(
-                f"The agent said more than {limit} bytes in artifacts, which is as much as it may."
+                f"The agent's output exceeds {limit} bytes of artifacts."
             ) from TooMuch("A2A_MAX_ARTIFACT_BYTES")
         self._artifact_bytes += size
         self._gathered += size
@@ -330,7 +331,7 @@ class Recorder:
 
     @property
     def _ready(self) -> bool:
-        """Is there something to write? A terminal status waits for the end of the run: both are one transaction."""
+        """True if there is something to write. A terminal status waits for the end of the run: both are one transaction."""
         batch = self._batch
         return batch.end is not None or (bool(batch.events) and not batch.ends_task)
 
@@ -355,7 +356,7 @@ class Recorder:
 
     @property
     def full(self) -> bool:
-        """Must the agent wait for the database?"""
+        """True if the agent must wait for the database."""
         return len(self._batch.events) >= MAX_WAITING or self._gathered >= MAX_BYTES
 
     async def wait_written(self) -> None:

@@ -29,7 +29,7 @@ EVERY = 1.0
 #: Characters from the start of a long text; the rest comes from its end, where a trace names the exception.
 BEGINNING = 1200
 
-_lost = ThrottledLogger(logging.getLogger(__name__), "log lines of runs were not kept")
+_lost = ThrottledLogger(logging.getLogger(__name__), "log lines of runs were not stored")
 
 
 class RunLog:
@@ -60,7 +60,7 @@ class RunLog:
         """End the log: add a line with the number of lines that were not kept."""
         with self._lock:
             if self._missed:
-                text = f"… {self._missed} more lines, which were not kept (A2A_RUN_LOG_LINES)"
+                text = f"… {self._missed} more lines, which were not stored (A2A_RUN_LOG_LINES)"
                 now = datetime.datetime.now(datetime.UTC).timestamp()
                 self._append(LogLine(now, logging.WARNING, "", text))
                 self._missed = 0

@@ -46,7 +46,7 @@ from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunE
 __all__ = ["Runner"]
 
 logger = logging.getLogger(__name__)
-_blind = ThrottledLogger(logger, "no look at due runs")
+_blind = ThrottledLogger(logger, "due runs could not be read")
 
 #: Seconds that a running claim gets beyond the drain.
 CLAIM_SECONDS = 0.5
@@ -89,7 +89,7 @@ class Runner:
         self._locked: dict[int, float] = {}
         #: Marks of claims without an answer of the database: they may have been committed.
         self._unanswered: list[str] = []
-        #: May runs in the table wait for a slot? Then newly accepted runs wait behind them.
+        #: True if runs in the table may wait for a slot. Then newly accepted runs wait behind them.
         self._behind = False
         #: Set after the first query for due runs: this process can work.
         self.looked = asyncio.Event()
@@ -192,7 +192,7 @@ class Runner:
             except Overloaded as fault:  # the database is away: try again
                 self._be_patient(fault)
             except Exception:
-                logger.exception("a look at due runs failed")
+                logger.exception("the search for due runs failed")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(float(conf.POLL_SECONDS)):
                     await self._due.wait()
@@ -266,7 +266,7 @@ class Runner:
 
     @property
     def patient(self) -> bool:
-        """Are rescues paused? For one lease after an outage, other processes get time to extend their leases."""
+        """True while rescues are paused: for one lease after an outage, other processes can extend their leases."""
         return time.monotonic() < self._patient_until
 
     @property
@@ -289,7 +289,7 @@ class Runner:
             except Overloaded as fault:
                 self._be_patient(fault)
             except Exception:
-                logger.exception("a look at lost runs failed")
+                logger.exception("the search for lost runs failed")
             await asyncio.sleep(float(conf.POLL_SECONDS))
 
     async def _rescue(self) -> None:
@@ -343,7 +343,7 @@ class Runner:
         except Exception:  # its events cannot be written: it is tried again, or fails
             logger.exception("run %s could not be recorded", run.run)
             await self._note(run, traceback.format_exc())
-            await self._surrender(run, "what it said could not be recorded")
+            await self._surrender(run, "the agent's output could not be stored")
         finally:
             turn._stop()  # noqa: SLF001 - wake its waiting threads
             log.close()

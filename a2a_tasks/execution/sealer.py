@@ -19,7 +19,7 @@ EVERY = 1.0
 
 
 class Sealer:
-    """The sealing beside the runner of an event loop. Must be made in the loop."""
+    """The sealing by a process that also runs agents. Must be made in the event loop."""
 
     def __init__(self) -> None:
         self._task = asyncio.create_task(self._for_ever())

@@ -108,7 +108,7 @@ def count_active_runs() -> int:
 
 
 def patient() -> bool:
-    """Does this worker pause its rescues, because the database was away?"""
+    """Return whether this worker pauses its rescues, because the database was away."""
     return _runner is not None and _runner.patient
 
 

@@ -26,7 +26,7 @@ def check_message(request: SendMessageRequest, *, by_operator: bool = False) -> 
 def _find_reserved(request: SendMessageRequest) -> Iterator[tuple[str, str]]:
     for key in RESERVED:
         if key in (request.message.metadata or {}):
-            yield "message.metadata", f"must not have {key}: the host says that"
+            yield "message.metadata", f"must not have {key}: only the host sets it"
 
 
 def check_size(message: bytes) -> None:

@@ -100,7 +100,7 @@ class IncomingAnswer:
     headers: tuple[tuple[str, str], ...]
     #: The body as it was sent, never decompressed.
     body: bytes
-    #: Is the body complete? It may have been too long, too slow, or cut off.
+    #: False if the body was too long, too slow, or cut off.
     whole: bool
 
     def header(self, name: str) -> str:
@@ -304,7 +304,7 @@ def _explain(fault: Exception) -> Unanswered:
 
 
 def _is_own(error: OSError, address: IPAddress) -> bool:
-    """Would every receiver be unreachable? A missing route to IPv6 says nothing about the others."""
+    """Return whether every receiver would be unreachable. A missing route to IPv6 does not mean that."""
     unreachable = error.errno == errno.ENETUNREACH and address.version == 4  # noqa: PLR2004 - IP's
     return unreachable or error.errno in OWN_FAULTS
 

@@ -1,4 +1,4 @@
-"""The guard of outbound calls: may this URL be called, and at which addresses?
+"""The guard of outbound calls: it decides whether a URL may be called, and at which addresses.
 
 It has two steps. `check`, when a URL is submitted, reads the text alone: the addresses of a name may change later, and
 resolving it would reveal to the submitter which internal names exist. `resolve`, before every call, resolves once and
@@ -109,7 +109,7 @@ class Guard:
         return answers
 
     def _is_own(self, address: WebAddress) -> bool:
-        """Is the address this machine's loopback name or address, and does the policy allow it?"""
+        """Return whether this is an address or name of this machine's loopback, and the policy allows it."""
         if not self.policy.loopback:
             return False
         if address.literal is not None:
@@ -117,7 +117,7 @@ class Guard:
         return _is_localhost(address.host)
 
     def _has_port(self, address: WebAddress) -> bool:
-        """Is the port allowed? On this machine itself, if allowed at all, any port is but those of SERVICES."""
+        """Return whether the port is allowed. On this machine, if it is allowed, all ports are but those of SERVICES."""
         return address.port in self.policy.ports or (
             self._is_own(address) and address.port not in SERVICES
         )

@@ -188,9 +188,9 @@ class Proxy:
 class OutboundPolicy:
     """The allowed outbound calls. The default: https to public addresses."""
 
-    #: May calls use plain http?
+    #: True if calls may use plain http.
     http: bool = False
-    #: May this machine call itself, with plain http too? For development.
+    #: True if calls to this machine are allowed, also by plain http. For development.
     loopback: bool = False
     #: Allowed networks that are not public.
     networks: tuple[IPNetwork, ...] = ()
@@ -225,11 +225,11 @@ class OutboundPolicy:
         )
 
     def allows_name(self, name: str) -> bool:
-        """Is the name one that the operator allows, or below one?"""
+        """Return whether the operator allows the name, or one above it."""
         return any(name == own or (own[0] == "." and name.endswith(own)) for own in self.names)
 
     def allows(self, address: IPAddress) -> bool:
-        """Is the address in an allowed network, even if it is not public?"""
+        """Return whether the address is in an allowed network, even if it is not public."""
         near = (*self.networks, *LOOPBACK) if self.loopback else self.networks
         return any(address in network for network in near)
 

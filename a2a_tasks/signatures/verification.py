@@ -68,7 +68,7 @@ class Verified:
     """A verified card, and the header of the signature that verified it."""
 
     header: SignatureHeader
-    #: Is the signature that of the loose form, which omits empty members?
+    #: True if the signature is that of the loose form, which omits empty members.
     loose: bool
     #: The signed members. Use this card, not the received one.
     card: Mapping[str, Any]
@@ -148,7 +148,7 @@ def _verify(
         for way, form, content in documents:
             if _holds(header.algorithm, jwk, f"{entry['protected']}.{content}".encode(), signature):
                 return Verified(header, way, form)
-    raise _SignatureFlaw(f"it is not of this card by key {header.kid!r}")
+    raise _SignatureFlaw(f"it does not match the card and the key {header.kid!r}")
 
 
 def _header(entry: Any) -> SignatureHeader:
@@ -164,7 +164,7 @@ def _header(entry: Any) -> SignatureHeader:
     if not (isinstance(algorithm, str) and isinstance(kid, str) and kid and isinstance(jku, str)):
         raise _SignatureFlaw("it does not name its algorithm and its key")
     if "crit" in header or "b64" in header:  # RFC 7515 §4.1.11: critical, and not supported
-        raise _SignatureFlaw("it wants something understood that is not")
+        raise _SignatureFlaw("it has a critical header that is not supported")
     return SignatureHeader(algorithm, kid, jku)
 
 

@@ -1,4 +1,4 @@
-"""What most agents do most of the time: they wait for somebody else."""
+"""Agents that wait for another service, as most agents do most of the time."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def banner(address: Address) -> str:
     ]
     if allows_anonymous():
         lines += [
-            "ANYBODY who can reach this address may use the agents: A2A_ANONYMOUS=0 asks for credentials.",
+            "EVERYONE who can reach this address may use the agents. To require credentials: A2A_ANONYMOUS=0",
             "",
         ]
     else:

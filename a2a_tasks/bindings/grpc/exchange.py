@@ -82,7 +82,7 @@ class Exchange:
         return await self.table[self._operation(found.call.agent)](decoded, found.call), found
 
     async def _negotiate(self, body: bytes) -> tuple[Request, NegotiatedRequest]:
-        """Do everything that precedes the operation: an unauthorized caller learns nothing."""
+        """Do everything that precedes the operation; the caller is identified first."""
         message = self.rpc.parse(body)
         agent = self.agent = await self._agent(message)
         visit = RequestContext(self.request, agent, MOUNTS[self.dialect], self.table)

@@ -94,7 +94,7 @@ class Command(BaseCommand):
         text = options["file"].read_text(encoding="utf-8")
         if not text.lstrip().startswith("{"):
             raise ValueError(
-                "it is not a JWK Set: what is PEM is rotated by naming a new file in front"
+                "it is not a JWK Set: to rotate keys in PEM, name a new file in front of the old one"
             )
         if what == "revoke":
             if len(options["kid"]) != 1:

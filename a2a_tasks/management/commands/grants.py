@@ -46,7 +46,7 @@ class Command(BaseCommand):
             made = grant(options["agent"], options["grantee"], options["right"])
         except ValueError as fault:
             raise CommandError(str(fault)) from None
-        self.stderr.write("Granted." if made else "It was granted before.")
+        self.stderr.write("Granted." if made else "It is granted already.")
         agent = registry.find_hosted(options["agent"])
         if agent is not None and not is_listed(agent):
             self.stderr.write(
