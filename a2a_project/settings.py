@@ -115,7 +115,7 @@ TEMPLATES = [
     },
 ]
 
-#: Options that make SQLite a small server: readers beside one writer, writers that wait their turn, and commits that
+#: Options that make SQLite a small server: readers while one process writes, writers that wait their turn, and commits that
 #: are on disk when they return (docs/decisions/0002).
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",

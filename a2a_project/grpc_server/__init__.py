@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 METADATA_BYTES, MAX_METADATA_BYTES = 32 * 1024, 1024 * 1024
 #: The path that is given to such a call. No client can name it.
 TOO_MUCH = "too much metadata"
-#: Seconds between two looks at connections whose last call has ended, while the drain lasts.
+#: Seconds between two checks of connections whose last call has ended, while the drain lasts.
 LOOK_SECONDS = 0.05
 
 

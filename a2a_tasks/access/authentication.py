@@ -239,7 +239,7 @@ def _refuse_misplaced(why: str) -> WrongCredentials:
 
 
 def _is_for(slug: str | None, identity: Identity) -> bool:
-    """Were the credentials issued for this agent (None: the host itself), or for no particular audience?"""
+    """Return whether the credentials were issued for this agent (None: the host itself), or for no certain audience."""
     if identity.audiences is None:
         return True
     wanted = tokens.audience(slug)

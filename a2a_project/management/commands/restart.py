@@ -1,4 +1,4 @@
-"""`manage.py restart`: the running `make stack` gets the code as it is now, and goes on serving meanwhile."""
+"""`manage.py restart`: the running `make stack` is replaced process by process, and goes on serving meanwhile."""
 
 from __future__ import annotations
 

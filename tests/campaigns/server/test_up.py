@@ -116,7 +116,7 @@ def test_it_says_aloud_that_anybody_may_call(
 ) -> None:
     settings.A2A_ANONYMOUS, settings.EMBEDDED = asked, embedded
     assert allows_anonymous() is allowed
-    assert ("ANYBODY" in banner(HERE)) is allowed
+    assert ("EVERYONE" in banner(HERE)) is allowed
 
 
 @pytest.mark.parametrize(
