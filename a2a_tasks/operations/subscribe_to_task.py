@@ -9,7 +9,7 @@ from __future__ import annotations
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.dialects import Subject
 from a2a_tasks.protocol.errors import TaskNotFound, UnsupportedOperation
-from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.requests import SubscribeToTaskRequest
 from a2a_tasks.store import event_log
 from a2a_tasks.store.db import run_in_thread
@@ -17,10 +17,6 @@ from a2a_tasks.store.tasks import FoundTask, brief, find_batched
 from a2a_tasks.streaming.stream import EventReader, EventStream
 
 __all__ = ["subscribe_to_task"]
-
-
-def _ends(event: Recorded) -> bool:
-    return event.state in TERMINAL
 
 
 def _read_last_event(found: FoundTask, subject: Subject, call: CallContext) -> int | None:
@@ -58,7 +54,9 @@ async def subscribe_to_task(request: SubscribeToTaskRequest, call: CallContext) 
     ended = found.state in TERMINAL and after == found.last_event
     if ended and not removed and not request.lenient:
         raise UnsupportedOperation(f"The task is {found.state.word}", taskId=found.view.id)
-    follower = await EventReader.open(found.task, after=after, until=_ends, over=ended)
+    follower = await EventReader.open(
+        found.task, after=after, until=lambda event: event.state in TERMINAL, over=ended
+    )
     return EventStream(
         subject=subject,
         first=found.view if seen is None or removed or ended else None,

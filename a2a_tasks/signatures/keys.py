@@ -127,7 +127,9 @@ def read_keys(text: str) -> tuple[CardKey, ...]:
 
     Raises ValueError, whose text contains no key.
     """
-    found = tuple(_name_keys(_jwks(text) if text.lstrip().startswith("{") else _pems(text)))
+    is_json = text.lstrip().startswith("{")
+    entries = _jwks(text) if is_json else [found[0].encode() for found in _PEM.finditer(text)]
+    found = tuple(_name_keys(entries))
     if not found:
         raise ValueError("there is no key in it")
     return found
@@ -175,7 +177,3 @@ def _jwks(text: str) -> list[Mapping[str, Any]]:
     if not (isinstance(keys, list) and all(isinstance(key, dict) for key in keys)):
         raise ValueError("it is not a JWK Set")
     return keys
-
-
-def _pems(text: str) -> list[bytes]:
-    return [found[0].encode() for found in _PEM.finditer(text)]

@@ -61,7 +61,11 @@ class Command(BaseCommand):
         """Run the subcommand, and show the keys in the file afterwards."""
         try:
             if what is None:
-                self._show(ring.ring() or self._none())
+                if not ring.ring():
+                    raise CommandError(
+                        "cards are not signed: A2A_PUBLIC_URL is empty, or A2A_SIGN_CARDS is off"
+                    )
+                self._show(ring.ring())
                 return
             keys = self._change(what, options)
             _write(options["file"], key_file.write_jwks(keys), new=what == "make")
@@ -81,11 +85,6 @@ class Command(BaseCommand):
             audit.note(Action.CARD_KEYS_CHANGE, file.name, detail={"what": what})
         except DatabaseError as fault:
             self.stderr.write(f"This is not in the audit log: {fault}")
-
-    def _none(self) -> tuple[CardKey, ...]:
-        raise CommandError(
-            "cards are not signed: A2A_PUBLIC_URL is empty, or A2A_SIGN_CARDS is off"
-        )
 
     @staticmethod
     def _change(what: str, options: Mapping[str, Any]) -> tuple[CardKey, ...]:

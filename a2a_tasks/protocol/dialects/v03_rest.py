@@ -62,10 +62,6 @@ TYPES = {
 }
 
 
-def _twice(encoded: str) -> str:
-    return base64.b64encode(encoded.encode()).decode()
-
-
 class V03Rest(PushResources, Kinds):
     """The form of 0.3 over HTTP+JSON."""
 
@@ -131,7 +127,7 @@ class V03Rest(PushResources, Kinds):
 
     def part(self, part: Tree) -> Tree:
         if "raw" in part and self.switches.double_base64_v03:
-            part = part | {"raw": _twice(part["raw"])}
+            part = part | {"raw": base64.b64encode(part["raw"].encode()).decode()}
         return write_wrapped(part, "mimeType")
 
     def message(self, message: Tree) -> Tree:
