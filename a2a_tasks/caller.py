@@ -60,7 +60,7 @@ class Caller:
 
     #: The owner of the caller's tasks: `key:...`, `jwt:...`, `user:7`, `cert:...`; empty = anonymous.
     principal: str = ""
-    #: The tenant the credentials belong to; empty = the host's only one.
+    #: The tenant the credentials belong to; empty = the host has no tenants.
     tenant: str = ""
     #: Rights that the credentials give beyond those of every caller.
     scopes: frozenset[str] = field(default_factory=frozenset)

@@ -15,9 +15,9 @@ INTERVAL_SECONDS = 10.0
 class ThrottledLogger:
     """The log lines about one server, or about one use of it. Thread-safe."""
 
-    def __init__(self, logger: logging.Logger, what: str) -> None:
-        """`what` becomes the beginning of the line: "the database is away"."""
-        self._logger, self._what = logger, what
+    def __init__(self, logger: logging.Logger, outage: str) -> None:
+        """`outage` is the beginning of each line: "the database is away"."""
+        self._logger, self._outage = logger, outage
         self._lock = threading.Lock()
         self._count, self._next = 0, 0.0
 
@@ -31,4 +31,4 @@ class ThrottledLogger:
             count, self._count = self._count, 0
         reason = str(fault).strip().partition("\n")[0] or type(fault).__name__
         times = "" if count == 1 else f" ({count} times)"
-        self._logger.warning("%s%s: %s", self._what, times, reason)
+        self._logger.warning("%s%s: %s", self._outage, times, reason)

@@ -47,7 +47,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="one short round of smaller sizes: does it work at all?",
+        help="one short round of smaller sizes, to see that everything works",
     )
     parser.add_argument("--json", type=Path, help="also write the JSON here")
     args = parser.parse_args(argv)

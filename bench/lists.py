@@ -99,7 +99,7 @@ def questions(size: int) -> Iterator[tuple[str, str]]:
     yield "a state of a rare agent", "agent=rare-agent&state=failed"
     yield "a common owner", "owner=key:7"
     yield "a rare owner", "owner=key:rare"
-    yield "nobody's", "owner=key:nobody"
+    yield "an owner without tasks", "owner=key:nobody"
     yield "a tenant", "tenant=acme"
     yield "a rare tenant", "tenant=rare-tenant"
     yield "a dialect not used lately", "dialect=v01"

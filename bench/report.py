@@ -97,7 +97,7 @@ def _markdown(rows: list[list[str]]) -> str:
     return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
 
 
-# --- what is required --------------------------------------------------------------------------
+# --- requirements ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery],
     out have nothing to send: when to look at them again is noted in them, to be saved. All of a webhook that is disabled is
     buried.
     """
-    waiting = _oldest_pending(configs)
+    waiting = _find_oldest_pending(configs)
     glances = _glances([config for config in configs if config.pk not in waiting])
     found: dict[int, Delivery] = {}
     steps: list[tuple[PushConfig, SelectionStep]] = []
@@ -133,7 +133,7 @@ def _may_be_large(config: PushConfig, step: SelectionStep) -> bool:
     return True
 
 
-def _oldest_pending(configs: Iterable[PushConfig]) -> dict[int, Delivery]:
+def _find_oldest_pending(configs: Iterable[PushConfig]) -> dict[int, Delivery]:
     pending = Delivery.objects.filter(
         config__in=[c.pk for c in configs], status=DeliveryStatus.PENDING
     )

@@ -193,9 +193,9 @@ def _look_up(prefix: str, digest: str) -> Identity:
     previous = hmac.compare_digest(digest, row.previous_digest)
     ends = [row.expires_at] if current else [row.expires_at, row.previous_until]
     if not (current or previous):
-        raise refuse("an API key with a wrong secret", whose=principal_of(row))
+        raise refuse("an API key with a wrong secret", principal=principal_of(row))
     if row.revoked_at is not None:
-        raise refuse("an API key that was revoked", whose=principal_of(row))
+        raise refuse("an API key that was revoked", principal=principal_of(row))
     if any(end <= now for end in ends if end is not None):
         raise refuse("an API key that has expired", "The API key has expired", principal_of(row))
     _note_use(row, "last_used_at" if current else "previous_used_at", now)
@@ -210,7 +210,7 @@ def _rate(row: ApiKey) -> Rate | None:
     try:
         return read_rate(row.rate)
     except ValueError:
-        raise refuse("an API key whose rate cannot be read", whose=principal_of(row)) from None
+        raise refuse("an API key whose rate cannot be read", principal=principal_of(row)) from None
 
 
 def _note_use(row: ApiKey, column: str, now: datetime) -> None:

@@ -125,12 +125,12 @@ _timer: threading.Timer | None = None
 _timer_lock = threading.Lock()
 
 
-def record_unauthenticated(address: str, slug: str, why: str, whose: str = "") -> None:
+def record_unauthenticated(address: str, slug: str, why: str, principal: str = "") -> None:
     """Record a request without valid credentials for an agent or the host (401).
 
-    `why` contains no part of the credentials. `whose`: the principal whose credentials were wrong, if that is known.
+    The reason `why` contains no part of the credentials. `principal`: the owner of wrong credentials, if known.
     """
-    _tell(Denial(Action.ACCESS_REFUSED, address, why, slug, object=whose))
+    _tell(Denial(Action.ACCESS_REFUSED, address, why, slug, object=principal))
 
 
 def record_forbidden(caller: Caller, agent: Agent | None, why: str, *, address: str = "") -> None:

@@ -102,7 +102,7 @@ def _count_failures(
             return await look(credentials, *args, **kwargs)
         except WrongCredentials as fault:
             auth_failures.record_unauthenticated(
-                credentials.address, _slug(*args), fault.why, fault.whose
+                credentials.address, _slug(*args), fault.why, fault.principal
             )
             if not fault.genuine:
                 await rate_limits.count_wrong(credentials.address)
@@ -277,7 +277,7 @@ async def _verify(credential: ShownCredential, key: bytes) -> Identity:
             raise refuse("credentials of no supported scheme")
         identity = await VERIFIERS[credential.scheme](credential)
     except WrongCredentials as fault:
-        _wrong.keep(key, (fault.why, fault.message, fault.whose), conf.CREDENTIAL_SECONDS)
+        _wrong.keep(key, (fault.why, fault.message, fault.principal), conf.CREDENTIAL_SECONDS)
         raise
     _valid.keep(key, identity, min(conf.CREDENTIAL_SECONDS, identity.until - time.time()))
     return identity

@@ -82,7 +82,7 @@ def create_first_admin(password: str) -> str | None:
         return None
     if users.filter(**{users.model.USERNAME_FIELD: ADMIN}).exists():
         raise CommandError(
-            f"There is a user {ADMIN!r} who is no superuser, and no superuser. "
+            f"There is no superuser, and the user {ADMIN!r} is another one. "
             "Create one under another name: python manage.py createsuperuser"
         )
     made = "" if password else secrets.token_urlsafe(PASSWORD_BYTES)

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         """Add a subcommand for each action."""
         words = parser.add_subparsers(dest="word", required=True)
         create = words.add_parser("create", help="make a key and show it, once")
-        create.add_argument("name", help="what it is for")
+        create.add_argument("name", help="the use of the key")
         create.add_argument("--scopes", default="", help="separated by spaces")
         create.add_argument("--tenant", default="")
         create.add_argument("--rate", default="", help="its rate limit: 20/s, 600/m burst 100")
