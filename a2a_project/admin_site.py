@@ -17,7 +17,7 @@ ORDER = {
     ),
     "a2a_push": ("Delivery", "Receiver", "PushConfig", "Attempt"),
 }
-#: Names for apps whose own name says nothing to an operator.
+#: Names for apps whose own name is unclear to operators.
 NAMES = {"axes": "Lockouts"}
 
 

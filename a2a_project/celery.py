@@ -13,10 +13,14 @@ from django.core.management.base import CommandError
 from kombu.messaging import Consumer
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
-try:
-    _ = settings.INSTALLED_APPS
-except ImproperlyConfigured as fault:
-    raise SystemExit(f"The environment is wrong. {fault}") from None
+
+
+def _load_settings() -> None:
+    """Load the settings, and report a mistake in the environment in one line. Celery's own commands print a trace."""
+    try:
+        _ = settings.INSTALLED_APPS
+    except ImproperlyConfigured as fault:
+        raise SystemExit(f"The environment is wrong. {fault}") from None
 
 
 class HintConsumer(Consumer):
@@ -29,15 +33,15 @@ class HintConsumer(Consumer):
     no_ack = True
 
     def _receive_callback(self, message: Any) -> Any:
-        message.ack = message.reject = _keep_logging
+        message.ack = message.reject = _ignore
         return super()._receive_callback(message)  # type: ignore[no-untyped-call]
 
 
-def _keep_logging(*_: Any, **__: Any) -> None:
+def _ignore(*_: Any, **__: Any) -> None:
     pass
 
 
-class Bells(AMQP):  # type: ignore[misc]
+class HintAmqp(AMQP):  # type: ignore[misc]
     """The AMQP settings of the workers."""
 
     Consumer = HintConsumer
@@ -52,7 +56,8 @@ def _on_loading(**_: Any) -> None:
         raise SystemExit(f"The host cannot start. {fault}") from None
 
 
-app = Celery("a2a_project", amqp=Bells)
+_load_settings()
+app = Celery("a2a_project", amqp=HintAmqp)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["a2a_tasks.execution", "a2a_push"], related_name="jobs")
 
@@ -83,7 +88,7 @@ def _on_worker(**_: Any) -> None:
     from a2a_push import delivery, jobs  # noqa: PLC0415
     from a2a_tasks.execution import worker  # noqa: PLC0415
 
-    worker.beside(jobs.QUEUE, delivery.begin)
+    worker.run_in_background(jobs.QUEUE, delivery.begin)
     metrics_port.listen()
 
 

@@ -97,7 +97,7 @@ def drain_at_signals(
     if threading.current_thread() is not threading.main_thread():
         return  # Python handles no signals there
     own = {int(signum): signal.getsignal(signum) for signum in SIGNALS}
-    asked = False
+    draining = False
 
     def begin(signum: int) -> None:
         pause = LINGER_SECONDS if signum == signal.SIGTERM else 0.0
@@ -109,9 +109,9 @@ def drain_at_signals(
             loop.call_later(pause, handler, signum, None)
 
     def handle(signum: int, _frame: FrameType | None) -> None:
-        nonlocal asked
-        if not asked:
-            asked = True
+        nonlocal draining
+        if not draining:
+            draining = True
             exit_by(LINGER_SECONDS + conf.DRAIN_SECONDS + GRACE_SECONDS)
             loop.call_soon_threadsafe(begin, signum)
         elif signum == signal.SIGINT:
@@ -126,7 +126,7 @@ async def stop_helpers() -> None:
     process_lifetime.begin_drain()
     try:
         await asyncio.wait_for(
-            process_lifetime.stop(), process_lifetime.drain_left() + STOP_SECONDS
+            process_lifetime.stop(), process_lifetime.drain_seconds() + STOP_SECONDS
         )
     except TimeoutError:
         logger.warning("the stop callbacks took longer than the drain; leaving without them")

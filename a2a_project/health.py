@@ -1,6 +1,6 @@
-"""Health: `/healthz` says that the process answers, `/readyz` that it can work.
+"""Health: `/healthz` shows that the process answers, `/readyz` that it can work.
 
-The only detail for strangers is that migrations are missing.
+Readers are not identified, so the only detail in an answer is that migrations are missing.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from a2a_tasks.agents.security import anonymous_allowed
+from a2a_tasks.agents.security import allows_anonymous
 from a2a_tasks.bindings.http import Scope, is_served
 from a2a_tasks.conf import conf
 
@@ -22,7 +22,7 @@ def is_ours(scope: Scope) -> bool:
 
     Any name is accepted where callers need credentials: other sites have none.
     """
-    if not anonymous_allowed():
+    if not allows_anonymous():
         return True
     named = next((value for name, value in scope["headers"] if name == b"host"), b"")
     ours = urlsplit(str(conf.PUBLIC_URL)).hostname or ""

@@ -104,23 +104,27 @@ class _Standing(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
         now = self._webhooks
-        yield _one("a2a_database_up", "Does the database answer?", 1)
+        yield _one("a2a_database_up", "1 if the database answers.", 1)
         yield _one(
-            "a2a_webhooks_due", "Webhooks with something to be sent that no process holds.", now.due
+            "a2a_webhooks_due", "Webhooks with due deliveries that no process has leased.", now.due
         )
-        yield _one("a2a_webhook_deliveries_pending", "Deliveries not settled.", now.pending)
-        yield _one("a2a_webhook_late_seconds", "Since the oldest due delivery was due.", now.late)
+        yield _one("a2a_webhook_deliveries_pending", "Pending deliveries.", now.pending)
+        yield _one(
+            "a2a_webhook_late_seconds",
+            "Seconds since the oldest due delivery became due.",
+            now.late,
+        )
         blocked = {"breaker": now.breakers_open, "paused": now.paused, "disabled": now.disabled}
         yield _by(
             "a2a_webhook_receivers_blocked",
-            "Receivers to which nothing is sent, by reason.",
+            "Receivers without deliveries now, by reason.",
             "by",
             blocked,
         )
-        yield _by("a2a_runs", "Runs of agents that wait or are under way.", "status", self._runs)
+        yield _by("a2a_runs", "Queued and active runs of agents.", "status", self._runs)
         yield _by(
             "a2a_queue_workers",
-            "Living processes that take from a queue.",
+            "Live processes that take work from a queue.",
             "queue",
             self._serving,
         )
@@ -131,7 +135,7 @@ class _Away(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
-        yield _one("a2a_database_up", "Does the database answer?", 0)
+        yield _one("a2a_database_up", "1 if the database answers.", 0)
 
 
 def _one(name: str, text: str, value: float) -> Metric:

@@ -24,6 +24,8 @@ class UnfitPage(MiddlewareMixin):
         """Return an answer if the database refused a value; Django handles all other exceptions."""
         if not isinstance(fault, DataError):
             return None
-        logger.warning("a page was asked for with what no row can have: %s", type(fault.__cause__))
+        logger.warning(
+            "a page was requested with a value that no row can have: %s", type(fault.__cause__)
+        )
         headers = {"Cache-Control": "no-store"}
         return HttpResponse(TEXT, status=400, content_type="text/plain", headers=headers)

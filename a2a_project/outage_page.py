@@ -23,6 +23,6 @@ class OutagePage(MiddlewareMixin):
         """Return an answer if the database is away; Django handles all other exceptions."""
         if not isinstance(fault, AWAY):
             return None
-        _outage.count(fault)
+        _outage.warning(fault)
         headers = {"Retry-After": "5", "Cache-Control": "no-store"}
         return HttpResponse(TEXT, status=503, content_type="text/plain", headers=headers)

@@ -1,6 +1,6 @@
 """The limit on requests that Django serves at once (`A2A_MAX_PAGES`): each takes a thread and a database connection.
 
-Without it, clients of pages would take both from the protocol, which is served beside Django.
+Without it, clients of pages would take both from the protocol, which is served without Django.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ class PageSlots:
         Its client may read slowly, and holds neither a thread nor a connection meanwhile.
         """
         answer: list[MutableMapping[str, Any]] = []
-        held = whole = True
+        has_slot = whole = True
 
         async def take(message: MutableMapping[str, Any]) -> None:
             """Buffer a complete answer. One in pieces, as an export or a large file, gives up its slot."""
-            nonlocal held, whole
+            nonlocal has_slot, whole
             if message["type"] == "http.response.start":
                 whole = 0 <= _length(message) <= WHOLE_BYTES
-            elif held and not whole:
-                held = False
+            elif has_slot and not whole:
+                has_slot = False
                 slot.release()
             if whole:
                 answer.append(message)
@@ -78,7 +78,7 @@ class PageSlots:
         try:
             await self._application(scope, receive, take)
         finally:
-            if held:
+            if has_slot:
                 slot.release()
         for message in answer:
             await send(message)

@@ -27,7 +27,7 @@ def uvicorn_options() -> dict[str, Any]:
         "backlog": BACKLOG,
         "proxy_headers": False,  # see trusted_proxies
         "server_header": False,
-        # Longer than proxies keep idle connections (nginx: 60): whoever closes first decides whether a request is lost.
+        # Longer than proxies keep idle connections (nginx: 60): a request is lost if the server closes first.
         "timeout_keep_alive": 75,
         "timeout_graceful_shutdown": conf.DRAIN_SECONDS,
     }

@@ -26,6 +26,8 @@ env = environ.Env()
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 #: Embedded: no DATABASE_URL, so SQLite under VAR_DIR and everything in one process.
 EMBEDDED = not env.str("DATABASE_URL", default="")
+if EMBEDDED:
+    VAR_DIR.mkdir(parents=True, exist_ok=True)  # SQLite makes a missing file, but no directory
 
 
 def _generate_key() -> str:
@@ -113,7 +115,7 @@ TEMPLATES = [
     },
 ]
 
-#: Options that make SQLite a small server: readers beside one writer, writers that wait their turn, and commits that
+#: Options that make SQLite a small server: readers while one process writes, writers that wait their turn, and commits that
 #: are on disk when they return (docs/decisions/0002).
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
@@ -272,7 +274,6 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
-STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise warns of a missing one
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
 #: The storage of files that are too large for a row (Django's STORAGES): by default a directory, which all processes of

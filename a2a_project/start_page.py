@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from a2a_console.playground import has_playground
 from a2a_tasks.access.grants import GrantRight, rights_in_thread
 from a2a_tasks.agents import Agent, registry
-from a2a_tasks.agents.security import anonymous_allowed, is_listed, sample_header
+from a2a_tasks.agents.security import allows_anonymous, is_listed, sample_header
 from a2a_tasks.caller import ANONYMOUS
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
@@ -27,12 +27,12 @@ __all__ = ["start"]
 def start(request: HttpRequest) -> HttpResponse:
     """Show the agents, the default one first."""
     base = str(conf.PUBLIC_URL or request.build_absolute_uri("/")).rstrip("/")
-    shown = filter(_everybody_sees, registry.agents())
-    agents = sorted(shown, key=lambda agent: agent.slug != conf.DEFAULT_AGENT)
+    visible = filter(_everybody_sees, registry.agents())
+    agents = sorted(visible, key=lambda agent: agent.slug != conf.DEFAULT_AGENT)
     about = {
         "agents": [_describe_agent(agent, base) for agent in agents],
         "base": base,
-        "anonymous": anonymous_allowed(),
+        "anonymous": allows_anonymous(),
         "playground": has_playground(),
         "api_key_header": conf.API_KEY_HEADER,
     }

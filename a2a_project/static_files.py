@@ -6,8 +6,11 @@ read to the end anyway.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -16,6 +19,11 @@ __all__ = ["StaticFiles"]
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
     """Middleware that serves the static files of all apps."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        """Make the directory of collected files, of which WhiteNoise warns if it is missing."""
+        Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+        super().__init__(get_response)
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""The URLs that Django serves; the protocol is served beside Django (`asgi.py`)."""
+"""The URLs that Django serves; the protocol is served without it (`asgi.py`)."""
 
 from django.conf import settings
 from django.contrib import admin

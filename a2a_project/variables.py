@@ -33,8 +33,8 @@ def server(name: str, url: str, schemes: Iterable[str]) -> str:
     """Return the URL of a server in the variable of this name, or an empty text."""
     scheme, separator, rest = url.partition("://")
     if url and not (separator and rest and scheme in schemes):
-        known = ", ".join(f"{one}://" for one in schemes)
-        raise ImproperlyConfigured(f"{name} is not the URL of a server: it begins with {known}")
+        allowed = ", ".join(f"{one}://" for one in schemes)
+        raise ImproperlyConfigured(f"{name} is not the URL of a server: it begins with {allowed}")
     return url
 
 

@@ -172,7 +172,7 @@ class Deliverer:
                 await self._round()
                 self.looked.set()
             except Overloaded as fault:  # the database is away: try again
-                _blind.count(fault.__cause__ or fault)
+                _blind.warning(fault.__cause__ or fault)
                 self._sweeps_at = self._loop.time() + float(conf.POLL_SECONDS)
             except Exception:
                 logger.exception("due webhooks could not be claimed")
@@ -307,7 +307,7 @@ class Deliverer:
         if isinstance(outcome, Delivered):
             self._queues.set_well(claimed.receiver, well=outcome.seconds < SLOW_SECONDS)
         elif outcome.kind is FaultKind.HOST:
-            _own.count(Unanswered(outcome.kind, outcome.detail))
+            _own.warning(Unanswered(outcome.kind, outcome.detail))
         else:
             self._queues.set_well(claimed.receiver, well=False)
         return self._result(claimed, outcome, started_at)
@@ -461,7 +461,7 @@ async def begin(*, alone: bool = False) -> asyncio.Event:
 
 
 async def _drain(deliverer: Deliverer) -> None:
-    await deliverer.drain(process_lifetime.drain_left())
+    await deliverer.drain(process_lifetime.drain_seconds())
 
 
 def wake() -> None:

@@ -66,7 +66,7 @@ class Ring:
         return cls(tuple(map(_master, secrets)))
 
     @classmethod
-    def made_from(cls, keys: Iterable[bytes]) -> Self:
+    def from_keys(cls, keys: Iterable[bytes]) -> Self:
         """Return the ring of a host with other keys but no secrets for webhooks."""
         return cls(tuple(_derive(key, MASTER) for key in keys))
 

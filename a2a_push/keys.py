@@ -38,7 +38,7 @@ def check_keys() -> None:
 def _ring(own: str, django: str | bytes, fallbacks: tuple[str | bytes, ...]) -> Ring:
     named = [text.strip() for text in own.split(",") if text.strip()]
     if not named:
-        return Ring.made_from(force_bytes(key) for key in (django, *fallbacks))
+        return Ring.from_keys(force_bytes(key) for key in (django, *fallbacks))
     try:
         return Ring.of(named)
     except ValueError as flaw:

@@ -12,15 +12,16 @@ class TasksConfig(AppConfig):
     def ready(self) -> None:
         """Find `agents.py` in every app, as the admin finds `admin.py`, and install the signal handlers."""
         from a2a_tasks import checks  # noqa: F401, PLC0415 - registers the checks once apps are loaded
-        from a2a_tasks.access import auth_failures, auth_signals, sign_in_forms  # noqa: PLC0415 - they need the models
+        from a2a_tasks.access import auth_failures, auth_signals, sign_in_forms, switch_cache  # noqa: PLC0415 - they need the models
         from a2a_tasks.access import checks as _  # noqa: F401, PLC0415 - for the same reason
         from a2a_tasks.agents import registry  # noqa: PLC0415 - agents import models of their apps
-        from a2a_tasks.execution import bell  # noqa: PLC0415 - needs the models
+        from a2a_tasks.execution import wake_up  # noqa: PLC0415 - needs the models
         from a2a_tasks.store import handed_secrets, sealed_columns  # noqa: PLC0415 - needs the models
 
         registry.discover()
-        bell.install()
+        wake_up.install()
         auth_failures.install()
         auth_signals.install()
         sign_in_forms.install()
+        switch_cache.install()
         sealed_columns.register(handed_secrets.SECRETS)

@@ -28,7 +28,7 @@ class ScopePart(NamedTuple):
 
     owner: str
     #: Limits the part to objects made by this principal; empty = all objects of the owner.
-    maker: str = ""
+    created_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,18 @@ class OwnerScope:
     owner: str
     agent: str
     #: The second scope, which is read but never written: objects made while the agent had the other visibility.
-    beside: ScopePart | None = None
+    read_only: ScopePart | None = None
 
     @property
     def principal(self) -> str:
         """The principal of the caller, also where the scope belongs to the tenant."""
-        return self.beside.owner if self.owner == TENANTS and self.beside else self.owner
+        return self.read_only.owner if self.owner == TENANTS and self.read_only else self.owner
 
     @property
     def parts(self) -> tuple[ScopePart, ...]:
         """All parts of the scope that the caller may read."""
         own = ScopePart(self.owner)
-        return (own,) if self.beside is None else (own, self.beside)
+        return (own,) if self.read_only is None else (own, self.read_only)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +60,7 @@ class Caller:
 
     #: The owner of the caller's tasks: `key:...`, `jwt:...`, `user:7`, `cert:...`; empty = anonymous.
     principal: str = ""
-    #: The tenant the credentials belong to; empty = the host's only one.
+    #: The tenant the credentials belong to; empty = the host has no tenants.
     tenant: str = ""
     #: Rights that the credentials give beyond those of every caller.
     scopes: frozenset[str] = field(default_factory=frozenset)
@@ -71,7 +71,7 @@ class Caller:
         return not self.principal
 
     @property
-    def share(self) -> str:
+    def quota_key(self) -> str:
         """The key for limits and fair shares: the tenant of the credentials, or without one the principal."""
         return f"tenant:{self.tenant}" if self.tenant else self.principal
 

@@ -63,8 +63,8 @@ def check_settings(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
     """Report mistakes in the environment."""
-    unreadable = list(_unreadable())
-    return unreadable or [*_inconsistent(), *_unserved_queues(), *_slow_requests()]
+    unreadable = list(_check_values())
+    return unreadable or [*_check_consistency(), *_check_queues(), *_check_request_rate()]
 
 
 @register()
@@ -77,7 +77,7 @@ def check_card_keys(
     except ValueError as fault:
         hint = "Make one: python manage.py card_keys make FILE"
         return [Error(str(fault), hint=hint, id="a2a_tasks.E017")]
-    return [*_unused_keys(), *_unsigned_cards()]
+    return [*_check_unused_keys(), *_check_cards()]
 
 
 @register()
@@ -103,7 +103,7 @@ def check_audit_keys_of_production(
     return [
         Warning(
             "The audit log is sealed with a key made from SECRET_KEY",
-            hint="Set A2A_AUDIT_KEYS, so that SECRET_KEY can be changed, and is not enough to write the log anew.",
+            hint="Set A2A_AUDIT_KEYS. Then SECRET_KEY can be changed, and does not suffice to rewrite the log.",
             id="a2a_tasks.W040",
         )
     ]
@@ -119,8 +119,8 @@ def check_sealed_secrets(
             lost = sealed_columns.unreadable(column)
         except DatabaseError:
             yield Info(
-                "the database could not be asked whether its secrets open",
-                hint="Ask again where it can be reached, and has been migrated.",
+                "the database could not be read to check its secrets",
+                hint="Repeat the check where the database can be reached and is migrated.",
                 id="a2a_tasks.I045",
             )
             return
@@ -128,7 +128,7 @@ def check_sealed_secrets(
             return
         if lost:
             yield Warning(
-                f"{lost} {column.name} are opened by no key: they were sealed with another one",
+                f"{lost} {column.name} can be opened with no key: they were sealed with another one",
                 hint="Name the former key in SECRET_KEY_FALLBACKS or A2A_SECRET_KEYS, then: python manage.py reseal",
                 id="a2a_tasks.W045",
             )
@@ -141,7 +141,7 @@ def check_card_keys_of_production(
     """Report cards signed with a derived key instead of configured keys: `manage.py check --deploy`."""
     if conf.SIGN_CARDS and conf.PUBLIC_URL and not conf.CARD_KEYS.strip():
         yield Warning(
-            "cards are signed with a key made from SECRET_KEY: who has that can sign, and its change is the key's",
+            "cards are signed with a key made from SECRET_KEY: its owners can sign cards, and a change of it changes the key",
             hint="python manage.py card_keys make FILE, and name the file in A2A_CARD_KEYS.",
             id="a2a_tasks.W014",
         )
@@ -172,7 +172,7 @@ def check_files_of_production(
     if conf.FETCH_ALLOW_PRIVATE:
         yield Warning(
             "A2A_FETCH_ALLOW_PRIVATE is set: clients can make this machine call itself by the URL of a file",
-            hint="It is for development. Unset it where strangers have accounts.",
+            hint="It is for development. Unset it unless all clients are trusted.",
             id="a2a_tasks.W033",
         )
 
@@ -184,22 +184,22 @@ def check_secret_key_of_production(
     """Report a generated SECRET_KEY, whose seals and signatures are valid on this machine alone: `check --deploy`."""
     if settings.SECRET_KEY_IS_OURS and not settings.EMBEDDED:
         yield Warning(
-            "SECRET_KEY is not set: this machine has made one up, and every other one makes another",
-            hint="Set it, the same for all processes of the host, from where you keep secrets.",
+            "SECRET_KEY is not set: this machine has generated one, and every other machine generates another",
+            hint="Set the same key for all processes of the host.",
             id="a2a_tasks.W031",
         )
 
 
-def _unused_keys() -> Iterable[CheckMessage]:
+def _check_unused_keys() -> Iterable[CheckMessage]:
     if conf.CARD_KEYS.strip() and not ring.ring():
         yield Warning(
             "A2A_CARD_KEYS is set, but cards are not signed",
-            hint="Set A2A_PUBLIC_URL: what a client puts into its request is not signed. Or unset A2A_CARD_KEYS.",
+            hint="Set A2A_PUBLIC_URL, since URLs from a client's request are not signed. Or unset A2A_CARD_KEYS.",
             id="a2a_tasks.W013",
         )
 
 
-def _unsigned_cards() -> Iterable[CheckMessage]:
+def _check_cards() -> Iterable[CheckMessage]:
     """Report cards with values that have no canonical form, of agents without other serious mistakes."""
     well = (agent for agent in registry.agents() if not any(m.is_serious() for m in agent.check()))
     for agent in well:
@@ -213,7 +213,7 @@ def _unsigned_cards() -> Iterable[CheckMessage]:
             )
 
 
-def _unreadable() -> Iterable[CheckMessage]:
+def _check_values() -> Iterable[CheckMessage]:
     for name in names():
         try:
             getattr(conf, name)
@@ -221,22 +221,22 @@ def _unreadable() -> Iterable[CheckMessage]:
             yield Error(f"A2A_{name}: {fault}", id="a2a_tasks.E010")
 
 
-def _slow_requests() -> Iterable[CheckMessage]:
+def _check_request_rate() -> Iterable[CheckMessage]:
     if not conf.REQUEST_BYTES_PER_SECOND:
         yield Error("A2A_REQUEST_BYTES_PER_SECOND must be at least 1", id="a2a_tasks.E043")
 
 
-def _unserved_queues() -> Iterable[CheckMessage]:
+def _check_queues() -> Iterable[CheckMessage]:
     for agent in registry.agents() if conf.QUEUES else ():
         if agent.queue not in registry.queues():
             yield Warning(
                 f"the agent {agent.slug} waits in the queue {agent.queue!r}, which is not in A2A_QUEUES",
-                hint="Name it there, or start workers with -Q that take from it: without them its tasks wait for ever.",
+                hint="Add the queue there, or start workers of it with -Q. Without them its tasks wait for ever.",
                 id="a2a_tasks.W044",
             )
 
 
-def _inconsistent() -> Iterable[CheckMessage]:
+def _check_consistency() -> Iterable[CheckMessage]:
     if not 0 < conf.BEAT_SECONDS * 3 <= conf.LEASE_SECONDS:
         yield Error(
             "A2A_BEAT_SECONDS must be above 0, and at most a third of A2A_LEASE_SECONDS",
@@ -265,7 +265,7 @@ def _inconsistent() -> Iterable[CheckMessage]:
     if failpoints.ON:
         yield Warning(
             "A2A_FAILPOINTS is set: processes of this host may be killed on purpose",
-            hint="It is for the fault lab alone. Unset it.",
+            hint="It is only for the fault lab. Unset it.",
             id="a2a_tasks.W012",
         )
     if settings.DATABASES["default"].get("CONN_MAX_AGE"):

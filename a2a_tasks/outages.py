@@ -9,26 +9,26 @@ import time
 __all__ = ["ThrottledLogger"]
 
 #: Seconds between two lines about the same server.
-TELL_SECONDS = 10.0
+INTERVAL_SECONDS = 10.0
 
 
 class ThrottledLogger:
     """The log lines about one server, or about one use of it. Thread-safe."""
 
-    def __init__(self, logger: logging.Logger, what: str) -> None:
-        """`what` becomes the beginning of the line: "the database is away"."""
-        self._logger, self._what = logger, what
+    def __init__(self, logger: logging.Logger, outage: str) -> None:
+        """`outage` is the beginning of each line: "the database is away"."""
+        self._logger, self._outage = logger, outage
         self._lock = threading.Lock()
         self._count, self._next = 0, 0.0
 
-    def count(self, fault: BaseException) -> None:
+    def warning(self, fault: BaseException) -> None:
         """Count a failure and log it at once, or with the next line."""
         with self._lock:
             self._count += 1
             if time.monotonic() < self._next:
                 return
-            self._next = time.monotonic() + TELL_SECONDS
+            self._next = time.monotonic() + INTERVAL_SECONDS
             count, self._count = self._count, 0
         reason = str(fault).strip().partition("\n")[0] or type(fault).__name__
         times = "" if count == 1 else f" ({count} times)"
-        self._logger.warning("%s%s: %s", self._what, times, reason)
+        self._logger.warning("%s%s: %s", self._outage, times, reason)

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable
 __all__ = [
     "Lifetime",
     "begin_drain",
-    "drain_left",
+    "drain_seconds",
     "is_draining",
     "on_drain",
     "on_start",
@@ -76,7 +76,7 @@ class Lifetime:
         """Return whether the process has been asked to end. Cheap; callable from any thread."""
         return self._draining
 
-    def drain_left(self) -> float:
+    def drain_seconds(self) -> float:
         """Return the seconds left of the drain, for helpers that finish work in `stop()`; 0.0 before and after it."""
         return max(0.0, self._deadline - time.monotonic())
 
@@ -143,14 +143,14 @@ def _tell(callback: DrainCallback) -> None:
     try:
         callback()
     except Exception:  # one broken listener must not keep the rest of the process from ending
-        logger.exception("%r failed when told to drain", callback)
+        logger.exception("%r failed at the drain", callback)
 
 
 _process = Lifetime()
 on_start = _process.on_start
 start = _process.start
 is_draining = _process.is_draining
-drain_left = _process.drain_left
+drain_seconds = _process.drain_seconds
 begin_drain = _process.begin_drain
 on_drain = _process.on_drain
 on_stop = _process.on_stop

@@ -107,7 +107,7 @@ def publish(hint: Hint) -> None:
     _tell_here(hint)
     if settings.REDIS_URL and not isinstance(
         hint, RunQueued
-    ):  # Celery announces due work (execution/bell.py)
+    ):  # Celery announces due work (execution/wake_up.py)
         _publisher.put(hint)
 
 
@@ -116,7 +116,7 @@ def _tell_here(hint: Hint) -> None:
         try:
             callback(hint)
         except Exception:
-            log.exception("a listener failed over %s", hint)
+            log.exception("a listener failed at %s", hint)
 
 
 def channel(task: int) -> str:
@@ -124,19 +124,19 @@ def channel(task: int) -> str:
     return f"{prefix()}:task:{task}"
 
 
-def _stop_channel() -> str:
+def _stops_channel() -> str:
     return f"{prefix()}:stop"
 
 
-def _switched_channel() -> str:
+def _switches_channel() -> str:
     return f"{prefix()}:switched"
 
 
 def _message(hint: Committed | Stop | OverridesChanged) -> tuple[str, str]:
     if isinstance(hint, OverridesChanged):
-        return _switched_channel(), ""
+        return _switches_channel(), ""
     if isinstance(hint, Stop):
-        return _stop_channel(), str(hint.run)
+        return _stops_channel(), str(hint.run)
     return channel(hint.task), str(hint.last)
 
 
@@ -183,7 +183,7 @@ class _Publisher:
                     pipe.execute()
             except redis.RedisError as fault:
                 self._waiting.clear()  # old hints are useless: their readers have polled
-                _unsaid.count(fault)
+                _unsaid.warning(fault)
 
 
 _publisher = _Publisher()
@@ -261,7 +261,7 @@ class Subscriber:
             try:
                 await self._listen()
             except Exception as fault:  # noqa: BLE001 - after any failure the next connection is made
-                _unheard.count(fault)
+                _unheard.warning(fault)
             self._pubsub = None
             await asyncio.sleep(RECONNECT_SECONDS)
 
@@ -274,20 +274,20 @@ class Subscriber:
             retry=AsyncRetry(NoBackoff(), 0),  # `_read` reconnects, and `follow` must not wait
         )
         async with client, client.pubsub() as pubsub:
-            await pubsub.subscribe(_stop_channel(), _switched_channel(), *self._wanted)
+            await pubsub.subscribe(_stops_channel(), _switches_channel(), *self._wanted)
             if self._everything:
                 await pubsub.psubscribe(f"{prefix()}:task:*")
             self._pubsub = pubsub
-            asked = False
+            pinged = False
             while True:
                 message = await pubsub.get_message(timeout=SILENCE_SECONDS)
                 if message is not None:
                     self._hear(message)
-                elif asked:
+                elif pinged:
                     raise redis.TimeoutError("Redis is silent")
                 else:
                     await pubsub.ping()
-                asked = message is None
+                pinged = message is None
 
     def _hear(self, message: dict[str, bytes]) -> None:
         name = (message["channel"] or b"").decode()  # the answer to a ping names no channel
@@ -311,8 +311,8 @@ class Subscriber:
 
 
 def _hint(name: str, data: str) -> Hint:
-    if name == _switched_channel():
+    if name == _switches_channel():
         return OverridesChanged()
-    if name == _stop_channel():
+    if name == _stops_channel():
         return Stop(int(data))
     return Committed(int(name.rpartition(":")[2]), int(data))

@@ -47,25 +47,25 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="one short round of smaller sizes: does it work at all?",
+        help="one short round of smaller sizes, to see that everything works",
     )
     parser.add_argument("--json", type=Path, help="also write the JSON here")
     args = parser.parse_args(argv)
-    args.scenarios = _chosen(parser, args.scenarios, SCENARIOS)
+    args.scenarios = _choose(parser, args.scenarios, SCENARIOS)
     args.named = args.targets is not None
-    args.targets = _chosen(parser, args.targets or ",".join(TARGETS), list(TARGETS))
+    args.targets = _choose(parser, args.targets or ",".join(TARGETS), list(TARGETS))
     return args
 
 
-def _chosen(parser: argparse.ArgumentParser, text: str, known: list[str]) -> list[str]:
+def _choose(parser: argparse.ArgumentParser, text: str, existing: list[str]) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in known]:
-        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
-    return [name for name in known if name in names]
+    if unknown := [name for name in names if name not in existing]:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(existing)}")
+    return [name for name in existing if name in names]
 
 
-def asked(scenarios: Sequence[str], target: str) -> bool:
-    """Is this target asked a group of scenarios?"""
+def takes_part(scenarios: Sequence[str], target: str) -> bool:
+    """Return whether this target takes part in a group of scenarios."""
     own = {OWN[name] for name in scenarios if name in OWN}
     return target in own if own else target not in OWN.values()
 
@@ -88,7 +88,7 @@ class Bench:
 
     async def group(self, scenarios: list[str]) -> None:
         """Measure the scenarios on stores that are empty at first."""
-        targets = [it for it in self.targets if asked(scenarios, it.name)]
+        targets = [it for it in self.targets if takes_part(scenarios, it.name)]
         for target in targets:
             say(f"preparing {target.name}")
             target.prepare()
@@ -118,7 +118,7 @@ class Bench:
                 await self.once(name, target, size, which)
 
     async def once(self, name: str, target: Target, size: int | None, which: str) -> None:
-        """One target, one round: keep the figures, or why there are none."""
+        """Run one round of one target: keep its figures, or the reason why there are none."""
         figures: Metrics = {}
         try:
             async with target.up(warm=name != "S3"):  # where each task counts
@@ -139,7 +139,7 @@ class Bench:
         )
 
     async def streams(self, target: Target) -> Metrics:
-        """All sizes of S4. A size that took the target long is not asked of it again."""
+        """Run all sizes of S4. A size that took the target long is not repeated."""
         out: Metrics = {}
         for count in self.plan.chunks:
             figure, before = (
@@ -163,7 +163,7 @@ def write(results: Results, about: str, json_path: Path | None) -> None:
     """Keep everything measured so far in `var/bench/`."""
     tables = [report.scenario_table(results, name) for name in SCENARIOS if name in results.runs]
     failures = "".join(f"- failed: {line}\n" for line in results.failures)
-    text = "\n".join([f"{about}\n", report.required_table(results), *tables, failures])
+    text = "\n".join([f"{about}\n", report.requirements_table(results), *tables, failures])
     (CACHE / "report.md").write_text(text)
     medians = {name: results.medians(name) for name in results.runs}
     document = {
@@ -184,16 +184,16 @@ async def measure(args: argparse.Namespace, plan: Plan, server: Server) -> Resul
         if chosen := [name for name in group if name in args.scenarios]:
             await bench.group(chosen)
             write(results, about, args.json)
-    print(report.required_table(results))
+    print(report.requirements_table(results))
     return results
 
 
 def console(args: argparse.Namespace, plan: Plan, server: Server, results: Results) -> None:
-    """Have the operators' pages asked, on one database that is filled once. Without a loop: Django is asked directly."""
+    """Measure the operators' pages on one database. Not in an event loop: Django is called directly."""
     chosen = [name for name in CONSOLE if name in args.scenarios]
     if not chosen:
         return
-    url = lists.filled(server, plan.tasks)
+    url = lists.fill_database(server, plan.tasks)
     if "A1" in chosen:
         results.add("A1", "console", lists.ask(plan.tasks))
     if "A2" in chosen:

@@ -25,7 +25,7 @@ Result = dict[str, Any]
 
 
 class WrongAnswer(RuntimeError):
-    """A server answered, but not with what was asked for."""
+    """The answer of a server is wrong."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Post(asyncio.Protocol):
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The peer closed: whatever came is the answer."""
+        """End the answer with the connection."""
         self._settle()
 
     def _read_head(self, head: bytes) -> None:
@@ -176,7 +176,7 @@ class Post(asyncio.Protocol):
 
     @property
     def ok(self) -> bool:
-        """Did the stream end with a completed task, and without an error?"""
+        """True if the stream ended with a completed task, and without an error."""
         return self.status == 200 and self.finished and not self.error
 
     @property

@@ -1,4 +1,4 @@
-"""A2: how long an operator waits for the dashboard, with a million tasks of the past week, of which four in five have ended.
+"""A2: the time of the dashboard with a million tasks of the past week, of which four in five have ended.
 
 `python -m bench --scenarios A2`. The database is that of A1, with its tasks brought into the week. Server time in this process, without network.
 """

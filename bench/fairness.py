@@ -1,7 +1,7 @@
-"""`python -m bench.fairness`: how long one tenant's tasks wait to start while another has thousands in the queue.
+"""`python -m bench.fairness`: the wait of one tenant's tasks while another tenant has thousands in the queue.
 
 One worker, agents that take two seconds each: with all its slots, a hundred starts a second. Tenant A queues its tasks;
-once they fill the slots, tenant B sends some: one by one, and then all at once. What counts is when B's runs start, by
+once they fill the slots, tenant B sends some: one by one, and then all at once. The result is the start of B's runs, by
 the database's clock, in these hosts: without A's tasks; with as many of A's under way, but none that waits (what A's
 *work* costs); with A's queue (as it is); with a bound for each tenant besides (A2A_RUN_SLOTS_PER_TENANT); and without
 rounds, in the order in which everything came, as a plain queue would. Machines differ from minute to minute: `--times`
@@ -83,7 +83,7 @@ class Arm:
     rounds: bool = True
 
 
-async def measured(server: Server, args: argparse.Namespace, arm: Arm) -> list[float]:
+async def measure_arm(server: Server, args: argparse.Namespace, arm: Arm) -> list[float]:
     """Milliseconds until B's runs start, p50 and p95: of those sent one by one, and of those sent at once."""
     target = Shared(server, {"A2A_RUN_SLOTS": str(args.slots), **arm.settings})
     target.prepare()
@@ -93,8 +93,12 @@ async def measured(server: Server, args: argparse.Namespace, arm: Arm) -> list[f
             if arm.queued:
                 await _fill(target, connection, text, arm.queued)
             async with _busy(target, text, arm.busy):
-                singly = await _measured(target, connection, text, rounds=arm.rounds, apart=APART)
-                at_once = await _measured(target, connection, text, rounds=arm.rounds, apart=0)
+                singly = await _measure_starts(
+                    target, connection, text, rounds=arm.rounds, apart=APART
+                )
+                at_once = await _measure_starts(
+                    target, connection, text, rounds=arm.rounds, apart=0
+                )
     return [cut for starts in (singly, at_once) for cut in _cuts(starts)]
 
 
@@ -105,7 +109,7 @@ def _cuts(starts: list[float]) -> tuple[float, float]:
 
 @contextlib.asynccontextmanager
 async def _busy(target: Shared, text: str, count: int) -> AsyncIterator[None]:
-    """So many tasks of A under way meanwhile, and none that waits."""
+    """Keep this number of A's tasks under way, and none waiting."""
 
     over = asyncio.Event()
 
@@ -124,18 +128,18 @@ async def _busy(target: Shared, text: str, count: int) -> AsyncIterator[None]:
 async def _fill(
     target: Shared, connection: psycopg.Connection[Any], text: str, queued: int
 ) -> None:
-    """Have A's tasks wait, all of them at one moment, and then fill the slots."""
+    """Queue A's tasks at one moment, and then let them fill the slots."""
     os.kill(target.worker.pid, signal.SIGSTOP)
     try:
         await _send(target.a, text, queued, clients=CLIENTS, apart=0)
     finally:
         os.kill(target.worker.pid, signal.SIGCONT)
-    while not _one(connection, RUNNING):  # noqa: ASYNC110 - the database tells nobody
+    while not _one(connection, RUNNING):  # noqa: ASYNC110 - the database sends no hint
         await asyncio.sleep(0.05)
     await asyncio.sleep(float(text) + 2)
 
 
-async def _measured(
+async def _measure_starts(
     target: Shared,
     connection: psycopg.Connection[Any],
     text: str,
@@ -151,7 +155,7 @@ async def _measured(
             connection.execute(NO_ROUNDS.encode())
         await asyncio.sleep(0.02)
     await sending
-    await asyncio.sleep(float(text) + 2)  # what it left behind in the slots
+    await asyncio.sleep(float(text) + 2)  # the runs that are still in the slots
     return [row[0] for row in connection.execute(STARTS.encode(), [last]).fetchall()]
 
 
@@ -189,7 +193,7 @@ async def measure(server: Server, args: argparse.Namespace) -> None:
     for number in range(args.times):
         for name, arm in arms.items():
             say(f"{name}, {number + 1} of {args.times}")
-            rounds[name].append(await measured(server, args, arm))
+            rounds[name].append(await measure_arm(server, args, arm))
             print("  ", [round(figure) for figure in rounds[name][-1]], flush=True)
     print("| B's start, ms | one by one p50 | p95 | at once p50 | p95 |")
     print("| --- | --- | --- | --- | --- |")

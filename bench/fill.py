@@ -122,8 +122,8 @@ def fill(target: Target, size: int) -> None:
         connection.execute("vacuum analyze")
 
 
-def stored(target: Target) -> int:
-    """How many tasks the store truly holds."""
+def count_stored(target: Target) -> int:
+    """Return the number of tasks in the store."""
     with psycopg.connect(target.database, autocommit=True) as connection:
         return _count(connection, STORES[target.name][0])
 

@@ -1,4 +1,4 @@
-"""What an index costs each change of a task: PostgreSQL's own time and log, with and without it, in turns.
+"""The cost of an index for each change of a task: PostgreSQL's own time and log, with and without it, in turns.
 
     python -m bench.index_cost [--database URL] [--rounds 60]
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psycopg
 
-from bench.lists import filled, set_up
+from bench.lists import fill_database, set_up
 from bench.postgres import Server
 
 ROWS, FILLED = 1_000, 100_000
@@ -48,7 +48,7 @@ class Meter:
         self.connection.execute(statement.encode())
 
     def cost(self, statement: str) -> Cost:
-        """Run it; what it cost for each row."""
+        """Run it; return the cost per row: CPU time and bytes of log."""
         cpu, log = self._cpu(), self._log()
         self.run(statement)
         return (self._cpu() - cpu) / 1000 / ROWS, (self._log() - log) / ROWS
@@ -122,7 +122,7 @@ def main() -> int:
         return 0
     server = Server()
     try:
-        measure(filled(server, FILLED), args.rounds)
+        measure(fill_database(server, FILLED), args.rounds)
     finally:
         server.close()
     return 0

@@ -1,6 +1,6 @@
-"""A1: how long an operator waits for the list of tasks, with a million of them: every filter, search and page.
+"""A1: the time of the list of tasks with a million of them: every filter, search and page.
 
-    python -m bench --scenarios A1                              # beside the other scenarios
+    python -m bench --scenarios A1                              # with the other scenarios
     python -m bench.lists [--size 1000000] [--database URL]     # alone, with rows and statements
 
 Fills a database of its own, then asks the admin in this process, without network, and prints milliseconds of server time: the
@@ -51,7 +51,7 @@ from (select n.*, 'Please look into invoice ' || i || ' of customer ' || (i %% 9
 """
 
 
-def filled(server: Server, size: int) -> str:
+def fill_database(server: Server, size: int) -> str:
     """A database with so many tasks; its URL."""
     url = server.fresh("lists")
     set_up(url)
@@ -85,7 +85,7 @@ def _django() -> Any:
 
 
 def questions(size: int) -> Iterator[tuple[str, str]]:
-    """What an operator looks for, in words and as the query of the list."""
+    """Yield the searches of an operator, in words and as the query of the list."""
     from a2a_tasks.models import Task  # noqa: PLC0415 - as above
 
     some = Task.objects.get(pk=size // 3)
@@ -99,10 +99,10 @@ def questions(size: int) -> Iterator[tuple[str, str]]:
     yield "a state of a rare agent", "agent=rare-agent&state=failed"
     yield "a common owner", "owner=key:7"
     yield "a rare owner", "owner=key:rare"
-    yield "nobody's", "owner=key:nobody"
+    yield "an owner without tasks", "owner=key:nobody"
     yield "a tenant", "tenant=acme"
     yield "a rare tenant", "tenant=rare-tenant"
-    yield "a dialect nobody used lately", "dialect=v01"
+    yield "a dialect not used lately", "dialect=v01"
     yield "a binding", "binding=GRPC"
     yield "the past day", "created=day"
     yield "older than a week", "created=older-week"
@@ -117,20 +117,20 @@ def questions(size: int) -> Iterator[tuple[str, str]]:
     yield "search: a word of every third", "q=late"
     yield "search: two words", "q=lighthouse+late"
     yield "search: a number in a text", f"q={size // 3}"
-    yield "search: a word of nobody", "q=walrus"
+    yield "search: a word in no task", "q=walrus"
     yield "everything at once", "q=invoice&state=failed&agent=rare-agent&created=month&tenant=acme"
 
 
 def browser() -> Any:
-    """Somebody who may see everything, signed in to the admin of this process."""
+    """Return a client of this process's admin, signed in as a superuser."""
     from django.contrib.auth.models import User  # noqa: PLC0415 - as above
 
     user, _ = User.objects.get_or_create(username="bench", is_staff=True, is_superuser=True)
-    return _signed_in(user)
+    return _sign_in(user)
 
 
 def staff(tenant: str) -> Any:
-    """Somebody who may view tasks and webhooks of one tenant, signed in."""
+    """Return a client signed in as staff that may view tasks and webhooks of one tenant."""
     from django.contrib.auth.models import Group, Permission, User  # noqa: PLC0415 - as above
 
     from a2a_console.admin.widgets.staff import GROUP  # noqa: PLC0415
@@ -138,10 +138,10 @@ def staff(tenant: str) -> Any:
     user, _ = User.objects.get_or_create(username=f"bench-{tenant}", is_staff=True)
     user.groups.add(Group.objects.get_or_create(name=GROUP + tenant)[0])
     user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
-    return _signed_in(user)
+    return _sign_in(user)
 
 
-def _signed_in(user: Any) -> Any:
+def _sign_in(user: Any) -> Any:
     from django.test import Client  # noqa: PLC0415 - as above
 
     client = Client(headers={"host": "localhost"})
@@ -170,24 +170,24 @@ def ask(size: int) -> dict[str, float | None]:
             spent.append(1000 * (time.perf_counter() - begun))
         if answer.status_code != 200:
             raise SystemExit(f"{query}: {answer.status_code}")
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             client.get(f"/admin/a2a_tasks/task/?{query}")
         medians[f"{words}, ms"] = p50 = statistics.median(spent)
         medians[f"{words}, p95 ms"] = worst = p95(spent)
         rows = answer.text.count('name="_selected_action"')
         times = f"{p50:.0f} | {worst:.0f} | {max(spent):.0f}"
-        print(f"| {words} | {rows} | {times} | {len(asked)} |", flush=True)
+        print(f"| {words} | {rows} | {times} | {len(queries)} |", flush=True)
     return medians
 
 
 def settle() -> None:
-    """As `manage.py serve` does: what is loaded is not searched for garbage again and again."""
+    """Exclude the loaded objects from garbage collection, as `manage.py serve` does."""
     gc.collect()
     gc.freeze()
 
 
 def p95(spent: list[float]) -> float:
-    """What 95 of 100 did not exceed."""
+    """Return the 95th percentile."""
     return sorted(spent)[math.ceil(0.95 * len(spent)) - 1]
 
 
@@ -203,7 +203,7 @@ def main() -> int:
             set_up(args.database)
         else:
             server = Server()
-            filled(server, args.size)
+            fill_database(server, args.size)
         ask(args.size)
     finally:
         if server is not None:

@@ -15,7 +15,7 @@ from bench.wrk import Metrics
 
 EVERY_SECONDS = 0.1
 OPEN = "select count(*) from a2a_tasks_task where state <> 'TASK_STATE_COMPLETED'"
-TOLD = "select count(*) from a2a_tasks_task"
+STORED = "select count(*) from a2a_tasks_task"
 
 
 async def w2(target: Target, plan: Plan) -> Metrics:
@@ -29,7 +29,7 @@ async def w2(target: Target, plan: Plan) -> Metrics:
 
 
 async def _burst(target: OursWorker, count: int, *, immediate: bool) -> Metrics:
-    before = _ask(target, TOLD)
+    before = _ask(target, STORED)
     rest = procs.memory_kib([target.web_process.pid])
     begun = time.perf_counter()
     sends = asyncio.gather(*(_one(target, immediate=immediate) for _ in range(count)))
@@ -41,8 +41,8 @@ async def _burst(target: OursWorker, count: int, *, immediate: bool) -> Metrics:
     answers = await sends
     accepted = [it for it in answers if it and it.status == 200 and _right(it, immediate=immediate)]
     refused = [it for it in answers if it and it.status == 503 and b"retry-after" in it.head]
-    unfinished = await _settled(target)
-    after = _ask(target, TOLD)
+    unfinished = await _wait_settled(target)
+    after = _ask(target, STORED)
     return {
         "accepted": len(accepted),
         "refused (503, Retry-After)": len(refused),
@@ -67,8 +67,8 @@ def _right(it: Post, *, immediate: bool) -> bool:
     return b'"task"' in it.body and (immediate or COMPLETED.encode() in it.body)
 
 
-async def _settled(target: OursWorker) -> int:
-    """How many tasks have not been completed when a minute is over, or all have."""
+async def _wait_settled(target: OursWorker) -> int:
+    """Wait until all tasks are completed, a minute at most; return the number of the others."""
     for _ in range(600):
         left = _ask(target, OPEN)
         if not left:

@@ -1,4 +1,4 @@
-"""How much of everything a run does."""
+"""The sizes and repetitions of a run."""
 
 from __future__ import annotations
 

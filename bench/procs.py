@@ -23,7 +23,7 @@ def say(text: str) -> None:
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on."""
+    """Return a free TCP port."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Medians, ratios to the reference peer, and the table of what is required."""
+"""Medians, ratios to the reference peer, and the table of requirements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Medians = dict[str, dict[str, float | None]]
 
 @dataclass
 class Results:
-    """What a run has measured so far: scenario → target → rounds, and the rounds that failed."""
+    """The results so far: scenario → target → rounds, and the rounds that failed."""
 
     runs: dict[str, dict[str, list[Round]]]
     failures: list[str]
@@ -53,8 +53,8 @@ class Results:
 
 
 def _median(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return statistics.median(numbers) if numbers else None
 
 
 def _divide(a: float | None, b: float | None) -> float | None:
@@ -97,7 +97,7 @@ def _markdown(rows: list[list[str]]) -> str:
     return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
 
 
-# --- what is required --------------------------------------------------------------------------
+# --- requirements ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -107,35 +107,35 @@ class Requirement:
     text: str
     target: str
     bound: str
-    measured: Callable[[Results, str], float | None]
+    measure: Callable[[Results, str], float | None]
     met: Callable[[float], bool]
 
 
 def _at_least(text: str, target: str, bound: float, scenario: str, figure: str) -> Requirement:
-    def measured(results: Results, target: str) -> float | None:
+    def measure(results: Results, target: str) -> float | None:
         return results.ratio(scenario, figure, target)
 
-    return Requirement(text, target, f"≥ {bound:g} ×", measured, lambda value: value >= bound)
+    return Requirement(text, target, f"≥ {bound:g} ×", measure, lambda value: value >= bound)
 
 
 def _at_most(text: str, target: str, bound: float, scenario: str, figure: str) -> Requirement:
-    def measured(results: Results, target: str) -> float | None:
+    def measure(results: Results, target: str) -> float | None:
         return results.ratio(scenario, figure, target)
 
-    return Requirement(text, target, f"≤ {bound:g} ×", measured, lambda value: value <= bound)
+    return Requirement(text, target, f"≤ {bound:g} ×", measure, lambda value: value <= bound)
 
 
 def _own(
     text: str, target: str, bound: float, unit: str, scenario: str, figure: str
 ) -> Requirement:
-    def measured(results: Results, target: str) -> float | None:
+    def measure(results: Results, target: str) -> float | None:
         return results.value(scenario, figure, target)
 
-    return Requirement(text, target, f"≤ {bound:g}{unit}", measured, lambda value: value <= bound)
+    return Requirement(text, target, f"≤ {bound:g}{unit}", measure, lambda value: value <= bound)
 
 
 def _list_growth(page: int) -> Requirement:
-    def measured(results: Results, target: str) -> float | None:
+    def measure(results: Results, target: str) -> float | None:
         figure = f"page {page} ms N="
         return _divide(
             results.value("S3", f"{figure}1000000", target),
@@ -143,10 +143,10 @@ def _list_growth(page: int) -> Requirement:
         )
 
     text = f"ListTasks, page {page}, 1,000,000 tasks ÷ 1,000 tasks"
-    return Requirement(text, LOCAL, "≤ 1.5", measured, lambda value: value <= 1.5)
+    return Requirement(text, LOCAL, "≤ 1.5", measure, lambda value: value <= 1.5)
 
 
-def _lost(results: Results, target: str) -> float | None:
+def _count_lost(results: Results, target: str) -> float | None:
     """Most events lost in any round: a median would hide one."""
     return max(
         (one["lost events"] or 0 for one in results.runs.get("S6", {}).get(target, [])),
@@ -168,17 +168,17 @@ REQUIREMENTS = (
     _own("growth exponent 1,000 → 5,000 chunks", CELERY, 1.1, "", "S4", "exponent 1000→5000"),
     _at_most("first event of a stream, p50, c=32", LOCAL, 0.15, "S5", "p50 ms c=32"),
     _at_most("1 task, 500 chunks, 100 subscribers", LOCAL, 0.2, "S6", "all have all s"),
-    Requirement("… events lost", LOCAL, "0", _lost, lambda value: value == 0),
+    Requirement("… events lost", LOCAL, "0", _count_lost, lambda value: value == 0),
     _own("1,000 idle streams, memory each", LOCAL, 42, " KiB", "S7", "KiB each"),
     _own("1,000 idle streams, OS threads more", LOCAL, 100, "", "S7", "threads more"),
 )
 
 
-def required_table(results: Results) -> str:
-    """What is required, what was measured, and whether it is met."""
+def requirements_table(results: Results) -> str:
+    """Return the table of requirements: the bound, the measured value, and whether it is met."""
     rows = [["", "target", "required", "measured", "met?"]]
     for it in REQUIREMENTS:
-        value = it.measured(results, it.target)
+        value = it.measure(results, it.target)
         met = "not measured" if value is None else "yes" if it.met(value) else "**no**"
         rows.append([it.text, it.target, it.bound, show(value), met])
     return f"### Required (× = ratio to {REFERENCE}, same run)\n\n{_markdown(rows)}\n"

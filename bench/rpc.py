@@ -1,4 +1,4 @@
-"""Our host over gRPC beside itself over JSON-RPC: one store, one worker, a process for each binding."""
+"""Our host over gRPC compared with itself over JSON-RPC: one store, one worker, a process for each binding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench import h2load, procs, wrk
 from bench.client import COMPLETED, echo, post, rpc, send
 from bench.plan import Plan
 from bench.procs import Child
-from bench.rpc_client import asking, chunks, got
+from bench.rpc_client import chunks, got, make_request
 from bench.targets import OursRpc, Target
 from bench.wrk import Metrics
 
@@ -49,7 +49,7 @@ async def _calls(target: OursRpc, task: str) -> tuple[float, float]:
 
 
 async def _requests(target: OursRpc, task: str) -> tuple[float, float]:
-    """The same of requests."""
+    """Return the rate of GetTask over JSON-RPC, and the server CPU of one request."""
     before = _cpu(target.web_process)
     http = await wrk.load(target, rpc("GetTask", {"id": task}), [COMPLETED, task], 16, SECONDS)
     rate = http["req/s"] or 0.0
@@ -65,7 +65,7 @@ async def g1(target: Target, plan: Plan) -> Metrics:
     official = await chunks(target.address, STREAM)
     before = _cpu(target.serving)
     streaming = f"http://{target.address}/lf.a2a.v1.A2AService/SendStreamingMessage"
-    asked = asking(STREAM).SerializeToString()
+    asked = make_request(STREAM).SerializeToString()
     streamed = await h2load.once(streaming, asked, least=STREAM * LEAST)
     stream_cpu = _cpu(target.serving) - before
     before = _cpu(target.web_process)

@@ -8,7 +8,7 @@ import uuid
 import grpc
 from a2a.types import a2a_pb2, a2a_pb2_grpc
 
-__all__ = ["asking", "chunks", "got"]
+__all__ = ["make_request", "chunks", "got"]
 
 VERSION = (("a2a-version", "1.0"),)
 
@@ -17,8 +17,8 @@ def _stub(channel: grpc.aio.Channel) -> a2a_pb2_grpc.A2AServiceStub:
     return a2a_pb2_grpc.A2AServiceStub(channel)  # type: ignore[no-untyped-call]
 
 
-def asking(count: int) -> a2a_pb2.SendMessageRequest:
-    """What asks the agent for so many chunks."""
+def make_request(count: int) -> a2a_pb2.SendMessageRequest:
+    """Return the request for a number of chunks."""
     message = a2a_pb2.Message(message_id=uuid.uuid4().hex, role=a2a_pb2.ROLE_USER)
     message.parts.add(text=f"chunks {count}")
     return a2a_pb2.SendMessageRequest(message=message)
@@ -29,7 +29,9 @@ async def chunks(address: str, count: int) -> float:
     async with grpc.aio.insecure_channel(address) as channel:
         await channel.channel_ready()
         begun, seen = time.perf_counter(), []
-        async for item in _stub(channel).SendStreamingMessage(asking(count), metadata=VERSION):
+        async for item in _stub(channel).SendStreamingMessage(
+            make_request(count), metadata=VERSION
+        ):
             if item.HasField("artifact_update"):
                 text = item.artifact_update.artifact.parts[0].text
                 seen.append(int(text[1:].partition(";")[0]))

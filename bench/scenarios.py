@@ -13,7 +13,7 @@ from typing import Any
 
 from bench import procs, wrk
 from bench.client import COMPLETED, Post, WrongAnswer, call, echo, post, rpc, send
-from bench.fill import stored
+from bench.fill import count_stored
 from bench.overload import w2
 from bench.plan import Plan
 from bench.rpc import g1
@@ -84,8 +84,8 @@ async def s3(target: Target, plan: Plan, size: int) -> Metrics:
         result, _ = await call(target.endpoint, "ListTasks", {"pageSize": 50, "pageToken": token})
     if len(set(seen)) != len(seen):
         raise WrongAnswer(f"{len(seen) - len(set(seen))} tasks are on two pages")
-    if (told := result.get("totalSize")) != (true := stored(target)):
-        raise WrongAnswer(f"totalSize is {told}, not {true}")
+    if (total := result.get("totalSize")) != (true := count_stored(target)):
+        raise WrongAnswer(f"totalSize is {total}, not {true}")
     return {
         f"page 1 ms N={size}": first,
         f"page 20 ms N={size}": await _page_ms(target, plan, token),

@@ -1,4 +1,4 @@
-"""What is measured: this host in two ways of running agents, and its peers. Each is a few child processes.
+"""The measured servers: this host in two ways of running agents, and its peers. Each is a few child processes.
 
 Peers are installed once, under `var/bench/`, from the pinned lists in `bench/peers/`.
 """
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = Path(__file__).resolve().parent / "peers"
 CACHE = ROOT / "var" / "bench"
 START_SECONDS = 60
-#: What the caller's environment must not decide for a measured host.
+#: Prefixes of variables that measured hosts do not inherit.
 HOST_PREFIXES = ("A2A_", "CELERY_", "REDIS_", "DATABASE_", "DJANGO_")
 
 
@@ -137,7 +137,7 @@ class Cost:
 # --- peers ------------------------------------------------------------------------------------
 
 
-def _installed(stamp: Path, pins: Path) -> bool:
+def _is_installed(stamp: Path, pins: Path) -> bool:
     return stamp.exists() and stamp.read_text() == pins.read_text()
 
 
@@ -151,7 +151,7 @@ class A2aSdk(Target):
     def migrate(self) -> None:
         """Its virtual environment, made on first use; its store makes its table itself."""
         pins, stamp = PEERS / "requirements.txt", self.home / "installed"
-        if not _installed(stamp, pins):
+        if not _is_installed(stamp, pins):
             say("installing the peer a2a-sdk (once)")
             procs.run([sys.executable, "-m", "venv", "--clear", str(self.home)])
             procs.run([str(self.python), "-m", "pip", "install", "-q", "-r", str(pins)])
@@ -172,7 +172,7 @@ class A2aJs(Target):
     def migrate(self) -> None:
         """Its packages, installed on first use, and its tables."""
         pins, stamp = PEERS / "package.json", self.home / "installed"
-        if not _installed(stamp, pins):
+        if not _is_installed(stamp, pins):
             say("installing the peer @a2a-js/sdk (once)")
             self.home.mkdir(parents=True, exist_ok=True)
             shutil.copy(pins, self.home / "package.json")
@@ -244,7 +244,7 @@ class OursCelery(OursLocal):
 
 
 class OursWorker(OursCelery):
-    """The same, with agents that wait, and room for thousands of them in its one worker."""
+    """This host with agents that wait, and slots for thousands of them in one worker."""
 
     name = "ours-worker"
     settings = {"A2A_RUN_SLOTS": "4000", "A2A_APPS": "examples.demo,bench.waiters"}
@@ -281,7 +281,7 @@ def _redis_binary() -> str | None:
 
 
 def lacks(name: str) -> str:
-    """What this machine lacks for the target; empty when nothing."""
+    """Return what the target needs and this machine lacks; empty = nothing."""
     if name == "js-pg" and not (shutil.which("node") and shutil.which("npm")):
         return "node 20 or newer, and npm"
     if name in {"ours-celery", "ours-grpc", "ours-worker"} and not _redis_binary():

@@ -39,7 +39,7 @@ from a2a_tasks_run where id > %s"""
 
 @dataclass
 class Watch:
-    """What was seen from the moment the worker went on."""
+    """The observations since the worker continued."""
 
     begun: float
     #: Seconds since then until every agent's first word was in the log.
@@ -89,7 +89,7 @@ async def _wait(target: OursWorker, count: int, how: str) -> Metrics:
         "MiB more at most": (watch.memory - idle) / 1024 if right else None,
         "MiB idle": idle / 1024,
         "s to claim all": started - watch.begun if right else None,
-        "s until all have said they work": watch.working,
+        "s until all have reported that they work": watch.working,
         "% of a core, all waiting": 100 * share,
         "% of a core, idle": 100 * idle_cpu,
         "s a lease had left, at least": watch.lease,

@@ -1,6 +1,6 @@
-"""A3: page after page through a million tasks, to the end, while tasks arrive: is each there once, and how long is a page?
+"""A3: page after page through a million tasks while tasks arrive. Each must be there once; the time of a page is measured.
 
-    python -m bench --scenarios A3                              # beside the other scenarios
+    python -m bench --scenarios A3                              # with the other scenarios
     python -m bench.walks [--size 1000000] [--database URL]     # alone, with pages and rows
 
 The pages are the admin's, by its own links to the next; of the walk through everything, those of `search/selection.py` that
@@ -24,7 +24,7 @@ from typing import Any
 import psycopg
 
 from bench import lists
-from bench.lists import browser, filled, set_up, settle
+from bench.lists import browser, fill_database, set_up, settle
 from bench.postgres import Server
 
 LIST = "/admin/a2a_tasks/task/"
@@ -55,7 +55,7 @@ def ask(url: str, size: int) -> dict[str, float | None]:
     browser().get(LIST)
     settle()
     print("| walk | pages | rows | p50 ms | p95 ms | slowest ms |\n|---|---:|---:|---:|---:|---:|")
-    with arriving(url):
+    with add_tasks(url):
         for words, query, condition, pages, step in walks(size):
             keys, spent = _walk(step, query, pages)
             _check(words, keys, _top(query, keys), condition, to_the_end=pages is None)
@@ -128,7 +128,7 @@ def _walk(
 
 
 def _top(query: str, keys: list[int]) -> int:
-    """Where the walk began: what arrived later is in no page of it."""
+    """Return the newest key at the start of the walk: later tasks are on none of its pages."""
     began = re.search(r"before=(\d+)", query)
     return int(began[1]) - 1 if began else keys[0]
 
@@ -147,7 +147,7 @@ def _check(
 
 
 @contextmanager
-def arriving(url: str) -> Iterator[None]:
+def add_tasks(url: str) -> Iterator[None]:
     """Tasks arrive, and end."""
     over = threading.Event()
     thread = threading.Thread(target=_arrive, args=(url, over))
@@ -178,7 +178,7 @@ def main() -> int:
         return 0
     server = Server()
     try:
-        ask(filled(server, args.size), args.size)
+        ask(fill_database(server, args.size), args.size)
     finally:
         server.close()
     return 0

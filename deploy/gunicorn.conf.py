@@ -17,14 +17,14 @@ class Worker(UvicornWorker):
 
     def run(self) -> None:
         """Serve until a signal."""
-        from a2a_project.grpc_server import beside  # noqa: PLC0415 - not in the master
+        from a2a_project.grpc_server import serve_in_background  # noqa: PLC0415 - not in the master
         from a2a_project.server import uvicorn_options  # noqa: PLC0415 - not in the master
         from a2a_tasks.conf import conf  # noqa: PLC0415 - not in the master
 
         for name, value in uvicorn_options().items():
             setattr(self.config, name, value)
         if conf.GRPC_PORT:
-            beside(HOST, int(conf.GRPC_PORT))
+            serve_in_background(HOST, int(conf.GRPC_PORT))
         super().run()
 
     async def callback_notify(self) -> None:

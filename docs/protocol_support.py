@@ -145,7 +145,7 @@ def _task(state: TaskState) -> Task:
     return Task(id="t", context_id="c", status=TaskStatus(state=state, timestamp=AT))
 
 
-def _written(dialect: Dialect, state: TaskState) -> str:
+def _write_state(dialect: Dialect, state: TaskState) -> str:
     answer = json.loads(dialect.answer("GetTask", _task(state)))
     return str(answer["status"]["state"])
 
@@ -159,7 +159,7 @@ def _begins_with(dialect: Dialect) -> str:
     return "a status event" if "final" in first else "the Task"
 
 
-def _lost_states(dialect: Dialect) -> str:
+def _list_lost_states(dialect: Dialect) -> str:
     lost = dialect.features.degraded.items()
     return ", ".join(f"{state.word} as {said.word}" for state, said in lost) or "none"
 
@@ -193,8 +193,8 @@ def _history(dialect: Dialect) -> str:
     return "all of it" if length is None else "none" if length == 0 else f"the last {length}"
 
 
-def _canceled(dialect: Dialect) -> str:
-    said, over_http = (_written(form, TaskState.CANCELED) for form in (dialect, dialect.rest))
+def _describe_cancel(dialect: Dialect) -> str:
+    said, over_http = (_write_state(form, TaskState.CANCELED) for form in (dialect, dialect.rest))
     return code(said) if said == over_http else f"`{said}`, over HTTP+JSON `{over_http}`"
 
 
@@ -203,7 +203,7 @@ def either(member: str, yes: str, no: str) -> Callable[[Dialect], str]:
     return lambda dialect: yes if getattr(dialect.features, member) else no
 
 
-def _subscribed(say: Callable[[Dialect], str]) -> Callable[[Dialect], str]:
+def _with_subscriptions(say: Callable[[Dialect], str]) -> Callable[[Dialect], str]:
     """The same, of dialects that have subscriptions."""
     return lambda dialect: say(dialect) if "SubscribeToTask" in dialect.methods.values() else DASH
 
@@ -218,15 +218,15 @@ MANNERS: tuple[Row, ...] = (
     ),
     ("an agent's direct Message", either("direct_message", "is the answer", "closes a task")),
     ("a send's stream ends at", _pauses),
-    ("a subscription begins with", _subscribed(_begins_with)),
+    ("a subscription begins with", _with_subscriptions(_begins_with)),
     (
         "a subscription to an ended task",
-        _subscribed(either("lenient_subscribe", "shows how it ended", "is refused")),
+        _with_subscriptions(either("lenient_subscribe", "shows how it ended", "is refused")),
     ),
     ("status events say `final`", either("final", "yes", "no")),
     ("an artifact is known by", either("index", "`index`", "`artifactId`")),
-    ("a cancelled task is", _canceled),
-    ("states it has no word for", _lost_states),
+    ("a cancelled task is", _describe_cancel),
+    ("states it has no word for", _list_lost_states),
     ("a required extension has to be announced", either("enforces_extensions", "yes", "no")),
     ("an error in a stream has a line `event: error`", either("error_event", "yes", "no")),
     (
@@ -266,7 +266,7 @@ def _document() -> tuple[dict[str, list[str]], dict[str, dict[str, Any]]]:
     return document.pop("chapters"), document
 
 
-def held() -> str:
+def coverage() -> str:
     """How many requirements are held by what."""
     _, document = _document()
     has = [about.keys() & {"tests", "later", "not_here"} for about in document.values()]
@@ -315,7 +315,7 @@ PARTS: dict[str, Callable[[], str]] = {
         http_json_detection,
         features,
         switches,
-        held,
+        coverage,
         requirements,
     )
 }

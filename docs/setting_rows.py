@@ -19,10 +19,10 @@ def setting_rows(of: type = HostSettings) -> Iterator[tuple[str, str, str, str]]
     types = get_type_hints(of)
     for comment, key in SETTING.findall(inspect.getsource(of)):
         text = " ".join(line.strip().removeprefix("#: ") for line in comment.splitlines())
-        yield f"`A2A_{key}`", types[key].__name__, shown(of.__dict__[key]), text
+        yield f"`A2A_{key}`", types[key].__name__, write_default(of.__dict__[key]), text
 
 
-def shown(default: object) -> str:
+def write_default(default: object) -> str:
     """A default as it is written in the environment."""
     text = str(int(default)) if isinstance(default, bool) else str(default)
     return f"`{text}`" if text else "empty"

@@ -128,7 +128,7 @@ def exception_handler(fault: Exception, context: Mapping[str, Any]) -> Response:
     if answer is INTERNAL:
         logger.error("the management API failed", exc_info=fault)
     elif isinstance(fault, AWAY):
-        _outage.count(fault)
+        _outage.warning(fault)
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": HTTPStatus(answer.status).phrase,

@@ -148,7 +148,7 @@ def _take_grants(principal: Principal) -> None:
 def _forget_elsewhere(principal: Principal, name: str) -> None:
     """Remove the principal's traces at shared tasks of its tenant, and at files that still wait for deletion."""
     principal.repeats().delete()
-    principal.lost_files().update(owner="", filename="")
+    principal.find_lost_files().update(owner="", filename="")
     for run in principal.runs().iterator():
         request = msgspec.json.decode(run.request)
         if request.get("principal") == principal.name:

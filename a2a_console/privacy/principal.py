@@ -61,7 +61,7 @@ class Principal:
         shared = Run.objects.filter(self._within("task__"), task__owner=TENANTS)
         return shared.filter(request__contains=write(self.name).decode()).order_by("pk")
 
-    def lost_files(self) -> QuerySet[StoredFile]:
+    def find_lost_files(self) -> QuerySet[StoredFile]:
         """Return its files that belong to no task (any more)."""
         return StoredFile.objects.filter(self._within(), owner=self.name, task=None)
 

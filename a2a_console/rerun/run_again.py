@@ -22,7 +22,7 @@ from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.media_types import media_type_of
 from a2a_tasks.protocol.requests import SendMessageRequest
-from a2a_tasks.protocol.title import opening_of
+from a2a_tasks.protocol.title import title_of
 from a2a_tasks.protocol.values import UNSET, Message, Part, replace
 from a2a_tasks.store import event_log, files
 from a2a_tasks.store.accept import accept
@@ -189,7 +189,7 @@ def _new(
         role=message.role.value,
         at=event_log.now(),
         dialect=old.dialect,
-        opening=opening_of(message),
+        opening=title_of(message),
         queue=switches.queue_of(agent),
         share=SHARE,
         request=old.request,

@@ -1,7 +1,7 @@
 """gRPC on grpclib, started and ended like the other servers.
 
 serve("127.0.0.1", 50051, print)   # in a process of its own
-beside("127.0.0.1", 50051)         # in the process that serves HTTP, in its loop
+serve_in_background("127.0.0.1", 50051)         # in the process that serves HTTP, in its loop
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.process import BACKLOG, leave
 from a2a_tasks.store.workers import WorkerKind
 
-__all__ = ["Server", "beside", "serve"]
+__all__ = ["Server", "serve_in_background", "serve"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 METADATA_BYTES, MAX_METADATA_BYTES = 32 * 1024, 1024 * 1024
 #: The path that is given to such a call. No client can name it.
 TOO_MUCH = "too much metadata"
-#: Seconds between two looks at connections whose last call has ended, while the drain lasts.
+#: Seconds between two checks of connections whose last call has ended, while the drain lasts.
 LOOK_SECONDS = 0.05
 
 
@@ -86,7 +86,7 @@ class Protocol(H2Protocol):
         try:
             self._server.places.take(self._address)
         except TooManyConnections as reason:
-            self._server.full.count(reason)
+            self._server.full.warning(reason)
             self.processor.close()
             return
         self._has_place = True
@@ -155,9 +155,9 @@ class Server(grpclib.server.Server):
     def __init__(self, rpcs: Mapping[bytes, Handler] | None = None) -> None:
         """`rpcs`: the handlers by their paths; None = those of the protocol."""
         self.health, self.calls = health.HealthService(), Calls()
-        known = pool()
-        know([health_pb2.DESCRIPTOR, reflection_pb2.DESCRIPTOR], known)
-        service = reflection.Reflection(known, (*SERVICES, health.NAME, reflection.NAME))
+        descriptors = pool()
+        know([health_pb2.DESCRIPTOR, reflection_pb2.DESCRIPTOR], descriptors)
+        service = reflection.Reflection(descriptors, (*SERVICES, health.NAME, reflection.NAME))
         self._rpcs = rpcs or handlers(TABLE)
         self._looking = {**self.health.handlers, **service.handlers}
         self.places, self.protocols, self.lost = (
@@ -183,7 +183,7 @@ class Server(grpclib.server.Server):
         both = Cardinality.STREAM_STREAM
         served = {path: self.calls.serve(handler) for path, handler in self._rpcs.items()}
         served[TOO_MUCH.encode()] = self.calls.serve(refuse_metadata)
-        served |= {path: self.calls.serve_looking(look) for path, look in self._looking.items()}
+        served |= {path: self.calls.serve_watch(look) for path, look in self._looking.items()}
         return {
             path.decode(): GrpcHandler(each, both, bytes, bytes) for path, each in served.items()
         }
@@ -225,7 +225,7 @@ class Server(grpclib.server.Server):
         self._forget()
         self._leave()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(process_lifetime.drain_left()):
+            async with asyncio.timeout(process_lifetime.drain_seconds()):
                 await self._all_gone()
         self.close()
         await self.wait_closed()
@@ -269,7 +269,7 @@ class RawDetails(StatusDetailsCodecBase):
         raise NotImplementedError
 
 
-def beside(host: str, port: int) -> None:
+def serve_in_background(host: str, port: int) -> None:
     """Serve in the loop of the HTTP server of this process, from its start to its end."""
     server: list[Server] = []
 

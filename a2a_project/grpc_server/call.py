@@ -49,7 +49,7 @@ class Calls:
 
         return answer
 
-    def serve_looking(self, handler: Handler) -> Any:
+    def serve_watch(self, handler: Handler) -> Any:
         """Return the handler as `serve` does, for calls that the drain does not wait for, even of slow clients."""
         answer = self.serve(handler)
 
@@ -75,7 +75,7 @@ class Calls:
             if task is not None:
                 task.cancel()
 
-    async def while_reading(self, reading: Any) -> Any:
+    async def await_client(self, reading: Any) -> Any:
         """Await a read, until the drain. Raises CallEnded then."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine is always in one
@@ -105,7 +105,7 @@ class OpenCall:
     def metadata(self) -> Sequence[tuple[bytes, bytes]]:
         """The client's metadata, as sent, without gRPC's own headers."""
         pairs = self._stream.metadata.items() if self._stream.metadata else ()
-        return [(name.encode("latin-1"), _as_written(value)) for name, value in pairs]
+        return [(name.encode("latin-1"), _encode_value(value)) for name, value in pairs]
 
     @property
     def peer(self) -> tuple[str, int] | None:
@@ -119,7 +119,7 @@ class OpenCall:
             self.end(GrpcStatus.UNAVAILABLE, "This process stops")
             raise CallEnded
         try:
-            found: bytes | None = await self._calls.while_reading(self._next())
+            found: bytes | None = await self._calls.await_client(self._next())
         except CallEnded:
             self.end(GrpcStatus.UNAVAILABLE, "This process stops")
             raise
@@ -197,7 +197,7 @@ class OpenCall:
             )
 
 
-def _as_written(value: str | bytes) -> bytes:
+def _encode_value(value: str | bytes) -> bytes:
     return base64.b64encode(value) if isinstance(value, bytes) else value.encode("latin-1")
 
 

@@ -80,7 +80,7 @@ def _answer(status: HealthCheckResponse.ServingStatus.ValueType) -> bytes:
 
 
 async def _read_service_name(call: GrpcCall) -> str | None:
-    """Return the requested name; None when the call was ended since the message is unreadable."""
+    """Return the name; None if the message is unreadable, which has ended the call."""
     try:
         return HealthCheckRequest.FromString(await call.read() or b"").service
     except DecodeError:

@@ -28,9 +28,11 @@ class Reflection:
         """`services` are listed in this order."""
         self._pool, self._services = pool, services
         self._answers: Mapping[str, Callable[[ServerReflectionRequest], dict[str, Any]]] = {
-            "file_by_filename": lambda asked: _file(pool.FindFileByName(asked.file_by_filename)),
-            "file_containing_symbol": lambda asked: _file(
-                pool.FindFileContainingSymbol(asked.file_containing_symbol)
+            "file_by_filename": lambda request: _file(
+                pool.FindFileByName(request.file_by_filename)
+            ),
+            "file_containing_symbol": lambda request: _file(
+                pool.FindFileContainingSymbol(request.file_containing_symbol)
             ),
             "file_containing_extension": self._extension,
             "all_extension_numbers_of_type": self._extensions,
@@ -45,33 +47,35 @@ class Reflection:
     async def _info(self, call: GrpcCall) -> None:
         while (message := await call.read()) is not None:
             try:
-                asked = ServerReflectionRequest.FromString(message)
+                request = ServerReflectionRequest.FromString(message)
             except DecodeError:
                 call.end(GrpcStatus.INVALID_ARGUMENT, "The message cannot be read")
                 return
-            await call.write(self._answer(asked).SerializeToString())
+            await call.write(self._answer(request).SerializeToString())
 
-    def _answer(self, asked: ServerReflectionRequest) -> ServerReflectionResponse:
-        answer = self._answers.get(asked.WhichOneof("message_request") or "")
+    def _answer(self, request: ServerReflectionRequest) -> ServerReflectionResponse:
+        answer = self._answers.get(request.WhichOneof("message_request") or "")
         try:
             found = (
-                answer(asked) if answer else _error(GrpcStatus.INVALID_ARGUMENT, "Nothing is asked")
+                answer(request)
+                if answer
+                else _error(GrpcStatus.INVALID_ARGUMENT, "Nothing is asked")
             )
         except KeyError:
             found = _error(GrpcStatus.NOT_FOUND, "There is no such name")
-        return ServerReflectionResponse(valid_host=asked.host, original_request=asked, **found)
+        return ServerReflectionResponse(valid_host=request.host, original_request=request, **found)
 
     def _list(self, _: ServerReflectionRequest) -> dict[str, Any]:
         return {"list_services_response": {"service": [{"name": name} for name in self._services]}}
 
-    def _extension(self, asked: ServerReflectionRequest) -> dict[str, Any]:
-        wanted = asked.file_containing_extension
+    def _extension(self, request: ServerReflectionRequest) -> dict[str, Any]:
+        wanted = request.file_containing_extension
         holder = self._pool.FindMessageTypeByName(wanted.containing_type)
         found: Any = self._pool.FindExtensionByNumber(holder, wanted.extension_number)
         return _file(found.file)
 
-    def _extensions(self, asked: ServerReflectionRequest) -> dict[str, Any]:
-        name = asked.all_extension_numbers_of_type
+    def _extensions(self, request: ServerReflectionRequest) -> dict[str, Any]:
+        name = request.all_extension_numbers_of_type
         found = self._pool.FindAllExtensions(self._pool.FindMessageTypeByName(name))
         numbers = sorted(extension.number for extension in found)
         return {

@@ -15,8 +15,8 @@ def groups_of(claims: Mapping[str, Any]) -> set[str]:
     """Return the groups of this host for the issuer's claims."""
     claim = claims.get(settings.SSO_GROUPS_CLAIM)
     theirs = claim if isinstance(claim, list) else []
-    known: Mapping[str, list[str]] = settings.SSO_GROUPS
-    return {ours for one in theirs if isinstance(one, str) for ours in known.get(one, ())}
+    mapping: Mapping[str, list[str]] = settings.SSO_GROUPS
+    return {ours for one in theirs if isinstance(one, str) for ours in mapping.get(one, ())}
 
 
 def make_staff(user: User, names: set[str]) -> None:

@@ -28,7 +28,7 @@ class _Counted:
         """Return the code, if it is right and its user is not locked."""
         credentials = {"username": self.user.get_username()}
         if not AxesProxyHandler.is_allowed(context.request, credentials):
-            raise ValidationError("Too many wrong codes. Come back later.")
+            raise ValidationError("Too many wrong codes. Try again later.")
         try:
             code: str = super().clean_code()  # type: ignore[misc]  # of the second base class
         except ValidationError:

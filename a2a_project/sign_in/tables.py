@@ -20,7 +20,7 @@ class Kept(OfSuperusers, admin.ModelAdmin):  # type: ignore[type-arg]  # of seve
     list_select_related = ("user",)
     fields = readonly_fields = list_display
 
-    @admin.display(description="what")
+    @admin.display(description="factor or account")
     def shown(self, row: Authenticator | SocialAccount) -> str:
         """Return the kind of factor, or the user's id at the issuer; no secret."""
         return str(row.get_type_display() if isinstance(row, Authenticator) else row.uid)

@@ -10,7 +10,6 @@ from typing import Protocol
 from a2a_push.operations.webhook import registrable
 from a2a_push.store import configs
 from a2a_tasks.caller import OwnerScope
-from a2a_tasks.protocol.errors import PushNotificationNotSupported
 from a2a_tasks.protocol.requests import (
     CreatePushConfigRequest,
     DeletePushConfigRequest,
@@ -29,20 +28,8 @@ __all__ = [
 ]
 
 
-class AgentForPush(Protocol):
-    """The attributes of an agent that these operations need."""
-
-    @property
-    def push_notifications(self) -> bool:
-        """True if clients may register webhooks."""
-
-
 class CallContextForPush(Protocol):
     """The attributes of a call that these operations need (see a2a_tasks/operations/call_context.py)."""
-
-    @property
-    def agent(self) -> AgentForPush:
-        """The agent of the tasks."""
 
     @property
     def dialect(self) -> str:
@@ -57,9 +44,9 @@ async def create_push_config(
 ) -> PushConfig | None:
     """Register a webhook for a task, ended or not, or replace the one of that id; return None if it was deleted.
 
-    Raises PushNotificationNotSupported, InvalidParams, TaskNotFound.
+    Raises InvalidParams, TaskNotFound.
     """
-    scope = _scope(request.tenant, call)
+    scope = call.scope(request.tenant)
     if request.clears:
         await run_in_thread(configs.delete, scope, request.config.task_id, request.config.id)
         return None
@@ -72,9 +59,9 @@ async def get_push_config(
 ) -> PushConfig | None:
     """Return one webhook of a task; None where there is none and the request is lenient.
 
-    Raises PushNotificationNotSupported, TaskNotFound.
+    Raises TaskNotFound.
     """
-    scope = _scope(request.tenant, call)
+    scope = call.scope(request.tenant)
     try:
         found = await run_in_thread(configs.get, scope, request.task_id, request.id)
     except configs.ConfigNotFound:
@@ -87,21 +74,14 @@ async def get_push_config(
 async def list_push_configs(
     request: ListPushConfigsRequest, call: CallContextForPush
 ) -> PushConfigPage:
-    """Return a page of a task's webhooks. Raises PushNotificationNotSupported, InvalidParams, TaskNotFound."""
-    found = await run_in_thread(configs.page, _scope(request.tenant, call), request)
+    """Return a page of a task's webhooks. Raises InvalidParams, TaskNotFound."""
+    found = await run_in_thread(configs.page, call.scope(request.tenant), request)
     return replace(found, configs=[_of(request.tenant, config) for config in found.configs])
 
 
 async def delete_push_config(request: DeletePushConfigRequest, call: CallContextForPush) -> None:
-    """Delete a webhook; repetitions are no error. Raises PushNotificationNotSupported, TaskNotFound."""
-    await run_in_thread(configs.delete, _scope(request.tenant, call), request.task_id, request.id)
-
-
-def _scope(tenant: str, call: CallContextForPush) -> OwnerScope:
-    """Return the caller's scope, if the agent has webhooks at all (A2A 1.0 §3.3.4)."""
-    if not call.agent.push_notifications:
-        raise PushNotificationNotSupported
-    return call.scope(tenant)
+    """Delete a webhook; repetitions are no error. Raises TaskNotFound."""
+    await run_in_thread(configs.delete, call.scope(request.tenant), request.task_id, request.id)
 
 
 def _of(tenant: str, config: PushConfig) -> PushConfig:

@@ -60,7 +60,7 @@ def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery],
     Webhooks in neither result have nothing to send: the time of the next search is set in them, and the caller saves it.
     The events of disabled webhooks are stored as dead.
     """
-    waiting = _oldest_pending(configs)
+    waiting = _find_oldest_pending(configs)
     glances = _glances([config for config in configs if config.pk not in waiting])
     found: dict[int, Delivery] = {}
     steps: list[tuple[PushConfig, SelectionStep]] = []
@@ -132,7 +132,7 @@ def _may_be_large(config: PushConfig, step: SelectionStep) -> bool:
     return True
 
 
-def _oldest_pending(configs: Iterable[PushConfig]) -> dict[int, Delivery]:
+def _find_oldest_pending(configs: Iterable[PushConfig]) -> dict[int, Delivery]:
     pending = Delivery.objects.filter(
         config__in=[c.pk for c in configs], status=DeliveryStatus.PENDING
     )

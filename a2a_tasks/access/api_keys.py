@@ -168,7 +168,7 @@ async def verify(text: str) -> Identity:
     """Return the identity of an API key, with one read of the database. Raises WrongCredentials, Overloaded."""
     found = PATTERN.fullmatch(text)
     if found is None:
-        raise refuse("an API key that cannot be one of ours")
+        raise refuse("an API key of another form than those of this host")
     return await run_in_thread(_look_up, found[1], _digest(found[2]))
 
 
@@ -187,15 +187,15 @@ def _key(row: ApiKey, secret: str) -> str:
 def _look_up(prefix: str, digest: str) -> Identity:
     row = ApiKey.objects.filter(prefix=prefix).first()
     if row is None:
-        raise refuse("an API key that is not there")
+        raise refuse("an unknown API key")
     now = timezone.now()
     current = hmac.compare_digest(digest, row.digest)
     previous = hmac.compare_digest(digest, row.previous_digest)
     ends = [row.expires_at] if current else [row.expires_at, row.previous_until]
     if not (current or previous):
-        raise refuse("an API key with a wrong secret", whose=principal_of(row))
+        raise refuse("an API key with a wrong secret", principal=principal_of(row))
     if row.revoked_at is not None:
-        raise refuse("an API key that was revoked", whose=principal_of(row))
+        raise refuse("an API key that was revoked", principal=principal_of(row))
     if any(end <= now for end in ends if end is not None):
         raise refuse("an API key that has expired", "The API key has expired", principal_of(row))
     _note_use(row, "last_used_at" if current else "previous_used_at", now)
@@ -210,7 +210,7 @@ def _rate(row: ApiKey) -> Rate | None:
     try:
         return read_rate(row.rate)
     except ValueError:
-        raise refuse("an API key whose rate cannot be read", whose=principal_of(row)) from None
+        raise refuse("an API key whose rate cannot be read", principal=principal_of(row)) from None
 
 
 def _note_use(row: ApiKey, column: str, now: datetime) -> None:

@@ -2,7 +2,7 @@
 
 Entries are written in the background, so that no request waits for them.
 
-auth_failures.record_unauthenticated(address, slug, "an API key that is not there")   # 401: the caller is unknown
+auth_failures.record_unauthenticated(address, slug, "an unknown API key")   # 401: the caller is unknown
 auth_failures.record_forbidden(caller, agent, "lacks the scope pay", address=...)     # 403: the caller is known
 """
 
@@ -74,14 +74,14 @@ class Throttle:
         """Count a denial. True if it was written at once, False if `flush` has to write it."""
         now = self._clock()
         with self._lock:
-            known = self._kind(denial, now)
-            seen = self._seen.get(known)
+            kind = self._kind(denial, now)
+            seen = self._seen.get(kind)
             if seen is not None and now < seen.until:
                 seen.count += 1
                 return False
             count = seen.count if seen is not None else 0
-            self._seen[known] = _Seen(now + REST)
-        self._write(known, count + 1)
+            self._seen[kind] = _Seen(now + REST)
+        self._write(kind, count + 1)
         return True
 
     def flush(self) -> None:
@@ -125,12 +125,12 @@ _timer: threading.Timer | None = None
 _timer_lock = threading.Lock()
 
 
-def record_unauthenticated(address: str, slug: str, why: str, whose: str = "") -> None:
+def record_unauthenticated(address: str, slug: str, why: str, principal: str = "") -> None:
     """Record a request without valid credentials for an agent or the host (401).
 
-    `why` contains no part of the credentials. `whose`: the principal whose credentials were wrong, if that is known.
+    The reason `why` contains no part of the credentials. `principal`: the owner of wrong credentials, if known.
     """
-    _tell(Denial(Action.ACCESS_REFUSED, address, why, slug, object=whose))
+    _tell(Denial(Action.ACCESS_REFUSED, address, why, slug, object=principal))
 
 
 def record_forbidden(caller: Caller, agent: Agent | None, why: str, *, address: str = "") -> None:

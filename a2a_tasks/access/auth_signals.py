@@ -58,10 +58,10 @@ def _on_failure(credentials: dict[str, Any], request: HttpRequest | None = None,
     if request is None:
         return
     name = str(credentials.get(get_user_model().USERNAME_FIELD, ""))
-    auth_failures.record_failed_sign_in(address_of(request), _user_called(name))
+    auth_failures.record_failed_sign_in(address_of(request), _find_user(name))
 
 
-def _user_called(name: str) -> str:
+def _find_user(name: str) -> str:
     model: Any = get_user_model()
     if "\0" in name:
         return ""

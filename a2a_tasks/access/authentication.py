@@ -36,13 +36,13 @@ from a2a_tasks.access.errors import again, refuse
 from a2a_tasks.access.identity_cache import TtlCache, digest
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.agent import Agent
-from a2a_tasks.agents.registry import any_listed
+from a2a_tasks.agents.registry import has_listed
 from a2a_tasks.agents.security import (
     API_KEY,
     BASIC,
     BEARER,
     MUTUAL_TLS,
-    anonymous_allowed,
+    allows_anonymous,
     is_listed,
     list_accepted,
     open_to_anybody,
@@ -58,12 +58,13 @@ from a2a_tasks.protocol.errors import (
     WrongCredentials,
 )
 
-__all__ = ["Credentials", "anonymous_allowed", "catalogue", "find_agent", "identify"]
+__all__ = ["Credentials", "allows_anonymous", "catalogue", "find_agent", "identify"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 #: The function that verifies the credentials of each scheme; for passwords it also takes the address of the client.
+#: A scheme has its name in `SCHEMES` and its setting in `list_enabled`, both in `a2a_tasks/agents/security.py`.
 VERIFIERS: Mapping[str, Callable[[ShownCredential], Awaitable[Identity]]] = {
     BEARER: lambda credential: tokens.verify(credential.text),
     API_KEY: lambda credential: api_keys.verify(credential.text),
@@ -71,11 +72,11 @@ VERIFIERS: Mapping[str, Callable[[ShownCredential], Awaitable[Identity]]] = {
     MUTUAL_TLS: lambda credential: certificates.verify(credential.text),
 }
 #: Cached credentials: valid ones and wrong ones, apart, so that wrong ones cannot evict valid ones.
-MAX_KNOWN, MAX_WRONG = 20_000, 2_000
+MAX_VALID, MAX_WRONG = 20_000, 2_000
 #: Credentials that are verified at once; further ones get 503, so that forged ones cannot fill the database's queue.
 MAX_ASKED = 200
 
-_known: TtlCache[Identity] = TtlCache(MAX_KNOWN)
+_valid: TtlCache[Identity] = TtlCache(MAX_VALID)
 _wrong: TtlCache[tuple[str, str, str]] = TtlCache(MAX_WRONG)
 _asking: dict[bytes, asyncio.Task[Identity]] = {}
 
@@ -83,7 +84,7 @@ _asking: dict[bytes, asyncio.Task[Identity]] = {}
 @receiver(setting_changed)
 def forget(**_: Any) -> None:
     """Clear the caches, so that all credentials are verified anew."""
-    _known.clear()
+    _valid.clear()
     _wrong.clear()
 
 
@@ -101,7 +102,7 @@ def _count_failures(
             return await look(credentials, *args, **kwargs)
         except WrongCredentials as fault:
             auth_failures.record_unauthenticated(
-                credentials.address, _slug(*args), fault.why, fault.whose
+                credentials.address, _slug(*args), fault.why, fault.principal
             )
             if not fault.genuine:
                 await rate_limits.count_wrong(credentials.address)
@@ -126,15 +127,15 @@ async def identify(credentials: Credentials, agent: Agent | None = None) -> Call
     Wrong credentials are refused also where anonymous access is allowed: a client that sends some wants to be known.
     Raises Unauthenticated, WrongCredentials, InsufficientScope, Forbidden, RateLimited, Overloaded.
     """
-    vouched = await _recognize(credentials)
-    if vouched is not None:
-        _admit(vouched, credentials, agent)
+    identity = await _recognize(credentials)
+    if identity is not None:
+        _admit(identity, credentials, agent)
     elif not open_to_anybody(agent):
         raise Unauthenticated
-    caller = ANONYMOUS if vouched is None else vouched.caller
+    caller = ANONYMOUS if identity is None else identity.caller
     if agent is not None and is_listed(agent):
         await _let_use(caller, agent, credentials.address)
-    rate = None if vouched is None else vouched.rate
+    rate = None if identity is None else identity.rate
     if rates := rate_limits.rates_for(caller, agent, credentials.address, rate):
         await rate_limits.take(rates)
     return caller
@@ -149,12 +150,12 @@ async def find_agent(credentials: Credentials, slug: str) -> Agent | None:
     """
     await switch_cache.fresh()
     agent = registry.find(slug)
-    if not (any_listed() if agent is None else is_listed(agent)):
+    if not (has_listed() if agent is None else is_listed(agent)):
         return agent
-    vouched = await _recognize(credentials)
-    if vouched is not None:
-        _check_use(vouched, credentials, slug)
-    caller = ANONYMOUS if vouched is None else vouched.caller
+    identity = await _recognize(credentials)
+    if identity is not None:
+        _check_use(identity, credentials, slug)
+    caller = ANONYMOUS if identity is None else identity.caller
     return agent if GrantRight.SEE in await grants.rights(caller, slug) else None
 
 
@@ -162,19 +163,19 @@ async def find_agent(credentials: Credentials, slug: str) -> Agent | None:
 async def catalogue(credentials: Credentials) -> list[Agent]:
     """Return the agents that the caller of these credentials may see. Raises WrongCredentials, Overloaded."""
     await switch_cache.fresh()
-    if not any_listed():
+    if not has_listed():
         return registry.agents()
-    vouched = await _recognize(credentials)
-    if vouched is not None:
-        _check_binding(vouched, credentials)
-    return [agent for agent in registry.agents() if await _shows(agent, vouched)]
+    identity = await _recognize(credentials)
+    if identity is not None:
+        _check_binding(identity, credentials)
+    return [agent for agent in registry.agents() if await _shows(agent, identity)]
 
 
-async def _shows(agent: Agent, vouched: Identity | None) -> bool:
+async def _shows(agent: Agent, identity: Identity | None) -> bool:
     if not is_listed(agent):
         return True
-    known = vouched is not None and (_is_for(agent.slug, vouched) or _is_for(None, vouched))
-    caller = vouched.caller if vouched is not None and known else ANONYMOUS
+    accepted = identity is not None and (_is_for(agent.slug, identity) or _is_for(None, identity))
+    caller = identity.caller if identity is not None and accepted else ANONYMOUS
     return GrantRight.SEE in await grants.rights(caller, agent.slug)
 
 
@@ -196,37 +197,37 @@ async def _recognize(credentials: Credentials) -> Identity | None:
     if credential is None:
         return None
     key = digest(credential)
-    vouched = _known.get(key)
-    if vouched is None:
+    identity = _valid.get(key)
+    if identity is None:
         await rate_limits.may_try(credentials.address)
-        vouched = await _look(credential, key)
-    credentials.identity = vouched
-    return vouched
+        identity = await _verify_once(credential, key)
+    credentials.identity = identity
+    return identity
 
 
-def _admit(vouched: Identity, credentials: Credentials, agent: Agent | None) -> None:
+def _admit(identity: Identity, credentials: Credentials, agent: Agent | None) -> None:
     """Check that the agent accepts the scheme, the audience and the scopes of these credentials."""
-    if vouched.scheme not in list_accepted(agent):
-        raise _refuse_misplaced(f"{vouched.scheme} is not accepted by this agent")
-    _check_use(vouched, credentials, agent.slug if agent else None)
+    if identity.scheme not in list_accepted(agent):
+        raise _refuse_misplaced(f"{identity.scheme} is not accepted by this agent")
+    _check_use(identity, credentials, agent.slug if agent else None)
     lacking = (
-        [scope for scope in agent.scopes if scope not in vouched.caller.scopes] if agent else ()
+        [scope for scope in agent.scopes if scope not in identity.caller.scopes] if agent else ()
     )
     if lacking:
         why = f"lacks the scope {' '.join(lacking)}"
-        auth_failures.record_forbidden(vouched.caller, agent, why, address=credentials.address)
+        auth_failures.record_forbidden(identity.caller, agent, why, address=credentials.address)
         raise InsufficientScope.for_scopes(lacking)
 
 
-def _check_use(vouched: Identity, credentials: Credentials, slug: str | None) -> None:
+def _check_use(identity: Identity, credentials: Credentials, slug: str | None) -> None:
     """Refuse credentials for another audience, and those used without the certificate they are bound to."""
-    if not _is_for(slug, vouched):
+    if not _is_for(slug, identity):
         raise _refuse_misplaced("a token for another audience")
-    _check_binding(vouched, credentials)
+    _check_binding(identity, credentials)
 
 
-def _check_binding(vouched: Identity, credentials: Credentials) -> None:
-    if vouched.bound and vouched.bound != _thumbprint(credentials):
+def _check_binding(identity: Identity, credentials: Credentials) -> None:
+    if identity.bound and identity.bound != _thumbprint(credentials):
         raise _refuse_misplaced("a token without the certificate it is bound to")
 
 
@@ -237,12 +238,12 @@ def _refuse_misplaced(why: str) -> WrongCredentials:
     return fault
 
 
-def _is_for(slug: str | None, vouched: Identity) -> bool:
-    """Were the credentials issued for this agent (None: the host itself), or for no particular audience?"""
-    if vouched.audiences is None:
+def _is_for(slug: str | None, identity: Identity) -> bool:
+    """Return whether the credentials were issued for this agent (None: the host itself), or for no certain audience."""
+    if identity.audiences is None:
         return True
     wanted = tokens.audience(slug)
-    return bool(wanted) and wanted in vouched.audiences
+    return bool(wanted) and wanted in identity.audiences
 
 
 def _thumbprint(credentials: Credentials) -> str:
@@ -250,14 +251,14 @@ def _thumbprint(credentials: Credentials) -> str:
     return certificates.thumbprint(certificate) if certificate else ""
 
 
-async def _look(credential: ShownCredential, key: bytes) -> Identity:
+async def _verify_once(credential: ShownCredential, key: bytes) -> Identity:
     """Verify a credential, once for all requests that show it at the same time."""
     if (before := _wrong.get(key)) is not None:
         raise again(*before)
     task = _asking.get(key)
     if task is None or task.get_loop() is not asyncio.get_running_loop():
         if len(_asking) >= MAX_ASKED:
-            raise Overloaded("Too many credentials are waiting to be looked at", retry_after="1")
+            raise Overloaded("Too many credentials are waiting to be verified", retry_after="1")
         task = _asking[key] = asyncio.create_task(_verify(credential, key))
         task.add_done_callback(lambda done: _on_verified(key, done))
     return await asyncio.shield(task)
@@ -273,10 +274,10 @@ def _on_verified(key: bytes, task: asyncio.Task[Identity]) -> None:
 async def _verify(credential: ShownCredential, key: bytes) -> Identity:
     try:
         if not credential.scheme:
-            raise refuse("credentials that no scheme here can read")
-        vouched = await VERIFIERS[credential.scheme](credential)
+            raise refuse("credentials of no supported scheme")
+        identity = await VERIFIERS[credential.scheme](credential)
     except WrongCredentials as fault:
-        _wrong.keep(key, (fault.why, fault.message, fault.whose), conf.CREDENTIAL_SECONDS)
+        _wrong.keep(key, (fault.why, fault.message, fault.principal), conf.CREDENTIAL_SECONDS)
         raise
-    _known.keep(key, vouched, min(conf.CREDENTIAL_SECONDS, vouched.until - time.time()))
-    return vouched
+    _valid.keep(key, identity, min(conf.CREDENTIAL_SECONDS, identity.until - time.time()))
+    return identity

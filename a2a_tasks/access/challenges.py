@@ -37,9 +37,9 @@ def _challenge(name: str, agent: Agent | None, *, wrong: bool) -> str:
     if name == BEARER:
         scopes = f', scope="{" ".join(agent.scopes)}"' if agent and agent.scopes else ""
         return f"Bearer {REALM}{scopes}" + (', error="invalid_token"' if wrong else "")
-    known = {
+    parameters = {
         BASIC: f'Basic {REALM}, charset="UTF-8"',  # RFC 7617 §2.1
         API_KEY: f'ApiKey {REALM}, in="header", name="{conf.API_KEY_HEADER}"',
         MUTUAL_TLS: f"MutualTLS {REALM}",
     }
-    return known[name]
+    return parameters[name]

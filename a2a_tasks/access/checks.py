@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 
 from a2a_tasks.access import credentials, issuer, tokens
-from a2a_tasks.agents.security import anonymous_allowed, is_scope, list_accepted
+from a2a_tasks.agents.security import allows_anonymous, is_scope, list_accepted
 from a2a_tasks.conf import conf
 from a2a_tasks.outbound import Unanswered, make_tls_context
 from a2a_tasks.rates import read_rate
@@ -32,13 +32,13 @@ def check_callers(
 
 
 def _openness() -> Iterable[CheckMessage]:
-    if anonymous_allowed() and not settings.EMBEDDED:
+    if allows_anonymous() and not settings.EMBEDDED:
         yield Warning(
-            "A2A_ANONYMOUS is on: anybody who can reach this host may use its agents",
-            hint="Unset it where callers should be known.",
+            "A2A_ANONYMOUS is on: everyone who can reach this host may use its agents",
+            hint="Unset it unless callers may be anonymous.",
             id="a2a_tasks.W021",
         )
-    if not anonymous_allowed() and not list_accepted(None):
+    if not allows_anonymous() and not list_accepted(None):
         yield Warning("no caller can use this host", hint=SWITCHES, id="a2a_tasks.W022")
 
 
@@ -51,7 +51,7 @@ def _tokens() -> Iterable[CheckMessage]:
         yield Error(f"A2A_JWT_ALGORITHMS: {fault}", id="a2a_tasks.E024")
     if not (conf.JWT_AUDIENCE or conf.PUBLIC_URL):
         yield Error(
-            "A2A_JWT_ISSUER is set, but not what its tokens must be made out to",
+            "A2A_JWT_ISSUER is set, but no audience of its tokens",
             hint="Set A2A_JWT_AUDIENCE, or A2A_PUBLIC_URL: a token for another audience must not open this host.",
             id="a2a_tasks.E025",
         )
@@ -59,7 +59,7 @@ def _tokens() -> Iterable[CheckMessage]:
         issuer.guard(conf.JWT_ISSUER, conf.JWT_JWKS_URL)
     except (Unanswered, ValueError) as fault:
         yield Error(
-            f"the issuer of tokens cannot be asked for its keys: {fault}",
+            f"the keys of the issuer of tokens cannot be fetched: {fault}",
             hint="A2A_JWT_ISSUER and A2A_JWT_JWKS_URL are https URLs; A2A_JWT_PROXY is http://host:port.",
             id="a2a_tasks.E026",
         )
@@ -77,7 +77,7 @@ def _rates() -> Iterable[CheckMessage]:
             yield Error(f"A2A_RATE_{name}: {fault}", id="a2a_tasks.E042")
     if conf.BASIC and not str(conf.RATE_WRONG_CREDENTIALS).strip():
         yield Warning(
-            "A2A_BASIC is on, and an address may try passwords as often as it likes",
+            "A2A_BASIC is on, and an address may try any number of passwords",
             hint="Set A2A_RATE_WRONG_CREDENTIALS, such as 5/s burst 100.",
             id="a2a_tasks.W042",
         )

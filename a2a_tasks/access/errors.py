@@ -17,18 +17,18 @@ class _Why(Exception):
 
 
 def refuse(
-    why: str, told: str = "The credentials are not valid", whose: str = ""
+    why: str, message: str = "The credentials are not valid", principal: str = ""
 ) -> WrongCredentials:
-    """Return the error to raise; `why` is for the operator, `told` for the client. Neither may contain credentials.
+    """Return the error to raise. The reason `why` is for the operator, `message` for the client.
 
-    `whose`: the principal that the credentials name. It is a separate value, so that it can be erased.
+    Neither may contain credentials. `principal`: the one that the credentials name. It is a separate value, so that it can be erased.
     """
-    _refusals.count(_Why(f"{whose}: {why}" if whose else why))
-    return again(why, told, whose)
+    _refusals.warning(_Why(f"{principal}: {why}" if principal else why))
+    return again(why, message, principal)
 
 
-def again(why: str, told: str, whose: str) -> WrongCredentials:
+def again(why: str, message: str, principal: str) -> WrongCredentials:
     """Return the error for a refusal from the cache, which is logged already."""
-    fault = WrongCredentials(told)
-    fault.why, fault.whose = why, whose
+    fault = WrongCredentials(message)
+    fault.why, fault.principal = why, principal
     return fault

@@ -71,20 +71,20 @@ def forget(**_: Any) -> None:
 
 async def rights(caller: Caller, agent: str) -> frozenset[GrantRight]:
     """Return the rights of a caller to the agent of that slug. Raises Overloaded if the database is away."""
-    known = _fresh()
-    return _collect_rights(await _reading(None) if known is None else known, caller, agent)
+    cached = _fresh()
+    return _collect_rights(await _reading(None) if cached is None else cached, caller, agent)
 
 
 def rights_in_thread(caller: Caller, agent: str) -> frozenset[GrantRight]:
     """Return the same as `rights`, for pages, whose threads have database connections of their own."""
-    known = _fresh()
-    return _collect_rights(_read() if known is None else known, caller, agent)
+    cached = _fresh()
+    return _collect_rights(_read() if cached is None else cached, caller, agent)
 
 
 def find_operated_in_thread(caller: Caller) -> frozenset[str] | None:
     """Return the agents that a caller may operate, also those that are not hosted here; None = all. For threads."""
-    known = _fresh()
-    given = _read() if known is None else known
+    cached = _fresh()
+    given = _read() if cached is None else cached
     agents = frozenset(
         slug for slug in given if GrantRight.OPERATE in _collect_rights(given, caller, slug)
     )
@@ -93,11 +93,11 @@ def find_operated_in_thread(caller: Caller) -> frozenset[str] | None:
 
 def _collect_rights(given: Given, caller: Caller, agent: str) -> frozenset[GrantRight]:
     named = list(_names(caller))
-    held: set[GrantRight] = set()
+    rights: set[GrantRight] = set()
     for slug in (agent, ALL):
         grantees = given.get(slug, {})
-        held.update(*(grantees.get(name, ()) for name in named))
-    return frozenset(held)
+        rights.update(*(grantees.get(name, ()) for name in named))
+    return frozenset(rights)
 
 
 def _names(caller: Caller) -> Iterator[str]:
@@ -119,14 +119,14 @@ def _read() -> Given:
     until = time.monotonic() + conf.CREDENTIAL_SECONDS
     given: dict[str, dict[str, frozenset[GrantRight]]] = defaultdict(dict)
     for agent, grantee, right in Grant.objects.values_list("agent", "grantee", "right"):
-        held = given[agent].get(grantee, frozenset())
-        given[agent][grantee] = held | _WITH.get(GrantRight(right), {GrantRight(right)})
+        rights = given[agent].get(grantee, frozenset())
+        given[agent][grantee] = rights | _WITH.get(GrantRight(right), {GrantRight(right)})
     _known = _Known(given, until)
     return given
 
 
-def _read_for(asked: Sequence[None]) -> list[Given | Exception]:
-    return [_read()] * len(asked)
+def _read_for(calls: Sequence[None]) -> list[Given | Exception]:
+    return [_read()] * len(calls)
 
 
 #: The read of all grants, shared by concurrent requests.
@@ -137,7 +137,7 @@ _reading: BatchedCall[None, Given] = BatchedCall(_read_for)
 
 
 def is_grantee(text: str) -> bool:
-    """Is the text a valid grantee?"""
+    """Return whether the text is a valid grantee."""
     kind, _, name = text.partition(":")
     if kind == "scope":
         return is_scope(name)

@@ -55,7 +55,7 @@ MIN_RSA_LENGTH = 2048
 OK = 200
 
 _kinds = (RSAKey, ECKey, OKPKey)
-_outage = ThrottledLogger(logger, "the keys of A2A_JWT_ISSUER cannot be had")
+_outage = ThrottledLogger(logger, "the keys of A2A_JWT_ISSUER cannot be fetched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Published:
     key: RSAKey | ECKey | OKPKey
 
     def signs(self, algorithm: str) -> bool:
-        """May the key belong to a signature of this algorithm? The verification itself checks its type and curve."""
+        """Return whether the key may belong to a signature of this algorithm. Verification checks its type and curve."""
         kinds = {"E": (ECKey,), "R": (RSAKey,), "P": (RSAKey,)}
         kind = (OKPKey,) if algorithm == "Ed25519" else kinds[algorithm[0]]
         return isinstance(self.key, kind) and self.algorithm in (None, algorithm)
@@ -160,7 +160,7 @@ class Keys:
         try:
             self._keys = await self._fetch()
         except (Unanswered, UnreadableKeys, A2AError, OSError, ValueError) as fault:
-            _outage.count(fault)
+            _outage.warning(fault)
         else:
             self._read = self._clock()
 
@@ -192,7 +192,7 @@ async def _discover(client: Client, issuer: str) -> str:
 async def _document(client: Client, url: str) -> Any:
     answer = await client.ask("GET", url, [("accept", "application/json")])
     if answer.status != OK or not answer.whole:
-        raise UnreadableKeys(f"{url} answered {answer.status}, or not to its end")
+        raise UnreadableKeys(f"{url} answered {answer.status}, or its answer was cut off")
     return read(answer.body)
 
 

@@ -44,7 +44,7 @@ async def verify(text: str, address: str = "") -> Identity:
     global _waiting  # noqa: PLW0603 - one counter per process
     name, password = _read(text)
     if _waiting >= MAX_WAITING:
-        raise Overloaded("Too many passwords are waiting to be looked at", retry_after="1")
+        raise Overloaded("Too many passwords are waiting to be verified", retry_after="1")
     _waiting += 1
     try:
         loop = asyncio.get_running_loop()
@@ -76,7 +76,7 @@ def _verify_password(name: str, password: str, address: str) -> Identity:
     request = lockout.attempt(address)
     user = authenticate(request, username=name, password=password)
     if user is None:
-        raise refuse("a user's name or password is wrong, or has been too often")
+        raise refuse("a wrong name or password, or too many of them")
     lockout.forgive(request, name)
     return Identity(Caller(principal=f"user:{user.pk}", scopes=scopes_of(user)), BASIC)
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
 from a2a_tasks.access import auth_failures
-from a2a_tasks.audit import act_as, request_named, staff
+from a2a_tasks.audit import act_as, request_id_of, staff
 from a2a_tasks.caller import Caller
 
 __all__ = ["CALLER", "audit_staff", "address_of"]
@@ -52,7 +52,7 @@ def _who(request: HttpRequest) -> str:
 
 
 def _name_user(request: HttpRequest) -> str:
-    return request_named(request.headers.get("x-request-id", ""))
+    return request_id_of(request.headers.get("x-request-id", ""))
 
 
 def _heed(request: HttpRequest, response: HttpResponseBase) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from a2a_tasks.agents.registry import agents
-from a2a_tasks.agents.security import anonymous_allowed, is_listed, list_accepted
+from a2a_tasks.agents.security import allows_anonymous, is_listed, list_accepted
 
 __all__ = ["say_who_may_come"]
 
@@ -15,9 +15,9 @@ logger = logging.getLogger(__name__)
 async def say_who_may_come() -> None:
     """Log the accepted schemes, and the agents that need a grant."""
     named = ", ".join(list_accepted(None)) or "none"
-    if anonymous_allowed():
+    if allows_anonymous():
         logger.warning(
-            "ANYBODY may use the agents (A2A_ANONYMOUS); credentials that are read: %s", named
+            "EVERYONE may use the agents (A2A_ANONYMOUS); credentials that are read: %s", named
         )
     else:
         logger.info("callers need credentials: %s", named)

@@ -96,7 +96,7 @@ class SharedBuckets:
                     return await self._take(rates, only_look=only_look)
             except (redis.RedisError, OSError) as fault:
                 self._retry_at = time.monotonic() + RETRY_SECONDS
-                _away.count(fault)
+                _away.warning(fault)
         return self._own.take(rates, only_look=only_look)
 
     async def _take(self, rates: Rates, *, only_look: bool) -> float:

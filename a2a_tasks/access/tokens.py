@@ -98,7 +98,7 @@ async def verify(text: str) -> Identity:
     return verify_token(token, await _keys().find_keys(header.get("kid")), rules(), time.time())
 
 
-def _header(text: str, asked: Rules) -> Mapping[str, Any]:
+def _header(text: str, rules: Rules) -> Mapping[str, Any]:
     """Return the header, parsed by the host's own JSON reader before any library sees the token; it is unverified.
 
     Critical parameters (RFC 7515 §4.1.11) are not supported, and neither is an unencoded payload (RFC 7797 §7).
@@ -112,7 +112,7 @@ def _header(text: str, asked: Rules) -> Mapping[str, Any]:
         raise refuse("a token that cannot be read") from None
     if not isinstance(header, Mapping) or header.keys() & {"crit", "b64"}:
         raise refuse("a token with a header that is not understood")
-    if header.get("alg") not in [*asked.algorithms]:  # a list: `alg` may be unhashable
+    if header.get("alg") not in [*rules.algorithms]:  # a list: `alg` may be unhashable
         raise refuse("a token with an algorithm that is not accepted")
     kid, kind = header.get("kid"), header.get("typ", "")
     if not isinstance(kid, str | None):
@@ -129,16 +129,16 @@ def _registry(allowed: Collection[str]) -> jws.JWSRegistry:
     return registry
 
 
-def _parse(text: str, asked: Rules) -> jws.CompactSignature:
+def _parse(text: str, rules: Rules) -> jws.CompactSignature:
     """Split a token into its parts, which are unverified. Raises WrongCredentials."""
     try:
-        return jws.extract_compact(text.encode("ascii"), registry=_registry(asked.algorithms))
+        return jws.extract_compact(text.encode("ascii"), registry=_registry(rules.algorithms))
     except (JoseError, ValueError):
         raise refuse("a token that cannot be read") from None
 
 
 def verify_token(
-    token: jws.CompactSignature, keys: list[Published], asked: Rules, now: float
+    token: jws.CompactSignature, keys: list[Published], rules: Rules, now: float
 ) -> Identity:
     """Return the identity in the token, if one of these keys signed it and it is valid at `now` (seconds since 1970).
 
@@ -156,7 +156,7 @@ def verify_token(
         raise refuse("a token whose claims cannot be read") from None
     if not isinstance(claims, Mapping):
         raise refuse("a token without claims")
-    return _check_claims(claims, asked, now)
+    return _check_claims(claims, rules, now)
 
 
 def _verify_signature(token: jws.CompactSignature, by: Published, algorithm: str) -> bool:
@@ -166,11 +166,11 @@ def _verify_signature(token: jws.CompactSignature, by: Published, algorithm: str
         return False
 
 
-def _check_claims(claims: Mapping[str, Any], asked: Rules, now: float) -> Identity:
+def _check_claims(claims: Mapping[str, Any], rules: Rules, now: float) -> Identity:
     registry = JWTClaimsRegistry(
         now=lambda: now,  # type: ignore[arg-type, return-value]  # seconds need not be whole
-        leeway=asked.leeway,  # type: ignore[arg-type]
-        iss={"essential": True, "value": asked.issuer},
+        leeway=rules.leeway,  # type: ignore[arg-type]
+        iss={"essential": True, "value": rules.issuer},
         sub={"essential": True},
         aud={"essential": True},
         exp={"essential": True},
@@ -185,12 +185,12 @@ def _check_claims(claims: Mapping[str, Any], asked: Rules, now: float) -> Identi
     if not subject.strip() or not subject.isprintable():
         raise refuse("a token without a subject")
     caller = Caller(
-        principal=shorten_principal(f"jwt:{asked.issuer} {subject}"),
-        tenant=_tenant(claims, asked.tenant_claim),
+        principal=shorten_principal(f"jwt:{rules.issuer} {subject}"),
+        tenant=_tenant(claims, rules.tenant_claim),
         scopes=_scopes(claims),
     )
     listed = frozenset([audiences] if isinstance(audiences, str) else audiences)
-    return Identity(caller, BEARER, claims["exp"] + asked.leeway, listed, _read_binding(claims))
+    return Identity(caller, BEARER, claims["exp"] + rules.leeway, listed, _read_binding(claims))
 
 
 def _tenant(claims: Mapping[str, Any], claim: str) -> str:

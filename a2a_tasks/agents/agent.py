@@ -51,17 +51,17 @@ class Agent:
     documentation_url: ClassVar[str] = ""
     icon_url: ClassVar[str] = ""
     extensions: ClassVar[Sequence[Extension]] = ()
-    #: May clients stream?
+    #: True if clients may stream.
     streaming: ClassVar[bool] = True
-    #: Whether clients may register webhooks for their tasks.
+    #: True if clients may register webhooks for their tasks.
     push_notifications: ClassVar[bool] = False
     #: Events for webhooks: "all", "coalesced" (consecutive pieces of an artifact as one event) or "states".
     push_events: ClassVar[str] = "coalesced"
-    #: May `run` answer with a direct Message? The host then waits for its first value before it answers.
+    #: True if `run` may answer with a direct Message. The host then waits for its first value before it answers.
     replies_directly: ClassVar[bool] = False
-    #: Is a second message with the same id, to the same task or context, a repetition of the first?
+    #: True if a second message with an id, to the same task or context, is a repetition of the first.
     idempotent_message_ids: ClassVar[bool] = False
-    #: Does an authenticated caller get a fuller card from `extended_card`?
+    #: True if authenticated callers get a fuller card from `extended_card`.
     has_extended_card: ClassVar[bool] = False
     #: Required scopes of callers, all of them. If there are any, anonymous callers are refused.
     scopes: ClassVar[Sequence[str]] = ()
@@ -99,11 +99,11 @@ class Agent:
 
     @property
     def synchronous(self) -> bool:
-        """Does `run` need a thread?"""
+        """True if `run` needs a thread."""
         return not (inspect.isasyncgenfunction(self.run) or inspect.iscoroutinefunction(self.run))
 
     def accepts(self, media_type: str) -> bool:
-        """Is this media type among the input modes of the agent or of one of its skills?"""
+        """Return whether this media type is among the input modes of the agent or of one of its skills."""
         modes = (mode for skill in self.skills for mode in skill.input_modes)
         return admits([*self.default_input_modes, *modes], media_type)
 

@@ -54,15 +54,12 @@ class Unused:
 def _author(frame: FrameType | None) -> FrameType | None:
     """Return the innermost frame of the author; None in `asyncio.to_thread(turn.ask)` and below the event loop."""
     while frame is not None:
-        file, package = frame.f_code.co_filename, _package(frame)
+        file = frame.f_code.co_filename
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if not (package in _THREADS or (file.startswith(_PYTHON) and "-packages" not in file)):
             return frame
         frame = None if package == "asyncio" else frame.f_back
     return None
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def line_of(running: Any) -> str:

@@ -54,7 +54,7 @@ Emission = StatusUpdate | Chunk | Reply
 def emission(value: Emission | Content, *, answer: str = ANSWER, begun: bool) -> Emission:
     """Return the emission for a yielded value: text and parts are pieces of the artifact `answer`.
 
-    `begun`: has that artifact a first piece already? Raises TypeError for any other value.
+    `begun`: that artifact has a first piece already. Raises TypeError for any other value.
     """
     if isinstance(value, StatusUpdate | Chunk | Reply):
         return value

@@ -52,7 +52,7 @@ class _GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: the resolver has no connections."""
 
 
 def open_session() -> aiohttp.ClientSession:

@@ -12,7 +12,7 @@ from a2a_tasks.agents import security, switches, visibility
 from a2a_tasks.agents.agent import Agent, unfit_skills
 from a2a_tasks.conf import HostSettings, conf, forget
 
-__all__ = ["agents", "any_listed", "check", "list_disabled", "discover", "find"]
+__all__ = ["agents", "has_listed", "check", "list_disabled", "discover", "find"]
 
 _found: dict[str, Agent] = {}
 _clashes: list[tuple[str, type[Agent], type[Agent]]] = []
@@ -40,11 +40,11 @@ def discover() -> None:
 
 def register(cls: type[Agent]) -> None:
     """Add an agent. Of two with one slug the first stays, and `manage.py check` reports the clash."""
-    known = _found.get(cls.slug)
-    if known is None:
+    hosted = _found.get(cls.slug)
+    if hosted is None:
         _found[cls.slug] = cls()
-    elif type(known) is not cls:
-        _clashes.append((cls.slug, type(known), cls))
+    elif type(hosted) is not cls:
+        _clashes.append((cls.slug, type(hosted), cls))
 
 
 def list_disabled() -> set[str]:
@@ -67,8 +67,8 @@ def find(slug: str) -> Agent | None:
     return None if slug in _off() else _found.get(slug)
 
 
-def any_listed() -> bool:
-    """Is there an agent that needs a grant?"""
+def has_listed() -> bool:
+    """Return whether any agent needs a grant."""
     return any(map(security.is_listed, agents()))
 
 
@@ -84,8 +84,8 @@ def find_hosted(slug: str) -> Agent | None:
 
 def queues() -> list[str]:
     """Return the default queues of a worker: A2A_QUEUES, or the queues of all agents and of the host's own jobs."""
-    asked = {name.strip() for name in str(conf.QUEUES).split(",")} - {""}
-    return sorted(asked or {"agents", *(agent.queue for agent in agents())})
+    configured = {name.strip() for name in str(conf.QUEUES).split(",")} - {""}
+    return sorted(configured or {"agents", *(agent.queue for agent in agents())})
 
 
 def queues_in_use() -> set[str]:

@@ -29,10 +29,10 @@ class Secrets:
 
 def check_names(names: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of the requested secrets. Raises ValueError for names that cannot be shown to people."""
-    asked = (names,) if isinstance(names, str) else tuple(names)
-    good = all(name.strip() and len(name) <= MAX_LENGTH for name in asked)
-    if not good or len(asked) > MAX_COUNT or len(set(asked)) < len(asked):
+    checked = (names,) if isinstance(names, str) else tuple(names)
+    good = all(name.strip() and len(name) <= MAX_LENGTH for name in checked)
+    if not good or len(checked) > MAX_COUNT or len(set(checked)) < len(checked):
         raise ValueError(
             f"hand_over: up to {MAX_COUNT} different names of up to {MAX_LENGTH} characters"
         )
-    return asked
+    return checked

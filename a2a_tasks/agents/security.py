@@ -27,7 +27,7 @@ __all__ = [
     "MUTUAL_TLS",
     "SCHEMES",
     "list_accepted",
-    "anonymous_allowed",
+    "allows_anonymous",
     "check",
     "is_scope",
     "is_listed",
@@ -49,20 +49,20 @@ _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,128}")
 
 
 def is_scope(text: str) -> bool:
-    """Is the text a valid scope?"""
+    """Return whether the text is a valid scope."""
     return bool(_SCOPE.fullmatch(text))
 
 
 @functools.cache
-def anonymous_allowed() -> bool:
-    """Are callers without credentials accepted? By default only on the embedded host."""
+def allows_anonymous() -> bool:
+    """Return whether callers without credentials are accepted: by default only on the embedded host."""
     if conf.ANONYMOUS == "auto":
         return bool(settings.EMBEDDED)
     return bool(conf.ANONYMOUS.strip().lower() in {"1", "true", "yes", "on"})
 
 
 @functools.cache
-def _on() -> tuple[str, ...]:
+def list_enabled() -> tuple[str, ...]:
     switches = {
         BEARER: conf.JWT_ISSUER,
         API_KEY: conf.API_KEYS,
@@ -74,26 +74,26 @@ def _on() -> tuple[str, ...]:
 
 @receiver(setting_changed)
 def _forget(**_: Any) -> None:
-    anonymous_allowed.cache_clear()
-    _on.cache_clear()
+    allows_anonymous.cache_clear()
+    list_enabled.cache_clear()
     _grants.cache_clear()
 
 
 def list_accepted(agent: Agent | None) -> tuple[str, ...]:
     """Return the schemes that an agent accepts (None: the host's own surfaces), the preferred one first."""
     if agent is None or not agent.schemes:
-        return _on()
-    return tuple(name for name in _on() if name in agent.schemes)
+        return list_enabled()
+    return tuple(name for name in list_enabled() if name in agent.schemes)
 
 
 def open_to_anybody(agent: Agent | None) -> bool:
-    """May callers without credentials use the agent? Not if it requires scopes or a scheme."""
+    """Return whether callers without credentials may use the agent. They may not if it requires scopes or a scheme."""
     narrowed = agent is None or agent.scopes or agent.schemes
-    return anonymous_allowed() and not narrowed
+    return allows_anonymous() and not narrowed
 
 
 def is_listed(agent: Agent) -> bool:
-    """Does the agent need a grant? For callers without one it does not exist. A misspelt value means listed."""
+    """Return whether callers need a grant; without one the agent does not exist for them. A misspelt value means listed."""
     return (agent.grants or _grants()) != "open"
 
 

@@ -21,7 +21,7 @@ class Skill:
     #: Media types; empty = the agent's.
     input_modes: Sequence[str] = ()
     output_modes: Sequence[str] = ()
-    #: Required scopes beside the agent's own. Cards declare them; the agent must check them with `turn.require`.
+    #: Required scopes in addition to the agent's own. Cards declare them; the agent must check them with `turn.require`.
     scopes: Sequence[str] = ()
 
 

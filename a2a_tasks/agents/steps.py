@@ -165,9 +165,9 @@ class Sleep:
 
     def __await__(self) -> Generator[Any, None, None]:
         self._used(self)
-        return self._slept().__await__()
+        return self._sleep().__await__()
 
-    async def _slept(self) -> None:
+    async def _sleep(self) -> None:
         now = await self._journal.clock()
 
         async def compute_wake_time() -> float:
@@ -179,7 +179,7 @@ class Sleep:
     def now(self) -> None:
         """Sleep in a thread; CancelledError wakes it. RuntimeError on the event loop's own thread."""
         self._used(self)
-        self._journal.wait(self._loop, self._slept)
+        self._journal.wait(self._loop, self._sleep)
 
 
 def check_name(name: str) -> None:

@@ -39,7 +39,7 @@ def off() -> set[str]:
 
 
 def is_draining(slug: str) -> bool:
-    """Does the agent take no new tasks?"""
+    """Return whether the agent takes no new tasks."""
     return _known.get(slug, ON).state == "draining"
 
 
@@ -55,5 +55,7 @@ def queues() -> set[str]:
 
 def limits() -> dict[str, int]:
     """Return the limits of concurrent runs, by slug of the limited agents."""
-    known = _known.items()
-    return {slug: switch.max_running for slug, switch in known if switch.max_running is not None}
+    overrides = _known.items()
+    return {
+        slug: switch.max_running for slug, switch in overrides if switch.max_running is not None
+    }

@@ -82,7 +82,7 @@ class Turn:
         self.metadata = dict(metadata or {})
         #: URIs of the extensions in force.
         self.extensions = extensions
-        #: Did an operator of the host send this message, in the caller's place?
+        #: True if an operator of the host sent this message, in the caller's place.
         self.by_operator = by_operator
         self._cancelled = False
         self._journal = journal or Journal()
@@ -106,7 +106,7 @@ class Turn:
 
     @property
     def cancelled(self) -> bool:
-        """Was the turn stopped? Synchronous agents check this between steps; async ones are cancelled."""
+        """True if the turn was stopped. Synchronous agents check this between steps; async ones are cancelled."""
         return self._cancelled
 
     @property
@@ -186,7 +186,7 @@ class Turn:
             raise AgentError(f"The caller lacks the scope: {' '.join(missing)}")
 
     def wants(self, media_type: str) -> bool:
-        """Does the client accept this media type? Without a preference it accepts any."""
+        """Return whether the client accepts this media type. Without a preference it accepts any."""
         kind = media_type.partition("/")[0]
         wished = {media_type, f"{kind}/*", "*/*"}
         return not self.accepted_output_modes or bool(wished & set(self.accepted_output_modes))
@@ -208,8 +208,8 @@ class Turn:
         the secrets once, outside the conversation; then a new turn starts that can read them (`turn.secret`). Raises
         ValueError for names that cannot be shown to people.
         """
-        asked = check_names(hand_over)
-        status = StatusUpdate(TaskState.AUTH_REQUIRED, parts(content), hand_over=asked)
+        secrets = check_names(hand_over)
+        status = StatusUpdate(TaskState.AUTH_REQUIRED, parts(content), hand_over=secrets)
         return self._unused.watch(status, "yield turn.need_auth(...)")
 
     def complete(self, *content: Content) -> StatusUpdate:

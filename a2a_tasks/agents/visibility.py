@@ -16,7 +16,7 @@ VISIBILITIES = ("own", "tenant")
 
 
 def is_shared(agent: Agent) -> bool:
-    """Do the callers of a tenant share the tasks of this agent?"""
+    """Return whether the callers of a tenant share the tasks of this agent."""
     return (agent.visibility or conf.VISIBILITY) == "tenant"
 
 

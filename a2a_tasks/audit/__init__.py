@@ -5,6 +5,6 @@ altered unnoticed. `store/audit.py` writes them.
 """
 
 from a2a_tasks.audit.actions import HOST_WIDE, Action
-from a2a_tasks.audit.actor import act_as, actor, request_named, staff, system
+from a2a_tasks.audit.actor import act_as, actor, request_id_of, staff, system
 
-__all__ = ["HOST_WIDE", "Action", "act_as", "actor", "request_named", "staff", "system"]
+__all__ = ["HOST_WIDE", "Action", "act_as", "actor", "request_id_of", "staff", "system"]

@@ -24,11 +24,11 @@ class Action(StrEnum):
         return row
 
     TASK_SEND = "task.send", "a message was accepted: the task it began or went to"
-    TASK_ANSWER = "task.answer", "an operator answered what a task waits for: the task"
+    TASK_ANSWER = "task.answer", "an operator answered a task that waits: the task"
     TASK_ASSIGN = "task.assign", "a task that waits was assigned to a user: the task"
     TASK_RELEASE = "task.release", "the assignment of a task that waits was removed: the task"
     SECRET_ASKED = "secret.asked", "an agent asked to be handed secrets: the task"
-    SECRET_LINK = "secret.link", "an operator made a fresh link for that: the task"
+    SECRET_LINK = "secret.link", "an operator made a new link to hand secrets over: the task"
     SECRET_HANDED = "secret.handed", "secrets were handed over by a link: the task"
     TASK_RUN_AGAIN = (
         "task.run_again",
@@ -36,28 +36,34 @@ class Action(StrEnum):
     )
     TASK_EXPORT = "task.export", "a list of tasks was exported: nothing; the detail has its filters"
     TASK_CANCEL = "task.cancel", "a task was cancelled: the task"
-    TASK_PURGE = "task.purge", "retention removed a task with everything of it: the task"
+    TASK_PURGE = "task.purge", "retention removed a task and its data: the task"
     LOG_PURGE = "log.purge", "retention removed events of ended tasks: nothing; the detail counts"
     WEBHOOK_CREATE = "webhook.create", "a webhook was registered: its task"
     WEBHOOK_REPLACE = "webhook.replace", "a webhook was replaced by one of the same id: its task"
-    WEBHOOK_DELETE = "webhook.delete", "a webhook was taken away: its task"
+    WEBHOOK_DELETE = "webhook.delete", "a webhook was removed: its task"
     WEBHOOK_ENABLE = "webhook.enable", "a disabled webhook was enabled: its task"
-    WEBHOOK_DISABLE = "webhook.disable", "a webhook's receiver said it is gone: its task"
-    WEBHOOK_REPLAY = "webhook.replay", "deliveries are sent once more, or at once: the webhook-id"
-    RECEIVER_ENABLE = "receiver.enable", "a receiver is sent to again: its number"
-    RECEIVER_DISABLE = "receiver.disable", "nothing is sent to a receiver any more: its number"
+    WEBHOOK_DISABLE = (
+        "webhook.disable",
+        "a webhook was disabled, because its receiver answered 410: its task",
+    )
+    WEBHOOK_REPLAY = (
+        "webhook.replay",
+        "deliveries were replayed, or made due at once: the webhook-id",
+    )
+    RECEIVER_ENABLE = "receiver.enable", "a receiver was enabled: its number"
+    RECEIVER_DISABLE = "receiver.disable", "a receiver was disabled: its number"
     SECRETS_RESEAL = "secrets.reseal", "stored secrets were sealed anew: nothing; the detail counts"
     KEY_CREATE = "key.create", "an API key was made: its prefix"
     KEY_ROTATE = "key.rotate", "an API key got a new secret: its prefix"
     KEY_CHANGE = "key.change", "name, scopes or end of an API key were changed: its prefix"
-    KEY_REVOKE = "key.revoke", "an API key was ended for good: its prefix"
-    GRANT_ADD = "grant.add", "a right to an agent was granted: to whom"
-    GRANT_REMOVE = "grant.remove", "a right to an agent was taken away: from whom"
+    KEY_REVOKE = "key.revoke", "an API key was revoked: its prefix"
+    GRANT_ADD = "grant.add", "a right to an agent was granted: the grantee"
+    GRANT_REMOVE = "grant.remove", "a right to an agent was removed: the grantee"
     AGENT_ENABLE = "agent.enable", "an agent was switched on: its slug"
     AGENT_DISABLE = "agent.disable", "an agent was switched off: its slug"
-    AGENT_DRAIN = "agent.drain", "an agent takes no new tasks any more: its slug"
-    AGENT_LIMIT = "agent.limit", "how many runs of an agent may be under way was set: its slug"
-    AGENT_QUEUE = "agent.queue", "where runs of an agent wait was set: its slug"
+    AGENT_DRAIN = "agent.drain", "an agent was set to take no new tasks: its slug"
+    AGENT_LIMIT = "agent.limit", "the limit of concurrent runs of an agent was set: its slug"
+    AGENT_QUEUE = "agent.queue", "the queue of an agent was set: its slug"
     CARD_KEYS_CHANGE = "card_keys.change", "the file of keys that sign cards was written: its name"
     USER_CREATE = "user.create", "a Django user was made: `user:<number>`"
     USER_CHANGE = "user.change", "a Django user was changed: `user:<number>`"
@@ -69,14 +75,14 @@ class Action(StrEnum):
     LOGOUT = "login.ended", "a user signed out: `user:<number>`"
     LOGIN_FAILED = "login.failed", "a sign-in failed: `user:<number>`, if there is such a user"
     ACCESS_REFUSED = "access.refused", "credentials were missing or wrong (401): nothing"
-    ACCESS_DENIED = "access.denied", "a known caller may not do that (403): nothing"
+    ACCESS_DENIED = "access.denied", "an identified caller was refused (403): nothing"
     AUDIT_PURGE = (
         "audit.purge",
         "the oldest entries of this log were removed: the last one's number",
     )
     AUDIT_EXPORT = "audit.export", "this log was exported: nothing"
     PRIVACY_EXPORT = "privacy.export", "a principal's data was exported: the principal"
-    PRIVACY_ERASE = "privacy.erase", "a principal's data was erased: what it is called since"
+    PRIVACY_ERASE = "privacy.erase", "a principal's data was erased: its name since then"
     RETENTION_SET = (
         "retention.set",
         "a tenant's days of retention were set or taken away: the tenant",

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
-__all__ = ["act_as", "actor", "request_id", "request_named", "staff", "system"]
+__all__ = ["act_as", "actor", "request_id", "request_id_of", "staff", "system"]
 
 #: The valid ids of requests; others are not stored.
 _REQUEST = re.compile(r"[A-Za-z0-9._:/+=@-]{1,64}")
@@ -50,7 +50,7 @@ def request_id() -> str:
     return found.request if found is not None else ""
 
 
-def request_named(header: str) -> str:
+def request_id_of(header: str) -> str:
     """Return the id that a client gave its request (`X-Request-ID`), if it is valid."""
     return header if _REQUEST.fullmatch(header) else ""
 

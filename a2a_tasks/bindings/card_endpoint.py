@@ -17,7 +17,7 @@ from django.dispatch import receiver
 
 from a2a_tasks.access.authentication import catalogue
 from a2a_tasks.agents import Agent
-from a2a_tasks.agents.registry import any_listed
+from a2a_tasks.agents.registry import has_listed
 from a2a_tasks.agents.security import is_listed
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.bindings.http import JSON, Headers, Request, Send, respond
@@ -75,8 +75,8 @@ def _make_cache_headers(*vary: str, private: bool) -> Headers:
 
 
 def _is_unchanged(request: Request, etag: bytes) -> bool:
-    known = [tag.strip().removeprefix("W/") for tag in request.header("if-none-match").split(",")]
-    return etag.decode() in known or known == ["*"]
+    etags = [tag.strip().removeprefix("W/") for tag in request.header("if-none-match").split(",")]
+    return etag.decode() in etags or etags == ["*"]
 
 
 async def serve_card(visit: RequestContext, send: Send, name: str) -> None:
@@ -117,4 +117,4 @@ async def serve_catalogue(request: Request, send: Send) -> None:
         error = to_a2a_error(fault)
         await respond(send, error.http_status, rest.error_body(error), headers_of(error))
         return
-    await respond(send, 200, body, _make_cache_headers(private=any_listed()))
+    await respond(send, 200, body, _make_cache_headers(private=has_listed()))

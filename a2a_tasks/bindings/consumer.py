@@ -35,7 +35,7 @@ class LastingHttpConsumer(AsyncHttpConsumer):  # type: ignore[misc]
             await self._end(response, departure)
 
     def _tell(self, response: asyncio.Task[bool]) -> None:
-        """Handle the drain: interrupt a begun response; let another one begin first, so that its client knows of it."""
+        """Handle the drain: interrupt a response that has begun; let another one begin first, so that its client gets it."""
         self._told = True
         if self._begun:
             response.cancel()

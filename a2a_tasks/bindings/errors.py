@@ -28,7 +28,7 @@ def to_a2a_error(fault: Exception) -> A2AError:
         if (
             isinstance(fault, Overloaded | RateLimited) and fault.__cause__ is None
         ):  # with a cause, the store has logged it
-            _overload.count(fault)
+            _overload.warning(fault)
         return fault
     logger.error("a request failed", exc_info=fault)
     return InternalError()

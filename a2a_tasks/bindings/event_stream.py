@@ -51,11 +51,11 @@ class EventStreamConsumer(LastingHttpConsumer):
     async def begin(self) -> None:
         headers = [*STREAM_HEADERS, NOSNIFF, *self.extra_headers, *_gap(self.stream)]
         await self.send_headers(status=200, headers=headers)
-        async with self._errors_told():
+        async with self._report_errors():
             await self._send_first()
 
     async def go_on(self) -> None:
-        async with self._errors_told():
+        async with self._report_errors():
             await self._send_rest()
         await self.send_body(b"")
 
@@ -68,7 +68,7 @@ class EventStreamConsumer(LastingHttpConsumer):
             await self._send_frames(b"".join(frames))
 
     @contextlib.asynccontextmanager
-    async def _errors_told(self) -> AsyncIterator[None]:
+    async def _report_errors(self) -> AsyncIterator[None]:
         """Send an error inside the stream, which has begun already."""
         try:
             yield

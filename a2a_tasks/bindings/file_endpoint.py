@@ -67,9 +67,9 @@ class ByteRange:
         return [*length, (b"content-range", f"bytes {part}/{self.size}".encode())]
 
 
-def span(asked: str, size: int) -> ByteRange:
+def span(header: str, size: int) -> ByteRange:
     """Return the range that a `Range` header asks for (RFC 9110 §14.2): one range, else the whole file."""
-    found = _RANGE.fullmatch(asked.strip())
+    found = _RANGE.fullmatch(header.strip())
     if found is None or not (found[1] or found[2]):
         return ByteRange(200, 0, size, size)
     if not found[1]:
@@ -86,12 +86,12 @@ def span(asked: str, size: int) -> ByteRange:
 def _describe(media_type: str, filename: str) -> Headers:
     """Return type and name of an attachment (RFC 6266)."""
     kind = plain(media_type)
-    shown = kind if _HARMLESS.fullmatch(kind) else UNKNOWN
+    served = kind if _HARMLESS.fullmatch(kind) else UNKNOWN
     name = filename.replace("\\", "/").rpartition("/")[2]
     name = "".join(char for char in name if char.isprintable())[-200:] or "file"
     disposition = f"attachment; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
     return [
-        (b"content-type", shown.encode()),
+        (b"content-type", served.encode()),
         (b"content-disposition", disposition.encode()),
     ]
 
@@ -128,13 +128,13 @@ async def _find_file(request: Request, agent: Agent, file_id: str) -> Download:
 
 
 async def _send(request: Request, send: Send, row: FileRow, file: File[bytes]) -> None:
-    asked = span(request.header("range"), row.size)
+    part = span(request.header("range"), row.size)
     described = _describe(row.media_type, row.filename)
     etag = (b"etag", f'"{row.sha256}"'.encode())
-    headers = [*described, *_NEVER_RUN, etag, *asked.headers]
-    await send({"type": "http.response.start", "status": asked.status, "headers": headers})
-    length = 0 if request.method == "HEAD" else asked.length
-    async with contextlib.aclosing(chunks(file, asked.first, length)) as pieces:
+    headers = [*described, *_NEVER_RUN, etag, *part.headers]
+    await send({"type": "http.response.start", "status": part.status, "headers": headers})
+    length = 0 if request.method == "HEAD" else part.length
+    async with contextlib.aclosing(chunks(file, part.first, length)) as pieces:
         async for piece in pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

@@ -19,7 +19,7 @@ from a2a_tasks.conf import conf
 from a2a_tasks.protocol import jsonrpc
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.catalogue import BY_NAME
-from a2a_tasks.protocol.detection import DetectionInput, by_call, voice
+from a2a_tasks.protocol.detection import DetectionInput, by_call, error_dialect
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.errors import (
     A2AError,
@@ -58,7 +58,7 @@ def _check_content_type(request: Request) -> None:
         raise _WrongContentType("Send application/json", mediaType=called)
 
 
-class _Exchange:
+class _JsonRpcExchange:
     """One request and its answer; the state reached so far decides the form of an error."""
 
     def __init__(self, visit: RequestContext) -> None:
@@ -70,9 +70,11 @@ class _Exchange:
         self.dialect: Dialect | None = None
 
     @property
-    def voice(self) -> Dialect:
+    def error_dialect(self) -> Dialect:
         """The dialect for an error, at any time."""
-        return self.dialect or load_dialect(voice(self.visit.mount, self.method, self.params))
+        return self.dialect or load_dialect(
+            error_dialect(self.visit.mount, self.method, self.params)
+        )
 
     async def read(self) -> jsonrpc.JsonRpcCall:
         """Read the call, whose id and method are used in every answer from here on.
@@ -106,15 +108,15 @@ class _Exchange:
             await self.refuse(fault)
         call = await self.read()
         params = call.params if isinstance(call.params, Mapping) else {}
-        asked = DetectionInput(method=call.method, params=params, version=version)
-        dialect = self.dialect = await self.visit.detect(by_call, asked, caller)
+        detection = DetectionInput(method=call.method, params=params, version=version)
+        dialect = self.dialect = await self.visit.detect(by_call, detection, caller)
         operation = dialect.methods.get(call.method)
         return call, negotiate(self.visit, dialect, caller, Binding.JSONRPC, operation)
 
     def streams_refusals(self) -> bool:
         """Return whether the client expects an event stream, even for an error."""
-        name = self.voice.methods.get(self.method)
-        return bool(name and BY_NAME[name].streams and self.voice.features.streams_refusals)
+        name = self.error_dialect.methods.get(self.method)
+        return bool(name and BY_NAME[name].streams and self.error_dialect.features.streams_refusals)
 
     async def answer(self, send: Send) -> None:
         """Execute the operation and send its result."""
@@ -127,7 +129,7 @@ class _Exchange:
             await respond(send, 200, body, found.headers)
             return
         envelope = Envelope(
-            jsonrpc.result_opening(call.id),
+            jsonrpc.begin_result(call.id),
             b"}",
             lambda fault: jsonrpc.error(call.id, dialect.error(fault)),
         )
@@ -143,7 +145,7 @@ class _Exchange:
 
 async def serve_jsonrpc(visit: RequestContext, send: Send) -> None:
     """Answer one JSON-RPC request to an agent."""
-    exchange = _Exchange(visit)
+    exchange = _JsonRpcExchange(visit)
     try:
         await exchange.answer(send)
     except ClientGone:
@@ -151,7 +153,7 @@ async def serve_jsonrpc(visit: RequestContext, send: Send) -> None:
     except Exception as raised:  # noqa: BLE001 - after any failure the client gets an answer
         fault = to_a2a_error(raised)
         status, headers = _status(fault), headers_of(fault, visit.agent)
-        body = jsonrpc.error(exchange.id, exchange.voice.error(fault))
+        body = jsonrpc.error(exchange.id, exchange.error_dialect.error(fault))
         if status == OK and exchange.streams_refusals():
             body = error_frame(body, named=False)
             headers = [*headers, *STREAM_HEADERS]

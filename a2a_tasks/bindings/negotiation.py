@@ -15,15 +15,16 @@ from a2a_tasks.agents import Agent
 from a2a_tasks.agents.cards import url_of
 from a2a_tasks.agents.host_extensions import list_extensions
 from a2a_tasks.agents.visibility import scope_of
-from a2a_tasks.audit import request_named
+from a2a_tasks.audit import request_id_of
 from a2a_tasks.bindings.http import Headers, Request
 from a2a_tasks.caller import Caller
 from a2a_tasks.conf import conf
 from a2a_tasks.operations.call_context import CallContext
+from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.operations.handler import OperationTable
 from a2a_tasks.operations.origin import origin_of
 from a2a_tasks.protocol.binding import Binding
-from a2a_tasks.protocol.detection import DetectionInput, task_named
+from a2a_tasks.protocol.detection import DetectionInput, task_id_of
 from a2a_tasks.protocol.dialects import CompatOptions, Dialect, dialects
 from a2a_tasks.protocol.errors import MethodNotFound
 from a2a_tasks.protocol.extensions import activate, parse_requested
@@ -94,16 +95,16 @@ class RequestContext:
         """Return the caller. Raises Unauthenticated, InsufficientScope, RateLimited, Overloaded."""
         return await identify(self.request.credentials, self.agent)
 
-    async def detect(self, by: Detect, asked: DetectionInput, caller: Caller) -> Dialect:
+    async def detect(self, by: Detect, detection: DetectionInput, caller: Caller) -> Dialect:
         """Return the dialect of the request, from its task if nothing else decides.
 
         Raises VersionNotSupported, MethodNotFound.
         """
-        code = by(self.mount, asked, switches())
+        code = by(self.mount, detection, switches())
         if code is None:
             # Without a tenant: a client that names one uses 1.0, so its task is not needed.
-            origin = await origin_of(scope_of(self.agent, caller), task_named(asked.params))
-            code = by(self.mount, replace(asked, origin=origin), switches())
+            origin = await origin_of(scope_of(self.agent, caller), task_id_of(detection.params))
+            code = by(self.mount, replace(detection, origin=origin), switches())
         assert code is not None  # noqa: S101 - with an origin, every row decides
         return load_dialect(code)
 
@@ -142,7 +143,7 @@ def negotiate(
     )
     if operation is None:
         raise MethodNotFound
-    visit.table[operation].check(agent)
+    require_capability(agent, visit.table[operation].operation.needs)
     headers: Headers = [VARY]
     if dialect.version:
         headers.append((b"a2a-version", dialect.version.encode()))
@@ -156,7 +157,7 @@ def negotiate(
         extensions=tuple(active),
         last_event_id=read_event_id(request.header("last-event-id")),
         idempotency_key=request.headers.get("idempotency-key"),
-        request_id=request_named(request.header("x-request-id")),
+        request_id=request_id_of(request.header("x-request-id")),
         base_url=request.base_url,
     )
     return NegotiatedRequest(dialect, call, headers)

@@ -19,8 +19,8 @@ from a2a_tasks.protocol.detection import (
     DetectionInput,
     below_v1,
     by_route,
+    error_dialect_of_route,
     reads_body,
-    voice_of_route,
 )
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.dialects.dialect import DialectRefusal
@@ -49,7 +49,7 @@ async def _body(request: Request) -> Mapping[str, Any]:
     return document
 
 
-class _Exchange:
+class _RestExchange:
     """One request and its answer; the state reached so far decides the form of an error."""
 
     def __init__(self, visit: RequestContext, segments: Sequence[str]) -> None:
@@ -58,7 +58,7 @@ class _Exchange:
         self._said: Mapping[str, Any] | None = None
         #: None while the dialects below `/v1` are not yet distinguished.
         self.dialect: Dialect | None = None
-        if code := voice_of_route(visit.mount, self.path):
+        if code := error_dialect_of_route(visit.mount, self.path):
             self.dialect = load_dialect(code).rest
 
     async def read_body(self) -> Mapping[str, Any]:
@@ -82,13 +82,13 @@ class _Exchange:
             params = await self.read_body()
         elif self.segments[:2] == ["v1", "tasks"] and len(self.segments) > 2:  # noqa: PLR2004
             params = {"id": rest.subject(self.segments[2])}
-        asked = DetectionInput(
+        detection = DetectionInput(
             method=self.path,
             params=params,
             version=version,
             media=self.request.header("content-type") + self.request.header("accept"),
         )
-        return (await self.visit.detect(by_route, asked, caller)).rest
+        return (await self.visit.detect(by_route, detection, caller)).rest
 
     async def answer(self, send: Send) -> None:
         """Execute the operation and send its result."""
@@ -103,8 +103,8 @@ class _Exchange:
         found = negotiate(self.visit, dialect, caller, Binding.REST, match.operation)
         query = rest.query_params(self.request.query)
         reads = self.request.method in {"GET", "DELETE"}
-        asked = dialect.decode_route(match, query if reads else await self.read_body(), query)
-        result = await self.visit.table[match.operation](asked, found.call)
+        decoded = dialect.decode_route(match, query if reads else await self.read_body(), query)
+        result = await self.visit.table[match.operation](decoded, found.call)
         if BY_NAME[match.operation].streams:
             envelope = Envelope(b"", b"", lambda fault: dialect.refusal(fault).body)
             await send_stream(
@@ -128,7 +128,7 @@ class _Exchange:
 
 async def serve_rest(visit: RequestContext, send: Send, segments: Sequence[str]) -> None:
     """Answer one HTTP+JSON request at a path below a mount, its segments still percent-encoded."""
-    exchange = _Exchange(visit, segments)
+    exchange = _RestExchange(visit, segments)
     try:
         await exchange.answer(send)
     except ClientGone:

@@ -27,17 +27,17 @@ class ActiveRun:
         self.assignment, self._forget = assignment, forget
         self.task: asyncio.Task[None]
         self.turn: Turn | None = None
-        self.workplace = RunThreads(assignment.scope.agent)
-        #: Are its last events being written? With them it gives up its lease.
+        self.threads = RunThreads(assignment.scope.agent)
+        #: True while its last events are written. With them it gives up its lease.
         self.ending = False
         #: Time of the last known extension of its lease, by this process's clock.
         self.extended = assignment.requested_at
         #: Time of the last query that confirmed the lease of this process.
-        self.heard = self._begun = time.monotonic()
+        self.confirmed = self._begun = time.monotonic()
 
     @property
     def on_probation(self) -> bool:
-        """Is the run in a quarantine group, and still within the time in which it died before?"""
+        """True if the run is in a quarantine group, and within the time in which it died before."""
         lived = time.monotonic() - self._begun
         return (
             self.assignment.quarantine is Quarantine.GROUP and lived < self.assignment.longest_life
@@ -45,27 +45,27 @@ class ActiveRun:
 
     @property
     def acted(self) -> bool:
-        """May its agent have acted, and must not act twice?"""
+        """True if its agent may have acted, and must not act twice."""
         agent = registry.find_hosted(self.assignment.scope.agent)
-        return self.workplace.begun and agent is not None and agent.after_crash == "fail"
+        return self.threads.begun and agent is not None and agent.after_crash == "fail"
 
     def holds(self) -> bool:
-        """Is it certain that no other process has the run?"""
+        """True if it is certain that no other process has the run."""
         return time.monotonic() - self.extended <= float(conf.LEASE_SECONDS)
 
     @property
     def is_unknown(self) -> bool:
-        """Has the database not answered for a lease and the pause after an outage (`Runner.patient`)?"""
-        return time.monotonic() - self.heard > 2 * float(conf.LEASE_SECONDS)
+        """True if the database has not answered for a lease and the pause after an outage (`Runner.patient`)."""
+        return time.monotonic() - self.confirmed > 2 * float(conf.LEASE_SECONDS)
 
     def stop(self) -> None:
         """Tell the agent once that it was stopped. It has A2A_STOP_SECONDS to end.
 
         In the second half of that time it is cancelled again, since its cleanup may hang.
         """
-        if self.workplace.stopped:
+        if self.threads.stopped:
             return
-        self.workplace.stop()
+        self.threads.stop()
         if self.turn is not None:
             self.turn._stop()  # noqa: SLF001 - private to agents, not to the host
         self.task.cancel()
@@ -79,5 +79,5 @@ class ActiveRun:
         if self.task.done():
             return
         about = self.assignment
-        logger.error("agent %s does not end; run %s is left to it", about.scope.agent, about.run)
+        logger.error("agent %s does not end; run %s is abandoned", about.scope.agent, about.run)
         self._forget(self)

@@ -21,37 +21,35 @@ __all__ = ["drive"]
 _END = object()
 
 
-def _step(generator: GeneratorType[Any, None, Any], workplace: RunThreads) -> Any:
+def _step(generator: GeneratorType[Any, None, Any], threads: RunThreads) -> Any:
     """Return the generator's next value. If the run was stopped meanwhile, close the generator in its own thread."""
     value = next(generator, _END)
-    if workplace.stopped:
+    if threads.stopped:
         generator.close()
     return value
 
 
 async def _steps(
-    generator: GeneratorType[Any, None, Any], turn: Turn, workplace: RunThreads
+    generator: GeneratorType[Any, None, Any], turn: Turn, threads: RunThreads
 ) -> AsyncGenerator[Any, None]:
     try:
-        while (value := await workplace.in_thread(_step, generator, workplace)) is not _END:
+        while (value := await threads.in_thread(_step, generator, threads)) is not _END:
             _note(turn, value, generator)
             yield value
     finally:
         if not generator.gi_running:
-            await asyncio.shield(workplace.in_thread(generator.close))
+            await asyncio.shield(threads.in_thread(generator.close))
 
 
-def _call(agent: Agent, turn: Turn, workplace: RunThreads) -> Any:
-    workplace.begun = True
+def _call(agent: Agent, turn: Turn, threads: RunThreads) -> Any:
+    threads.begun = True
     return agent.run(turn)
 
 
-async def _synchronous(
-    agent: Agent, turn: Turn, workplace: RunThreads
-) -> AsyncGenerator[Any, None]:
-    answer = await workplace.in_thread(_call, agent, turn, workplace)
+async def _synchronous(agent: Agent, turn: Turn, threads: RunThreads) -> AsyncGenerator[Any, None]:
+    answer = await threads.in_thread(_call, agent, turn, threads)
     if isinstance(answer, GeneratorType):
-        values = _steps(answer, turn, workplace)
+        values = _steps(answer, turn, threads)
     else:
         values = _asynchronous(answer, turn)
     async with contextlib.aclosing(values):
@@ -82,11 +80,9 @@ def _note(turn: Turn, value: Any, where: Any) -> None:
     turn._source = where  # noqa: SLF001
 
 
-def drive(
-    agent: Agent, turn: Turn, workplace: RunThreads | None = None
-) -> AsyncGenerator[Any, None]:
+def drive(agent: Agent, turn: Turn, threads: RunThreads | None = None) -> AsyncGenerator[Any, None]:
     """Yield the agent's values for a turn, in order. The iterator must be closed, which closes the agent, too."""
-    place = workplace or RunThreads(agent.slug)
+    place = threads or RunThreads(agent.slug)
     if agent.synchronous:
         return _synchronous(agent, turn, place)
     return _asynchronous(_call(agent, turn, place), turn)

@@ -70,12 +70,12 @@ PR_SET_PDEATHSIG = 1
 class AskingJournal(Journal):
     """The journal of a turn whose real one is in the runner's process."""
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]], workplace: RunThreads) -> None:
+    def __init__(self, ask: Callable[..., Awaitable[Any]], threads: RunThreads) -> None:
         super().__init__()
-        self._ask, self._workplace = ask, workplace
+        self._ask, self._threads = ask, threads
 
     async def load(self) -> None:
-        """Read the stored results before each step: only the store knows whether an aborted write succeeded."""
+        """Read the stored results before each step, since an aborted write may have succeeded."""
         self.results.update(await self._ask("load"))
 
     async def keep(self, name: str, result: str) -> None:
@@ -89,7 +89,7 @@ class AskingJournal(Journal):
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call a function in a thread for agents."""
-        return await self._workplace.in_thread(work)
+        return await self._threads.in_thread(work)
 
 
 class AskingFiles(Files):
@@ -144,7 +144,7 @@ class TellingLog:
             self._left -= 1
         self._send(Logged(line))
 
-    def miss(self, count: int) -> None:
+    def count_dropped(self, count: int) -> None:
         """Count lines that were not kept."""
         with self._lock:
             self._missed += count
@@ -165,7 +165,7 @@ class RunnerPipe:
         self._questions: dict[int, asyncio.Future[Any]] = {}
         self._taken: asyncio.Future[bool] | None = None
         self._carried: HostedTurn | None = None
-        #: Has the runner left the turn, so that it answers no more?
+        #: True once the runner has left the turn, and answers no more.
         self._left = False
 
     def listen(self) -> None:
@@ -229,24 +229,24 @@ class HostedTurn:
 
     def __init__(self, host: RunnerPipe, carry: StartRun) -> None:
         self._host, self._agent = host, carry.agent
-        self._workplace = RunThreads(carry.agent)
+        self._threads = RunThreads(carry.agent)
         loop = asyncio.get_running_loop()
         self.turn = Turn(
             **carry.about(),
             history=Later(lambda: self._ask("history"), loop),
             references=Later(lambda: self._ask("references"), loop),
-            journal=AskingJournal(self._ask, self._workplace),
+            journal=AskingJournal(self._ask, self._threads),
             files=AskingFiles(self._ask),
             secrets=AskingSecrets(self._ask),
         )
-        #: Has the agent ended? Work that it left running must not send questions in the name of the next turn.
+        #: True once the agent has ended. Work that it left running must not send questions in the name of the next turn.
         self._over = False
         self._carrying = asyncio.create_task(self._carry())
         self._freeing = asyncio.create_task(self._free())
 
     def stop(self) -> None:
         """Cancel the agent. The runner kills this process if that does not end it."""
-        self._workplace.stopped = True
+        self._threads.stopped = True
         self._carrying.cancel()
 
     async def _ask(self, what: str, *arguments: Any) -> Any:
@@ -272,14 +272,14 @@ class HostedTurn:
     async def _free(self) -> None:
         """Report when also the threads have ended for which the agent did not wait."""
         await asyncio.wait([self._carrying])
-        await self._workplace.wait_idle()
+        await self._threads.wait_idle()
         self._host.send(ProcessIdle())
 
     async def _run_agent(self) -> None:
         agent = registry.find_hosted(self._agent)
         if agent is None:
             raise AgentError("The agent is no longer hosted here.")
-        async with contextlib.aclosing(drive(agent, self.turn, self._workplace)) as values:
+        async with contextlib.aclosing(drive(agent, self.turn, self._threads)) as values:
             async for value in values:
                 self._send_value(value, line_of(self.turn._source) or definition(agent.run))  # noqa: SLF001
                 if not await self._host.wait_taken():
@@ -297,7 +297,7 @@ class HostedTurn:
                 write(value)  # raises the error of JSON, as on the event loop
                 raise
         except Exception as fault:
-            fault.add_note(f"It was said at {line}")
+            fault.add_note(f"It was emitted at {line}")
             raise fault from None
 
     def _check_memory(self, agent: Agent) -> None:

@@ -22,7 +22,7 @@ _runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = weakref
 
 
 def by_workers() -> bool:
-    """Are runs executed by Celery workers?"""
+    """Return whether Celery workers execute the runs."""
     return bool(conf.RUNS == "celery" or (conf.RUNS == "auto" and settings.CELERY_BROKER_URL))
 
 
@@ -46,7 +46,7 @@ def _runner() -> Runner:
 
 
 async def _drain(runner: Runner) -> None:
-    await runner.drain(process_lifetime.drain_left())
+    await runner.drain(process_lifetime.drain_seconds())
 
 
 def load() -> WorkerLoad:
@@ -55,9 +55,9 @@ def load() -> WorkerLoad:
     return loads[0] if loads else WorkerLoad()
 
 
-def hold(queue: str, share: str = "") -> PreclaimedLease | None:
+def hold(queue: str, quota_key: str = "") -> PreclaimedLease | None:
     """Return a lease for a run that is about to be accepted here; None = another process may claim it."""
-    return None if by_workers() else _runner().hold(queue, share)
+    return None if by_workers() else _runner().hold(queue, quota_key)
 
 
 def carry(assignment: ClaimedRun) -> None:

@@ -44,7 +44,7 @@ def _content(answer: IncomingAnswer) -> tuple[str, bytes]:
     if answer.status != SUCCESS:
         raise FileUnavailable(f"The file cannot be fetched: the answer is {answer.status}.")
     if answer.header("content-encoding").lower() not in {"", "identity"}:
-        raise FileUnavailable("The file came compressed, which was not asked for.")
+        raise FileUnavailable("The file is compressed, although the request excludes that.")
     if not answer.whole:
         raise FileUnavailable("The file is too large, or did not come in time.")
     return plain(answer.header("content-type")) or UNKNOWN, answer.body

@@ -56,10 +56,10 @@ class StoredFiles(Files):
 
     @staticmethod
     def concern(parts: tuple[Part, ...]) -> bool:
-        """Is there a file among the parts that has to be stored, or is stored already?"""
+        """Return whether one of the parts has a file that must be stored, or is stored already."""
         return any(is_large(part) or file_of(part) is not None for part in parts)
 
-    async def put_away(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    async def offload(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Return the parts with large files moved to the storage of this task. Raises FileUnavailable, Overloaded."""
         return tuple([await self._slim(part) for part in parts])
 

@@ -75,7 +75,7 @@ def purge_in_this_thread(stop: threading.Event) -> Removed:
 
 
 class Housekeeper:
-    """The hourly purges beside the runner of an event loop. Must be made in the loop."""
+    """The hourly purges of a process that also runs agents. Must be made in the event loop."""
 
     def __init__(self) -> None:
         self._task = asyncio.create_task(_for_ever(self._purge, EVERY))

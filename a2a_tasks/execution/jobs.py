@@ -26,7 +26,7 @@ _ending = threading.Event()
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]
 def carry_due_runs(**_: Any) -> None:
-    """Make this process's runner look for due runs (`bell`)."""
+    """Make this process's runner look for due runs (`wake_up`)."""
     worker.wake()
 
 

@@ -25,14 +25,14 @@ class StoredJournal(Journal):
         self,
         run: ClaimedRun,
         recorder: Recorder,
-        workplace: RunThreads | None = None,
+        threads: RunThreads | None = None,
         *,
         holds: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Make a journal; `holds`: is it certain, by this process's clock, that no other process has the run?"""
+        """Make a journal; `holds` returns True while it is certain that no other process has the run, by this process's clock."""
         super().__init__()
         self._run, self._recorder, self._holds = run, recorder, holds
-        self._workplace = workplace or RunThreads(run.scope.agent)
+        self._threads = threads or RunThreads(run.scope.agent)
         self._loaded, self._store = False, asyncio.Lock()
 
     async def load(self) -> None:
@@ -65,7 +65,7 @@ class StoredJournal(Journal):
     async def _write(self, name: str, result: str) -> None:
         """Write a result. A caller that is cancelled and retries the step waits for this write and finds its result."""
         async with self._store:
-            self._loaded = False  # if this fails, only the store knows whether it has the result
+            self._loaded = False  # if this fails, the result may be stored
             step = StepResult(self._run, name, result)
             keeping = functools.partial(steps.keep_batched, step)
             # If the batch does not write it, a write of its own does, or raises the reason.
@@ -83,4 +83,4 @@ class StoredJournal(Journal):
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call a function in a thread for agents."""
-        return await self._workplace.in_thread(work)
+        return await self._threads.in_thread(work)

@@ -78,41 +78,43 @@ class Leases:
         return max(0.0, min(beats_at - time.monotonic(), float(conf.POLL_SECONDS)))
 
     def _look(self, *, beats: bool) -> None:
-        held = {c.assignment.token: c for c in list(self._carried.values())}
-        asked = time.monotonic()
+        active = {c.assignment.token: c for c in list(self._carried.values())}
+        began = time.monotonic()
         try:
             self._give_back()
-            alive = self._extend(held, beats=beats)
+            alive = self._extend(active, beats=beats)
         except Exception as fault:  # noqa: BLE001 - the thread must survive any failure
-            _silence.count(fault.__cause__ or fault)
+            _silence.warning(fault.__cause__ or fault)
             return
-        for token in alive & held.keys():
-            held[token].heard = asked
+        for token in alive & active.keys():
+            active[token].confirmed = began
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            for token in held.keys() - alive:
-                self._loop.call_soon_threadsafe(self._lost, held[token])
+            for token in active.keys() - alive:
+                self._loop.call_soon_threadsafe(self._lost, active[token])
 
-    def _extend(self, held: Mapping[str, ActiveRun], *, beats: bool) -> set[str]:
+    def _extend(self, active: Mapping[str, ActiveRun], *, beats: bool) -> set[str]:
         """Extend the leases, or between two beats those that the last one missed; return the tokens of valid leases."""
-        asked, beat = time.monotonic(), float(conf.BEAT_SECONDS)
-        due = [token for token, c in held.items() if beats or asked - c.extended > beat]
-        extended = run_here(runs.heartbeat, due, carrying=len(held)) if due else set()
-        self._note(held, extended, asked)
-        left = [carried.assignment.run for token, carried in held.items() if token not in extended]
+        began, beat = time.monotonic(), float(conf.BEAT_SECONDS)
+        due = [token for token, c in active.items() if beats or began - c.extended > beat]
+        extended = run_here(runs.heartbeat, due, carrying=len(active)) if due else set()
+        self._note(active, extended, began)
+        left = [
+            carried.assignment.run for token, carried in active.items() if token not in extended
+        ]
         alive = run_here(runs.find_held_tokens, left) if left else set()
         for token in alive.intersection(due):
             # Another transaction has locked the row; the next beat of the other leases must not wait for it.
             now = time.monotonic()
-            if now < asked + beat / 2 and run_here(
-                runs.heartbeat_locked, token, carrying=len(held)
+            if now < began + beat / 2 and run_here(
+                runs.heartbeat_locked, token, carrying=len(active)
             ):
-                self._note(held, {token}, now)
+                self._note(active, {token}, now)
         return extended | alive
 
     @staticmethod
-    def _note(held: Mapping[str, ActiveRun], extended: set[str], asked: float) -> None:
-        for token in extended & held.keys():
-            held[token].extended = asked
+    def _note(active: Mapping[str, ActiveRun], extended: set[str], began: float) -> None:
+        for token in extended & active.keys():
+            active[token].extended = began
 
     def _give_back(self) -> None:
         owed = [

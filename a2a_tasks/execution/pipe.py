@@ -143,7 +143,7 @@ class Raised:
 
     text: str
     trace: str
-    #: Is it AgentError, whose text is for the client?
+    #: True for AgentError, whose text is for the client.
     is_public: bool
 
     def fault(self) -> Exception:

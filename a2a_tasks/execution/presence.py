@@ -104,7 +104,7 @@ def _heartbeat(work: Callable[..., object], *args: Any) -> None:
     try:
         run_here(work, *args)
     except Exception as fault:  # noqa: BLE001 - after any failure the next report follows
-        _silence.count(fault.__cause__ or fault)
+        _silence.warning(fault.__cause__ or fault)
 
 
 async def begin(kind: WorkerKind, load: Callable[[], WorkerLoad] = WorkerLoad) -> None:

@@ -64,7 +64,7 @@ class AgentProcess:
         writer: asyncio.StreamWriter,
     ) -> None:
         self._process, self._reader, self._writer = process, reader, writer
-        #: Has it executed no turn yet?
+        #: True until its first turn.
         self.fresh = True
         #: Description of its death; empty = it is alive.
         self.death = ""
@@ -141,9 +141,9 @@ class ProcessRun:
         self._log = current.get()
         #: Messages of the process; None is its death.
         self._messages: asyncio.Queue[Any] = asyncio.Queue()
-        #: Has the agent ended?
+        #: True once the agent has ended.
         self.over = False
-        #: Is the process free, or dead?
+        #: True once the process is free, or dead.
         self.gone = False
         child.process_run = self
 
@@ -160,7 +160,7 @@ class ProcessRun:
         if self._log is not None and message.line is not None:
             self._log.take(message.line)
         if self._log is not None and message.missed:
-            self._log.miss(message.missed)
+            self._log.count_dropped(message.missed)
 
     def _rest(self) -> None:
         if not self.gone:
@@ -180,14 +180,14 @@ class ProcessRun:
             raise ProcessDied(self.child.death)
         return isinstance(first, Started)
 
-    async def read_values(self, workplace: RunThreads) -> AsyncGenerator[Any, None]:
+    async def read_values(self, threads: RunThreads) -> AsyncGenerator[Any, None]:
         """Yield the agent's values. Raises its exceptions, and ProcessDied."""
         while (output := await self._next()) is not None:
             self._turn._source = output.line  # noqa: SLF001 - private to agents
             try:
                 yield output.value
             except GeneratorExit:
-                if not workplace.stopped:
+                if not threads.stopped:
                     await self._close()
                 raise
             self.child.send(Next())
@@ -271,15 +271,15 @@ class Processes:
         self._idle: list[AgentProcess] = []
 
     async def drive(
-        self, agent: Agent, turn: Turn, workplace: RunThreads
+        self, agent: Agent, turn: Turn, threads: RunThreads
     ) -> AsyncGenerator[Any, None]:
         """Yield the agent's values for a turn in a process, in order. Raises its exceptions, and ProcessDied."""
         process_run = ProcessRun(await self._take_idle(), turn, self._on_idle)
         try:
-            workplace.begun = True
+            threads.begun = True
             while not await process_run.begin(agent.slug):
                 process_run = ProcessRun(await self._take_idle(), turn, self._on_idle)
-            async with contextlib.aclosing(process_run.read_values(workplace)) as values:
+            async with contextlib.aclosing(process_run.read_values(threads)) as values:
                 async for value in values:
                     yield value
         finally:

@@ -52,14 +52,14 @@ class TooMuch(Exception):
     """The setting whose limit was exceeded: for the run's trace, which operators read."""
 
 
-class _Artifact:
+class _OpenArtifact:
     """The state of one artifact of the task."""
 
     __slots__ = ("bodies", "inherited", "open", "position")
 
     def __init__(self, position: int, *, open_: bool, inherited: bool = False) -> None:
         self.position, self.open = position, open_
-        #: Was its row not folded when this run was claimed? It may be folded at any moment, so it is reopened.
+        #: True if its row was not folded when this run was claimed. It may be folded at any moment, so it is reopened.
         self.inherited = inherited and open_
         #: The bodies of its chunks, if all of them are in the present batch.
         self.bodies: list[str] | None = None
@@ -72,7 +72,7 @@ class Recorder:
         self._run = assignment
         self.state, self.is_task = assignment.state, assignment.is_task
         self._artifacts = {
-            artifact_id: _Artifact(position, open_=growing, inherited=True)
+            artifact_id: _OpenArtifact(position, open_=growing, inherited=True)
             for artifact_id, position, growing in assignment.artifacts
         }
         self._most, self._most_bytes = int(conf.MAX_ARTIFACTS), int(conf.MAX_ARTIFACT_BYTES)
@@ -112,10 +112,11 @@ class Recorder:
                 if isinstance(emitted, StatusUpdate) and emitted.hand_over:
                     emitted = await secrets.add_link(emitted)
                 if files.concern(emitted.parts):
-                    emitted = replace(emitted, parts=await files.put_away(emitted.parts))
+                    emitted = replace(emitted, parts=await files.offload(emitted.parts))
                 self.emit(emitted)
             except UNFIT as fault:  # the agent's own frames are not in this trace
-                fault.add_note(f"It was said at {line_of(turn._source) or definition(agent.run)}")  # noqa: SLF001
+                where = line_of(turn._source) or definition(agent.run)  # noqa: SLF001
+                fault.add_note(f"It was emitted at {where}")
                 raise
             count += 1
             if self.full or count % BREATH == 0:
@@ -215,27 +216,27 @@ class Recorder:
     def _check_number(self, artifact_id: str) -> None:
         limit = self._most
         if limit and artifact_id not in self._artifacts and len(self._artifacts) >= limit:
-            raise AgentError(
-                f"The agent made more than {limit} artifacts, which is as many as a task may have."
-            ) from TooMuch("A2A_MAX_ARTIFACTS")
+            raise AgentError(f"The agent's output exceeds {limit} artifacts.") from TooMuch(
+                "A2A_MAX_ARTIFACTS"
+            )
 
     def _check_size(self, size: int) -> None:
         limit = self._most_bytes
         if limit and self._artifact_bytes + size > limit:
             raise AgentError(
-                f"The agent said more than {limit} bytes in artifacts, which is as much as it may."
+                f"The agent's output exceeds {limit} bytes of artifacts."
             ) from TooMuch("A2A_MAX_ARTIFACT_BYTES")
         self._artifact_bytes += size
         self._gathered += size
 
-    def _place(self, chunk: Chunk) -> _Artifact:
+    def _place(self, chunk: Chunk) -> _OpenArtifact:
         """Return the artifact of a chunk; a new one gets its row with this batch."""
-        known = self._artifacts.get(chunk.artifact_id)
-        if known is not None and chunk.append:
-            self._reopen(known)
-            return known
-        position = known.position if known else len(self._artifacts)
-        begun = self._artifacts[chunk.artifact_id] = _Artifact(position, open_=True)
+        previous = self._artifacts.get(chunk.artifact_id)
+        if previous is not None and chunk.append:
+            self._reopen(previous)
+            return previous
+        position = previous.position if previous else len(self._artifacts)
+        begun = self._artifacts[chunk.artifact_id] = _OpenArtifact(position, open_=True)
         begun.bodies = []
         batch = self._batch  # its earlier entries about the artifact are obsolete
         batch.artifacts = [row for row in batch.artifacts if row.position != position]
@@ -244,7 +245,7 @@ class Recorder:
         batch.artifacts.append(ArtifactRow(position, chunk.artifact_id, len(batch.events)))
         return begun
 
-    def _reopen(self, artifact: _Artifact) -> None:
+    def _reopen(self, artifact: _OpenArtifact) -> None:
         """Reopen a closed artifact that gets another chunk: its folded row is incomplete now."""
         if artifact.inherited:
             artifact.inherited = False
@@ -330,7 +331,7 @@ class Recorder:
 
     @property
     def _ready(self) -> bool:
-        """Is there something to write? A terminal status waits for the end of the run: both are one transaction."""
+        """True if there is something to write. A terminal status waits for the end of the run: both are one transaction."""
         batch = self._batch
         return batch.end is not None or (bool(batch.events) and not batch.ends_task)
 
@@ -355,7 +356,7 @@ class Recorder:
 
     @property
     def full(self) -> bool:
-        """Must the agent wait for the database?"""
+        """True if the agent must wait for the database."""
         return len(self._batch.events) >= MAX_WAITING or self._gathered >= MAX_BYTES
 
     async def wait_written(self) -> None:

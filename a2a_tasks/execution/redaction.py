@@ -52,5 +52,5 @@ def _own() -> Iterable[str]:
     lists = (conf.SECRET_KEYS, conf.WEBHOOK_SECRETS, conf.AUDIT_KEYS)
     one_by_one = (secret.strip() for secrets in lists for secret in str(secrets).split(","))
     django = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    known = (*django, settings.DATABASES["default"].get("PASSWORD"), *one_by_one)
-    return [secret for secret in known if secret and len(secret) >= MIN_SECRET_LENGTH]
+    secrets = (*django, settings.DATABASES["default"].get("PASSWORD"), *one_by_one)
+    return [secret for secret in secrets if secret and len(secret) >= MIN_SECRET_LENGTH]

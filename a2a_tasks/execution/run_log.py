@@ -29,7 +29,7 @@ EVERY = 1.0
 #: Characters from the start of a long text; the rest comes from its end, where a trace names the exception.
 BEGINNING = 1200
 
-_lost = ThrottledLogger(logging.getLogger(__name__), "log lines of runs were not kept")
+_lost = ThrottledLogger(logging.getLogger(__name__), "log lines of runs were not stored")
 
 
 class RunLog:
@@ -51,7 +51,7 @@ class RunLog:
             self._left -= 1
             self._append(line)
 
-    def miss(self, count: int) -> None:
+    def count_dropped(self, count: int) -> None:
         """Count lines that were not kept elsewhere."""
         with self._lock:
             self._missed += count
@@ -60,7 +60,7 @@ class RunLog:
         """End the log: add a line with the number of lines that were not kept."""
         with self._lock:
             if self._missed:
-                text = f"… {self._missed} more lines, which were not kept (A2A_RUN_LOG_LINES)"
+                text = f"… {self._missed} more lines, which were not stored (A2A_RUN_LOG_LINES)"
                 now = datetime.datetime.now(datetime.UTC).timestamp()
                 self._append(LogLine(now, logging.WARNING, "", text))
                 self._missed = 0
@@ -115,7 +115,7 @@ class RunLogWriter:
             try:
                 await run_in_thread(_keep, lines)
             except Exception as fault:  # noqa: BLE001 - no failure of the log may affect a run
-                _lost.count(fault.__cause__ or fault)
+                _lost.warning(fault.__cause__ or fault)
 
     async def close(self) -> None:
         """Write the remaining lines, and stop."""

@@ -39,7 +39,7 @@ class LogSink(Protocol):
     def take(self, line: LogLine) -> None:
         """Add a line. Any thread; must not block."""
 
-    def miss(self, count: int) -> None:
+    def count_dropped(self, count: int) -> None:
         """Count lines that were not kept."""
 
 

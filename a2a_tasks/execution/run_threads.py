@@ -27,9 +27,9 @@ class RunThreads:
     def __init__(self, agent: str = "") -> None:
         #: The agent's slug, for the log.
         self.agent = agent
-        #: Was the run stopped before its end?
+        #: True if the run was stopped before its end.
         self.stopped = False
-        #: Was the agent's `run` called? Then it may have acted.
+        #: True once the agent's `run` was called: it may have acted.
         self.begun = False
         self._jobs: set[ThreadJob] = set()
 

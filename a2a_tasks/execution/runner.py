@@ -46,7 +46,7 @@ from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunE
 __all__ = ["Runner"]
 
 logger = logging.getLogger(__name__)
-_blind = ThrottledLogger(logger, "no look at due runs")
+_blind = ThrottledLogger(logger, "due runs could not be read")
 
 #: Seconds that a running claim gets beyond the drain.
 CLAIM_SECONDS = 0.5
@@ -89,7 +89,7 @@ class Runner:
         self._locked: dict[int, float] = {}
         #: Marks of claims without an answer of the database: they may have been committed.
         self._unanswered: list[str] = []
-        #: May runs in the table wait for a slot? Then newly accepted runs wait behind them.
+        #: True if runs in the table may wait for a slot. Then newly accepted runs wait behind them.
         self._behind = False
         #: Set after the first query for due runs: this process can work.
         self.looked = asyncio.Event()
@@ -130,11 +130,11 @@ class Runner:
 
     # --- taking runs ------------------------------------------------------------------------
 
-    def hold(self, queue: str, share: str = "") -> PreclaimedLease | None:
+    def hold(self, queue: str, quota_key: str = "") -> PreclaimedLease | None:
         """Return a lease for a run that is about to be accepted, if this process has a free slot for it."""
         if self._draining or self._behind or queue not in self.queues:
             return None
-        if self._slots.room <= 0 or share in self._slots.full():
+        if self._slots.room <= 0 or quota_key in self._slots.full():
             return None
         return PreclaimedLease(runs.new_token(), self.worker, float(conf.LEASE_SECONDS))
 
@@ -192,7 +192,7 @@ class Runner:
             except Overloaded as fault:  # the database is away: try again
                 self._be_patient(fault)
             except Exception:
-                logger.exception("a look at due runs failed")
+                logger.exception("the search for due runs failed")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(float(conf.POLL_SECONDS)):
                     await self._due.wait()
@@ -266,7 +266,7 @@ class Runner:
 
     @property
     def patient(self) -> bool:
-        """Are rescues paused? For one lease after an outage, other processes get time to extend their leases."""
+        """True while rescues are paused: for one lease after an outage, other processes can extend their leases."""
         return time.monotonic() < self._patient_until
 
     @property
@@ -276,7 +276,7 @@ class Runner:
 
     def _be_patient(self, fault: Overloaded | None = None) -> None:
         if fault is not None:
-            _blind.count(fault.__cause__ or fault)
+            _blind.warning(fault.__cause__ or fault)
         now, signs = time.monotonic(), workers.patience().total_seconds()
         self._patient_until = now + float(conf.LEASE_SECONDS)
         self._judging_from = max(self._judging_from, now + signs)
@@ -289,7 +289,7 @@ class Runner:
             except Overloaded as fault:
                 self._be_patient(fault)
             except Exception:
-                logger.exception("a look at lost runs failed")
+                logger.exception("the search for lost runs failed")
             await asyncio.sleep(float(conf.POLL_SECONDS))
 
     async def _rescue(self) -> None:
@@ -319,7 +319,7 @@ class Runner:
     async def _carry(self, carried: ActiveRun) -> None:
         run = carried.assignment
         recorder = Recorder(run)
-        journal = StoredJournal(run, recorder, carried.workplace, holds=carried.holds)
+        journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds)
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets)
         log = self._notebook.open(run)
@@ -343,7 +343,7 @@ class Runner:
         except Exception:  # its events cannot be written: it is tried again, or fails
             logger.exception("run %s could not be recorded", run.run)
             await self._note(run, traceback.format_exc())
-            await self._surrender(run, "what it said could not be recorded")
+            await self._surrender(run, "the agent's output could not be stored")
         finally:
             turn._stop()  # noqa: SLF001 - wake its waiting threads
             log.close()
@@ -358,8 +358,8 @@ class Runner:
             if run.attempt > 1 and agent.after_crash == "fail":
                 return self._not_again(recorder)
             async with contextlib.aclosing(self._run_agent(agent, turn, carried)) as values:
-                await recorder.record(values, agent, turn, carried.workplace)
-            carried.workplace.check()
+                await recorder.record(values, agent, turn, carried.threads)
+            carried.threads.check()
             turn._unused.tell(type(agent).__module__, agent.run)  # noqa: SLF001 - warnings for the author
             try:
                 recorder.remember(turn.memory)
@@ -372,7 +372,7 @@ class Runner:
             task = asyncio.current_task()
             if isinstance(fault, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # the runner stopped it
-            if carried.workplace.stopped:
+            if carried.threads.stopped:
                 logger.info("run %s raised when it was stopped", run.run, exc_info=fault)
                 raise asyncio.CancelledError from fault
             if isinstance(fault, ProcessDied):
@@ -382,10 +382,10 @@ class Runner:
 
     def _run_agent(self, agent: Agent, turn: Turn, carried: ActiveRun) -> AsyncGenerator[Any, None]:
         if carried.assignment.quarantine is Quarantine.PROCESS:
-            return self._isolation.drive(agent, turn, carried.workplace)
+            return self._isolation.drive(agent, turn, carried.threads)
         if agent.runs_in == "process":
-            return self._processes.drive(agent, turn, carried.workplace)
-        return drive(agent, turn, carried.workplace)
+            return self._processes.drive(agent, turn, carried.threads)
+        return drive(agent, turn, carried.threads)
 
     async def _surrender(
         self, run: ClaimedRun, how: str, *, recorder: Recorder | None = None

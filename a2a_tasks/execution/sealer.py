@@ -19,7 +19,7 @@ EVERY = 1.0
 
 
 class Sealer:
-    """The sealing beside the runner of an event loop. Must be made in the loop."""
+    """The sealing by a process that also runs agents. Must be made in the event loop."""
 
     def __init__(self) -> None:
         self._task = asyncio.create_task(self._for_ever())
@@ -38,7 +38,7 @@ class Sealer:
         except Overloaded:  # the store has logged it
             pass
         except Exception as fault:  # noqa: BLE001 - after any failure it is tried again in a second
-            _outage.count(fault)
+            _outage.warning(fault)
 
     async def close(self) -> None:
         """Seal once more, and stop."""

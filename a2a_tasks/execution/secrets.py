@@ -34,7 +34,7 @@ class StoredSecrets(Secrets):
     def __init__(self, run: ClaimedRun) -> None:
         super().__init__()
         self._run = run
-        #: Did secrets come with the message of the turn? No client can set this key of the metadata.
+        #: True if secrets came with the message of the turn. No client can set this key of the metadata.
         self._came = HANDED_OVER in run.input
 
     async def read_handed(self) -> Mapping[str, str]:

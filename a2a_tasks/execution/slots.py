@@ -23,26 +23,26 @@ KEPT = 9
 
 
 class Slots:
-    """The count of a process's runs, in total and by share (`Caller.share`)."""
+    """The count of a process's runs, in total and by share (`Caller.quota_key`)."""
 
     def __init__(self, count: int) -> None:
         #: Number of slots, and number of free slots.
         self.count = self.room = count
         self._taken: Counter[str] = Counter()
 
-    def take(self, share: str) -> None:
+    def take(self, quota_key: str) -> None:
         """Count one run more of this share."""
         self.room -= 1
-        self._taken[share] += 1
+        self._taken[quota_key] += 1
 
-    def free(self, share: str) -> bool:
+    def free(self, quota_key: str) -> bool:
         """Count one run less of this share; return whether a due run may have waited for the slot."""
         # With one more free slot, a full share may have more, too.
         awaited = self.room <= 0 or bool(self.full())
         self.room += 1
-        self._taken[share] -= 1
-        if not self._taken[share]:
-            del self._taken[share]
+        self._taken[quota_key] -= 1
+        if not self._taken[quota_key]:
+            del self._taken[quota_key]
         return awaited
 
     def full(self) -> Collection[str]:

@@ -28,7 +28,7 @@ class ThreadJob:
         self.work, self.agent = work, agent
         #: The result of the call. A job that is cancelled before it begins is not done.
         self.future: Future[Any] = Future()
-        #: Has the call ended, or was its thread abandoned, whichever came first?
+        #: True once the call has ended, or its thread was abandoned.
         self.settled = False
 
 
@@ -62,7 +62,7 @@ class Threads:
             self._count -= 1
             with contextlib.suppress(RuntimeError):  # no memory now: the next job starts one
                 self._start()
-        logger.error("agent %s does not end; its thread was replaced and is left to it", job.agent)
+        logger.error("agent %s does not end; its thread was abandoned and replaced", job.agent)
 
     def _start(self) -> None:
         threading.Thread(target=self._serve, name="agent", daemon=True).start()

@@ -29,7 +29,7 @@ _message = msgspec.json.Decoder(Message).decode
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The data of a request beside its message, as stored with the run."""
+    """The data of a request without its message, as stored with the run."""
 
     accepted_output_modes: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}
@@ -37,7 +37,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     principal: str = ""
     tenant: str = ""
     scopes: tuple[str, ...] = ()
-    #: Was the message sent by an operator in the caller's place?
+    #: True if an operator sent the message in the caller's place.
     by_operator: bool = False
 
 
@@ -51,7 +51,7 @@ def run_request(
     *,
     by_operator: bool = False,
 ) -> str:
-    """Return the data of a request beside its message, as JSON for the run's row."""
+    """Return the data of a request without its message, as JSON for the run's row."""
     return write(
         RunRequest(
             accepted_output_modes=request.accepted_output_modes,
@@ -88,10 +88,10 @@ def turn_of(
         return [_message(text) for text in stored] or [message]
 
     async def refers_to() -> list[Task]:
-        asked = functools.partial(
+        find = functools.partial(
             run_in_thread, references, _reach(run, request), message.reference_task_ids
         )
-        return await retry_until_answered(asked, repeatable=True)
+        return await retry_until_answered(find, repeatable=True)
 
     return Turn(
         message=message,

@@ -28,7 +28,7 @@ from a2a_tasks.store.workers import WorkerKind
 
 __all__ = [
     "begin_drain",
-    "beside",
+    "run_in_background",
     "count_active_runs",
     "patient",
     "list_active_runs",
@@ -49,7 +49,7 @@ Begin = Callable[[], Awaitable[object]]
 _others: dict[str, Begin] = {}
 
 
-def beside(queue: str, begin: Begin) -> None:
+def run_in_background(queue: str, begin: Begin) -> None:
     """Register work that workers of this queue start with `begin`.
 
     The queue contains no runs, and a worker of this queue alone executes none.
@@ -91,7 +91,7 @@ def _load(queues: Sequence[str]) -> presence.WorkerLoad:
 
 
 async def _drain_runner(runner: Runner) -> None:
-    await runner.drain(process_lifetime.drain_left())
+    await runner.drain(process_lifetime.drain_seconds())
 
 
 def wake() -> None:
@@ -108,7 +108,7 @@ def count_active_runs() -> int:
 
 
 def patient() -> bool:
-    """Does this worker pause its rescues, because the database was away?"""
+    """Return whether this worker pauses its rescues, because the database was away."""
     return _runner is not None and _runner.patient
 
 

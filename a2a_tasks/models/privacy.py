@@ -20,7 +20,7 @@ class Hold(models.Model):
     """A legal hold: its objects are not purged or erased until it is released. Rows stay as a record of past holds."""
 
     kind = models.CharField("on", max_length=16, choices=Held.choices)
-    #: Name of the tenant, the principal, the context or the task. An empty tenant is the host's only one.
+    #: Name of the tenant, the principal, the context or the task. The tenant is empty on a host without tenants.
     name = models.CharField(max_length=256, blank=True, default="")
     reason = models.CharField(max_length=500)
     by = models.CharField(max_length=256, editable=False)

@@ -27,7 +27,7 @@ class Run(models.Model):
     #: Number of the event with the message this run answers.
     input_number = models.IntegerField()
     queue = models.CharField(max_length=64)
-    #: The tenant or principal whose share of the slots it counts for (`Caller.share`).
+    #: The tenant or principal whose share of the slots it counts for (`Caller.quota_key`).
     share = models.CharField(max_length=256, blank=True, default="", db_default="")
     #: Number of its round: runs start in rounds, one of each share per round (`store/backend/fair_queue.py`); 0 = started at
     #: once.

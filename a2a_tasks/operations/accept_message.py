@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import uuid
 
 from a2a_tasks.agents import switches
@@ -11,20 +10,20 @@ from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.turns import run_request
 from a2a_tasks.operations.backpressure import queue_limit, tenant_limit
 from a2a_tasks.operations.call_context import CallContext
+from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.operations.files import store_large_files
 from a2a_tasks.operations.message_limits import check_message, check_size
 from a2a_tasks.protocol.errors import (
     ContentTypeNotSupported,
     InvalidParams,
     Overloaded,
-    PushNotificationNotSupported,
     TaskNotFound,
 )
 from a2a_tasks.protocol.files import SCHEME
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.media_types import media_type_of
 from a2a_tasks.protocol.requests import SendMessageRequest
-from a2a_tasks.protocol.title import opening_of
+from a2a_tasks.protocol.title import title_of
 from a2a_tasks.protocol.values import Message, Part, replace
 from a2a_tasks.store import event_log, hooks
 from a2a_tasks.store.accept import accept_batched
@@ -34,14 +33,14 @@ from a2a_tasks.store.idempotency import IdempotencyKey, remember
 from a2a_tasks.store.records import Accepted, NewTask, PreclaimedLease, TaskExists
 from a2a_tasks.store.replies import reply
 
-__all__ = ["RACES", "accept", "check", "makes_task"]
+__all__ = ["MAX_ATTEMPTS", "accept", "check", "makes_task"]
 
 #: Maximum number of attempts when requests for one task, or under one key, collide.
-RACES = 50
+MAX_ATTEMPTS = 50
 #: Maximum length of a media type that is repeated in an error message.
 MAX_SHOWN_LENGTH = 100
 #: Seconds after which a client may retry to begin a task with an agent that takes no new ones.
-DRAINED = "60"
+DRAIN_RETRY_SECONDS = "60"
 
 
 def check(request: SendMessageRequest, call: CallContext) -> None:
@@ -49,8 +48,8 @@ def check(request: SendMessageRequest, call: CallContext) -> None:
 
     Raises InvalidParams, ContentTypeNotSupported, PushNotificationNotSupported.
     """
-    if request.push_config is not None and not call.agent.push_notifications:
-        raise PushNotificationNotSupported
+    if request.push_config is not None:
+        require_capability(call.agent, "push_notifications")
     check_message(request, by_operator=_by_operator(call))
     for index, part in enumerate(request.message.parts):
         _check_part(part, index, call)
@@ -59,8 +58,8 @@ def check(request: SendMessageRequest, call: CallContext) -> None:
 def _check_part(part: Part, index: int, call: CallContext) -> None:
     media_type = media_type_of(part)
     if not call.agent.accepts(media_type):
-        shown = media_type[:MAX_SHOWN_LENGTH]
-        raise ContentTypeNotSupported(f"The agent does not take {shown}", mediaType=shown)
+        short = media_type[:MAX_SHOWN_LENGTH]
+        raise ContentTypeNotSupported(f"The agent does not take {short}", mediaType=short)
     if isinstance(part.url, str) and part.url.lower().startswith(SCHEME):
         raise InvalidParams.field(f"message.parts[{index}]", f"must not have a URL of {SCHEME}")
 
@@ -74,38 +73,52 @@ async def accept(
     request: SendMessageRequest,
     call: CallContext,
     key: IdempotencyKey | None = None,
-    *beside: Companion,
+    *companions: Companion,
 ) -> Accepted:
-    """Accept the message: for a new task, or for an existing one. `beside` is written in the same transaction.
+    """Accept the message: for a new task, or for an existing one. `companions` are written in the same transaction.
 
     Raises TaskNotFound, TaskEnded, ContextMismatch, InvalidParams; TaskNotWaiting for an operator's answer that comes
     too late; KeyTaken; Overloaded and RateLimited.
     """
-    await tenant_limit.admit(call.caller.share)
+    await tenant_limit.admit(call.caller.quota_key)
     lease = _claim_slot(call)
     if lease is None:
         await queue_limit.admit(switches.queue_of(call.agent))
     context_id = request.message.context_id
 
     async with store_large_files(request, call.scope(request.tenant)) as (request, files):
-        new = functools.partial(_make_new_task, request, call, lease, key, (*files, *beside))
 
-        if request.named:  # the client names its tasks: continue the one of that name, or begin it
-            for _ in range(RACES):
+        def make(task_id: str, context_id: str) -> NewTask:
+            return _make_new_task(
+                request,
+                call,
+                task_id,
+                context_id,
+                lease=lease,
+                key=key,
+                companions=(*files, *companions),
+            )
+
+        if request.named:
+            # The client names its tasks: continue the one of that name, or begin it. Between the two attempts, another
+            # request may begin it, or retention remove it.
+            for _ in range(MAX_ATTEMPTS):
                 with contextlib.suppress(TaskNotFound):
-                    return await run_in_thread(reply, new(request.named, context_id or ""))
-                with contextlib.suppress(TaskExists):  # another request began it at this moment
+                    return await run_in_thread(reply, make(request.named, context_id or ""))
+                with contextlib.suppress(TaskExists):
                     _check_takes_tasks(call)
-                    return await accept_batched(new(request.named, context_id or str(uuid.uuid4())))
+                    return await accept_batched(
+                        make(request.named, context_id or str(uuid.uuid4()))
+                    )
             raise Overloaded
 
         if task_id := request.message.task_id:
             if "\x00" in task_id:
                 raise TaskNotFound(taskId=task_id)
-            return await run_in_thread(reply, new(task_id, context_id or ""))
+            return await run_in_thread(reply, make(task_id, context_id or ""))
 
         _check_takes_tasks(call)
-        return await accept_batched(new(str(uuid.uuid4()), context_id or str(uuid.uuid4())))
+        return await accept_batched(make(str(uuid.uuid4()), context_id or str(uuid.uuid4())))
 
 
 def _by_operator(call: CallContext) -> bool:
@@ -120,25 +133,27 @@ def _claim_slot(call: CallContext) -> PreclaimedLease | None:
     """
     if call.answers:
         return None
-    lease = dispatch.hold(
-        switches.queue_of(call.agent), call.caller.share
-    )  # starts the runner, too
+    # `hold` also starts the runner of this process. So it is called even if its lease is not used.
+    lease = dispatch.hold(switches.queue_of(call.agent), call.caller.quota_key)
     return None if call.agent.slug in switches.limits() else lease
 
 
 def _check_takes_tasks(call: CallContext) -> None:
     if switches.is_draining(call.agent.slug):
-        raise Overloaded("The agent takes no new tasks at the moment", retry_after=DRAINED)
+        raise Overloaded(
+            "The agent takes no new tasks at the moment", retry_after=DRAIN_RETRY_SECONDS
+        )
 
 
 def _make_new_task(
     request: SendMessageRequest,
     call: CallContext,
+    task_id: str,
+    context_id: str,
+    *,
     lease: PreclaimedLease | None,
     key: IdempotencyKey | None,
     companions: tuple[Companion, ...],
-    task_id: str,
-    context_id: str,
 ) -> NewTask:
     stored: Message = replace(request.message, task_id=task_id, context_id=context_id or None)
     message = write(stored)
@@ -154,9 +169,9 @@ def _make_new_task(
         at=event_log.now(),
         dialect=call.dialect,
         binding=call.binding or "",
-        opening=opening_of(stored),
+        opening=title_of(stored),
         queue=switches.queue_of(call.agent),
-        share=call.caller.share,
+        share=call.caller.quota_key,
         request=run_request(request, call.caller, call.extensions, by_operator=_by_operator(call)),
         request_id=call.request_id,
         is_task=makes_task(request, call),

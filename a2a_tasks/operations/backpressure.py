@@ -23,11 +23,11 @@ from a2a_tasks.streaming.stream import EventStream
 __all__ = ["limit_waiting", "queue_limit", "stream_limit", "tenant_limit"]
 
 #: Seconds until a refused client may retry: for the database, and for a queue of runs.
-SOON, LATER = "1", "5"
+DATABASE_RETRY_SECONDS, QUEUE_RETRY_SECONDS = "1", "5"
 #: Seconds between two counts of a queue of runs.
-LOOK_SECONDS = 1.0
+COUNT_SECONDS = 1.0
 #: Maximum number of names whose counts a process remembers, before it forgets old ones.
-MAX_KNOWN = 10_000
+MAX_NAMES = 10_000
 
 _waiting = 0
 
@@ -37,7 +37,7 @@ def limit_waiting() -> Iterator[None]:
     """Count one request that waits for the database until the block ends. Raises Overloaded if too many wait."""
     global _waiting  # noqa: PLW0603 - one count per process
     if _waiting >= int(conf.MAX_WAITING):
-        raise Overloaded("Too many requests are waiting", retry_after=SOON)
+        raise Overloaded("Too many requests are waiting", retry_after=DATABASE_RETRY_SECONDS)
     _waiting += 1
     try:
         yield
@@ -50,37 +50,37 @@ class CountLimit:
 
     def __init__(
         self,
-        look: Callable[[str, int], int],
+        count: Callable[[str, int], int],
         limit: Callable[[], int],
         refusal: Callable[[], RequestError],
     ) -> None:
-        """`look` counts the runs of a name up to a number; `limit` returns the maximum; `refusal` makes the error."""
-        self._count, self._most, self._refusal = look, limit, refusal
+        """`count` counts the runs of a name up to a number; `limit` returns the maximum; `refusal` makes the error."""
+        self._count, self._limit, self._refusal = count, limit, refusal
         #: By name: the time of the last count, and an upper bound of the runs since.
-        self._known: dict[str, tuple[float, int]] = {}
+        self._counts: dict[str, tuple[float, int]] = {}
 
     async def admit(self, name: str) -> None:
         """Count a run that is about to start. Raises the refusal at the limit."""
-        limit = self._most()
+        limit = self._limit()
         if not limit:
             return
-        looked, _ = self._known.setdefault(name, (-LOOK_SECONDS, 0))
-        if time.monotonic() - looked >= LOOK_SECONDS:
-            await self._look(name, limit)
-        looked, count = self._known[name]
+        counted_at, _ = self._counts.setdefault(name, (-COUNT_SECONDS, 0))
+        if time.monotonic() - counted_at >= COUNT_SECONDS:
+            await self._recount(name, limit)
+        counted_at, count = self._counts[name]
         if count >= limit:
             raise self._refusal()
-        self._known[name] = (looked, count + 1)
+        self._counts[name] = (counted_at, count + 1)
 
-    async def _look(self, name: str, limit: int) -> None:
+    async def _recount(self, name: str, limit: int) -> None:
         """Read the count again. Requests that come meanwhile use the old count, and increase it."""
-        now, (_, before) = time.monotonic(), self._known[name]
-        if len(self._known) > MAX_KNOWN:
-            self._known = {n: k for n, k in self._known.items() if now - k[0] < LOOK_SECONDS}
-        self._known[name] = (now, before)
-        found = await run_in_thread(self._count, name, limit)
-        _, since = self._known.get(name, (now, before))
-        self._known[name] = (now, found + since - before)
+        now, (_, before) = time.monotonic(), self._counts[name]
+        if len(self._counts) > MAX_NAMES:
+            self._counts = {n: k for n, k in self._counts.items() if now - k[0] < COUNT_SECONDS}
+        self._counts[name] = (now, before)
+        fresh = await run_in_thread(self._count, name, limit)
+        _, since = self._counts.get(name, (now, before))
+        self._counts[name] = (now, fresh + since - before)
 
 
 def make_queue_limit() -> CountLimit:
@@ -88,16 +88,20 @@ def make_queue_limit() -> CountLimit:
     return CountLimit(
         runs.count_waiting,
         lambda: int(conf.MAX_QUEUED),
-        lambda: Overloaded("Too many runs are waiting for this agent", retry_after=LATER),
+        lambda: Overloaded(
+            "Too many runs are waiting for this agent", retry_after=QUEUE_RETRY_SECONDS
+        ),
     )
 
 
 def make_tenant_limit() -> CountLimit:
-    """Return the limit on the unfinished runs of each tenant, or caller without one (`Caller.share`)."""
+    """Return the limit on the unfinished runs of each tenant, or caller without one (`Caller.quota_key`)."""
     return CountLimit(
         runs.count_unfinished,
         lambda: int(conf.MAX_UNFINISHED_PER_TENANT),
-        lambda: RateLimited("Too many of your tasks are unfinished", retry_after=LATER),
+        lambda: RateLimited(
+            "Too many of your tasks are unfinished", retry_after=QUEUE_RETRY_SECONDS
+        ),
     )
 
 
@@ -105,7 +109,7 @@ queue_limit, tenant_limit = make_queue_limit(), make_tenant_limit()
 
 
 class StreamLimit:
-    """The number of open streams in this process, by `Caller.share`."""
+    """The number of open streams in this process, by `Caller.quota_key`."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
@@ -120,22 +124,22 @@ class StreamLimit:
 
         Raises RateLimited if the tenant has A2A_MAX_STREAMS_PER_TENANT open, and what the operation raises.
         """
-        share, limit = call.caller.share, int(conf.MAX_STREAMS_PER_TENANT)
-        if limit and self._open[share] >= limit:
-            raise RateLimited("Too many of your streams are open", retry_after=LATER)
-        self._open[share] += 1
+        quota_key, limit = call.caller.quota_key, int(conf.MAX_STREAMS_PER_TENANT)
+        if limit and self._open[quota_key] >= limit:
+            raise RateLimited("Too many of your streams are open", retry_after=QUEUE_RETRY_SECONDS)
+        self._open[quota_key] += 1
         try:
             stream = await operation(request, call)
         except BaseException:
-            self._close(share)
+            self._close(quota_key)
             raise
-        stream.on_close(functools.partial(self._close, share))
+        stream.on_close(functools.partial(self._close, quota_key))
         return stream
 
-    def _close(self, share: str) -> None:
-        self._open[share] -= 1
-        if not self._open[share]:
-            del self._open[share]
+    def _close(self, quota_key: str) -> None:
+        self._open[quota_key] -= 1
+        if not self._open[quota_key]:
+            del self._open[quota_key]
 
 
 stream_limit = StreamLimit()

@@ -23,7 +23,7 @@ async def at_most(seconds: float) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds) as limit:
 
             def hurry() -> None:
-                left = max(0.0, process_lifetime.drain_left() - ANSWER_SECONDS)
+                left = max(0.0, process_lifetime.drain_seconds() - ANSWER_SECONDS)
                 if not over:
                     limit.reschedule(min(limit.when() or math.inf, loop.time() + left))
 

@@ -6,7 +6,7 @@ import contextlib
 
 from a2a_tasks.conf import conf
 from a2a_tasks.execution import dispatch
-from a2a_tasks.operations.accept_message import RACES, accept, check, makes_task
+from a2a_tasks.operations.accept_message import MAX_ATTEMPTS, accept, check, makes_task
 from a2a_tasks.operations.backpressure import limit_waiting
 from a2a_tasks.operations.blocking_sends import at_most
 from a2a_tasks.operations.call_context import CallContext
@@ -46,7 +46,7 @@ class Conversation:
         #: The task onto which new events are folded, and the number of the last event it includes.
         self._view, self._since = accepted.view, accepted.number
         #: The last events read; beyond a slice of the log, earlier ones are dropped and read again for the answer.
-        self.heard: list[Recorded] = []
+        self.events: list[Recorded] = []
 
     async def close(self) -> None:
         """Stop reading. The run goes on."""
@@ -57,7 +57,7 @@ class Conversation:
 
         Raises TaskNotFound.
         """
-        last, events = self.follower.number, self.heard
+        last, events = self.follower.number, self.events
         if not events or events[0].number != self._since + 1:
             events = []
         while (number := events[-1].number if events else self._since) < last:
@@ -77,10 +77,10 @@ class Conversation:
         async with at_most(float(conf.FIRST_WORD_SECONDS)):
             await self._hear()
         self._decided = True
-        if self.heard and self.heard[0].kind is EventKind.MESSAGE:
-            return Raw(self.heard[0].body.encode())
+        if self.events and self.events[0].kind is EventKind.MESSAGE:
+            return Raw(self.events[0].body.encode())
         self._is_task = True
-        if not self.heard:
+        if not self.events:
             await run_in_thread(reveal, self.accepted.task)
         return self.accepted.view
 
@@ -100,7 +100,7 @@ class Conversation:
         """Read up to an existing event, or to the end of the turn; return the events that came after it."""
         while self.follower.number < number and not self.follower.done:
             self._keep(await self.follower.next())
-        return [event for event in self.heard if event.number > number]
+        return [event for event in self.events if event.number > number]
 
     async def wait_settled(self) -> Task:
         """Return the task once it has ended or waits for the client, or its present state after the maximum wait."""
@@ -110,9 +110,9 @@ class Conversation:
         return await self.task()
 
     def _keep(self, events: list[Recorded]) -> None:
-        if sum(event.size for event in self.heard) > event_log.SLICE_BYTES:
-            self.heard = []
-        self.heard += events
+        if sum(event.size for event in self.events) > event_log.SLICE_BYTES:
+            self.events = []
+        self.events += events
 
     async def _hear(self) -> None:
         """Read the next events; where events were removed, the task as it is. Raises TaskNotFound."""
@@ -120,7 +120,7 @@ class Conversation:
             self._keep(await self.follower.next())
         except EventsRemoved:
             found = await self.follower.restart()
-            self._view, self._since, self.heard = found.view, found.last_event, []
+            self._view, self._since, self.events = found.view, found.last_event, []
 
 
 async def converse(
@@ -139,7 +139,7 @@ async def converse(
         if key is None:
             return await _begin(request, call, pauses=pauses)
         async with lock_key(key):
-            for _ in range(RACES):
+            for _ in range(MAX_ATTEMPTS):
                 previous = await run_in_thread(recall, key, call.scope(request.tenant))
                 if previous is not None:
                     return await _join(previous, pauses=pauses)

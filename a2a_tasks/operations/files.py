@@ -36,7 +36,7 @@ async def store_large_files(
         return
     kept: list[uuid.UUID] = []
 
-    async def slim(part: Part) -> Part:
+    async def strip(part: Part) -> Part:
         if not files.is_large(part):
             return part
         slimmed, file = await files.keep(part, scope)
@@ -44,7 +44,7 @@ async def store_large_files(
         return slimmed
 
     try:
-        parts = [await slim(part) for part in request.message.parts]
+        parts = [await strip(part) for part in request.message.parts]
         message = msgspec.structs.replace(request.message, parts=tuple(parts))
         yield dataclasses.replace(request, message=message), (files.attach_files(kept),)
     except BaseException:

@@ -7,12 +7,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from a2a_tasks.agents import Agent
 from a2a_tasks.operations.backpressure import limit_waiting, stream_limit
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.files import add_links
 from a2a_tasks.protocol.catalogue import Operation
-from a2a_tasks.protocol.errors import PushNotificationNotSupported, UnsupportedOperation
 
 __all__ = ["OperationHandler", "OperationTable"]
 
@@ -29,26 +27,17 @@ class OperationHandler:
     #: The answer may refer to files of the task: each gets a URL to download it.
     has_files: bool = False
 
-    def check(self, agent: Agent) -> None:
-        """Raise the error of A2A 1.0 §3.3.4 if the agent's card does not declare the capability needed."""
-        if self.operation.needs == "streaming" and not agent.streaming:
-            raise UnsupportedOperation("The agent does not stream")
-        if self.operation.needs == "push_notifications" and not agent.push_notifications:
-            raise PushNotificationNotSupported
-
     async def __call__(self, request: Any, call: CallContext) -> Any:
-        """Execute the operation. Raises the errors of its function, and Overloaded or RateLimited at a limit."""
-        self.check(call.agent)
-        run = stream_limit.open if self.operation.streams else _run
+        """Execute the operation. `negotiate` has checked that the agent has the capability that it needs.
+
+        Raises the errors of its function, and Overloaded or RateLimited at a limit.
+        """
         with limit_waiting() if self.waits_for_database else nullcontext():
-            answer = await run(self.run, request, call)
+            if self.operation.streams:
+                answer = await stream_limit.open(self.run, request, call)
+            else:
+                answer = await self.run(request, call)
         return add_links(answer, call) if self.has_files else answer
-
-
-async def _run(
-    operation: Callable[[Any, CallContext], Awaitable[Any]], request: Any, call: CallContext
-) -> Any:
-    return await operation(request, call)
 
 
 #: The operations by their names in A2A 1.0 (§3.1).

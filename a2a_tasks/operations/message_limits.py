@@ -18,15 +18,14 @@ def check_message(request: SendMessageRequest, *, by_operator: bool = False) -> 
     """Raise InvalidParams for fields that are too large, and for metadata that only an operator's message may have."""
     found = list(_too_much(request))
     if not by_operator:
-        found += _find_reserved(request)
+        metadata = request.message.metadata or {}
+        found += [
+            ("message.metadata", f"must not have {key}: only the host sets it")
+            for key in RESERVED
+            if key in metadata
+        ]
     if found:
         raise InvalidParams(violations=found)
-
-
-def _find_reserved(request: SendMessageRequest) -> Iterator[tuple[str, str]]:
-    for key in RESERVED:
-        if key in (request.message.metadata or {}):
-            yield "message.metadata", f"must not have {key}: the host says that"
 
 
 def check_size(message: bytes) -> None:

@@ -32,7 +32,7 @@ async def send_streaming_message(request: SendMessageRequest, call: CallContext)
         first=first if isinstance(first, Raw) else trim_history(first, request.history_length),
         number=conversation.accepted.number,
         follower=conversation.follower,
-        heard=conversation.heard,
+        heard=conversation.events,
     )
 
 
@@ -41,8 +41,8 @@ def _read_last_event(conversation: Conversation, call: CallContext) -> int:
     seen, recalled = call.last_event_id, conversation.recalled
     if seen is None or recalled is None:
         return 0
-    known = recalled.accepted.number <= seen.number <= recalled.last_event
-    return seen.number if known and seen.mark == Subject.of(recalled.accepted.view).mark else 0
+    covered = recalled.accepted.number <= seen.number <= recalled.last_event
+    return seen.number if covered and seen.mark == Subject.of(recalled.accepted.view).mark else 0
 
 
 async def _resume(conversation: Conversation, seen: int, length: int | None) -> EventStream:

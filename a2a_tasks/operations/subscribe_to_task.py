@@ -9,7 +9,7 @@ from __future__ import annotations
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.protocol.dialects import Subject
 from a2a_tasks.protocol.errors import TaskNotFound, UnsupportedOperation
-from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
+from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.requests import SubscribeToTaskRequest
 from a2a_tasks.store import event_log
 from a2a_tasks.store.db import run_in_thread
@@ -19,15 +19,11 @@ from a2a_tasks.streaming.stream import EventReader, EventStream
 __all__ = ["subscribe_to_task"]
 
 
-def _ends(event: Recorded) -> bool:
-    return event.state in TERMINAL
-
-
 def _read_last_event(found: FoundTask, subject: Subject, call: CallContext) -> int | None:
     """Return the event after which the client continues; None if it names none, or one of another task."""
     seen = call.last_event_id
-    known = seen is not None and seen.mark == subject.mark and seen.number <= found.last_event
-    return seen.number if seen and known else None
+    resumes = seen is not None and seen.mark == subject.mark and seen.number <= found.last_event
+    return seen.number if seen and resumes else None
 
 
 async def _find_gap(found: FoundTask, seen: int | None) -> int:
@@ -58,7 +54,9 @@ async def subscribe_to_task(request: SubscribeToTaskRequest, call: CallContext) 
     ended = found.state in TERMINAL and after == found.last_event
     if ended and not removed and not request.lenient:
         raise UnsupportedOperation(f"The task is {found.state.word}", taskId=found.view.id)
-    follower = await EventReader.open(found.task, after=after, until=_ends, over=ended)
+    follower = await EventReader.open(
+        found.task, after=after, until=lambda event: event.state in TERMINAL, over=ended
+    )
     return EventStream(
         subject=subject,
         first=found.view if seen is None or removed or ended else None,

@@ -100,7 +100,7 @@ class IncomingAnswer:
     headers: tuple[tuple[str, str], ...]
     #: The body as it was sent, never decompressed.
     body: bytes
-    #: Is the body complete? It may have been too long, too slow, or cut off.
+    #: False if the body was too long, too slow, or cut off.
     whole: bool
 
     def header(self, name: str) -> str:
@@ -253,24 +253,24 @@ class Client:
         share: float,
         deadline: float,
     ) -> aiohttp.ClientResponse:
-        asked: dict[str, Any] = {"headers": headers, "allow_redirects": False}
+        options: dict[str, Any] = {"headers": headers, "allow_redirects": False}
         place = f"[{address}]" if address.version == 6 else str(address)  # noqa: PLR2004 - IP's
         if target.proxy is None:
             to = f"{target.address.scheme}://{place}:{target.port}{target.address.path}"
-            asked["server_hostname"] = target.address.host
+            options["server_hostname"] = target.address.host
         else:
             to = str(target.address)
-            asked["proxy"] = f"http://{place}:{target.port}"
+            options["proxy"] = f"http://{place}:{target.port}"
             if target.proxy.authorization and target.address.scheme == "https":
-                asked["proxy_headers"] = {"Proxy-Authorization": target.proxy.authorization}
-        asked["timeout"] = aiohttp.ClientTimeout(total=None, sock_connect=share)
+                options["proxy_headers"] = {"Proxy-Authorization": target.proxy.authorization}
+        options["timeout"] = aiohttp.ClientTimeout(total=None, sock_connect=share)
         for _ in range(MAX_CLOSED):
             call = SimpleNamespace(reused=False)
             data = body if len(body) < LARGE else io.BytesIO(body)
             try:
                 async with asyncio.timeout_at(deadline):
                     return await self._session().request(
-                        method, URL(to, encoded=True), data=data, trace_request_ctx=call, **asked
+                        method, URL(to, encoded=True), data=data, trace_request_ctx=call, **options
                     )
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
                 raise
@@ -304,7 +304,7 @@ def _explain(fault: Exception) -> Unanswered:
 
 
 def _is_own(error: OSError, address: IPAddress) -> bool:
-    """Would every receiver be unreachable? A missing route to IPv6 says nothing about the others."""
+    """Return whether every receiver would be unreachable. A missing route to IPv6 does not mean that."""
     unreachable = error.errno == errno.ENETUNREACH and address.version == 4  # noqa: PLR2004 - IP's
     return unreachable or error.errno in OWN_FAULTS
 

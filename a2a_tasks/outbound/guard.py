@@ -1,4 +1,4 @@
-"""The guard of outbound calls: may this URL be called, and at which addresses?
+"""The guard of outbound calls: it decides whether a URL may be called, and at which addresses.
 
 It has two steps. `check`, when a URL is submitted, reads the text alone: the addresses of a name may change later, and
 resolving it would reveal to the submitter which internal names exist. `resolve`, before every call, resolves once and
@@ -103,13 +103,13 @@ class Guard:
         if self.policy.loopback and _is_localhost(name):
             return OWN
         answers = await self._resolve_name(name)
-        if not self.policy.names_allowed(name):
+        if not self.policy.allows_name(name):
             for answer in answers:
                 self._judge(answer)
         return answers
 
     def _is_own(self, address: WebAddress) -> bool:
-        """Is the address this machine's loopback name or address, and does the policy allow it?"""
+        """Return whether this is an address or name of this machine's loopback, and the policy allows it."""
         if not self.policy.loopback:
             return False
         if address.literal is not None:
@@ -117,7 +117,7 @@ class Guard:
         return _is_localhost(address.host)
 
     def _has_port(self, address: WebAddress) -> bool:
-        """Is the port allowed? On this machine itself, if allowed at all, any port is but those of SERVICES."""
+        """Return whether the port is allowed. On this machine, if it is allowed, all ports are but those of SERVICES."""
         return address.port in self.policy.ports or (
             self._is_own(address) and address.port not in SERVICES
         )
@@ -127,7 +127,7 @@ class Guard:
             raise AddressRefused(NOT_PUBLIC, str(address))
 
     def _judge_name(self, name: str) -> None:
-        if self.policy.names_allowed(name) or (self.policy.loopback and _is_localhost(name)):
+        if self.policy.allows_name(name) or (self.policy.loopback and _is_localhost(name)):
             return
         if "." not in name or name.endswith(INSIDE):
             raise AddressRefused(NOT_PUBLIC, name)

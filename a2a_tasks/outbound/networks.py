@@ -62,7 +62,7 @@ NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: IPAddress) -> bool:
-    """Is the address on the public internet, and in no special network?"""
+    """Return whether the address is on the public internet, and in no special network."""
     if address.version == 4:  # noqa: PLR2004 - IP's
         return address.is_global and not any(address in network for network in SPECIAL_V4)
     if address in NAT64:

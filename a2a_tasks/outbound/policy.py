@@ -188,9 +188,9 @@ class Proxy:
 class OutboundPolicy:
     """The allowed outbound calls. The default: https to public addresses."""
 
-    #: May calls use plain http?
+    #: True if calls may use plain http.
     http: bool = False
-    #: May this machine call itself, with plain http too? For development.
+    #: True if calls to this machine are allowed, also by plain http. For development.
     loopback: bool = False
     #: Allowed networks that are not public.
     networks: tuple[IPNetwork, ...] = ()
@@ -224,12 +224,12 @@ class OutboundPolicy:
             proxy=_proxy(proxy) if proxy else None,
         )
 
-    def names_allowed(self, name: str) -> bool:
-        """Is the name one that the operator allows, or below one?"""
+    def allows_name(self, name: str) -> bool:
+        """Return whether the operator allows the name, or one above it."""
         return any(name == own or (own[0] == "." and name.endswith(own)) for own in self.names)
 
     def allows(self, address: IPAddress) -> bool:
-        """Is the address in an allowed network, even if it is not public?"""
+        """Return whether the address is in an allowed network, even if it is not public."""
         near = (*self.networks, *LOOPBACK) if self.loopback else self.networks
         return any(address in network for network in near)
 
@@ -272,8 +272,8 @@ def _proxy(url: str) -> Proxy:
         raise _no_proxy()
     if parts.username is None:
         return Proxy(parts.hostname, port)
-    known = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-    return Proxy(parts.hostname, port, "Basic " + base64.b64encode(known).decode())
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    return Proxy(parts.hostname, port, "Basic " + base64.b64encode(credentials).decode())
 
 
 def _no_proxy() -> ValueError:

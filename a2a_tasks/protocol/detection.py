@@ -31,9 +31,9 @@ __all__ = [
     "is_draft",
     "is_final",
     "reads_body",
-    "task_named",
-    "voice",
-    "voice_of_route",
+    "task_id_of",
+    "error_dialect",
+    "error_dialect_of_route",
 ]
 
 OLDEST = ("s0", "v00", "v01")
@@ -56,7 +56,7 @@ class DetectionInput:
     #: Content-Type and Accept (HTTP+JSON).
     media: str = ""
 
-    def says(self, name: str) -> Any:
+    def param(self, name: str) -> Any:
         """Return a parameter under either spelling."""
         return _member(self.params, name)
 
@@ -158,21 +158,21 @@ def _has_wrapped_data(part: Mapping[str, Any]) -> bool:
     )
 
 
-def _final_or_draft(asked: DetectionInput) -> str | None:
+def _final_or_draft(call: DetectionInput) -> str | None:
     """Decide between 1.0 and its draft: marks first, then the version, then the task."""
-    marked = not asked.params.keys() <= UNMARKED
-    final = marked and is_final(asked.params)
-    draft = marked and is_draft(asked.params, final=final)
+    marked = not call.params.keys() <= UNMARKED
+    final = marked and is_final(call.params)
+    draft = marked and is_draft(call.params, final=final)
     if final != draft:
         return "v10" if final else "dr"
-    if asked.version == "0.3":
+    if call.version == "0.3":
         return "dr"
-    if final or asked.version == "1.0" or task_named(asked.params) == "":
+    if final or call.version == "1.0" or task_id_of(call.params) == "":
         return "v10"
-    return None if asked.origin is None else "dr" if asked.origin == "dr" else "v10"
+    return None if call.origin is None else "dr" if call.origin == "dr" else "v10"
 
 
-def task_named(params: Mapping[str, Any]) -> str:
+def task_id_of(params: Mapping[str, Any]) -> str:
     """Return the id of the task that the parameters name in `task_id` or `id`; empty if they name none."""
     found = _member(params, "task_id") or params.get("id")
     return found if isinstance(found, str) else ""
@@ -181,44 +181,44 @@ def task_named(params: Mapping[str, Any]) -> str:
 # -- JSON-RPC --------------------------------------------------------------------------------------------------------
 
 
-def _push_set(asked: DetectionInput) -> str | None:
-    flat = isinstance(asked.says("url"), str) and asked.says("push_notification_config") is None
-    return "s0" if flat else _v01(asked)
+def _push_set(call: DetectionInput) -> str | None:
+    flat = isinstance(call.param("url"), str) and call.param("push_notification_config") is None
+    return "s0" if flat else _v01(call)
 
 
-def _push_get(asked: DetectionInput) -> str | None:
-    if asked.says("session_id") is not None:
+def _push_get(call: DetectionInput) -> str | None:
+    if call.param("session_id") is not None:
         return "s0"
-    if asked.origin is None:
+    if call.origin is None:
         return None
-    return "s0" if asked.origin == "s0" else _v01(asked)
+    return "s0" if call.origin == "s0" else _v01(call)
 
 
-def _v01(asked: DetectionInput) -> str:
-    return "v00" if asked.version == "0.0" else "v01"
+def _v01(call: DetectionInput) -> str:
+    return "v00" if call.version == "0.0" else "v01"
 
 
-def _v03(asked: DetectionInput) -> str:
-    return "v02" if asked.version == "0.2" else "v03"
+def _v03(call: DetectionInput) -> str:
+    return "v02" if call.version == "0.2" else "v03"
 
 
-def _match_shared(asked: DetectionInput) -> str | None:
+def _match_shared(call: DetectionInput) -> str | None:
     """Decide for `tasks/get`, `tasks/cancel`, `tasks/resubscribe`, which five dialects have."""
-    if asked.version in {"0.3", "0.2"}:
-        return _v03(asked)
-    if asked.version in {"0.1", "0.0"}:
-        return _v01(asked)
-    if asked.says("session_id") is not None and asked.method != "tasks/resubscribe":
+    if call.version in {"0.3", "0.2"}:
+        return _v03(call)
+    if call.version in {"0.1", "0.0"}:
+        return _v01(call)
+    if call.param("session_id") is not None and call.method != "tasks/resubscribe":
         return "s0"  # seed-0 cannot resubscribe
-    if asked.origin is None:
+    if call.origin is None:
         return None
-    if asked.origin == "s0" and asked.method == "tasks/resubscribe":
+    if call.origin == "s0" and call.method == "tasks/resubscribe":
         return "v01"
-    return asked.origin if asked.origin in OLDEST else "v03"
+    return call.origin if call.origin in OLDEST else "v03"
 
 
 def _always(code: str) -> Callable[[DetectionInput], str | None]:
-    return lambda asked: code
+    return lambda call: code
 
 
 #: Rows J2 to J11; J0 is the pinned mount, J1 an unsupported version, J12 the unknown method.
@@ -288,16 +288,16 @@ def admit(mount: Mount, version: str) -> None:
         raise refuse_version(version, mount.admits)
 
 
-def _match_pinned(mount: Mount, asked: DetectionInput, switches: CompatOptions) -> str:
+def _match_pinned(mount: Mount, call: DetectionInput, switches: CompatOptions) -> str:
     """Return the dialect of a pinned mount. Raises VersionNotSupported."""
-    admit(mount, asked.version)
-    if mount.dialect == "v10" and switches.strict_version and not asked.version:
+    admit(mount, call.version)
+    if mount.dialect == "v10" and switches.strict_version and not call.version:
         # the meaning of an absent version by A2A 1.0 §3.6.2
         raise refuse_version("0.3", mount.admits)
     return mount.dialect
 
 
-def voice(mount: Mount, method: str = "", params: object = None) -> str:
+def error_dialect(mount: Mount, method: str = "", params: object = None) -> str:
     """Return the dialect for a refusal that is written before the request's own dialect is known."""
     if mount.dialect:
         return mount.dialect
@@ -308,39 +308,39 @@ def voice(mount: Mount, method: str = "", params: object = None) -> str:
     return "dr" if not final and is_draft(fields, final=final) else "v10"
 
 
-def by_call(mount: Mount, asked: DetectionInput, switches: CompatOptions) -> str | None:
+def by_call(mount: Mount, call: DetectionInput, switches: CompatOptions) -> str | None:
     """Return the dialect of a JSON-RPC request; None = call again with the origin of its task.
 
     Raises VersionNotSupported, MethodNotFound.
     """
     if mount.dialect:
-        return _match_pinned(mount, asked, switches)
-    row = _BY_METHOD.get(asked.method)
+        return _match_pinned(mount, call, switches)
+    row = _BY_METHOD.get(call.method)
     if row is None:
         raise MethodNotFound
-    if row.legacy and asked.version == "1.0":
+    if row.legacy and call.version == "1.0":
         if not switches.legacy_method_with_1_0:
             raise MethodNotFound
-        asked = replace(asked, version="")
+        call = replace(call, version="")
     if not row.legacy and switches.strict_version:
-        if asked.version != "1.0":
-            raise refuse_version(asked.version or "0.3")
+        if call.version != "1.0":
+            raise refuse_version(call.version or "0.3")
         return "v10"
-    return row.decide(asked)
+    return row.decide(call)
 
 
 # -- HTTP+JSON -------------------------------------------------------------------------------------------------------
 
 
-def _v03_send(asked: DetectionInput) -> str | None:
+def _v03_send(call: DetectionInput) -> str | None:
     """Decide for `POST /v1/message:send` and `:stream`."""
-    message = _message(asked.params)
+    message = _message(call.params)
     role, parts = _member(message, "role"), _member(message, "parts")
-    if _speaks_03(asked.params):
+    if _speaks_03(call.params):
         return "v03"
     if parts is not None:
         return "v10" if role in ("ROLE_USER", "ROLE_AGENT") else "dr"
-    return _by_media(asked)
+    return _by_media(call)
 
 
 def _speaks_03(params: Mapping[str, Any]) -> bool:
@@ -366,18 +366,18 @@ def _snake(of: object) -> bool:
     return isinstance(of, dict) and any("_" in key for key in of)
 
 
-def _by_media(asked: DetectionInput) -> str:
-    named = MEDIA_1_0 in asked.media.lower()
-    return "dr" if named or asked.version == "1.0" else "v03"
+def _by_media(call: DetectionInput) -> str:
+    named = MEDIA_1_0 in call.media.lower()
+    return "dr" if named or call.version == "1.0" else "v03"
 
 
-def _v1_task(asked: DetectionInput) -> str | None:
+def _v1_task(call: DetectionInput) -> str | None:
     """Decide for the other paths below `/v1/tasks`."""
-    if _by_media(asked) == "dr":
+    if _by_media(call) == "dr":
         return "dr"
-    if asked.origin is None:
+    if call.origin is None:
         return None
-    return "dr" if asked.origin == "dr" else "v03"
+    return "dr" if call.origin == "dr" else "v03"
 
 
 #: Rows of the paths below `/v1`; every other path belongs to 1.0, except 0.2's extended card.
@@ -398,7 +398,7 @@ def reads_body(path: str) -> bool:
     return path in {"v1/message:send", "v1/message:stream"}
 
 
-def voice_of_route(mount: Mount, path: str) -> str:
+def error_dialect_of_route(mount: Mount, path: str) -> str:
     """Return the dialect for a refusal that is written before the request's own is known; empty = any below `/v1`."""
     if mount.dialect:
         return mount.dialect
@@ -408,22 +408,22 @@ def voice_of_route(mount: Mount, path: str) -> str:
     return row.decide(DetectionInput(method=path, params={})) or ""
 
 
-def by_route(mount: Mount, asked: DetectionInput, switches: CompatOptions) -> str | None:
+def by_route(mount: Mount, call: DetectionInput, switches: CompatOptions) -> str | None:
     """Return the dialect of an HTTP+JSON request; None = call again with the origin of its task.
 
     Raises VersionNotSupported.
     """
     if mount.dialect:
-        return _match_pinned(mount, asked, switches)
-    row = _BY_PATH.get(asked.method)
-    if row is None and (asked.method == "v1" or asked.method.startswith("v1/")):
+        return _match_pinned(mount, call, switches)
+    row = _BY_PATH.get(call.method)
+    if row is None and (call.method == "v1" or call.method.startswith("v1/")):
         row = BELOW
     if row is not None:
-        return row.decide(asked)
-    if switches.strict_version and asked.version != "1.0":
-        raise refuse_version(asked.version or "0.3")
-    if asked.version in {"0.0", "0.1", "0.2"}:
-        raise refuse_version(asked.version)  # none of them has these paths
+        return row.decide(call)
+    if switches.strict_version and call.version != "1.0":
+        raise refuse_version(call.version or "0.3")
+    if call.version in {"0.0", "0.1", "0.2"}:
+        raise refuse_version(call.version)  # none of them has these paths
     return "v10"
 
 

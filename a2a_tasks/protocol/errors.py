@@ -132,7 +132,7 @@ class WrongCredentials(Unauthenticated):
     #: The reason of the refusal, without any part of the credentials.
     why = ""
     #: The principal of the credentials; empty = unknown. Only for the operator, too.
-    whose = ""
+    principal = ""
     #: True if the credentials are valid for something else: then they are not counted as guesses.
     genuine = False
 

@@ -15,13 +15,13 @@ def parse_requested(values: Iterable[str]) -> list[str]:
 
 
 def activate(
-    asked: Collection[str], declared: Collection[str], required: Collection[str]
+    requested: Collection[str], declared: Collection[str], required: Collection[str]
 ) -> list[str]:
     """Return the active extensions: requested and declared; unknown ones are ignored (§4.6.2).
 
     Raises ExtensionSupportRequired if a required extension was not requested.
     """
     for uri in required:
-        if uri not in asked:
+        if uri not in requested:
             raise ExtensionSupportRequired(f"The agent requires the extension {uri}", uri=uri)
-    return [uri for uri in declared if uri in asked]
+    return [uri for uri in declared if uri in requested]

@@ -9,7 +9,7 @@ from typing import Any
 from a2a_tasks.protocol.errors import A2AError, InvalidRequest
 from a2a_tasks.protocol.jsontext import NO_ID, Flawed, read, write
 
-__all__ = ["JsonRpcCall", "error", "read_call", "result", "result_opening"]
+__all__ = ["JsonRpcCall", "error", "read_call", "result", "begin_result"]
 
 NULL = b"null"
 NEEDED = (
@@ -80,14 +80,14 @@ def read_call(body: bytes, *, max_depth: int = 64) -> JsonRpcCall:
     return JsonRpcCall(_id_of(document), document["method"], {} if params is None else params)
 
 
-def result_opening(id_: bytes) -> bytes:
+def begin_result(id_: bytes) -> bytes:
     """Return the text before the result; one closing brace follows the result."""
     return b'{"jsonrpc":"2.0","id":' + id_ + b',"result":'
 
 
 def result(id_: bytes, encoded: bytes) -> bytes:
     """Return a response with the already encoded result."""
-    return result_opening(id_) + encoded + b"}"
+    return begin_result(id_) + encoded + b"}"
 
 
 def error(id_: bytes, error: Mapping[str, Any]) -> bytes:

@@ -133,13 +133,16 @@ class _Pieces(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
     extensions: list[str] = []
 
 
-class _Update(msgspec.Struct, rename="camel", kw_only=True):
+class _ArtifactUpdate(msgspec.Struct, rename="camel", kw_only=True):
     artifact: _Pieces
     append: bool = False
     last_chunk: bool = False
 
 
-_status, _update = msgspec.json.Decoder(_Status).decode, msgspec.json.Decoder(_Update).decode
+_status, _read_update = (
+    msgspec.json.Decoder(_Status).decode,
+    msgspec.json.Decoder(_ArtifactUpdate).decode,
+)
 _artifact = msgspec.json.Decoder(_Pieces).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -157,10 +160,10 @@ class _Artifacts:
         self._pieces = {a.artifact_id: a for a in map(_artifact, known)}
 
     def add(self, body: str) -> None:
-        update = _update(body)
-        known = self._pieces.get(update.artifact.artifact_id)
-        if update.append and known is not None:
-            known.parts.extend(update.artifact.parts)
+        update = _read_update(body)
+        existing = self._pieces.get(update.artifact.artifact_id)
+        if update.append and existing is not None:
+            existing.parts.extend(update.artifact.parts)
         else:
             self._pieces[update.artifact.artifact_id] = update.artifact
 

@@ -22,9 +22,9 @@ def admits(modes: Iterable[str], media_type: str) -> bool:
 
     `text/*` admits all of a kind, `*/*` everything; parameters are ignored.
     """
-    asked = plain(media_type)
-    kind = asked.partition("/")[0]
-    return not {asked, f"{kind}/*", "*/*"}.isdisjoint(map(plain, modes))
+    wanted = plain(media_type)
+    kind = wanted.partition("/")[0]
+    return not {wanted, f"{kind}/*", "*/*"}.isdisjoint(map(plain, modes))
 
 
 def media_type_of(part: Part) -> str:

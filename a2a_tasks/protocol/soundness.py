@@ -48,7 +48,7 @@ def check_kept(name: str, value: Any) -> None:
     try:
         _check_kept(name, value)
     except RecursionError:
-        raise TypeError(f"{name} cannot be kept as JSON: it is nested too deeply") from None
+        raise TypeError(f"{name} cannot be stored as JSON: it is nested too deeply") from None
 
 
 def _check_kept(name: str, value: Any) -> None:
@@ -56,17 +56,17 @@ def _check_kept(name: str, value: Any) -> None:
         for key, member in value.items():
             inner = f"{name}[{key!r}]"
             if type(key) is not str:
-                raise TypeError(f"{inner} cannot be kept as JSON: its key is no str")
+                raise TypeError(f"{inner} cannot be stored as JSON: its key is no str")
             _check_kept(inner, member)
     elif isinstance(value, list | tuple):
         for number, member in enumerate(value):
             _check_kept(f"{name}[{number}]", member)
     elif value is not None and type(value) not in {bool, int, float, str}:
-        raise TypeError(f"{name} cannot be kept as JSON: it is a {type(value).__name__}")
+        raise TypeError(f"{name} cannot be stored as JSON: it is a {type(value).__name__}")
     else:
         try:
             check_json(value)
             if isinstance(value, str):
                 value.encode()
         except ValueError as fault:
-            raise TypeError(f"{name} cannot be kept as JSON: {fault}") from None
+            raise TypeError(f"{name} cannot be stored as JSON: {fault}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a2a_tasks.protocol.values import Message
 
-__all__ = ["MAX_LENGTH", "opening_of"]
+__all__ = ["MAX_LENGTH", "title_of"]
 
 #: Maximum length of a title.
 MAX_LENGTH = 200
@@ -12,7 +12,7 @@ MAX_LENGTH = 200
 _LOOKED_AT = 4 * MAX_LENGTH
 
 
-def opening_of(message: Message) -> str:
+def title_of(message: Message) -> str:
     """Return the beginning of a message's text on one line, storable in any database; empty if it has no text."""
     found, length = [], 0
     for part in message.parts:

@@ -14,10 +14,10 @@ SUPPORTED = ("1.0", "0.3", "0.2", "0.1", "0.0")
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?", re.ASCII)
 
 
-def refuse_version(asked: str, admitted: Collection[str] = SUPPORTED) -> VersionNotSupported:
+def refuse_version(requested: str, admitted: Collection[str] = SUPPORTED) -> VersionNotSupported:
     """Return the error for an unsupported version; `admitted` are the supported ones."""
     spoken = [version for version in SUPPORTED if version in admitted]
-    return VersionNotSupported(requestedVersion=asked, supportedVersions=",".join(spoken))
+    return VersionNotSupported(requestedVersion=requested, supportedVersions=",".join(spoken))
 
 
 def read_version(header: str, query: str, admitted: Collection[str] = SUPPORTED) -> str:
@@ -25,8 +25,8 @@ def read_version(header: str, query: str, admitted: Collection[str] = SUPPORTED)
 
     Raises VersionNotSupported for a version that is not `admitted`, and when header and query disagree.
     """
-    asked = [text for text in (header.strip(), query.strip()) if text]
-    found = {match[1] if (match := _VERSION.fullmatch(text)) else "" for text in asked}
+    requested = [text for text in (header.strip(), query.strip()) if text]
+    found = {match[1] if (match := _VERSION.fullmatch(text)) else "" for text in requested}
     if len(found) > 1 or not found <= set(admitted):
-        raise refuse_version(asked[0], admitted)
+        raise refuse_version(requested[0], admitted)
     return "".join(found)

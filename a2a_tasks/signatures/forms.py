@@ -117,8 +117,8 @@ def form_of(card: Card) -> str:
 def strict(card: Card, form: str) -> dict[str, Any]:
     """Return the strict form, which omits the signatures and members that are not part of the form."""
     of = SIGNED[form]
-    shown = _write_value(card, of) if of else card
-    return {name: value for name, value in shown.items() if name != "signatures"}
+    written = _write_value(card, of) if of else card
+    return {name: value for name, value in written.items() if name != "signatures"}
 
 
 def loose(card: Card, form: str) -> dict[str, Any] | None:
@@ -148,7 +148,7 @@ def _write_value(value: Any, of: FieldKind | Named | None) -> Any:
         for name, nested in of.members.items()
         if value.get(name) is not None
     }
-    return {name: shown for name, shown in found.items() if shown or name in of.kept}
+    return {name: written for name, written in found.items() if written or name in of.kept}
 
 
 def _drop_empty(value: Any) -> Any:

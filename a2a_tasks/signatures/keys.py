@@ -66,18 +66,20 @@ class CardKey:
         algorithm = ALGORITHMS.get((jwk.key_type, jwk.curve_name))
         if algorithm is None:
             raise Unfit("not on P-256 (ES256), and not of Ed25519 (EdDSA)")
-        if members.get("alg", algorithm) != algorithm or members.get("use", "sig") != "sig":
-            raise Unfit(f"said to be for something other than {algorithm}")
+        if members.get("alg", algorithm) != algorithm:
+            raise Unfit(f"`alg` is not {algorithm}")
+        if members.get("use", "sig") != "sig":
+            raise Unfit('`use` is not "sig"')
         if "revoked" in members:
             raise Unfit("revoked: take it out")
         times = {name: members[name] for name in TIMES if name in members}
         if not all(
             isinstance(at, int | float) and not isinstance(at, bool) for at in times.values()
         ):
-            raise Unfit("not well told: nbf and exp are seconds since 1970")
+            raise Unfit("nbf and exp must be seconds since 1970")
         kid = members.get("kid") or jwk.thumbprint()
         if not isinstance(kid, str):
-            raise Unfit("not well named: kid is a text")
+            raise Unfit("kid must be a string")
         return cls(kid, algorithm, jwk, times)
 
     @classmethod
@@ -87,11 +89,11 @@ class CardKey:
         return cls.of(ECKey.generate_key("P-256") if of_curve else OKPKey.generate_key("Ed25519"))
 
     def current(self, now: float) -> bool:
-        """Is the key unexpired (RFC 7519 §4.1.4)?"""
+        """Return whether the key has not expired (RFC 7519 §4.1.4)."""
         return now < self.times.get("exp", float("inf"))
 
     def signs(self, now: float) -> bool:
-        """Can the key sign cards now?"""
+        """Return whether the key can sign cards now."""
         return bool(self.jwk.is_private) and self.times.get("nbf", 0) <= now and self.current(now)
 
     def sign(self, data: bytes) -> bytes:
@@ -125,7 +127,9 @@ def read_keys(text: str) -> tuple[CardKey, ...]:
 
     Raises ValueError, whose text contains no key.
     """
-    found = tuple(_name_keys(_jwks(text) if text.lstrip().startswith("{") else _pems(text)))
+    is_json = text.lstrip().startswith("{")
+    entries = _jwks(text) if is_json else [found[0].encode() for found in _PEM.finditer(text)]
+    found = tuple(_name_keys(entries))
     if not found:
         raise ValueError("there is no key in it")
     return found
@@ -136,7 +140,7 @@ def _name_keys(entries: Iterable[Mapping[str, Any] | bytes]) -> Iterator[CardKey
         try:
             yield _key(entry)
         except Unfit as flaw:
-            raise ValueError(f"key {number} is {flaw}") from None
+            raise ValueError(f"key {number}: {flaw}") from None
         except (ValueError, TypeError, KeyError, JoseError):  # their texts may show the key
             raise ValueError(f"key {number} cannot be read") from None
 
@@ -173,7 +177,3 @@ def _jwks(text: str) -> list[Mapping[str, Any]]:
     if not (isinstance(keys, list) and all(isinstance(key, dict) for key in keys)):
         raise ValueError("it is not a JWK Set")
     return keys
-
-
-def _pems(text: str) -> list[bytes]:
-    return [found[0].encode() for found in _PEM.finditer(text)]

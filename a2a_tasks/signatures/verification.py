@@ -68,13 +68,13 @@ class Verified:
     """A verified card, and the header of the signature that verified it."""
 
     header: SignatureHeader
-    #: Is the signature that of the loose form, which omits empty members?
+    #: True if the signature is that of the loose form, which omits empty members.
     loose: bool
     #: The signed members. Use this card, not the received one.
     card: Mapping[str, Any]
 
 
-class _Flaw(Exception):
+class _SignatureFlaw(Exception):
     """The reason for which a signature is invalid."""
 
 
@@ -97,7 +97,7 @@ def verify(
     for number, entry in enumerate(_entries(card), 1):
         try:
             return _verify(entry, documents, trusted, now, algorithms)
-        except _Flaw as flaw:
+        except _SignatureFlaw as flaw:
             reasons.append(f"signature {number}: {flaw}")
     raise CardUnverified(reasons or ["the card is not signed"])
 
@@ -108,7 +108,7 @@ def headers(card: Mapping[str, Any]) -> list[SignatureHeader]:
     for entry in _entries(card):
         try:
             found.append(_header(entry))
-        except _Flaw:
+        except _SignatureFlaw:
             continue
     return found
 
@@ -142,49 +142,49 @@ def _verify(
 ) -> Verified:
     header = _header(entry)
     if header.algorithm not in ALLOWED or header.algorithm not in algorithms:
-        raise _Flaw(f"{header.algorithm!r} is not allowed")
+        raise _SignatureFlaw(f"{header.algorithm!r} is not allowed")
     signature = _decode(entry.get("signature"), "signature")
     for jwk in _find_keys(header, keys, now):
         for way, form, content in documents:
             if _holds(header.algorithm, jwk, f"{entry['protected']}.{content}".encode(), signature):
                 return Verified(header, way, form)
-    raise _Flaw(f"it is not of this card by key {header.kid!r}")
+    raise _SignatureFlaw(f"it does not match the card and the key {header.kid!r}")
 
 
 def _header(entry: Any) -> SignatureHeader:
     if not isinstance(entry, Mapping):
-        raise _Flaw("it is not an object")
+        raise _SignatureFlaw("it is not an object")
     try:
         header = read(_decode(entry.get("protected"), "protected"))
     except A2AError:
-        raise _Flaw("protected is not JSON") from None
+        raise _SignatureFlaw("protected is not JSON") from None
     if not isinstance(header, dict):
-        raise _Flaw("protected is not an object")
+        raise _SignatureFlaw("protected is not an object")
     algorithm, kid, jku = header.get("alg"), header.get("kid"), header.get("jku", "")
     if not (isinstance(algorithm, str) and isinstance(kid, str) and kid and isinstance(jku, str)):
-        raise _Flaw("it does not name its algorithm and its key")
+        raise _SignatureFlaw("it does not name its algorithm and its key")
     if "crit" in header or "b64" in header:  # RFC 7515 §4.1.11: critical, and not supported
-        raise _Flaw("it wants something understood that is not")
+        raise _SignatureFlaw("it has a critical header that is not supported")
     return SignatureHeader(algorithm, kid, jku)
 
 
 def _decode(text: Any, name: str) -> bytes:
     if not isinstance(text, str) or not _BASE64URL.fullmatch(text) or len(text) % 4 == 1:
-        raise _Flaw(f"{name} is not base64url")
+        raise _SignatureFlaw(f"{name} is not base64url")
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _find_keys(
     header: SignatureHeader, keys: list[Mapping[str, Any]], now: float
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the usable keys with the `kid` of a header. Raises _Flaw if there are none."""
+    """Yield the usable keys with the `kid` of a header. Raises _SignatureFlaw if there are none."""
     named = [key for key in keys if key.get("kid") == header.kid]
     if not named:
-        raise _Flaw(f"no key {header.kid!r} is known")
+        raise _SignatureFlaw(f"no key {header.kid!r} is known")
     reasons = [(key, _unusable(key, header.algorithm, now)) for key in named]
     usable = [key for key, reason in reasons if not reason]
     if not usable:
-        raise _Flaw(f"key {header.kid!r} {reasons[0][1]}")
+        raise _SignatureFlaw(f"key {header.kid!r} {reasons[0][1]}")
     yield from usable
 
 

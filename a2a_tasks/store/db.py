@@ -140,7 +140,7 @@ def _blame(fault: BaseException) -> Blame:
 
 def _away(fault: BaseException, *, undone: bool) -> Overloaded:
     blame = _blame(fault)
-    (_refusal if blame is Blame.ITSELF else _outage).count(fault)
+    (_refusal if blame is Blame.ITSELF else _outage).warning(fault)
     return Overloaded.away(undone=undone, blame=blame)
 
 

@@ -83,7 +83,7 @@ def _storage() -> Storage:
 
 
 def _away(fault: Exception) -> Overloaded:
-    _outage.count(fault)
+    _outage.warning(fault)
     return Overloaded.away(undone=True)
 
 
@@ -278,6 +278,6 @@ def _delete(name: str) -> bool:
     try:
         _storage().delete(name)
     except Exception as fault:  # noqa: BLE001 - after any failure the row is kept, and the next sweep tries again
-        _outage.count(fault)
+        _outage.warning(fault)
         return False
     return True

@@ -16,7 +16,7 @@ __all__ = ["on", "visible_to", "reaches"]
 def on(scope: OwnerScope, part: ScopePart) -> Q:
     """Return the condition for the visible tasks of one part of the scope."""
     where = Q(tenant=scope.tenant, owner=part.owner, agent=scope.agent, is_task=True)
-    return where & Q(maker=part.maker) if part.maker else where
+    return where & Q(maker=part.created_by) if part.created_by else where
 
 
 def visible_to(scope: OwnerScope) -> Q:

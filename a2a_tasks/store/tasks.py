@@ -323,7 +323,7 @@ def _total(scope: OwnerScope, request: ListTasksRequest) -> int:
     filters = (request.context_id, request.status, request.status_timestamp_after)
     filtered, total = filters != (None, None, None), 0
     for part in scope.parts:
-        if filtered or part.maker:
+        if filtered or part.created_by:
             total += _filter_tasks(scope, part, request)[:MAX_COUNTED].count()
         else:
             total += task_counter.total(replace(scope, owner=part.owner))

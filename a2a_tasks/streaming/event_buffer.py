@@ -32,9 +32,9 @@ __all__ = ["EventsRemoved", "TaskEventBuffer", "Hub", "hub"]
 logger = logging.getLogger(__name__)
 #: Most bytes of one feed, and of all feeds of a hub together, which share them evenly.
 FEED_BYTES, HUB_BYTES = 8 * 1024 * 1024, 128 * 1024 * 1024
-#: Bytes of memory of an event beside its body.
+#: Bytes of memory of an event without its body.
 EVENT_BYTES = 256
-_blind = ThrottledLogger(logger, "no look at followed tasks")
+_blind = ThrottledLogger(logger, "followed tasks could not be read")
 
 
 class EventsRemoved(Exception):
@@ -61,7 +61,7 @@ class TaskEventBuffer:
         self.followers = self.subscribed = 0
         #: The last seen event: events up to it are in `tail`, or older than `tail`.
         self.end = known
-        #: Was the task itself removed? Then no events will come.
+        #: True if the task itself was removed: no events will come.
         self.gone = False
         self._tail: deque[Recorded] = deque()
         self._most = int(conf.FEED_EVENTS)
@@ -239,7 +239,7 @@ class Hub:
                     event_log.last_numbers, [feed.task for feed in followed]
                 )
             except Exception as fault:  # noqa: BLE001 - after any failure the next poll follows
-                _blind.count(fault.__cause__ or fault)
+                _blind.warning(fault.__cause__ or fault)
                 continue
             for feed in followed:
                 last = numbers.get(feed.task)

@@ -1,4 +1,4 @@
-"""What most agents do most of the time: they wait for somebody else."""
+"""Agents that wait for another service, as most agents do most of the time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from a2a_tasks.agents import Agent, Skill, Turn
 
 
 class Waiter(Agent):
-    """`HOW UNTIL`: waits until that moment (seconds since the epoch), in memory (`plain`) or by steps (`steps`)."""
+    """Reads `HOW UNTIL`: waits until that moment (seconds since the epoch), in memory (`plain`) or by steps (`steps`)."""
 
     name = "Waiter"
     description = "Waits."

@@ -197,7 +197,7 @@ class Demo(Agent):
         Skill(
             "conversation",
             "Conversation",
-            "Asks, waits, fails, rejects or replies directly, as told",
+            "Asks, waits, fails, rejects or replies directly, as the text requests",
             tags=["demo", "multi-turn"],
             examples=["ask What is your name?", "sleep 3", "message hi"],
         ),

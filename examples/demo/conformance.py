@@ -54,19 +54,19 @@ async def require_auth(turn: Turn) -> Words:
     yield turn.need_auth("A credential is required")
 
 
-async def basic_stream(turn: Turn) -> Words:
+async def stream_text(turn: Turn) -> Words:
     yield turn.working()
     yield turn.artifact(TEXT, id="text", name="text")
 
 
-async def chunked_stream(turn: Turn) -> Words:
+async def stream_chunks(turn: Turn) -> Words:
     yield turn.working()
     stream = turn.stream("chunked")
     for word in ("Generated ", "text ", "content"):
         yield stream.write(word, last=word == "content")
 
 
-async def long_running(turn: Turn) -> Words:
+async def run_long(turn: Turn) -> Words:
     """Work for a while with a status every half second, so that subscribers get events."""
     for step in range(int(LONG_SECONDS * 2)):
         yield turn.working(f"Step {step + 1}")
@@ -86,15 +86,15 @@ SCRIPTS: tuple[tuple[str, Callable[[Turn], Words]], ...] = (
     ("tck-message-response", direct),
     ("tck-stream-002", direct),
     ("tck-stream-artifact-file", artifact_file),
-    ("tck-stream-artifact-chunked", chunked_stream),
-    ("tck-stream-chunked", chunked_stream),
-    ("tck-stream-", basic_stream),
+    ("tck-stream-artifact-chunked", stream_chunks),
+    ("tck-stream-chunked", stream_chunks),
+    ("tck-stream-", stream_text),
     ("tck-reject-task", reject),
     ("tck-task-failure", fail),
     ("tck-auth-required", require_auth),
-    ("tck-long-running", long_running),
-    ("tck-cancel", long_running),
-    ("test-resubscribe-message-id", long_running),
+    ("tck-long-running", run_long),
+    ("tck-cancel", run_long),
+    ("test-resubscribe-message-id", run_long),
 )
 
 

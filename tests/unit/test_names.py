@@ -5,32 +5,125 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+import pytest
 
 from tests import ROOT
 
+#: All folders with code of the product; the names of tests are sentences.
+FOLDERS = ("a2a_tasks", "a2a_push", "a2a_console", "a2a_project", "examples", "bench", "docs")
+#: The folders that are imported together, in which one class name has one meaning.
 APPS = ("a2a_tasks", "a2a_push", "a2a_console", "a2a_project")
+#: Django's name for the class of a command.
+PER_MODULE = {"Command"}
 #: A row and the value of the protocol that it stores share a name; code writes the value with its module where both are used.
 STORED_VALUES = {"Artifact", "Message", "PushConfig", "Task"}
-#: Participles and gerunds that stood for functions: `told`, `shown`, `settling`.
+#: Participles and gerunds that stood for functions: `told`, `made_from`, `errors_told`.
 PARTICIPLE = re.compile(
-    r"_*([a-z]+(ed|ing)|told|shown|said|made|kept|held|known|taken|given|sent|found|begun|written|chosen|left|lost|met|heard|seen)"
+    r"[a-z]+(ed|ing)|began|begun|chosen|foreseen|found|given|heard|held|kept|known|left|lost|made|met|said|seen|sent|shown|slept"
+    r"|sought|taken|told|unheld|written"
 )
-#: Words of the form of a participle that are none, and words of Django, ASGI and the agent's interface.
-NO_PARTICIPLES = {"need", "ring", "string", "succeed", "working", "_ring", "_heed"}
+#: Words of the form of a participle that are none.
+NO_PARTICIPLES = frozenset(
+    [
+        "anything",
+        "embed",
+        "everything",
+        "feed",
+        "heed",
+        "mapping",
+        "need",
+        "nothing",
+        "proceed",
+        "ring",
+        "seed",
+        "setting",
+        "string",
+        "succeed",
+        "warning",
+    ]
+)
+#: Verbs, after which a participle stands for what the verb is about: `list_disabled`, `is_draining`, `count_waiting`.
+VERBS = frozenset(
+    [
+        "add",
+        "answer",
+        "are",
+        "assemble",
+        "await",
+        "cancel",
+        "check",
+        "claim",
+        "count",
+        "decide",
+        "empty",
+        "ensure",
+        "execute",
+        "explain",
+        "filter",
+        "find",
+        "get",
+        "give",
+        "hand",
+        "has",
+        "heartbeat",
+        "is",
+        "join",
+        "limit",
+        "list",
+        "lock",
+        "make",
+        "match",
+        "number",
+        "on",
+        "parse",
+        "read",
+        "receive",
+        "record",
+        "refuse",
+        "release",
+        "remove",
+        "replay",
+        "retry",
+        "revoke",
+        "rotate",
+        "run",
+        "save",
+        "say",
+        "select",
+        "serve",
+        "stop",
+        "take",
+        "to",
+        "wait",
+        "write",
+    ]
+)
+#: Names that Django, asyncio and the interface of agents give.
+GIVEN = frozenset(
+    [
+        "connection_lost",
+        "connection_made",
+        "data_received",
+        "extended_card",
+        "lookup_allowed",
+        "working",
+    ]
+)
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in (path for app in APPS for path in sorted((ROOT / app).rglob("*.py"))):
-        if "migrations" not in path.parts and "commands" not in path.parts:
+def modules(folders: Iterable[str] = FOLDERS) -> Iterator[tuple[str, ast.Module]]:
+    for path in (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))):
+        if "migrations" not in path.parts:
             yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def test_one_public_class_name_has_one_meaning() -> None:
     places = defaultdict(list)
-    for path, tree in modules():
+    for path, tree in modules(APPS):
         for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.ClassDef) and node.name not in PER_MODULE:
                 places[node.name].append(path)
     assert {name: at for name, at in places.items() if len(at) > 1}.keys() == STORED_VALUES
 
@@ -41,9 +134,32 @@ def test_no_function_is_named_by_a_participle() -> None:
         f"{path}:{node.lineno} {node.name}"
         for path, tree in modules()
         for node in ast.walk(tree)
-        if isinstance(node, functions) and PARTICIPLE.fullmatch(node.name)
-        if node.name not in NO_PARTICIPLES and not _is_attribute(node)
+        if isinstance(node, functions) and is_participle(node.name) and not _is_attribute(node)
     ] == []
+
+
+def is_participle(name: str) -> bool:
+    """Return whether a name begins with a participle, or ends with one and has no verb."""
+    words = name.strip("_").split("_")
+    first, last = words[0], words[-1]
+    ends = (last,) if first not in VERBS else ()
+    return name not in GIVEN and any(
+        PARTICIPLE.fullmatch(word) and word not in NO_PARTICIPLES for word in (first, *ends)
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["made_from", "known_as", "errors_told", "_slept", "unheld", "drain_left"]
+)
+def test_participles_are_found_at_both_ends(name: str) -> None:
+    assert is_participle(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["list_disabled", "is_draining", "_ring", "read_settings", "from_seed"]
+)
+def test_verbs_are_no_participles(name: str) -> None:
+    assert not is_participle(name)
 
 
 def _is_attribute(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

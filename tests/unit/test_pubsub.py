@@ -110,7 +110,7 @@ class TestBetweenProcesses:
         try:
             subscriber.start()
             await until(lambda: subscriber._pubsub is not None)
-            await asyncio.to_thread(client.publish, pubsub._stop_channel(), "nonsense")
+            await asyncio.to_thread(client.publish, pubsub._stops_channel(), "nonsense")
             publish(Stop(5))
             await until(lambda: heard == [Stop(5)])
         finally:

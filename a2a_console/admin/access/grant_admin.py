@@ -75,7 +75,7 @@ class GrantAdmin(HostWideAdmin[Grant]):
         if row.right == GrantRight.OPERATE:
             return True
         if row.agent == ALL:
-            return registry.any_listed()
+            return registry.has_listed()
         agent = registry.find(row.agent)
         return agent is not None and is_listed(agent)
 

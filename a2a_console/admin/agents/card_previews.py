@@ -75,7 +75,7 @@ def _preview(agent: Agent, base_url: str, form: str, label: str) -> Preview:
 def _signature(card: Mapping[str, Any], form: str) -> tuple[str, str]:
     """Verify the signature as a reader with the published keys of this host would."""
     if "signatures" not in card:
-        why = _why_unsigned()
+        why = _explain_unsigned()
         return ("unsigned", why) if why else ("–", "this protocol version has no signatures")
     keys = [key.as_dict(private=False) for key in ring.list_published()]
     try:
@@ -87,7 +87,7 @@ def _signature(card: Mapping[str, Any], form: str) -> tuple[str, str]:
     return "signed", f"key {found.header.kid} ({found.header.algorithm})"
 
 
-def _why_unsigned() -> str:
+def _explain_unsigned() -> str:
     if not conf.SIGN_CARDS:
         return "A2A_SIGN_CARDS is 0"
     if not conf.PUBLIC_URL:

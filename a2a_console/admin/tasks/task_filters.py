@@ -135,7 +135,7 @@ class OwnerFilter(_TextFilter):
 
     def read_search(self) -> dict[str, Any]:
         """Return the principal."""
-        return {"owner": principals.principal_called(self.value() or "")} if self.value() else {}
+        return {"owner": principals.find_principal(self.value() or "")} if self.value() else {}
 
 
 class ContextFilter(_TextFilter):

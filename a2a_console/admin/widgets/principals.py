@@ -16,7 +16,7 @@ from a2a_console.admin.widgets.formatting import escape_name
 from a2a_console.admin.widgets.paging import NewestFirst
 from a2a_tasks.models import ApiKey
 
-__all__ = ["NamingList", "link_of", "link_to", "names", "principal_called"]
+__all__ = ["NamingList", "link_of", "link_to", "names", "find_principal"]
 
 KEY, PEOPLE = "key", ("staff", "user")
 
@@ -64,7 +64,7 @@ def link_of(row: Any, principal: str, classes: str = "a2a-cut") -> SafeString | 
     )
 
 
-def principal_called(text: str) -> str:
+def find_principal(text: str) -> str:
     """Return the principal of the newest key with this name; the text itself if there is none."""
     if ":" in text:
         return text

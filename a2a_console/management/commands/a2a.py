@@ -119,7 +119,7 @@ class Command(BaseCommand):
 
     def explain(self, options: dict[str, Any]) -> None:
         """Diagnose every task of that id: several owners may have used it."""
-        keys = _named([options["task"]])
+        keys = _find_keys([options["task"]])
         for key in keys:
             if len(keys) > 1:
                 self.stdout.write(f"Task #{key}:")
@@ -168,12 +168,12 @@ def _keys(options: dict[str, Any]) -> list[int]:
     if bool(options["ids"]) == wanted.narrows:
         raise CommandError("Say which: ids, or filters.")
     if options["ids"]:
-        return _named(options["ids"])
+        return _find_keys(options["ids"])
     states = UNFINISHED & wanted.states if wanted.states else UNFINISHED
     return list(keys_of(wanted.among(states))) if states else []
 
 
-def _named(names: list[str]) -> list[int]:
+def _find_keys(names: list[str]) -> list[int]:
     """Return the primary keys of tasks by their ids or numbers. Raises CommandError if one does not exist."""
     found = {name: parse_task_reference(name) for name in names}
     missing = ", ".join(name for name, keys in found.items() if not keys)

@@ -1,4 +1,4 @@
-"""`manage.py restart`: the running `make stack` gets the code as it is now, and goes on serving meanwhile."""
+"""`manage.py restart`: the running `make stack` is replaced process by process, and goes on serving meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOOK_SECONDS = 0.2
 class Command(BaseCommand):
     """The command: it migrates, then sends SIGHUP to workers, one by one, and to the web processes at last."""
 
-    help = "Replace the workers and web processes of `make stack` by the code as it is now. `make restart` calls it."
+    help = "Replace the workers and web processes of `make stack` with the current code. `make restart` calls it."
 
     def handle(self, **options: Any) -> None:
         """Replace them. CommandError if no stack runs, or if a process is not replaced in time."""
@@ -67,6 +67,6 @@ class Command(BaseCommand):
                 return
             if time.monotonic() > deadline:
                 raise CommandError(
-                    f"{file.stem} is not replaced after {READY_SECONDS:g} s; its lines in the stack's output say more."
+                    f"{file.stem} is not replaced after {READY_SECONDS:g} s; see its lines in the output of the stack."
                 )
             time.sleep(LOOK_SECONDS)

@@ -6,11 +6,9 @@ import errno
 import gc
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from channels.routing import get_default_application
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from a2a_project import server
@@ -96,7 +94,6 @@ def serve_site(options: dict[str, Any], on_listening: Callable[[Address], object
         raise CommandError(refusal(error, address)) from error
     at = Address(*process.address_of(sock))
     process.site = at.url.rstrip("/")
-    Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)  # without it whitenoise warns
     application = get_default_application()
 
     async def tell_address() -> None:

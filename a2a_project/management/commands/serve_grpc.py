@@ -53,10 +53,10 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def beside(host: str) -> None:
+def serve_in_background(host: str) -> None:
     """Serve gRPC as well, in the process that is about to serve HTTP, if A2A_GRPC_PORT is set."""
     if conf.GRPC_PORT:
-        grpc_server.beside(host, int(conf.GRPC_PORT))
+        grpc_server.serve_in_background(host, int(conf.GRPC_PORT))
 
 
 def choose_port(host: str) -> str:

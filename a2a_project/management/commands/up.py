@@ -18,7 +18,7 @@ from django.db import DatabaseError, connections
 from a2a_project.management.commands import serve_grpc
 from a2a_project.management.commands.serve import Address, add_address, read_address, serve_site
 from a2a_tasks.agents import registry
-from a2a_tasks.agents.security import anonymous_allowed, sample_header
+from a2a_tasks.agents.security import allows_anonymous, sample_header
 from a2a_tasks.conf import conf
 from a2a_tasks.management.database import count_missing_migrations, explain
 
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         connections.close_all()
         if no_grpc := serve_grpc.choose_port(options["host"]):
             self.stdout.write(self.style.WARNING(no_grpc))
-        serve_grpc.beside(options["host"])
+        serve_grpc.serve_in_background(options["host"])
         serve_site(options, lambda at: self.stdout.write(banner(at)))
 
 
@@ -82,7 +82,7 @@ def create_first_admin(password: str) -> str | None:
         return None
     if users.filter(**{users.model.USERNAME_FIELD: ADMIN}).exists():
         raise CommandError(
-            f"There is a user {ADMIN!r} who is no superuser, and no superuser. "
+            f"There is no superuser, and the user {ADMIN!r} is another one. "
             "Create one under another name: python manage.py createsuperuser"
         )
     made = "" if password else secrets.token_urlsafe(PASSWORD_BYTES)
@@ -116,9 +116,9 @@ def banner(address: Address) -> str:
         f"  try       {try_it(url)}",
         "",
     ]
-    if anonymous_allowed():
+    if allows_anonymous():
         lines += [
-            "ANYBODY who can reach this address may use the agents: A2A_ANONYMOUS=0 asks for credentials.",
+            "EVERYONE who can reach this address may use the agents. To require credentials: A2A_ANONYMOUS=0",
             "",
         ]
     else:

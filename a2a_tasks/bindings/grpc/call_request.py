@@ -46,8 +46,8 @@ async def _receive_nothing() -> MutableMapping[str, Any]:
 @functools.cache
 def _host() -> bytes:
     """Return the host's HTTP address for cards, since gRPC metadata do not contain it."""
-    known = urlsplit(str(conf.PUBLIC_URL)).netloc
-    return (known or f"localhost:{os.environ.get('PORT') or '8000'}").encode()
+    host = urlsplit(str(conf.PUBLIC_URL)).netloc
+    return (host or f"localhost:{os.environ.get('PORT') or '8000'}").encode()
 
 
 @receiver(setting_changed)

@@ -69,20 +69,20 @@ class Exchange:
     async def _unary(self, body: bytes) -> None:
         result, found = await self._execute(body)
         self.call.begin(_make_metadata(found))
-        shown = (
+        presented = (
             found.dialect.answer(self.rpc.operation, found.present(result))
             if result is not None
             else None
         )
-        await self.call.write(b"" if shown is None else self.rpc.write(shown))
+        await self.call.write(b"" if presented is None else self.rpc.write(presented))
 
     async def _execute(self, body: bytes) -> tuple[Any, NegotiatedRequest]:
         """Execute the operation and return its result."""
-        asked, found = await self._negotiate(body)
-        return await self.table[self._operation(found.call.agent)](asked, found.call), found
+        decoded, found = await self._negotiate(body)
+        return await self.table[self._operation(found.call.agent)](decoded, found.call), found
 
     async def _negotiate(self, body: bytes) -> tuple[Request, NegotiatedRequest]:
-        """Do everything that precedes the operation: an unauthorized caller learns nothing."""
+        """Do everything that precedes the operation; the caller is identified first."""
         message = self.rpc.parse(body)
         agent = self.agent = await self._agent(message)
         visit = RequestContext(self.request, agent, MOUNTS[self.dialect], self.table)
@@ -91,8 +91,8 @@ class Exchange:
         dialect = form(self.dialect)
         if message is None:
             raise ParseError("The message cannot be read")
-        asked = dialect.decode(self.rpc.operation, self.rpc.read(message))
-        return asked, negotiate(visit, dialect, caller, Binding.GRPC, self._operation(agent))
+        decoded = dialect.decode(self.rpc.operation, self.rpc.read(message))
+        return decoded, negotiate(visit, dialect, caller, Binding.GRPC, self._operation(agent))
 
     async def _agent(self, message: Any) -> Agent:
         """Return the agent named by the metadata, or by the first segment of the tenant, or else the default one.

@@ -84,12 +84,12 @@ def reader(name: str) -> Callable[[Message], Tree]:
 
 @functools.cache
 def _reader(descriptor: Descriptor) -> Convert:
-    known = {field.number: (field.json_name, _make_reader(field)) for field in descriptor.fields}
+    fields = {field.number: (field.json_name, _make_reader(field)) for field in descriptor.fields}
 
     def read(message: Message) -> Tree:
         tree: Tree = {}
         for field, value in message.ListFields():
-            name, convert = known[field.number]
+            name, convert = fields[field.number]
             try:
                 tree[name] = value if convert is None else convert(value)
             except InvalidParams as fault:
@@ -193,13 +193,13 @@ def encoder(name: str) -> Callable[[bytes], bytes]:
 
 @functools.cache
 def _writer(descriptor: Descriptor) -> Callable[[Mapping[str, Any]], Tree]:
-    known = {field.json_name: (field.name, _make_writer(field)) for field in descriptor.fields}
+    fields = {field.json_name: (field.name, _make_writer(field)) for field in descriptor.fields}
 
     def write(tree: Mapping[str, Any]) -> Tree:
         found: Tree = {}
         for key, value in tree.items():
-            if key in known:
-                name, convert = known[key]
+            if key in fields:
+                name, convert = fields[key]
                 found[name] = value if convert is None else convert(value)
         return found
 

@@ -25,12 +25,10 @@ class Command(BaseCommand):
         """Add a subcommand for each action."""
         words = parser.add_subparsers(dest="word", required=True)
         create = words.add_parser("create", help="make a key and show it, once")
-        create.add_argument("name", help="what it is for")
+        create.add_argument("name", help="the use of the key")
         create.add_argument("--scopes", default="", help="separated by spaces")
         create.add_argument("--tenant", default="")
-        create.add_argument(
-            "--rate", default="", help="how often it may be used: 20/s, 600/m burst 100"
-        )
+        create.add_argument("--rate", default="", help="its rate limit: 20/s, 600/m burst 100")
         create.add_argument(
             "--days",
             type=float,
@@ -47,7 +45,7 @@ class Command(BaseCommand):
             help="hours for which the old secret remains valid (default 24)",
         )
         turn.add_argument("--days", type=float, help="until it expires, from now (0 = as before)")
-        end = words.add_parser("revoke", help="end a key for good")
+        end = words.add_parser("revoke", help="revoke a key")
         end.add_argument("prefix")
 
     def handle(self, *args: Any, word: str, **options: Any) -> None:

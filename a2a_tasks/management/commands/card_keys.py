@@ -61,7 +61,11 @@ class Command(BaseCommand):
         """Run the subcommand, and show the keys in the file afterwards."""
         try:
             if what is None:
-                self._show(ring.ring() or self._none())
+                if not ring.ring():
+                    raise CommandError(
+                        "cards are not signed: A2A_PUBLIC_URL is empty, or A2A_SIGN_CARDS is off"
+                    )
+                self._show(ring.ring())
                 return
             keys = self._change(what, options)
             _write(options["file"], key_file.write_jwks(keys), new=what == "make")
@@ -82,11 +86,6 @@ class Command(BaseCommand):
         except DatabaseError as fault:
             self.stderr.write(f"This is not in the audit log: {fault}")
 
-    def _none(self) -> tuple[CardKey, ...]:
-        raise CommandError(
-            "cards are not signed: A2A_PUBLIC_URL is empty, or A2A_SIGN_CARDS is off"
-        )
-
     @staticmethod
     def _change(what: str, options: Mapping[str, Any]) -> tuple[CardKey, ...]:
         if what == "make":
@@ -94,7 +93,7 @@ class Command(BaseCommand):
         text = options["file"].read_text(encoding="utf-8")
         if not text.lstrip().startswith("{"):
             raise ValueError(
-                "it is not a JWK Set: what is PEM is rotated by naming a new file in front"
+                "it is not a JWK Set: to rotate keys in PEM, name a new file in front of the old one"
             )
         if what == "revoke":
             if len(options["kid"]) != 1:

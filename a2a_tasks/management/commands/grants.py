@@ -28,8 +28,8 @@ class Command(BaseCommand):
         add.add_argument("agent", help="its slug, or * for all")
         add.add_argument("grantee", help=WHO)
         add.add_argument("right", nargs="?", default=GrantRight.USE, choices=GrantRight.values)
-        shown = words.add_parser("list", help="show all grants, or those that concern an agent")
-        shown.add_argument("agent", nargs="?", default="")
+        listing = words.add_parser("list", help="show all grants, or those that concern an agent")
+        listing.add_argument("agent", nargs="?", default="")
         remove = words.add_parser(
             "remove", help="remove a grant, or all grants of a grantee for an agent"
         )
@@ -46,7 +46,7 @@ class Command(BaseCommand):
             made = grant(options["agent"], options["grantee"], options["right"])
         except ValueError as fault:
             raise CommandError(str(fault)) from None
-        self.stderr.write("Granted." if made else "It was granted before.")
+        self.stderr.write("Granted." if made else "It is granted already.")
         agent = registry.find_hosted(options["agent"])
         if agent is not None and not is_listed(agent):
             self.stderr.write(

@@ -18,8 +18,8 @@ class Command(BaseCommand):
     """The command: it removes old tasks, in small batches."""
 
     help = (
-        "Remove tasks that ended long ago, and the event logs of those that may stay. Tasks that have not ended are "
-        "never touched. Safe beside a host at work, and beside another purge; end it at any time."
+        "Remove tasks that ended long ago, and the event logs of others that have ended. Tasks that have not ended are "
+        "never touched. Safe while the host works and while another purge runs; end it at any time."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -61,12 +61,12 @@ class Command(BaseCommand):
         )
 
     def _purge(self, limits: RetentionLimits) -> Removed:
-        done, shown = Removed(), self.stdout.isatty()
+        done, is_terminal = Removed(), self.stdout.isatty()
         for removed in purge(limits):
             done += removed
-            if shown:
+            if is_terminal:
                 self.stdout.write(f"\r{done.tasks} tasks, {done.rows} rows", ending="")
                 self.stdout.flush()
-        if shown:
+        if is_terminal:
             self.stdout.write("\r\x1b[K", ending="")
         return done

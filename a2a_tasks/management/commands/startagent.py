@@ -86,11 +86,11 @@ def check_name(name: str) -> None:
     if keyword.iskeyword(name):
         raise CommandError(f"{name!r} is a word of Python itself. Choose another name.")
     slug = name.replace("_", "-")
-    known = registry.find_hosted(slug)
-    if known is not None:
+    hosted = registry.find_hosted(slug)
+    if hosted is not None:
         raise CommandError(
             f"An agent answers at /agents/{slug}/ already: "
-            f"{type(known).__module__}.{type(known).__qualname__}. Choose another name."
+            f"{type(hosted).__module__}.{type(hosted).__qualname__}. Choose another name."
         )
 
 

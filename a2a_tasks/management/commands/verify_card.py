@@ -76,7 +76,7 @@ class Command(BaseCommand):
         self.stdout.write(f"verified: key {found.header.kid} ({found.header.algorithm}){how}")
         unsigned = sorted(document.keys() - found.card.keys() - {"signatures"})
         if unsigned:
-            self.stdout.write(f"not vouched for: {', '.join(unsigned)}")
+            self.stdout.write(f"not covered by the signature: {', '.join(unsigned)}")
 
 
 def _is_url(where: str) -> bool:
@@ -141,7 +141,7 @@ def _object(where: str, text: bytes) -> dict[str, Any]:
     try:
         document = read(text)
     except A2AError:
-        raise CommandError(f"{where}: that is not JSON as it should be") from None
+        raise CommandError(f"{where}: it is not valid JSON") from None
     if not isinstance(document, dict):
         raise CommandError(f"{where}: that is not an object")
     return document

@@ -279,21 +279,21 @@ def _write_scheme(scheme: Scheme, flows: Flows = FLOWS) -> dict[str, Any]:
     return {}
 
 
-def _flows(written: Mapping[str, Any], known: Flows) -> dict[str, Any]:
+def _flows(written: Mapping[str, Any], defined: Flows) -> dict[str, Any]:
     return {
-        name: {"scopes": {}, **_pick(flow, *known[name])}
+        name: {"scopes": {}, **_pick(flow, *defined[name])}
         for name, flow in written.items()
-        if name in known
+        if name in defined
     }
 
 
-def _alternatives(of: Mapping[str, Any], known: Collection[str]) -> list[dict[str, list[str]]]:
+def _alternatives(of: Mapping[str, Any], schemes: Collection[str]) -> list[dict[str, list[str]]]:
     """Return requirements in the form of OpenAPI: alternatives, each with all its schemes."""
     spelled = [
         {name: _list(scopes, "list") for name, scopes in _object(one, "schemes").items()}
         for one in _list(of, "securityRequirements")
     ]
-    return [one for one in spelled if all(name in known for name in one)]
+    return [one for one in spelled if all(name in schemes for name in one)]
 
 
 def _write_requirements(alternatives: list[dict[str, list[str]]]) -> list[dict[str, Any]]:

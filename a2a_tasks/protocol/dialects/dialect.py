@@ -158,8 +158,8 @@ class Subject:
     def position(self, artifact_id: str) -> int:
         """Return the position of an artifact in order of creation, from 0; a new artifact gets the next one."""
         if self._positions is None:
-            known = () if self._artifacts is UNSET else self._artifacts
-            names = [_artifact_id(artifact).artifact_id for artifact in known]
+            artifacts = () if self._artifacts is UNSET else self._artifacts
+            names = [_artifact_id(artifact).artifact_id for artifact in artifacts]
             self._positions = {name: position for position, name in enumerate(names)}
         return self._positions.setdefault(artifact_id, len(self._positions))
 

@@ -11,7 +11,7 @@ from a2a_tasks.protocol import errors
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.dialects.dialect import Dialect, DialectFeatures, DialectRefusal
 from a2a_tasks.protocol.dialects.kinds import Kinds
-from a2a_tasks.protocol.dialects.listing import words_listing
+from a2a_tasks.protocol.dialects.listing import read_word_listing
 from a2a_tasks.protocol.dialects.reading import (
     any_role,
     message_or_request,
@@ -93,7 +93,7 @@ class Draft(PushResources, Kinds):
         )
 
     def read_list(self, fields: Fields) -> ListTasksRequest:
-        return words_listing(fields)
+        return read_word_listing(fields)
 
     def read_cancel(self, fields: Fields) -> CancelTaskRequest:
         return CancelTaskRequest(id=task_of(fields, "name"), metadata=fields.struct("metadata"))

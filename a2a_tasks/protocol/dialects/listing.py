@@ -11,7 +11,7 @@ from a2a_tasks.protocol.fields import Fields, rfc3339
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import TaskState
 
-__all__ = ["words_listing"]
+__all__ = ["read_word_listing"]
 
 _STATES: Mapping[object, TaskState | None] = {
     **ENUM_STATES,
@@ -49,7 +49,7 @@ def _moment(fields: Fields) -> str | None:
         return None
 
 
-def words_listing(fields: Fields) -> ListTasksRequest:
+def read_word_listing(fields: Fields) -> ListTasksRequest:
     """Read the request; without a history length the answer has no history."""
     return ListTasksRequest(
         context_id=fields.string("context_id"),

@@ -9,7 +9,7 @@ from typing import Any
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.dialects.dialect import Dialect
 from a2a_tasks.protocol.dialects.kinds import Kinds
-from a2a_tasks.protocol.dialects.listing import words_listing
+from a2a_tasks.protocol.dialects.listing import read_word_listing
 from a2a_tasks.protocol.dialects.v03_rest import ROUTES, V03Rest
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.requests import ListTasksRequest
@@ -34,7 +34,7 @@ class V03(Kinds):
         return V03Rest(self.switches)
 
     def read_list(self, fields: Fields) -> ListTasksRequest:
-        return words_listing(fields)
+        return read_word_listing(fields)
 
     def card(self, card: Mapping[str, Any], url: str) -> Mapping[str, Any]:
         return cards.v03(card, url)

@@ -10,7 +10,7 @@ from a2a_tasks.protocol import errors
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.dialects.dialect import DialectRefusal
 from a2a_tasks.protocol.dialects.kinds import Kinds
-from a2a_tasks.protocol.dialects.listing import words_listing
+from a2a_tasks.protocol.dialects.listing import read_word_listing
 from a2a_tasks.protocol.dialects.reading import (
     any_role,
     message_or_request,
@@ -60,10 +60,6 @@ TYPES = {
     -32603: "InternalError",
     -32700: "JSONParseError",
 }
-
-
-def _twice(encoded: str) -> str:
-    return base64.b64encode(encoded.encode()).decode()
 
 
 class V03Rest(PushResources, Kinds):
@@ -119,7 +115,7 @@ class V03Rest(PushResources, Kinds):
         return push_config(found, self.code) if found else None
 
     def read_list(self, fields: Fields) -> ListTasksRequest:
-        return words_listing(fields)
+        return read_word_listing(fields)
 
     def decode_route(
         self, match: Match, body: Mapping[str, Any], query: Mapping[str, Any]
@@ -131,7 +127,7 @@ class V03Rest(PushResources, Kinds):
 
     def part(self, part: Tree) -> Tree:
         if "raw" in part and self.switches.double_base64_v03:
-            part = part | {"raw": _twice(part["raw"])}
+            part = part | {"raw": base64.b64encode(part["raw"].encode()).decode()}
         return write_wrapped(part, "mimeType")
 
     def message(self, message: Tree) -> Tree:

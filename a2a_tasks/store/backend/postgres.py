@@ -524,7 +524,7 @@ def find_tasks(
         "agent": [scope.agent for scope, _, _ in lookups],
         "owner": [part.owner for _, _, part in lookups],
         "tenant": [scope.tenant for scope, _, _ in lookups],
-        "maker": [part.maker for _, _, part in lookups],
+        "maker": [part.created_by for _, _, part in lookups],
     }
     rows = fetch(FIND, columns, rows=namedtuple_row)
     # Of two tasks with one key the older one stays in the dictionary.

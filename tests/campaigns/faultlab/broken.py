@@ -78,13 +78,13 @@ def spoilt(broken: Broken, text: str) -> str:
 # --- the mistakes ---------------------------------------------------------------------------------
 
 FENCE = "from batch b where t.id = b.task and t.run_token = b.token and b.token <> ''"
-SEEN = "    return seen.number if seen and known else None\n"
+SEEN = "    return seen.number if seen and resumes else None\n"
 LEASE = "clock_timestamp() + make_interval(secs => %(lease)s) end,\n    started_at"
 BEAT = "select id from a2a_tasks_run where status = 'running' and token = any(%(tokens)s::text[])"
 BY_HOST = """select id from a2a_tasks_run where status = 'running' and split_part(worker, ':', 1) in (
     select split_part(worker, ':', 1) from a2a_tasks_run where token = any(%(tokens)s::text[]))"""
-ASKING = "            alive = self._extend(held, beats=beats)\n"
-BELIEVING = "            self._extend(held, beats=beats)\n            alive = set(held)\n"
+ASKING = "            alive = self._extend(active, beats=beats)\n"
+BELIEVING = "            self._extend(active, beats=beats)\n            alive = set(active)\n"
 KEPT = "step = StepResult(self._run, name, result)"
 OUTAGES = "tests/campaigns/outages"
 
@@ -293,7 +293,7 @@ BROKEN: tuple[Broken, ...] = (
         "cursor-too-late",
         "a2a_tasks/operations/subscribe_to_task.py",
         SEEN,
-        "    return min(seen.number + 1, found.last_event) if seen and known else None\n",
+        "    return min(seen.number + 1, found.last_event) if seen and resumes else None\n",
         ("I6",),
         "cuts",
     ),
@@ -301,15 +301,15 @@ BROKEN: tuple[Broken, ...] = (
         "cursor-too-early",
         "a2a_tasks/operations/subscribe_to_task.py",
         SEEN,
-        "    return max(seen.number - 1, 0) if seen and known else None\n",
+        "    return max(seen.number - 1, 0) if seen and resumes else None\n",
         ("I6",),
         "cuts",
     ),
     Broken(
         "stream-that-ends-with-any-status",
         "a2a_tasks/operations/subscribe_to_task.py",
-        "    return event.state in TERMINAL\n",
-        "    return event.state is not None\n",
+        "until=lambda event: event.state in TERMINAL",
+        "until=lambda event: event.state is not None",
         ("I6",),
         "cuts",
     ),

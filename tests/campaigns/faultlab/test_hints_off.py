@@ -24,8 +24,8 @@ WAYS: Mapping[str, tuple[dict[str, str], dict[str, str]]] = {
     "the web process hears no hints": ({"REDIS_URL": ""}, {}),
     "nobody sends hints": ({"REDIS_URL": ""}, {"REDIS_URL": ""}),
     "the Redis of the hints is down": ({"REDIS_URL": NOWHERE}, {"REDIS_URL": NOWHERE}),
-    "the bell does not ring": ({"CELERY_BROKER_URL": NOWHERE}, {}),
-    "neither hints nor bell": NEITHER,
+    "the broker takes no wake-ups": ({"CELERY_BROKER_URL": NOWHERE}, {}),
+    "neither hints nor wake-ups": NEITHER,
 }
 
 

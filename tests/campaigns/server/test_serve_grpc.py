@@ -107,10 +107,10 @@ def test_the_embedded_host_has_it_beside_http_only_if_there_is_a_port(
 ) -> None:
     asked: list[tuple[str, int]] = []
     monkeypatch.setattr(
-        "a2a_project.grpc_server.beside", lambda host, port: asked.append((host, port))
+        "a2a_project.grpc_server.serve_in_background", lambda host, port: asked.append((host, port))
     )
-    serve_grpc.beside("127.0.0.1")
+    serve_grpc.serve_in_background("127.0.0.1")
     assert asked == []
     settings.A2A_GRPC_PORT = 50051
-    serve_grpc.beside("127.0.0.1")
+    serve_grpc.serve_in_background("127.0.0.1")
     assert asked == [("127.0.0.1", 50051)]

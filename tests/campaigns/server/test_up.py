@@ -22,7 +22,7 @@ from a2a_project.management.commands.up import (
     migrate,
     try_it,
 )
-from a2a_tasks.access.authentication import anonymous_allowed
+from a2a_tasks.access.authentication import allows_anonymous
 from a2a_tasks.management.database import CONNECT
 from a2a_tasks.process import address_of, listen
 
@@ -115,8 +115,8 @@ def test_it_says_aloud_that_anybody_may_call(
     settings: Settings, asked: str, embedded: bool, allowed: bool
 ) -> None:
     settings.A2A_ANONYMOUS, settings.EMBEDDED = asked, embedded
-    assert anonymous_allowed() is allowed
-    assert ("ANYBODY" in banner(HERE)) is allowed
+    assert allows_anonymous() is allowed
+    assert ("EVERYONE" in banner(HERE)) is allowed
 
 
 @pytest.mark.parametrize(

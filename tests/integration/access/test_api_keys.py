@@ -188,7 +188,7 @@ class TestWhatIsKnown:
         """A clock that the test turns, and for how long what is seen is believed by it."""
         settings.A2A_CREDENTIAL_SECONDS = 5.0
         now = [1000.0]
-        for memory in (authentication._known, authentication._wrong):
+        for memory in (authentication._valid, authentication._wrong):
             monkeypatch.setattr(memory, "_clock", lambda: now[0])
         yield now
 
@@ -238,7 +238,7 @@ class TestWhatIsKnown:
     async def test_holds_no_key_in_memory(self) -> None:
         issued = await made()
         await shown(issued.key)
-        known = repr(authentication._known._kept)
+        known = repr(authentication._valid._kept)
         assert issued.key not in known
         assert hashlib.sha256(issued.key.encode()).hexdigest() not in known
 

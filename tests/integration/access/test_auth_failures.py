@@ -25,7 +25,7 @@ from a2a_tasks.store.db import run_in_thread
 from tests.integration.access.test_api_keys import made
 from tests.support.agents_under_test import playing
 
-WRONG = Denial(Action.ACCESS_REFUSED, "10.1.2.3", "an API key that is not there")
+WRONG = Denial(Action.ACCESS_REFUSED, "10.1.2.3", "an unknown API key")
 
 
 class Clock:

@@ -404,7 +404,7 @@ class TestTheCommand:
 
     def test_grants_lists_and_takes_away(self) -> None:
         assert self.said("add", SECRET, "tenant:acme") == "Granted.\n"
-        assert self.said("add", SECRET, "tenant:acme", "use") == "It was granted before.\n"
+        assert self.said("add", SECRET, "tenant:acme", "use") == "It is granted already.\n"
         self.said("add", "*", "key:a", "operate")
         self.said("add", "tables", "key:a", "see")
         every = "*  operate  key:a\nsecret  use  tenant:acme\ntables  see  key:a\n"

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from a2a_tasks.audit import act_as, actor, request_named, staff, system
+from a2a_tasks.audit import act_as, actor, request_id_of, staff, system
 from a2a_tasks.audit.actor import request_id
 from a2a_tasks.store.batched_call import BatchedCall
 from a2a_tasks.store.db import run_in_thread
@@ -45,7 +45,7 @@ def test_a_command_is_given_by_a_user_of_the_system(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_a_request_is_named_by_plain_words_only(header: str, kept: str) -> None:
-    assert request_named(header) == kept
+    assert request_id_of(header) == kept
 
 
 @pytest.mark.django_db(transaction=True)

@@ -720,7 +720,7 @@ class TestTheServer:
     async def test_has_those_who_watch_its_health_ask_elsewhere_and_does_not_drain_for_them(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(process_lifetime, "drain_left", lambda: 60.0)
+        monkeypatch.setattr(process_lifetime, "drain_seconds", lambda: 60.0)
         server = Server()
         port = await server.listen("127.0.0.1", 0)
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as wire:

@@ -169,7 +169,7 @@ class TestWhatCannotBeRecorded:
 
         trace, _ = await carried(run)
         assert "int cannot be content" in trace
-        assert f"It was said at {line_of(run, 'yield 42')}" in trace
+        assert f"It was emitted at {line_of(run, 'yield 42')}" in trace
 
     async def test_names_that_of_the_innermost_generator(self) -> None:
         def inner() -> Iterator[Any]:
@@ -178,13 +178,13 @@ class TestWhatCannotBeRecorded:
         def run(turn: Turn) -> Iterator[Any]:
             yield from inner()
 
-        assert f"It was said at {line_of(inner, 'yield')}" in (await carried(run))[0]
+        assert f"It was emitted at {line_of(inner, 'yield')}" in (await carried(run))[0]
 
     async def test_names_the_function_that_returned_it(self) -> None:
         async def run(turn: Turn) -> Any:
             return {"answer": 42}
 
-        assert f"It was said at {line_of(run, 'def run')}" in (await carried(run))[0]
+        assert f"It was emitted at {line_of(run, 'def run')}" in (await carried(run))[0]
 
     @pytest.mark.parametrize("left", [None, [1], "x"])
     async def test_of_memory_that_is_no_dict_the_agent_is_named(self, left: Any) -> None:
@@ -228,7 +228,7 @@ class TestWhatCannotBeRecorded:
         here, _ = await carried(lambda turn: script(turn))
         await tell_script(monkeypatch, word)
         there = (await run_in_thread(Run.objects.latest, "pk")).error
-        said_at = f"It was said at {line_of(script, said)}"
+        said_at = f"It was emitted at {line_of(script, said)}"
         for trace in (here, there):
             assert f"{told}\n{said_at}\n" in trace
             assert "cannot pickle" not in trace
@@ -236,7 +236,7 @@ class TestWhatCannotBeRecorded:
     async def test_names_the_line_in_another_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
         await tell_script(monkeypatch, "numeric")
         run = await run_in_thread(Run.objects.get)
-        assert "It was said at " in run.error
+        assert "It was emitted at " in run.error
         assert "process_agents/agents.py:" in run.error
 
     @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ class TestMemory:
         """It is in the trace of the run, and in the host's log."""
         trace, _ = await carried(way)
         file, line = line_of(way, "turn.memory").rsplit(":", 1)
-        told = "TypeError: turn.memory['tags'] cannot be kept as JSON: it is a set"
+        told = "TypeError: turn.memory['tags'] cannot be stored as JSON: it is a set"
         for text in (trace, caplog.text):
             assert f'File "{file}", line {line}, in {way.__name__}' in text
             assert told in text
@@ -296,7 +296,7 @@ class TestMemory:
         file, line = line_of(agents.hoarding, "turn.memory").rsplit(":", 1)
         assert f'File "{file}", line {line}, in hoarding' in trace
         assert (
-            "TypeError: turn.memory['pattern'] cannot be kept as JSON: it is a generator" in trace
+            "TypeError: turn.memory['pattern'] cannot be stored as JSON: it is a generator" in trace
         )
 
     async def test_of_what_was_changed_within_it_the_agent_is_named(self) -> None:
@@ -305,7 +305,7 @@ class TestMemory:
             return "x"
 
         trace, _ = await carried(run)
-        assert "TypeError: turn.memory['cart'][0] cannot be kept as JSON: it is a set" in trace
+        assert "TypeError: turn.memory['cart'][0] cannot be stored as JSON: it is a set" in trace
         assert line_of(run, "def run") in trace
 
     async def test_gives_back_what_it_was_given(self) -> None:

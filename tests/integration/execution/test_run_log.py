@@ -242,7 +242,7 @@ class TestItsCost:
         monkeypatch.setattr(run_lines, "write", fail)
         # One that has told of no other test's failures.
         fresh = ThrottledLogger(
-            logging.getLogger(run_log.__name__), "log lines of runs were not kept"
+            logging.getLogger(run_log.__name__), "log lines of runs were not stored"
         )
         monkeypatch.setattr(run_log, "_lost", fresh)
 

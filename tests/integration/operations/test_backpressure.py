@@ -118,14 +118,14 @@ class TestTheQueueOfRuns:
     async def test_only_so_many_runs_wait(
         self, agent: Agent, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(backpressure, "LOOK_SECONDS", 3600.0)
+        monkeypatch.setattr(backpressure, "COUNT_SECONDS", 3600.0)
         alice = Client(agent)
         settings.A2A_RUN_SLOTS, settings.A2A_MAX_QUEUED = 1, 3
         first = await alice.begin("wait")
         given, refused = await all_of([alice.begin("hello") for _ in range(50)])
         assert len(given) == 3
         assert {fault.metadata["retry_after"] for fault in refused} == {"5"}
-        monkeypatch.setattr(backpressure, "LOOK_SECONDS", 0.0)
+        monkeypatch.setattr(backpressure, "COUNT_SECONDS", 0.0)
         await alice.cancel(first.id)
         await until(lambda: self.all_ended(alice, given))
         assert (await alice.send("hello")).status.state.word == "completed"
@@ -150,7 +150,7 @@ class TestWhatIsUnfinished:
     async def test_of_one_caller_only_so_many_runs_are(
         self, agent: Agent, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(backpressure, "LOOK_SECONDS", 3600.0)
+        monkeypatch.setattr(backpressure, "COUNT_SECONDS", 3600.0)
         alice, bob = Client(agent), Client(agent, BOB)
         settings.A2A_RUN_SLOTS, settings.A2A_MAX_UNFINISHED_PER_TENANT = 2, 3
         begun = [await alice.begin("wait") for _ in range(3)]
@@ -159,7 +159,7 @@ class TestWhatIsUnfinished:
                 await again
             assert caught.value.metadata == {"retry_after": "5"}
         await bob.begin("hello")
-        monkeypatch.setattr(backpressure, "LOOK_SECONDS", 0.0)
+        monkeypatch.setattr(backpressure, "COUNT_SECONDS", 0.0)
         await alice.cancel(begun[0].id)
         await alice.begin("hello")
 

@@ -59,7 +59,7 @@ class TestALongAnswer:
         for _ in range(16):
             last = await run_in_thread(pen.add, "a", PIECE)
             await until(partial(_is_at, conversation, last))
-            assert sum(event.size for event in conversation.heard) < 3 * event_log.SLICE_BYTES
+            assert sum(event.size for event in conversation.events) < 3 * event_log.SLICE_BYTES
         await run_in_thread(pen.end)
         assert await settling == (await run_in_thread(found)).view
         await conversation.close()

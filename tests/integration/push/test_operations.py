@@ -19,6 +19,7 @@ from a2a_tasks.agents import Agent, Turn
 from a2a_tasks.agents.cards import card_of
 from a2a_tasks.caller import Caller
 from a2a_tasks.models import Run, Task
+from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import (
     InvalidParams,
@@ -98,7 +99,8 @@ def alice(agent: Agent) -> Client:
 
 
 async def ask(operation: str, client: Client, request: Request, **circumstances: Any) -> Any:
-    """Do an operation of the table."""
+    """Do an operation of the table, as a binding does."""
+    require_capability(client.agent, TABLE[operation].operation.needs)
     return await TABLE[operation](request, client.call(**circumstances))
 
 

@@ -184,7 +184,7 @@ class TestVerifyCard:
         card, keys = files
         assert said("verify_card", card, keys=keys) == [
             f"verified: key {NIST.kid} (ES256)",
-            "not vouched for: url",
+            "not covered by the signature: url",
         ]
 
     def test_wants_to_know_whom_to_trust(self, files: tuple[str, str]) -> None:

@@ -15,6 +15,7 @@ from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.models import Run, Task
 from a2a_tasks.operations.call_context import CallContext
+from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.protocol.requests import (
@@ -81,13 +82,15 @@ class Client:
         return await self.send(text, return_immediately=True, **about)
 
     async def stream(self, text: str = "hello", **about: Any) -> EventStream:
-        """A stream of the task."""
+        """A stream of the task, as a binding asks for it."""
+        require_capability(self.agent, "streaming")
         opened = await TABLE["SendStreamingMessage"](self.request(text, **about), self.call())
         assert isinstance(opened, EventStream)
         return opened
 
     async def subscribe(self, task: str, **circumstances: Any) -> EventStream:
         """A stream of a task that is there."""
+        require_capability(self.agent, "streaming")
         opened = await TABLE["SubscribeToTask"](
             SubscribeToTaskRequest(id=task), self.call(**circumstances)
         )

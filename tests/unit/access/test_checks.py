@@ -79,7 +79,7 @@ class TestTheStart:
     ) -> None:
         settings.A2A_ANONYMOUS = "1"
         await say_who_may_come()
-        assert [(r.levelno, "ANYBODY" in r.message) for r in caplog.records] == [
+        assert [(r.levelno, "EVERYONE" in r.message) for r in caplog.records] == [
             (logging.WARNING, True)
         ]
 

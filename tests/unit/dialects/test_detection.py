@@ -22,11 +22,11 @@ from a2a_tasks.protocol.detection import (
     below_v1,
     by_call,
     by_route,
+    error_dialect,
+    error_dialect_of_route,
     is_draft,
     is_final,
     reads_body,
-    voice,
-    voice_of_route,
 )
 from a2a_tasks.protocol.dialects import DIALECTS, CompatOptions
 from a2a_tasks.protocol.dialects.undecided import refuse
@@ -179,8 +179,8 @@ class TestAPinnedMount:
     @rows("code", [pytest.param(code, id=f"J0-{code}") for code in CODES])
     def test_needs_no_look_at_the_task_and_not_at_the_body(self, code: str) -> None:
         assert decided("tasks/get", ID, origin=None, mount=MOUNTS[code]) == code
-        assert voice(MOUNTS[code], "SendMessage", DR_MESSAGE) == code
-        assert voice_of_route(MOUNTS[code], "v1/message:send") == code
+        assert error_dialect(MOUNTS[code], "SendMessage", DR_MESSAGE) == code
+        assert error_dialect_of_route(MOUNTS[code], "v1/message:send") == code
 
     @rows("code", [pytest.param(code, id=f"J0-{code}") for code in CODES])
     def test_lets_nobody_without_version_in_to_the_letter_if_it_is_1_0s(self, code: str) -> None:
@@ -609,7 +609,7 @@ class TestWhateverIsSaid:
     ) -> None:
         verdict = decided(method, params, version, origin)
         assert origin is None or verdict is not None, "with an origin, every row decides"
-        assert voice(DETECTING, method, params) in DIALECTS
+        assert error_dialect(DETECTING, method, params) in DIALECTS
 
     @given(paths, objects, versions, origins)
     def test_a_route_is_decided_or_refused(
@@ -636,7 +636,7 @@ class TestWhateverIsSaid:
         params = {"message": {"role": "ROLE_USER", "parts": [], place: wrong}}
         assert decided("SendMessage", params) in DIALECTS
         assert routed("v1/message:send", params) in DIALECTS
-        assert voice(DETECTING, "SendMessage", params) in DIALECTS
+        assert error_dialect(DETECTING, "SendMessage", params) in DIALECTS
 
 
 class TestTheReleaseCandidate:
@@ -834,7 +834,7 @@ class TestARefusedVersion:
     @staticmethod
     def told(method: str, params: object = None) -> Mapping[str, Any]:
         """The error object."""
-        return DIALECTS[voice(DETECTING, method, params)].error(refuse_version("0.5"))
+        return DIALECTS[error_dialect(DETECTING, method, params)].error(refuse_version("0.5"))
 
     @rows(
         "method",
@@ -883,7 +883,7 @@ class TestARefusedVersion:
         ],
     )
     def test_below_v1_is_told_in_problem_details(self, path: str) -> None:
-        code = voice_of_route(DETECTING, path)
+        code = error_dialect_of_route(DETECTING, path)
         fault = refuse_version("0.5")
         refusal = DIALECTS[code].rest.refusal(fault) if code else refuse(fault, PLAIN)
         body = json.loads(refusal.body)
@@ -900,7 +900,9 @@ class TestARefusedVersion:
     )
     def test_where_0_3_alone_is_spoken_is_told_as_0_3_has_it(self, path: str) -> None:
         """§6.5 rather than §6.8: nobody else asks there."""
-        refusal = DIALECTS[voice_of_route(DETECTING, path)].rest.refusal(refuse_version("0.5"))
+        refusal = DIALECTS[error_dialect_of_route(DETECTING, path)].rest.refusal(
+            refuse_version("0.5")
+        )
         assert refusal.status == 400
         assert json.loads(refusal.body) == {
             "code": -32009,
@@ -910,7 +912,9 @@ class TestARefusedVersion:
 
     @rows("path", [pytest.param(p, id=f"6.8-{p}") for p in UNPREFIXED])
     def test_elsewhere_is_told_as_1_0_has_it(self, path: str) -> None:
-        refusal = DIALECTS[voice_of_route(DETECTING, path)].rest.refusal(refuse_version("0.5"))
+        refusal = DIALECTS[error_dialect_of_route(DETECTING, path)].rest.refusal(
+            refuse_version("0.5")
+        )
         error = json.loads(refusal.body)["error"]
         assert (refusal.status, error["code"], error["status"]) == (400, 400, "FAILED_PRECONDITION")
         assert error["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"

@@ -21,7 +21,7 @@ class _Held:
 
     def __init__(self) -> None:
         self.assignment = cast("ClaimedRun", self)
-        self.token, self.run, self.extended, self.heard = "token", 1, math.inf, 0.0
+        self.token, self.run, self.extended, self.confirmed = "token", 1, math.inf, 0.0
         self.is_unknown = self.ending = False
 
 

@@ -137,7 +137,7 @@ class TestAResponse:
         assert jsonrpc.result(b'"x"', b'{"a":1}') == b'{"jsonrpc":"2.0","id":"x","result":{"a":1}}'
 
     def test_is_its_opening_the_result_and_a_brace(self) -> None:
-        assert jsonrpc.result_opening(b"1") + b"2}" == jsonrpc.result(b"1", b"2")
+        assert jsonrpc.begin_result(b"1") + b"2}" == jsonrpc.result(b"1", b"2")
 
     def test_with_an_error_has_no_result(self) -> None:
         body = read(jsonrpc.error(b"1", V10.error(errors.TaskNotFound(taskId="t"))))

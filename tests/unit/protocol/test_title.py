@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_tasks.protocol.title import MAX_LENGTH, opening_of
+from a2a_tasks.protocol.title import MAX_LENGTH, title_of
 from a2a_tasks.protocol.values import Message, Part, Role
 
 
@@ -23,4 +23,4 @@ from a2a_tasks.protocol.values import Message, Part, Role
 )
 def test_is_one_line_of_its_texts(texts: list[str], opening: str) -> None:
     parts = (Part(data={"text": "no"}), *(Part(text=text) for text in texts))
-    assert opening_of(Message(message_id="m", role=Role.USER, parts=parts)) == opening
+    assert title_of(Message(message_id="m", role=Role.USER, parts=parts)) == opening

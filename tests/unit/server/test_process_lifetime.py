@@ -26,11 +26,11 @@ def test_listeners_are_told_once_however_often_it_is_asked() -> None:
 
 def test_helpers_can_see_how_much_of_the_drain_is_left() -> None:
     life = Lifetime()
-    assert life.drain_left() == 0.0
+    assert life.drain_seconds() == 0.0
     life.begin_drain(60)
-    assert 0 < life.drain_left() <= 60
+    assert 0 < life.drain_seconds() <= 60
     life.begin_drain(3600)
-    assert life.drain_left() <= 60
+    assert life.drain_seconds() <= 60
 
 
 def test_a_listener_that_comes_late_is_told_at_once() -> None:

@@ -90,7 +90,7 @@ class TestReading:
             ('{"keys": 3}', "not a JWK Set"),
             ('{"keys": ["hush"]}', "not a JWK Set"),
             ('{"keys": []}', "no key"),
-            (jwks({"kty": "oct", "k": "hush"}), "key 1 is neither EC nor OKP"),
+            (jwks({"kty": "oct", "k": "hush"}), "key 1: neither EC nor OKP"),
             (jwks({"hush": "hush"}), "key 1 cannot be read"),
             (
                 jwks({"kty": "EC", "crv": "P-256", "x": "hush", "y": "hush", "d": "hush"}),

@@ -1,4 +1,4 @@
-"""The bell: messages to Celery's workers that runs are due. A message contains a queue's name and nothing else.
+"""The wake-up of Celery's workers: a message for each queue with due runs. It contains the queue's name and no data.
 
 Publishing takes a millisecond and may block, so one thread does it. Hints during a publication and shortly after share
 one message: a job costs the worker more than a query of the table. Workers also poll, so a lost message costs a second.
@@ -20,57 +20,57 @@ from a2a_tasks.outages import ThrottledLogger
 __all__ = ["install"]
 
 logger = logging.getLogger(__name__)
-#: Least seconds between two messages.
-REST = 0.01
-_outage = ThrottledLogger(logger, "the bell did not ring")
+#: Minimum seconds between two messages.
+MIN_INTERVAL_SECONDS = 0.01
+_outage = ThrottledLogger(logger, "the broker did not take a wake-up of workers")
 
 
-class _Bell:
+class _WakeUps:
     def __init__(self) -> None:
         self._due: set[str] = set()
         self._lock = threading.Lock()
-        self._rung = threading.Event()
-        self._ringing = threading.Lock()
+        self._has_due = threading.Event()
+        self._publishing = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def hear(self, hint: pubsub.Hint) -> None:
+    def on_hint(self, hint: pubsub.Hint) -> None:
         """Note the queue of a hint, and wake the publishing thread. Any thread."""
         if not isinstance(hint, pubsub.RunQueued) or not by_workers():
             return
         with self._lock:
             self._due.add(hint.queue)
             if self._thread is None or not self._thread.is_alive():  # also after a fork
-                self._thread = threading.Thread(target=self._run, name="bell", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="wake-up", daemon=True)
                 self._thread.start()
-        self._rung.set()
+        self._has_due.set()
 
     def _run(self) -> None:
         while True:
-            self._rung.wait()
-            self._rung.clear()
-            self.ring()
-            time.sleep(REST)
+            self._has_due.wait()
+            self._has_due.clear()
+            self.publish()
+            time.sleep(MIN_INTERVAL_SECONDS)
 
-    def ring(self) -> None:
+    def publish(self) -> None:
         """Publish the noted queues; returns when they are published, by this thread or another."""
-        with self._ringing:
+        with self._publishing:
             with self._lock:
                 due, self._due = self._due, set()
             for queue in due:
-                self._ring(queue)
+                self._publish_queue(queue)
 
-    def _ring(self, queue: str) -> None:
+    def _publish_queue(self, queue: str) -> None:
         try:
             carry_due_runs.apply_async(queue=queue, expires=60, retry=False)
         except Exception as fault:  # noqa: BLE001 - any broker's error; workers poll
-            _outage.count(fault)
+            _outage.warning(fault)
 
 
-_bell = _Bell()
-_installed = pubsub.listen(_bell.hear)
+_publisher = _WakeUps()
+_installed = pubsub.listen(_publisher.on_hint)
 
 
 def install() -> None:
     """Publish every run that becomes due in this process, from now on to its end."""
     _installed.__enter__()
-    process_lifetime.on_stop(functools.partial(asyncio.to_thread, _bell.ring))
+    process_lifetime.on_stop(functools.partial(asyncio.to_thread, _publisher.publish))

@@ -1,4 +1,4 @@
-"""The bell and who is called by it."""
+"""The wake-up of workers, and where runs are executed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_tasks import pubsub
-from a2a_tasks.execution import bell, dispatch, jobs, worker
+from a2a_tasks.execution import dispatch, jobs, wake_up, worker
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import eventually
 
@@ -34,18 +34,18 @@ def broker(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Broker:
     """A broker instead of Celery's, and workers to call."""
     settings.A2A_RUNS = "celery"
     found = Broker()
-    monkeypatch.setattr(bell, "carry_due_runs", found)
+    monkeypatch.setattr(wake_up, "carry_due_runs", found)
     return found
 
 
-class TestBell:
+class TestWakeUp:
     def test_it_rings_once_for_many(self, broker: Broker) -> None:
-        one = bell._Bell()
-        one.hear(pubsub.RunQueued("agents"))
+        one = wake_up._WakeUps()
+        one.on_hint(pubsub.RunQueued("agents"))
         assert broker.begun.wait(10)
         for _ in range(100):
-            one.hear(pubsub.RunQueued("agents"))
-            one.hear(pubsub.RunQueued("slow"))
+            one.on_hint(pubsub.RunQueued("agents"))
+            one.on_hint(pubsub.RunQueued("slow"))
         broker.go.set()
         eventually(lambda: len(broker.rings) == 3)
         assert broker.rings[0] == "agents"
@@ -54,27 +54,27 @@ class TestBell:
     def test_a_broker_that_is_away_is_rung_again_next_time(self, broker: Broker) -> None:
         broker.broken = True
         broker.go.set()
-        one = bell._Bell()
-        one.hear(pubsub.RunQueued("agents"))
+        one = wake_up._WakeUps()
+        one.on_hint(pubsub.RunQueued("agents"))
         eventually(lambda: len(broker.rings) == 1)
         broker.broken = False
-        one.hear(pubsub.RunQueued("agents"))
+        one.on_hint(pubsub.RunQueued("agents"))
         eventually(lambda: len(broker.rings) == 2)
 
     def test_whoever_tells_does_not_wait_for_the_broker(self, broker: Broker) -> None:
-        one = bell._Bell()
-        one.hear(pubsub.RunQueued("agents"))
+        one = wake_up._WakeUps()
+        one.on_hint(pubsub.RunQueued("agents"))
         assert broker.begun.wait(10)
-        one.hear(pubsub.RunQueued("agents"))  # returns, though the broker hangs
+        one.on_hint(pubsub.RunQueued("agents"))  # returns, though the broker hangs
         broker.go.set()
         eventually(lambda: len(broker.rings) == 2)  # its thread must not ring in the next test
 
     def test_other_hints_and_local_runs_ring_nothing(self, broker: Broker, settings: Any) -> None:
-        one = bell._Bell()
-        one.hear(pubsub.Stop(1))
-        one.hear(pubsub.Committed(1, 1))
+        one = wake_up._WakeUps()
+        one.on_hint(pubsub.Stop(1))
+        one.on_hint(pubsub.Committed(1, 1))
         settings.A2A_RUNS = "local"
-        one.hear(pubsub.RunQueued("agents"))
+        one.on_hint(pubsub.RunQueued("agents"))
         assert one._thread is None
         assert broker.rings == []
 
