@@ -43,7 +43,7 @@ def operations() -> str:
 
 
 def kinds() -> list[type[errors.A2AError]]:
-    """The errors a client can tell apart: what stands below those have the same face, and a dialect's word at most."""
+    """The errors that a client can tell apart. Their subclasses have equal codes, and at most another name in a dialect."""
     return [
         errors.InternalError,
         *errors.RequestError.__subclasses__(),

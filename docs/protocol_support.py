@@ -1,6 +1,6 @@
 """The generated parts of `protocol-support.md`: from the mounts, the dialects and `requirements.toml`.
 
-What a table says a dialect writes is what it wrote when it was asked, not what somebody remembered.
+The tables contain the output of the dialects themselves, not descriptions of it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _routes(dialect: Dialect, name: str) -> str:
 
 # -- detection -------------------------------------------------------------------------------------------------------
 
-#: By number of a row of the decision tables: what it decides.
+#: The decision of each row of the decision tables, by its number.
 DECIDES = {
     "J2": "seed-0",
     "J3": "0.1; 0.0 if the version says so. The two write alike",
@@ -204,7 +204,7 @@ def either(member: str, yes: str, no: str) -> Callable[[Dialect], str]:
 
 
 def _subscribed(say: Callable[[Dialect], str]) -> Callable[[Dialect], str]:
-    """The same, of dialects that have subscriptions."""
+    """Return a cell for dialects that have subscriptions, and a dash for others."""
     return lambda dialect: say(dialect) if "SubscribeToTask" in dialect.methods.values() else DASH
 
 
@@ -237,7 +237,7 @@ MANNERS: tuple[Row, ...] = (
 
 
 def features() -> str:
-    """How the dialects differ beside their spelling."""
+    """The table of differences in behaviour between the dialects."""
     cells = {
         dialect.title: tuple(say(dialect) for _, say in MANNERS) for dialect in DIALECTS.values()
     }
@@ -267,7 +267,7 @@ def _document() -> tuple[dict[str, list[str]], dict[str, dict[str, Any]]]:
 
 
 def held() -> str:
-    """How many requirements are held by what."""
+    """The number of requirements by the way they are met."""
     _, document = _document()
     has = [about.keys() & {"tests", "later", "not_here"} for about in document.values()]
     rows = [(kind, str(has.count(members))) for kind, members in KINDS.items()]

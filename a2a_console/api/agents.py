@@ -73,10 +73,10 @@ class SwitchSerializer(serializers.Serializer[Any]):
     )
     queue = serializers.CharField(help_text="Queue of its runs; empty: the queue its class names.")
     by = serializers.CharField(
-        help_text="The user who set it last; empty: nothing was ever set, or the reader does not see all tenants."
+        help_text="The user who set it last. Empty if it was never set. Hidden (empty) unless the operator sees all tenants."
     )
     at = serializers.DateTimeField(allow_null=True)
-    reason = serializers.CharField(help_text="Empty for who does not see all tenants.")
+    reason = serializers.CharField(help_text="Hidden (empty) unless the operator sees all tenants.")
 
 
 class LoadSerializer(serializers.Serializer[Any]):
@@ -105,7 +105,7 @@ class SwitchingSerializer(serializers.Serializer[Any]):
         help_text="Null: any number.",
     )
     queue = serializers.CharField(
-        required=False, allow_blank=True, max_length=64, help_text="Empty: as its class says."
+        required=False, allow_blank=True, max_length=64, help_text="Empty = the queue of its class."
     )
     reason = serializers.CharField(required=False, allow_blank=True, max_length=500)
 
@@ -120,9 +120,9 @@ class AgentSerializer(serializers.Serializer[Any]):
     enabled = serializers.BooleanField(
         help_text="False: named in `A2A_DISABLED_AGENTS`, or switched off."
     )
-    anonymous = serializers.BooleanField(help_text="Callers without credentials are let in.")
+    anonymous = serializers.BooleanField(help_text="Accepts callers without credentials.")
     schemes = serializers.ListField(
-        child=serializers.CharField(), help_text="Ways to show who one is that it accepts."
+        child=serializers.CharField(), help_text="Accepted security schemes."
     )
     scopes = serializers.ListField(child=serializers.CharField())
     default_input_modes = serializers.ListField(child=serializers.CharField())
@@ -139,8 +139,12 @@ class AgentSerializer(serializers.Serializer[Any]):
     after_crash = serializers.CharField()
     tasks = CountsSerializer()
     switch = SwitchSerializer()
-    load = LoadSerializer(allow_null=True, help_text="Null for who does not see all tenants.")
-    health = HealthSerializer(allow_null=True, help_text="Null for who does not see all tenants.")
+    load = LoadSerializer(
+        allow_null=True, help_text="Hidden (null) unless the operator sees all tenants."
+    )
+    health = HealthSerializer(
+        allow_null=True, help_text="Hidden (null) unless the operator sees all tenants."
+    )
     workers = serializers.IntegerField(help_text="Living processes that take from its queue.")
     versions = serializers.DictField(
         child=serializers.IntegerField(),

@@ -85,21 +85,22 @@ class PlanSerializer(serializers.Serializer[Any]):
     """The chosen tasks."""
 
     found = serializers.IntegerField(
-        help_text=f"Tasks that this request is about, the newest {AT_ONCE:,} at most."
+        help_text=f"Number of tasks that this request selects, at most {AT_ONCE:,}."
     )
-    parts = PartSerializer(many=True, help_text="Of these, how many in each state with each agent.")
+    parts = PartSerializer(many=True, help_text="Their number by state and agent.")
     keys = serializers.ListField(
         child=serializers.IntegerField(),
-        help_text="Their numbers, newest first. Said as `keys`, they mean these and no others.",
+        help_text="The task numbers, newest first. Sent back as `keys`, they select exactly these.",
     )
     others = serializers.IntegerField(
-        help_text="Of the `keys` that were said, how many are in no state for it."
+        help_text="Number of `keys` whose state does not allow the action."
     )
     missing = serializers.IntegerField(
-        help_text="Of the `keys` that were said, how many are not there, or not meant by the filters."
+        help_text="Number of `keys` that do not exist, or that the filters exclude."
     )
     next = serializers.CharField(
-        allow_null=True, help_text="There are more: the same request with this as its `cursor`."
+        allow_null=True,
+        help_text="Repeat the request with this as `cursor` to continue. Null = no more.",
     )
 
 
@@ -181,7 +182,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
         """Run the chosen tasks again that have ended, newest first, at most a thousand per request.
 
         Each is repeated as a new task, as by `run-again` of one task; agents may repeat side effects. With `dry_run`
-        the answer only counts the tasks by state and agent. Continue with `next` until it is null; the same `nonce`
+        the answer only counts the tasks by state and agent. Continue with `next` until it is null; an equal `nonce`
         runs no task twice.
         """
         plan = self._plan(bulk.AGAIN)

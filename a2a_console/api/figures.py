@@ -124,7 +124,7 @@ class FiguresViewSet(HostViewSet[Any]):
 
     @extend_schema(operation_id="get_figures")
     def list(self, request: Request) -> Response:
-        """Show the figures of the host: what is under way, the tasks that ended in a period, and webhooks.
+        """Show the statistics of the host: unfinished work, the tasks that ended in a period, and webhooks.
 
         Counts of unfinished runs, waiting tasks and pending deliveries stop at 10,000.
         """

@@ -28,7 +28,7 @@ class RequiredRight:
 
     scope: str
     permissions: tuple[str, ...]
-    #: Whether a caller without the scope has the right for the agents that it was granted to operate.
+    #: True if a caller without the scope has the right for the agents that it was granted to operate.
     of_agents: bool = False
 
     @classmethod
@@ -65,7 +65,7 @@ class Operator:
 
     @property
     def sees_all(self) -> bool:
-        """Whether all rows are visible."""
+        """True if all rows are visible."""
         return self.tenants is None and self.agents is None
 
     def operates(self, agent: str) -> bool:

@@ -164,7 +164,7 @@ class KeyPagination(ItemsPagination):
         "description": "`cursor` of the next page; null at the end. A page may hold fewer rows than asked for, and still "
         "have one.",
     }
-    #: Whether an index leads to the rows for every query, so that a page may search the whole table.
+    #: True if an index leads to the rows for every query, so that a page may search the whole table.
     indexed: ClassVar[bool] = False
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:

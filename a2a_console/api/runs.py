@@ -41,7 +41,7 @@ class RunLineSerializer(serializers.ModelSerializer[Run]):
     status = serializers.ChoiceField(RunStatus.values)
     attempt = serializers.IntegerField(help_text="Number of times it was started.")
     input_number = serializers.IntegerField(help_text="The event with the message it answers.")
-    worker = serializers.CharField(help_text="The process that has it, or had it last.")
+    worker = serializers.CharField(help_text="The current or last worker.")
     lease_until = serializers.DateTimeField(
         allow_null=True, help_text="Until then no other process takes the run."
     )
@@ -92,7 +92,7 @@ class LoggedSerializer(serializers.ModelSerializer[RunLine]):
     """A log line of a run."""
 
     number = serializers.IntegerField(help_text="Counts the run's lines, through all its attempts.")
-    attempt = serializers.IntegerField(help_text="The attempt that said it.")
+    attempt = serializers.IntegerField(help_text="The attempt that logged it.")
     at = serializers.DateTimeField()
     level = serializers.SerializerMethodField()
     logger = serializers.CharField()

@@ -249,7 +249,7 @@ class RunAgainBodySerializer(serializers.Serializer[Any]):
     nonce = serializers.CharField(
         required=False,
         max_length=MAX_NONCE_LENGTH,
-        help_text="A word of your own: the same wish for the same task is granted once, and answered alike.",
+        help_text="A unique string of yours. A request with the `nonce` of an earlier one for this task gets its answer and runs nothing.",
     )
 
 
@@ -291,7 +291,9 @@ class ReasonSerializer(serializers.Serializer[Reason]):
     sentence = serializers.CharField(help_text="The reason in words.")
     next = serializers.CharField(help_text="The next thing that happens to it.")
     at = serializers.DateTimeField(allow_null=True, help_text="The time; null = unknown.")
-    needs = serializers.ChoiceField(list(Needs), help_text="Who must act so that the task goes on.")
+    needs = serializers.ChoiceField(
+        list(Needs), help_text="The party that must act so that the task goes on."
+    )
     link = LinkSerializer(allow_null=True)
 
 

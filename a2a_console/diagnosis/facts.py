@@ -106,7 +106,7 @@ class LostWorker:
 
     name: str
     silence: datetime.timedelta
-    #: Whether the process is alive and only finishes its runs.
+    #: True if the process is alive and only finishes its runs.
     draining: bool = False
 
 

@@ -1,4 +1,4 @@
-"""The diagnosis of a task: what the task waits for, in a sentence, what happens next, and when.
+"""The diagnosis of a task: a sentence that names the cause of the wait, and the next thing that happens, with its time.
 
 `reason` combines the facts of the store (`diagnosis/facts.py`) with the rules of the host, and is pure. The first
 reason that holds counts. The kinds of reasons never change (`DiagnosisKind`): docs/operating.md tells operators by
@@ -81,7 +81,7 @@ class Diagnosis(Reason):
 class HostRules:
     """The rules of the host for one agent."""
 
-    #: Whether this process knows the agent, whether the settings enable it, and the queue of its runs.
+    #: True if this process knows the agent; true if the settings enable it; the queue of its runs.
     hosted: bool = True
     is_on: bool = True
     queue: str = "agents"

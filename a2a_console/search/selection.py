@@ -71,7 +71,7 @@ class Selection:
 
     @property
     def narrows(self) -> bool:
-        """Whether there is any condition. An empty `id_prefix` is none: every id begins with it."""
+        """True if there is any condition. An empty `id_prefix` is none: every id begins with it."""
         asked = (getattr(self, field.name) for field in fields(self) if field.name != "id_prefix")
         return bool(self.id_prefix) or any(value not in (None, frozenset()) for value in asked)
 
@@ -204,7 +204,7 @@ class SearchPage:
     older: int | None
     #: The page of newer tasks begins after this key.
     newer: int | None
-    #: Whether the page is not full and keys before `older` were not searched yet.
+    #: True if the page is not full and keys before `older` were not searched yet.
     unfinished: bool = False
 
 

@@ -91,9 +91,9 @@ _kept: dict[Hashable, tuple[float, _Past]] = {}
 
 
 def report(period: Period, narrow: Narrow, *, whose: Hashable, of_host: bool = False) -> Report:
-    """Return the figures of the rows that `narrow` leaves. `whose` is equal for users who see the same rows.
+    """Return the statistics of the rows that `narrow` leaves.
 
-    `of_host`: also the processes of the whole host, for users who see all rows.
+    Users who see the same rows have equal values of `whose`, and share results. `of_host`: also the processes of the whole host, for users who see all rows.
     """
     now, runs, past = timezone.now(), count_runs(narrow), _read_past(period, narrow, whose)
     ended, queues = past.ended or Ended(), _make_lines("queue", runs, {})

@@ -66,7 +66,7 @@ def report_webhooks(period: Period, since: datetime.datetime, narrow: Narrow) ->
             ),
             Number("dead", f"Dead {period.words}", totals[DEAD], DELIVERIES, failed, is_bad=is_bad),
             Number("pending", "Deliveries pending", pending, DELIVERIES, waits, is_bounded=True),
-            Number("late", "Oldest due one has waited for", late, unit="s"),
+            Number("late", "Oldest overdue delivery", late, unit="s"),
         ),
         series={
             str(status): [slots[begin, status] for begin in period.list_slots(since)]

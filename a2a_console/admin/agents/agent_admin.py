@@ -57,7 +57,7 @@ class AgentStatus:
 
     @property
     def disabled(self) -> bool:
-        """Whether A2A_DISABLED_AGENTS disables the agent, whatever its switch says."""
+        """True if A2A_DISABLED_AGENTS disables the agent. Its switch cannot enable it then."""
         return self.agent.slug in registry.list_disabled()
 
     @property

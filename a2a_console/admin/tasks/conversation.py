@@ -75,9 +75,9 @@ class ConversationPage:
     chapters: Sequence[Chapter]
     #: The end of the page before; empty = this page begins the conversation.
     earlier: str
-    #: Whether the page is the end of the conversation.
+    #: True if the page is the end of the conversation.
     is_last: bool
-    #: Whether there are older tasks that were not read.
+    #: True if there are older tasks that were not read.
     has_more_tasks: bool
     most_tasks: int = TASKS
 

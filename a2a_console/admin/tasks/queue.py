@@ -131,7 +131,7 @@ class InboxRow:
 
     @property
     def link_works(self) -> bool:
-        """Whether the link that was given away still accepts the secrets."""
+        """True if the link still accepts the secrets."""
         return self.secret is not None and self.secret.expires_at > timezone.now()
 
 

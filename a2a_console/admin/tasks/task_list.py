@@ -92,7 +92,7 @@ class TaskChangeList(NewestFirst):
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether a filter or a search narrows the list."""
+        """True if a filter or a search narrows the list."""
         return self.selection.narrows or bool(self.params.get(SEARCH_VAR))
 
 

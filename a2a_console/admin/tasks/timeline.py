@@ -87,7 +87,7 @@ class EventEntry:
     what: str
     parts: tuple[ShownPart, ...]
     bodies: tuple[FormattedBody, ...]
-    #: Whether the body is too long to be read here.
+    #: True if the body is too long for the timeline.
     is_too_long: bool = False
 
     @property
@@ -97,7 +97,7 @@ class EventEntry:
 
     @property
     def is_piece(self) -> bool:
-        """Whether the next event can belong to the same line."""
+        """True if the next event can belong to the same line."""
         return self.kind == "artifact" and bool(self.what)
 
 

@@ -22,7 +22,7 @@ from a2a_console.admin.widgets.paging import count_bounded
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
 from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
-from a2a_console.queue.assign_task import WHOEVER, assign_by_key
+from a2a_console.queue.assign_task import UNCHECKED, assign_by_key
 from a2a_console.queue.waiting import KINDS
 from a2a_tasks.agents import Part, file, registry
 from a2a_tasks.models import Waiting
@@ -172,7 +172,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
     def _assign(self, request: HttpRequest, task: Waiting) -> bool:
         """Assign one task. Raises CannotHave, TaskNotFound, TaskNotWaiting, TaskTaken, Overloaded."""
         wish, to = request.POST.get("do", ""), None
-        seen: int | None = WHOEVER
+        seen: int | None = UNCHECKED
         if wish == "take":
             to, seen = find_user(request.user.get_username(), task.tenant).pk, None
         elif wish == "give":

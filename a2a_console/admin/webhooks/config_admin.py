@@ -50,7 +50,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
     )
     list_filter = (DeliveryStateFilter, CreatedFilter)
     search_fields = ("public_id",)
-    search_help_text = "A task id, or the id of a webhook among the newest 100,000, complete."
+    search_help_text = "Exact task id or webhook id. Webhooks: newest 100,000 only."
     fields = (
         *("state_badge", "disabled_reason", "progress", "due", "lease", "created"),
         *("task_cell", "receiver_cell", "url_cell", "dialect", "schemes_cell", "secrets"),

@@ -161,7 +161,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         words = duration(row.next_at - now)
         return format_html('<span title="{}">in {}</span>', moment(row.next_at), words)
 
-    @admin.display(description="why it waits or failed")
+    @admin.display(description="reason")
     def reason_cell(self, row: Delivery) -> str:
         """Explain in a sentence why the delivery waits or failed."""
         return reason_of(row)

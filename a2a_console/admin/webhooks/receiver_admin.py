@@ -46,7 +46,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     )
     list_filter = (StandingFilter,)
     search_fields = ("address",)
-    search_help_text = "A URL or a piece of one, looked for among the newest 100,000."
+    search_help_text = "Part of a URL. Searches the newest 100,000 receivers."
     fields = (
         *("standing_badge", "why", "until", "in_a_row", "openings", "pause"),
         *("delivered", "failed", "success", "failure", "latency", "pending", "dead"),
@@ -74,7 +74,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         """Show the health as a badge."""
         return badge(describe_health(row, timezone.now()).word)
 
-    @admin.display(description="why")
+    @admin.display(description="reason")
     def why(self, row: Receiver) -> str:
         """Show why nothing is sent to the receiver."""
         return describe_health(row, timezone.now()).why

@@ -38,7 +38,7 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
     receiver = serializers.CharField(source="receiver.address")
     receiver_key = serializers.IntegerField(source="receiver_id")
     url = serializers.SerializerMethodField()
-    dialect = serializers.CharField(help_text="In which it is told.")
+    dialect = serializers.CharField(help_text="The dialect of its notifications.")
     schemes = serializers.SerializerMethodField()
     has_secrets = serializers.SerializerMethodField()
     state = serializers.SerializerMethodField()
@@ -68,7 +68,7 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
         return [str(name) for name in found] if isinstance(found, list) else []
 
     def get_has_secrets(self, row: PushConfig) -> bool:
-        """Whether a token, credentials or headers are stored; they are never shown."""
+        """True if a token, credentials or headers are stored; they are never shown."""
         return bool(getattr(row, "has_secrets", True))
 
     @extend_schema_field(serializers.ChoiceField(STATES))

@@ -186,7 +186,8 @@ class ReplaySerializer(serializers.Serializer[Any]):
         help_text="The number of those found that are not sent because a user has disabled their receiver."
     )
     next = serializers.CharField(
-        allow_null=True, help_text="There are more: the same request with this as its `cursor`."
+        allow_null=True,
+        help_text="Repeat the request with this as `cursor` to continue. Null = no more.",
     )
 
 

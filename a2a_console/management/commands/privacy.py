@@ -26,8 +26,9 @@ class Command(BaseCommand):
     """Subcommands for a principal's data, legal holds and retention."""
 
     help = (
-        "A principal is who tasks belong to: key:<prefix>, jwt:<issuer> <subject>, user:<number>, cert:<name>. Nothing "
-        "that is held is erased, by this or by retention. Safe beside a host at work; end it at any time."
+        "Data of principals, legal holds and retention. A principal owns tasks: key:<prefix>, jwt:<issuer> <subject>, "
+        "user:<number> or cert:<name>. Data under a legal hold is not erased, neither by this command nor by retention. "
+        "It can run beside the host, and be interrupted."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

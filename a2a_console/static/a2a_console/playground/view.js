@@ -73,7 +73,7 @@ export class Answer {
   }
 }
 
-/** What was said before in a task that is looked at again. */
+/** A message from the history of a task that is opened again. */
 export const past = ({ mine: own, words }, who) =>
   make("li", { class: `pg-turn ${own ? "pg-mine" : "pg-theirs"}` }, make("p", { class: "pg-who" }, own ? "You" : who), ...parts(words));
 
