@@ -17,7 +17,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 #: Folders and files that are read.
-CHECKED = ("a2a_console", "templates", "docs", "README.md", "CHANGELOG.md", "Makefile")
+CHECKED = (
+    "a2a_console",
+    "a2a_project/templates",
+    "a2a_tasks/templates",
+    "docs",
+    "README.md",
+    "CHANGELOG.md",
+    "Makefile",
+)
 #: Records of the past, files of others, and golden files.
 LEFT_OUT = re.compile(r"docs/reports/|docs/requirements\.toml|/vendor/|/migrations/|/golden/")
 BANNED = re.compile(
