@@ -245,18 +245,18 @@ def _count_tasks(operator: Operator) -> _TaskCounts:
     return _TaskCounts(found, at_least)
 
 
-def _describe(standing: AgentStatus, counts: _TaskCounts, operator: Operator) -> dict[str, Any]:
-    agent, switch = standing.agent, standing.switch
+def _describe(status: AgentStatus, counts: _TaskCounts, operator: Operator) -> dict[str, Any]:
+    agent, switch = status.agent, status.switch
     return {
         **{name: getattr(agent, name) for name in DECLARED},
-        "enabled": standing.state != SwitchState.OFF,
+        "enabled": status.state != SwitchState.OFF,
         "switch": {name: getattr(switch, name) for name in SWITCH}
         | {"at": switch.at if switch.pk else None}
         | ({} if operator.sees_all else {"by": "", "reason": ""}),
-        "load": standing.figures if operator.sees_all else None,
-        "health": standing.figures if operator.sees_all else None,
-        "workers": len(standing.workers),
-        "versions": standing.versions,
+        "load": status.statistics if operator.sees_all else None,
+        "health": status.statistics if operator.sees_all else None,
+        "workers": len(status.workers),
+        "versions": status.versions,
         "anonymous": open_to_anybody(agent),
         "schemes": list_accepted(agent),
         "tasks": {"by_state": counts.by_agent.get(agent.slug, {}), "at_least": counts.at_least},

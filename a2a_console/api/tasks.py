@@ -297,7 +297,7 @@ class ReasonSerializer(serializers.Serializer[Reason]):
     link = LinkSerializer(allow_null=True)
 
 
-class StandingSerializer(ReasonSerializer):
+class DiagnosisSerializer(ReasonSerializer):
     """The reason for the state of a task."""
 
     also = ReasonSerializer(
@@ -462,8 +462,8 @@ class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
-    @extend_schema(operation_id="get_task_standing")
-    @action(detail=True, url_path="standing", serializer_class=StandingSerializer)
-    def get_standing(self, request: Request, key: int) -> Response:
+    @extend_schema(operation_id="get_task_diagnosis")
+    @action(detail=True, url_path="diagnosis", serializer_class=DiagnosisSerializer)
+    def get_diagnosis(self, request: Request, key: int) -> Response:
         """Show the reason for the state of a task, what happens next, and when."""
         return Response(self.get_serializer(diagnose(self.get_object().pk)).data)

@@ -21,7 +21,7 @@ __all__ = [
     "ConfigFilter",
     "ReceiverFilter",
     "SettledFilter",
-    "StandingFilter",
+    "ReceiverHealthFilter",
     "DeliveryStateFilter",
     "StatusFilter",
     "TaskAgentFilter",
@@ -158,11 +158,11 @@ class DeliveryStateFilter(SimpleListFilter):
         return queryset
 
 
-class StandingFilter(SimpleListFilter):
+class ReceiverHealthFilter(SimpleListFilter):
     """A filter of receivers by health."""
 
     title = f"health {LOOKS_BACK}"
-    parameter_name = "standing"
+    parameter_name = "health"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
         """List the states, and one for a failed last attempt."""

@@ -43,7 +43,7 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
     has_secrets = serializers.SerializerMethodField()
     state = serializers.SerializerMethodField()
     disabled_reason = serializers.CharField()
-    told_up_to = serializers.IntegerField(source="cursor", help_text="The last event settled.")
+    delivered_up_to = serializers.IntegerField(source="cursor", help_text="The last event settled.")
     last_event = serializers.IntegerField(source="task.last_event", help_text="Of the task.")
     due_at = serializers.DateTimeField(allow_null=True)
     lease_until = serializers.DateTimeField(allow_null=True, help_text="Until then it is held.")
@@ -54,7 +54,7 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
         model = PushConfig
         fields: tuple[str, ...] = (
             *("key", "id", "task", "task_key", "agent", "receiver", "receiver_key", "url"),
-            *("dialect", "schemes", "has_secrets", "state", "disabled_reason", "told_up_to"),
+            *("dialect", "schemes", "has_secrets", "state", "disabled_reason", "delivered_up_to"),
             *("last_event", "due_at", "lease_until", "worker", "created_at"),
         )
 
