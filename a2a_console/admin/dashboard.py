@@ -17,7 +17,8 @@ from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_safe
 
 from a2a_console.admin.widgets.charts import Chart, draw_bars
-from a2a_console.admin.widgets.staff import may_view, of_tenants, tenants_of
+from a2a_console.admin.widgets.staff import may_view
+from a2a_console.staff import of_tenants, tenants_of
 from a2a_console.statistics.counts import PERIODS, Number, Period
 from a2a_console.statistics.reports import TASKS, Line, Report, report
 from a2a_console.statistics.webhooks import DELIVERIES, ReceiverLine, WebhookStatistics

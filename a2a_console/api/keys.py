@@ -17,11 +17,11 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.admin.widgets.staff import covers, may_give
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import KEYS, RequiredRight
 from a2a_console.api.pagination import PageQuerySerializer, moment_field
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.staff import covers, may_give
 from a2a_tasks.access import api_keys
 from a2a_tasks.access.passwords import scopes_of
 from a2a_tasks.agents.security import is_scope

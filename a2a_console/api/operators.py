@@ -9,8 +9,8 @@ from django.contrib.auth.models import AbstractUser
 from django.db.models import Model, QuerySet
 from rest_framework.request import Request
 
-from a2a_console.admin.widgets.staff import of_tenants
 from a2a_console.api.exceptions import MissingPermission
+from a2a_console.staff import of_tenants
 from a2a_tasks.access.grants import find_operated_in_thread
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.errors import InsufficientScope, Unauthenticated

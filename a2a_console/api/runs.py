@@ -15,7 +15,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_console.admin.widgets.formatting import LIMIT, select_end
-from a2a_console.admin.widgets.staff import may_see_traces
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import (
     CreatedQuerySerializer,
@@ -23,6 +22,7 @@ from a2a_console.api.pagination import (
     NumberQuerySerializer,
 )
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.staff import may_see_traces
 from a2a_tasks.models import Run, RunLine, RunStatus
 from a2a_tasks.store import run_lines
 

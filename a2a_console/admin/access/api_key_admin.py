@@ -18,7 +18,8 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
-from a2a_console.admin.widgets.staff import TenantAdmin, may_give, sees, tenants_of
+from a2a_console.admin.widgets.staff import TenantAdmin
+from a2a_console.staff import may_give, sees, tenants_of
 from a2a_tasks.access.api_keys import LIFE, IssuedKey, describe, issue, powers, revoke, rotate
 from a2a_tasks.access.passwords import scopes_of
 from a2a_tasks.agents.security import is_scope

@@ -22,7 +22,7 @@ from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
 from a2a_console.admin.widgets.paging import NewestFirst, newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import sees_all
+from a2a_console.staff import sees_all
 from a2a_console.times import moment
 from a2a_tasks.audit import HOST_WIDE, Action
 from a2a_tasks.models import AuditEntry, AuditLink

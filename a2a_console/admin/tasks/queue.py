@@ -16,8 +16,8 @@ from django.utils import timezone
 from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.excerpt import text_of
 from a2a_console.admin.widgets.formatting import format_body, select_start, size
-from a2a_console.admin.widgets.staff import within
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
+from a2a_console.staff import within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Assignment, HandedSecret, Task
 from a2a_tasks.protocol.values import TaskState

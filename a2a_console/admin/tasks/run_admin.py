@@ -22,7 +22,7 @@ from a2a_console.admin.widgets.formatting import (
     size,
 )
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import may_see_traces, tenants_of, within
+from a2a_console.staff import may_see_traces, tenants_of, within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Run, Task
 from a2a_tasks.store import run_lines

@@ -22,7 +22,7 @@ from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
 from a2a_console.admin.widgets.paging import newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import within
+from a2a_console.staff import within
 from a2a_console.times import moment
 from a2a_push.models import PushConfig
 from a2a_push.store.switches import enable_config

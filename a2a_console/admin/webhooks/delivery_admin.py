@@ -28,8 +28,8 @@ from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
 from a2a_console.admin.widgets.formatting import format_body, select_start, size
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import within
 from a2a_console.diagnosis.deliveries import last_attempt, reason_of, with_company
+from a2a_console.staff import within
 from a2a_console.times import duration, moment
 from a2a_push.models import Delivery, DeliveryStatus
 from a2a_push.store.bodies import whole

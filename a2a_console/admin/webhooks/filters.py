@@ -11,7 +11,7 @@ from django.utils import timezone
 from a2a_console.admin.webhooks.receiver_health import Word
 from a2a_console.admin.widgets.filters import AgentFilter, Choices, PeriodFilter, Rows
 from a2a_console.admin.widgets.paging import NEWEST, newest
-from a2a_console.admin.widgets.staff import within
+from a2a_console.staff import within
 from a2a_push.breaker import Phase
 from a2a_push.models import DeliveryStatus, PushConfig, Receiver
 from a2a_tasks.outbound import FaultKind
