@@ -1,6 +1,6 @@
 """Django settings, read from the environment (twelve-factor). No variable set = the embedded host.
 
-`docs/settings.md` lists every variable. Settings of the host itself (`A2A_*`) are declared, with type, default and
+`docs/reference/settings.md` lists every variable. Settings of the host itself (`A2A_*`) are declared, with type, default and
 comment, in `a2a_tasks/conf.py`; this module has only those of Django and Celery.
 """
 

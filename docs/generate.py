@@ -81,7 +81,7 @@ PARTS: dict[str, Callable[[], str]] = {
 def main(arguments: list[str]) -> int:
     """Write the pages, or with --check name those that are stale."""
     stale = []
-    for page in sorted(DOCS.glob("*.md")):
+    for page in sorted([*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")]):
         old = page.read_text(encoding="utf-8")
         new = PART.sub(lambda found: found[1] + PARTS[found[2]]() + found[3], old)
         if new != old:

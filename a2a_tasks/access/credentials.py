@@ -64,9 +64,8 @@ class Credentials:
     address: str = ""
     #: Headers that the request has more than once.
     repeated: Collection[str] = ()
-    #: The credential, once `read_credential` has read it.
-    credential: ShownCredential | None = field(default=None, init=False, repr=False, compare=False)
-    is_read: bool = field(default=False, init=False, repr=False, compare=False)
+    #: The answer of `read_credential`, once it is known.
+    found: list[ShownCredential | None] = field(default_factory=list, init=False, repr=False)
     #: The verified identity: a request is verified once.
     identity: Identity | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -111,9 +110,8 @@ def read_credential(credentials: Credentials) -> ShownCredential | None:
     An API key or Authorization takes precedence over the certificate of the connection. An API key together with
     Authorization is refused: the choice between them would be a guess.
     """
-    if not credentials.is_read:
-        credentials.credential, credentials.is_read = _read(credentials), True
-    return credentials.credential
+    credentials.found = credentials.found or [_read(credentials)]
+    return credentials.found[0]
 
 
 def _read(credentials: Credentials) -> ShownCredential | None:
