@@ -57,8 +57,8 @@ class WaitingLineSerializer(TaskLineSerializer):
 
     def get_assigned_to(self, task: Task) -> str | None:
         """Return the name of the assignee."""
-        held = getattr(task, "assignment", None)
-        return held.user.get_username() if held else None
+        assignment = getattr(task, "assignment", None)
+        return assignment.user.get_username() if assignment else None
 
     def get_hand_over(self, task: Task) -> list[str]:
         """Return the names of the secrets; none once they were handed over."""

@@ -216,13 +216,13 @@ def _line(agent: str, run: RunAt, now: datetime.datetime) -> QueuePosition:
     queued = Run.objects.filter(status=RunStatus.QUEUED, queue=run.queue, round__lte=run.round)
     earlier = queued.filter(Q(round__lt=run.round) | Q(pk__lt=run.key))
     underway = Run.objects.filter(status=RunStatus.RUNNING)
-    held = underway.filter(lease_until__gt=now)
-    there = _there(run.queue, held)
+    leased = underway.filter(lease_until__gt=now)
+    there = _there(run.queue, leased)
     return QueuePosition(
         ahead=_count(earlier),
         ahead_of_share=_count(earlier.filter(share=run.share)),
-        running=_count(held.filter(worker__in=there.names)),
-        running_of_share=_count(held.filter(share=run.share)),
+        running=_count(leased.filter(worker__in=there.names)),
+        running_of_share=_count(leased.filter(share=run.share)),
         running_of_agent=_count(underway.filter(task__agent=agent)),
         processes=len(there.names),
         hosting=there.count_hosting(agent),
@@ -250,11 +250,11 @@ class _There:
         return len(self.silent) * int(conf.RUN_SLOTS) + sum(worker.slots for worker in self.taking)
 
 
-def _there(queue: str, held: QuerySet[Run]) -> _There:
+def _there(queue: str, leased: QuerySet[Run]) -> _There:
     """Find the processes: by heartbeat, or by leases if they send none (A2A_PRESENCE_SECONDS is 0)."""
     seen = workers.list_seen()
     taking = [one.worker for one in seen if one.takes(queue)]
-    holders = set(held.filter(queue=queue).values_list("worker", flat=True).distinct())
+    holders = set(leased.filter(queue=queue).values_list("worker", flat=True).distinct())
     silent = holders - {one.worker.name for one in seen}
     took = [one for one in seen if queue in one.worker.queues and one.worker not in taking]
     last = min(took, key=lambda one: one.silence, default=None)

@@ -357,7 +357,7 @@ def _in_line(
     if line.processes and line.running >= line.slots:
         yield Reason(
             kind=DiagnosisKind.SLOTS,
-            sentence=f"All {_count(line.running)} run slots of {_processes(line.processes)} are in use. {first}",
+            sentence=f"All {_count(line.running)} run slots of {_count_workers(line.processes)} are in use. {first}",
             next=f"When one of them ends, the next queued run begins; {attempt} in its turn.",
             link=_run(run),
         )
@@ -398,7 +398,7 @@ def _whose(run: RunAt) -> str:
     return f"tenant {name}" if kind == "tenant" else run.share or "callers without credentials"
 
 
-def _processes(count: int) -> str:
+def _count_workers(count: int) -> str:
     return "one worker" if count == 1 else f"{count} workers"
 
 

@@ -64,7 +64,6 @@ class Credentials:
     address: str = ""
     #: Headers that the request has more than once.
     repeated: Collection[str] = ()
-    #: The answer of `read_credential`, once it is known.
     found: list[ShownCredential | None] = field(default_factory=list, init=False, repr=False)
     #: The verified identity: a request is verified once.
     identity: Identity | None = field(default=None, init=False, repr=False, compare=False)
@@ -105,7 +104,7 @@ def _forget(**_: Any) -> None:
 
 
 def read_credential(credentials: Credentials) -> ShownCredential | None:
-    """Return the credential of a request; None = it has none.
+    """Return the credential of a request, which is read once; None = it has none.
 
     An API key or Authorization takes precedence over the certificate of the connection. An API key together with
     Authorization is refused: the choice between them would be a guess.

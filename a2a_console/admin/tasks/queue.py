@@ -172,11 +172,11 @@ def _line(task: Task, names: Mapping[str, str]) -> InboxRow:
     )
 
 
-def page(asked: InboxQuery, user: _User) -> InboxPage:
+def page(filters: InboxQuery, user: _User) -> InboxPage:
     """Return a page of the inbox, oldest first."""
-    rows = asked.rows(user)
-    if asked.place:
-        rows = after(rows, asked.place)
+    rows = filters.rows(user)
+    if filters.place:
+        rows = after(rows, filters.place)
     found = list(_lines(rows)[: LINES + 1])
     more = len(found) > LINES
     last = found[LINES - 1] if more else None
@@ -184,7 +184,7 @@ def page(asked: InboxQuery, user: _User) -> InboxPage:
     place = {"after": f"{last.status_at.isoformat()}_{last.pk}"} if last else {}
     return InboxPage(
         lines=[_line(task, names) for task in found[:LINES]],
-        following=asked.query(**place) if place else "",
+        following=filters.query(**place) if place else "",
     )
 
 

@@ -66,19 +66,19 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
         """Show the inbox."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        asked = queue.InboxQuery.of(request.GET.dict())
+        filters = queue.InboxQuery.of(request.GET.dict())
         may_answer = self.has_answer_permission(request)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Inbox",
-            "asked": asked,
-            "page": queue.page(asked, request.user),
-            "waiting": count_bounded(asked.rows(request.user).order_by("-pk")),
-            "who": [(key, words, asked.query(who=key)) for key, words in queue.WHO.items()],
-            "agents": sorted({agent.slug for agent in registry.agents()} | {asked.agent} - {""}),
+            "filters": filters,
+            "page": queue.page(filters, request.user),
+            "waiting": count_bounded(filters.rows(request.user).order_by("-pk")),
+            "who": [(key, words, filters.query(who=key)) for key, words in queue.WHO.items()],
+            "agents": sorted({agent.slug for agent in registry.agents()} | {filters.agent} - {""}),
             "kinds": list(KINDS),
-            "first": asked.query(),
+            "first": filters.query(),
             "may_answer": may_answer,
             "people": candidates(request.user) if may_answer else [],
             **(extra_context or {}),
@@ -241,8 +241,8 @@ def _address(request: HttpRequest) -> str:
     """Return the URL of the inbox as it was shown. Invalid parameters in the form are dropped."""
     query = QueryDict(request.POST.get("back", "")[:500]).dict()
     place = {"after": str(query["after"])} if "after" in query else {}
-    asked = queue.InboxQuery.of({name: str(text) for name, text in query.items()})
-    kept = asked.query(**place) if asked.place else asked.query()
+    filters = queue.InboxQuery.of({name: str(text) for name, text in query.items()})
+    kept = filters.query(**place) if filters.place else filters.query()
     return reverse("admin:a2a_tasks_waiting_changelist") + kept
 
 
