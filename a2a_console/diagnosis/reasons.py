@@ -21,7 +21,7 @@ from a2a_console.diagnosis.facts import (
     RowLink,
     RunAt,
     TaskFacts,
-    situation,
+    load_facts,
 )
 from a2a_console.diagnosis.webhooks import explain_deliveries
 from a2a_console.times import duration
@@ -95,7 +95,7 @@ class HostRules:
 
 def diagnose(task: int) -> Diagnosis:
     """Diagnose the task with this primary key. The caller has checked permissions. Raises TaskNotFound."""
-    found = situation(task)
+    found = load_facts(task)
     if found is None:
         raise TaskNotFound(taskId=str(task))
     found_reason = reason(found, _host(found.agent))

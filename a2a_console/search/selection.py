@@ -231,7 +231,7 @@ def _older(rows: QuerySet[Task], low: int, top: int, size: int, *, paged: bool) 
     with ExitStack() as wide:
         for number, (floor, high) in enumerate(_windows(low, top)):
             if number == 1:
-                wide.enter_context(sparse_index.sought())
+                wide.enter_context(sparse_index.use_index())
             left = size + 1 - len(items)
             items += rows.filter(pk__gt=floor, pk__lte=high).order_by("-pk")[:left]
             if len(items) > size:
@@ -257,7 +257,7 @@ def _newer(rows: QuerySet[Task], low: int, high: int, size: int) -> SearchPage:
     with ExitStack() as wide:
         for number, (down, up) in enumerate(_windows(-high - 1, -low - 1)):
             if number == 1:
-                wide.enter_context(sparse_index.sought())
+                wide.enter_context(sparse_index.use_index())
             left = size + 1 - len(items)
             items += rows.filter(pk__gte=-up, pk__lt=-down).order_by("pk")[:left]
             ceiling = -down - 1

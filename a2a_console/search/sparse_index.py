@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from a2a_tasks.store.backend.interface import backend
 
-__all__ = ["install", "remove", "sought"]
+__all__ = ["install", "remove", "use_index"]
 
 _INDEX = "a2a_tasks_task_rare"
 #: The expected number of different values in the pages of one entry; with more, pages are read in vain.
@@ -41,7 +41,7 @@ def remove(schema: Any) -> None:
 
 
 @contextmanager
-def sought() -> Iterator[None]:
+def use_index() -> Iterator[None]:
     """Make the planner use the index for a value that is rare among many keys.
 
     By itself the planner takes unordered values for values on all pages, and would rather scan all keys.
