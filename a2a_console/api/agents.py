@@ -66,12 +66,14 @@ class SwitchSerializer(serializers.Serializer[Any]):
     """The settings of an agent by operators."""
 
     state = serializers.ChoiceField(
-        SwitchState.values, help_text="`draining`: no new tasks; `off`: to clients there is none."
+        SwitchState.values,
+        help_text="`draining`: no new tasks; `off`: clients do not see the agent.",
     )
     max_running = serializers.IntegerField(
-        allow_null=True, help_text="Runs under way at once on the whole host; null: any number."
+        allow_null=True,
+        help_text="Maximum number of concurrent runs on the whole host; null = unlimited.",
     )
-    queue = serializers.CharField(help_text="Queue of its runs; empty: the queue its class names.")
+    queue = serializers.CharField(help_text="Queue of its runs. Empty = the queue of its class.")
     by = serializers.CharField(
         help_text="The user who set it last. Empty if it was never set. Hidden (empty) unless the operator sees all tenants."
     )
@@ -118,7 +120,7 @@ class AgentSerializer(serializers.Serializer[Any]):
     version = serializers.CharField()
     description = serializers.CharField()
     enabled = serializers.BooleanField(
-        help_text="False: named in `A2A_DISABLED_AGENTS`, or switched off."
+        help_text="False if it is named in `A2A_DISABLED_AGENTS`, or disabled by its switch."
     )
     anonymous = serializers.BooleanField(help_text="Accepts callers without credentials.")
     schemes = serializers.ListField(
@@ -134,7 +136,7 @@ class AgentSerializer(serializers.Serializer[Any]):
     push_events = serializers.CharField()
     replies_directly = serializers.BooleanField()
     has_extended_card = serializers.BooleanField()
-    queue = serializers.CharField(help_text="Queue that its class names.")
+    queue = serializers.CharField(help_text="Queue of its class.")
     runs_in = serializers.CharField(help_text="`process`, or empty.")
     after_crash = serializers.CharField()
     tasks = CountsSerializer()
@@ -145,10 +147,10 @@ class AgentSerializer(serializers.Serializer[Any]):
     health = HealthSerializer(
         allow_null=True, help_text="Hidden (null) unless the operator sees all tenants."
     )
-    workers = serializers.IntegerField(help_text="Living processes that take from its queue.")
+    workers = serializers.IntegerField(help_text="Number of live processes that serve its queue.")
     versions = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="The versions on its card, as living processes have it: each with how many of them.",
+        help_text="The versions on its card in live processes, with the number of processes.",
     )
 
 

@@ -55,10 +55,10 @@ class TaskChoiceSerializer(TaskFilterSerializer):
         help_text="Numbers of tasks.",
     )
     all = serializers.BooleanField(
-        required=False, default=False, help_text="Needed if nothing else narrows."
+        required=False, default=False, help_text="Required if there is no other filter."
     )
     dry_run = serializers.BooleanField(
-        required=False, default=False, help_text="Say what would be done, and do nothing."
+        required=False, default=False, help_text="Only report the effect."
     )
     cursor = CursorField(SALT)
 
@@ -108,18 +108,20 @@ class CancelledSerializer(PlanSerializer):
     """The chosen tasks and the result of the cancellation; a dry run cancels none."""
 
     cancelled = serializers.IntegerField()
-    ended = serializers.IntegerField(help_text="They ended meanwhile.")
-    gone = serializers.IntegerField(help_text="They are no longer there.")
-    untried = serializers.IntegerField(help_text="The database was away: ask again.")
+    ended = serializers.IntegerField(help_text="Tasks that have ended in the meantime.")
+    gone = serializers.IntegerField(help_text="Tasks that no longer exist.")
+    untried = serializers.IntegerField(help_text="The database was away: repeat the request.")
 
 
 class NewTaskSerializer(serializers.Serializer[Any]):
     """A task and the new task that repeats it."""
 
-    key = serializers.IntegerField(help_text="Of the old one.")
+    key = serializers.IntegerField(help_text="Expiry of the old secret.")
     new_key = serializers.IntegerField()
     new_id = serializers.CharField()
-    before = serializers.BooleanField(help_text="By the same `nonce`, before this request.")
+    before = serializers.BooleanField(
+        help_text="Tasks created earlier by a request with this `nonce`."
+    )
 
 
 class RefusalSerializer(serializers.Serializer[Any]):
@@ -134,9 +136,9 @@ class RunAgainSerializer(PlanSerializer):
 
     again = NewTaskSerializer(many=True)
     refused = RefusalSerializer(many=True)
-    gone = serializers.IntegerField(help_text="They are no longer there.")
+    gone = serializers.IntegerField(help_text="Tasks that no longer exist.")
     untried = serializers.IntegerField(
-        help_text="The host was too busy, or the database away: ask again, with the same `nonce`."
+        help_text="The host was overloaded, or the database away: repeat the request with this `nonce`."
     )
 
 

@@ -39,7 +39,9 @@ MAX_SCOPES = 2_000
 class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
     """A key without its secret."""
 
-    prefix = serializers.CharField(help_text="Names it; its principal is `key:` and the prefix.")
+    prefix = serializers.CharField(
+        help_text="Identifies the key; its principal is `key:` and the prefix."
+    )
     name = serializers.CharField(help_text="Purpose of the key.")
     tenant = serializers.CharField()
     scopes = serializers.SerializerMethodField()
@@ -48,12 +50,12 @@ class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
     expires_at = serializers.DateTimeField(allow_null=True, help_text="Null: never.")
     rotated_at = serializers.DateTimeField(allow_null=True)
     previous_until = serializers.DateTimeField(
-        allow_null=True, help_text="Until then the secret before the last rotation goes on."
+        allow_null=True, help_text="End of the validity of the secret before the last rotation."
     )
     previous_used_at = serializers.DateTimeField(
         allow_null=True, help_text="Time of that key's last use."
     )
-    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To about a minute.")
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="Exact to about a minute.")
     revoked_at = serializers.DateTimeField(allow_null=True)
 
     class Meta:

@@ -34,9 +34,9 @@ class NumberSerializer(serializers.Serializer[Any]):
     """A figure."""
 
     name = serializers.CharField()
-    label = serializers.CharField(help_text="Its name for people.")  # type: ignore[assignment] # DRF takes fields off the class
+    label = serializers.CharField(help_text="Display name.")  # type: ignore[assignment] # DRF takes fields off the class
     value = serializers.FloatField(
-        allow_null=True, help_text="Null: there is nothing to make it of."
+        allow_null=True, help_text="Null: the first message no longer exists."
     )
     unit = serializers.ChoiceField(["", "s"], help_text="Empty: a count; s: seconds.")
 
@@ -53,9 +53,9 @@ class LineSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     ended = serializers.IntegerField()
-    failed = serializers.IntegerField(help_text="Those of them whose state is `failed`.")
-    running = serializers.IntegerField(help_text="Runs under way now.")
-    queued = serializers.IntegerField(help_text="Runs that wait now.")
+    failed = serializers.IntegerField(help_text="Number of them in the state `failed`.")
+    running = serializers.IntegerField(help_text="Number of active runs.")
+    queued = serializers.IntegerField(help_text="Number of queued runs.")
 
 
 class QueueSerializer(serializers.Serializer[Any]):
@@ -82,9 +82,7 @@ class WebhookStatisticsSerializer(serializers.Serializer[Any]):
     """The statistics of webhooks."""
 
     numbers = NumberSerializer(many=True)
-    series = SeriesSerializer(
-        many=True, help_text="Number of deliveries by how they ended, for each slot."
-    )
+    series = SeriesSerializer(many=True, help_text="Number of deliveries by result, for each slot.")
     receivers = ReceiverStatisticsSerializer(
         many=True,
         help_text=f"The {RECEIVERS} with most dead deliveries, then with most pending ones.",
@@ -102,15 +100,13 @@ class StatisticsSerializer(serializers.Serializer[Any]):
         help_text="False: too much ended in the period to be counted in time; some statistics are missing."
     )
     numbers = NumberSerializer(many=True)
-    ended = SeriesSerializer(
-        many=True, help_text="Number of tasks by how they ended, for each slot."
-    )
+    ended = SeriesSerializer(many=True, help_text="Number of tasks by final state, for each slot.")
     queues = QueueSerializer(many=True)
     agents = LineSerializer(many=True, help_text=f"The {TOP} of which most ended.")
     tenants = LineSerializer(many=True, help_text=f"The {TOP} of which most ended.")
     webhooks = WebhookStatisticsSerializer(
         allow_null=True,
-        help_text="Null: too much was settled, or you lack the permission to view deliveries.",
+        help_text="Null: there were too many deliveries to count, or you lack the permission to view them.",
     )
 
 

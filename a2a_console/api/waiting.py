@@ -98,7 +98,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
         required=False,
         min_value=1,
         max_value=2**31 - 1,
-        help_text="`last_event` as you saw it: refused if the task asks something else since.",
+        help_text="The `last_event` that you saw. The answer is refused if the task has asked a new question since then.",
     )
 
 

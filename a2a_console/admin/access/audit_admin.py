@@ -1,4 +1,4 @@
-"""The audit log in the admin: actions, actors and seals. It is read-only for everybody."""
+"""The audit log in the admin: actions, actors and seals. It is read-only for all users."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _facts(request: HttpRequest, task: Task) -> Iterator[tuple[str, Any]]:
         yield "Run", _work(task)
     yield "Created by", _caller(task.maker or task.owner)
     if task.maker:
-        yield "Visible to", "everybody in its tenant"
+        yield "Visible to", "all callers of its tenant"
     if task.tenant:
         yield "Tenant", task.tenant
     yield "Agent", task.agent

@@ -30,8 +30,8 @@ STATES = ["active", "settled", "disabled"]
 class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
     """A webhook of a task."""
 
-    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
-    id = serializers.CharField(source="public_id", help_text="As the task's owner knows it.")
+    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
+    id = serializers.CharField(source="public_id", help_text="The owner's id of it.")
     task = serializers.CharField(source="task.public_id", help_text="The task's id.")
     task_key = serializers.IntegerField(source="task_id")
     agent = serializers.CharField(source="task.agent")
@@ -43,11 +43,13 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
     has_secrets = serializers.SerializerMethodField()
     state = serializers.SerializerMethodField()
     disabled_reason = serializers.CharField()
-    delivered_up_to = serializers.IntegerField(source="cursor", help_text="The last event settled.")
+    delivered_up_to = serializers.IntegerField(
+        source="cursor", help_text="Number of the last event that needs no more delivery."
+    )
     last_event = serializers.IntegerField(source="task.last_event", help_text="Of the task.")
     due_at = serializers.DateTimeField(allow_null=True)
-    lease_until = serializers.DateTimeField(allow_null=True, help_text="Until then it is held.")
-    worker = serializers.CharField(help_text="The process that sends for it, or did last.")
+    lease_until = serializers.DateTimeField(allow_null=True, help_text="End of the lease.")
+    worker = serializers.CharField(help_text="The current or last process that sends for it.")
     created_at = serializers.DateTimeField()
 
     class Meta:

@@ -38,7 +38,7 @@ MAX_REASON = 200
 class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
     """A receiver in a list."""
 
-    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
+    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
     address = serializers.CharField(help_text="URL without the query.")
     health = serializers.SerializerMethodField()
     why = serializers.SerializerMethodField()
@@ -117,7 +117,7 @@ class DisableSerializer(serializers.Serializer[Any]):
 
     reason = serializers.CharField(
         max_length=MAX_REASON,
-        help_text="A note for other users; it is shown with the deliveries that are dead because of it.",
+        help_text="A note for other users. Deliveries that are dead because of it show it.",
     )
 
 

@@ -41,13 +41,13 @@ class Command(BaseCommand):
         again = words.add_parser("replay", help="send them again")
         again.add_argument("ids", nargs="*", metavar="ID", help="webhook-ids; delivered ones, too")
         _add_narrowing(again)
-        again.add_argument("--all", action="store_true", help="all of them, without narrowing")
+        again.add_argument("--all", action="store_true", help="all of them, without filters")
         again.add_argument(
-            "--also-delivered", action="store_true", help="delivered ones too, which come twice"
+            "--also-delivered",
+            action="store_true",
+            help="also delivered ones, which then arrive twice",
         )
-        again.add_argument(
-            "--dry-run", action="store_true", help="count what would be sent, send nothing"
-        )
+        again.add_argument("--dry-run", action="store_true", help="only count them")
 
     def handle(self, *, word: str, **options: Any) -> None:
         """Run the subcommand."""
