@@ -70,7 +70,7 @@ layers: .venv/.test ## Import layering (import-linter)
 	@$(BIN)/lint-imports
 migrations: .venv/.test ## No migration is missing
 	@$(BIN)/python manage.py makemigrations --check --dry-run
-audit: .venv/.test ## Mistakes that let people in (bandit), known vulnerabilities of packages (pip-audit, where it is reached)
+audit: .venv/.test ## Security lint (bandit) and known vulnerabilities of packages (pip-audit)
 	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_project a2a_console a2a_push a2a_tasks examples manage.py
 	@$(BIN)/python -m tests.vulnerabilities
 openapi: .venv/.test ## Write the description of the management API that its tests compare with anew

@@ -1,7 +1,7 @@
-"""The server side of the playground at `/`: whether it is enabled, and webhooks for its pages, for half an hour each.
+"""The server side of the playground at `/`: its switch, and webhooks for its pages, for half an hour each.
 
 Everything else runs in the browser (`static/a2a_console/playground`), which speaks the public protocol like any client.
-Everybody who knows the URL of a webhook can read it, so the URL cannot be guessed. Everybody can get one and fill it,
+The URL is enough to read a webhook, so it cannot be guessed. Every visitor can create one and fill it,
 so the storage has one bound for all (docs/decisions/0022).
 """
 

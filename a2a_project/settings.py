@@ -1,6 +1,6 @@
 """Django settings, read from the environment (twelve-factor). No variable set = the embedded host.
 
-`docs/settings.md` lists every variable. Settings of the host itself (`A2A_*`) are declared, with type, default and
+`docs/reference/settings.md` lists every variable. Settings of the host itself (`A2A_*`) are declared, with type, default and
 comment, in `a2a_tasks/conf.py`; this module has only those of Django and Celery.
 """
 
@@ -59,6 +59,8 @@ TRUSTED_PROXIES = [
     proxy.strip() for proxy in env.list("TRUSTED_PROXIES", default=[]) if proxy.strip()
 ]
 
+#: The examples of a checkout; an installed package has none.
+EXAMPLES = ["examples.demo", "examples.tables"] if (BASE_DIR / "examples").is_dir() else []
 INSTALLED_APPS = [
     "daphne",
     "a2a_project",  # for its commands
@@ -79,7 +81,7 @@ INSTALLED_APPS = [
     "a2a_tasks",
     "a2a_push",
     # Agents are Django apps; A2A_APPS adds yours, separated by commas.
-    *variables.apps(env.list("A2A_APPS", default=["examples.demo", "examples.tables"])),
+    *variables.apps(env.list("A2A_APPS", default=EXAMPLES)),
 ]
 MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
@@ -103,7 +105,7 @@ ASGI_APPLICATION = "a2a_project.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [BASE_DIR / "templates"],  # templates there replace those of the apps
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

@@ -1,7 +1,7 @@
 """The host's own settings: one typed attribute each, read as `A2A_<NAME>`.
 
 A setting is read at access: first from Django's settings (so that tests may override it), then from the environment,
-then from the default here. `docs/settings.md` is checked against `HostSettings`; `Constants` are for the host and its
+then from the default here. `docs/reference/settings.md` is checked against `HostSettings`; `Constants` are for the host and its
 tests only.
 """
 
@@ -126,7 +126,7 @@ class Constants:
 
 
 class Compatibility:
-    """Compatibility with peers of other versions; `docs/protocol-support.md` says when to change an option."""
+    """Compatibility with peers of other versions; `docs/reference/protocol-support.md` says when to change an option."""
 
     #: PascalCase methods without `A2A-Version: 1.0` are refused (A2A 1.0 §3.6.2 to the letter).
     STRICT_VERSION: bool = False

@@ -32,15 +32,15 @@ def spread(url: str, size: int) -> None:
 
 def ask() -> dict[str, float | None]:
     """Look at each period: as the first one, again while it is kept, and as a tenant's staff."""
-    from a2a_console.statistics import counts, figures  # noqa: PLC0415 - Django is set up first
+    from a2a_console.statistics import counts, reports  # noqa: PLC0415 - Django is set up first
 
     client, tenants_staff, medians = browser(), staff("acme"), dict[str, float | None]()
     for name in counts.PERIODS:
-        path = f"/admin/figures/?period={name}"
-        medians[f"{name}, first, ms"] = _median(partial(client.get, path), figures.forget)
+        path = f"/admin/statistics/?period={name}"
+        medians[f"{name}, first, ms"] = _median(partial(client.get, path), reports.forget)
         medians[f"{name}, kept, ms"] = _median(partial(client.get, path))
         medians[f"{name}, first of a tenant's staff, ms"] = _median(
-            partial(tenants_staff.get, path), figures.forget
+            partial(tenants_staff.get, path), reports.forget
         )
     return medians
 

@@ -133,7 +133,7 @@ def staff(tenant: str) -> Any:
     """Return a client signed in as staff that may view tasks and webhooks of one tenant."""
     from django.contrib.auth.models import Group, Permission, User  # noqa: PLC0415 - as above
 
-    from a2a_console.admin.widgets.staff import GROUP  # noqa: PLC0415
+    from a2a_console.staff import GROUP  # noqa: PLC0415
 
     user, _ = User.objects.get_or_create(username=f"bench-{tenant}", is_staff=True)
     user.groups.add(Group.objects.get_or_create(name=GROUP + tenant)[0])

@@ -43,7 +43,7 @@ def operations() -> str:
 
 
 def kinds() -> list[type[errors.A2AError]]:
-    """The errors a client can tell apart: what stands below those have the same face, and a dialect's word at most."""
+    """The errors that a client can tell apart. Their subclasses have equal codes, and at most another name in a dialect."""
     return [
         errors.InternalError,
         *errors.RequestError.__subclasses__(),
@@ -81,7 +81,7 @@ PARTS: dict[str, Callable[[], str]] = {
 def main(arguments: list[str]) -> int:
     """Write the pages, or with --check name those that are stale."""
     stale = []
-    for page in sorted(DOCS.glob("*.md")):
+    for page in sorted([*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")]):
         old = page.read_text(encoding="utf-8")
         new = PART.sub(lambda found: found[1] + PARTS[found[2]]() + found[3], old)
         if new != old:

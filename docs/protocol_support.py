@@ -1,6 +1,6 @@
 """The generated parts of `protocol-support.md`: from the mounts, the dialects and `requirements.toml`.
 
-What a table says a dialect writes is what it wrote when it was asked, not what somebody remembered.
+The tables contain the output of the dialects themselves, not descriptions of it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def code(text: str) -> str:
 
 
 def columns(cells: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Columns by their heads; neighbours that say the same are one."""
+    """Columns by their heads; equal neighbours become one."""
     for column, alike in itertools.groupby(cells.items(), key=lambda item: item[1]):
         yield ", ".join(head for head, _ in alike), column
 
@@ -55,7 +55,7 @@ def by_column(corner: str, names: Iterable[str], cells: Mapping[str, tuple[str, 
 
 
 def mounts() -> str:
-    """Where each dialect can be asked for."""
+    """The address of each dialect."""
     rows = (
         (
             DIALECTS[name].title,
@@ -65,14 +65,14 @@ def mounts() -> str:
         )
         for name, mount in MOUNTS.items()
     )
-    return table(("dialect", "below the agent", "bindings", "`A2A-Version`, if there is one"), rows)
+    return table(("dialect", "path below the agent", "bindings", "accepted `A2A-Version`"), rows)
 
 
 def json_rpc_operations() -> str:
     """Operation and dialect over JSON-RPC: the methods."""
     cells = {
         dialect.title: tuple(
-            ", ".join(code(said) for said, meant in dialect.methods.items() if meant == name)
+            ", ".join(code(text) for text, meant in dialect.methods.items() if meant == name)
             or DASH
             for name in BY_NAME
         )
@@ -98,14 +98,14 @@ def _routes(dialect: Dialect, name: str) -> str:
 
 # -- detection -------------------------------------------------------------------------------------------------------
 
-#: By number of a row of the decision tables: what it decides.
+#: The decision of each row of the decision tables, by its number.
 DECIDES = {
     "J2": "seed-0",
-    "J3": "0.1; 0.0 if the version says so. The two write alike",
-    "J4": "seed-0 if `url` stands in the parameters themselves, else 0.1",
-    "J5": "seed-0 if there is a `sessionId` or the task was made in it, else 0.1",
-    "J6": "0.3; 0.2 if the version says so. The two write alike",
-    "J7": "the version's; else seed-0 if there is a `sessionId` (but it has no `tasks/resubscribe`, and there a session tells nothing); else the one the task was made in if it is seed-0, 0.0 or 0.1 (0.1 for seed-0's `tasks/resubscribe`); else 0.3",
+    "J3": "0.1, or 0.0 for version 0.0. Their spelling is equal",
+    "J4": "seed-0 if the parameters have a member `url`, else 0.1",
+    "J5": "seed-0 if there is a `sessionId` or the task was created in seed-0, else 0.1",
+    "J6": "0.3, or 0.2 for version 0.2. Their spelling is equal",
+    "J7": "the dialect of the version. Without one: seed-0 if there is a `sessionId` (not for `tasks/resubscribe`, which seed-0 lacks); else the dialect in which the task was created, if that is seed-0, 0.0 or 0.1 (for `tasks/resubscribe` 0.1 instead of seed-0); else 0.3",
     "J8": "0.3",
     "J9": "the draft",
     "J10": "1.0",
@@ -115,7 +115,7 @@ DECIDES = {
     "H3": "the draft",
     "H4": "the draft",
     "H5": "0.3, the draft or 1.0, by the body: see below",
-    "H6": "the draft if the version is 1.0, the media type `application/a2a+json` or the task made in it; else 0.3",
+    "H6": "the draft if the version is 1.0, if the media type is `application/a2a+json`, or if the task was created in the draft; else 0.3",
 }
 
 
@@ -161,7 +161,7 @@ def _begins_with(dialect: Dialect) -> str:
 
 def _list_lost_states(dialect: Dialect) -> str:
     lost = dialect.features.degraded.items()
-    return ", ".join(f"{state.word} as {said.word}" for state, said in lost) or "none"
+    return ", ".join(f"{state.word} as {text.word}" for state, text in lost) or "none"
 
 
 def _pauses(dialect: Dialect) -> str:
@@ -177,15 +177,13 @@ LACONIC = {
 
 
 def _waits(dialect: Dialect) -> str:
-    said = "when the task settles" if dialect.features.waits else "at once"
+    text = "when the task settles" if dialect.features.waits else "at once"
     if not isinstance(dialect.rest, V03Rest):
-        return said
+        return text
     request = dialect.rest.decode("SendMessage", LACONIC)
     immediately = isinstance(request, SendMessageRequest) and request.return_immediately
     laconic = "at once" if immediately else "when the task settles"
-    return (
-        f"{said}; beside ProtoJSON over HTTP+JSON a `configuration` without `blocking`: {laconic}"
-    )
+    return f"{text}; over HTTP+JSON with a `configuration` without `blocking`: {laconic}"
 
 
 def _history(dialect: Dialect) -> str:
@@ -194,70 +192,70 @@ def _history(dialect: Dialect) -> str:
 
 
 def _describe_cancel(dialect: Dialect) -> str:
-    said, over_http = (_write_state(form, TaskState.CANCELED) for form in (dialect, dialect.rest))
-    return code(said) if said == over_http else f"`{said}`, over HTTP+JSON `{over_http}`"
+    text, over_http = (_write_state(form, TaskState.CANCELED) for form in (dialect, dialect.rest))
+    return code(text) if text == over_http else f"`{text}`, over HTTP+JSON `{over_http}`"
 
 
 def either(member: str, yes: str, no: str) -> Callable[[Dialect], str]:
-    """One word or the other, as the manner of that name is."""
+    """A cell with one of two texts, by the feature of that name."""
     return lambda dialect: yes if getattr(dialect.features, member) else no
 
 
 def _with_subscriptions(say: Callable[[Dialect], str]) -> Callable[[Dialect], str]:
-    """The same, of dialects that have subscriptions."""
+    """Return a cell for dialects that have subscriptions, and a dash for others."""
     return lambda dialect: say(dialect) if "SubscribeToTask" in dialect.methods.values() else DASH
 
 
-MANNERS: tuple[Row, ...] = (
+FEATURES: tuple[Row, ...] = (
     ("a new task is named by", either("client_names_task", "the client", "the host")),
-    ("a send answers, if nothing is said", _waits),
-    ("history, if nothing is said", _history),
+    ("a send without configuration answers", _waits),
+    ("default length of the history", _history),
     (
         "a message to an ended task",
-        either("reopens", "begins it anew if it was made in seed-0, 0.0 or 0.1", "is refused"),
+        either("reopens", "starts it again if it was created in seed-0, 0.0 or 0.1", "is refused"),
     ),
-    ("an agent's direct Message", either("direct_message", "is the answer", "closes a task")),
+    ("an agent's direct Message", either("direct_message", "is the answer", "ends a task")),
     ("a send's stream ends at", _pauses),
     ("a subscription begins with", _with_subscriptions(_begins_with)),
     (
         "a subscription to an ended task",
-        _with_subscriptions(either("lenient_subscribe", "shows how it ended", "is refused")),
+        _with_subscriptions(either("lenient_subscribe", "shows its end", "is refused")),
     ),
     ("status events say `final`", either("final", "yes", "no")),
-    ("an artifact is known by", either("index", "`index`", "`artifactId`")),
+    ("artifacts are identified by", either("index", "`index`", "`artifactId`")),
     ("a cancelled task is", _describe_cancel),
-    ("states it has no word for", _list_lost_states),
-    ("a required extension has to be announced", either("enforces_extensions", "yes", "no")),
-    ("an error in a stream has a line `event: error`", either("error_event", "yes", "no")),
+    ("states without a name of their own", _list_lost_states),
+    ("clients must announce required extensions", either("enforces_extensions", "yes", "no")),
+    ("errors in a stream have a line `event: error`", either("error_event", "yes", "no")),
     (
-        "what refuses a JSON-RPC stream is",
-        either("streams_refusals", "the stream's only event", "a JSON answer"),
+        "a refused JSON-RPC stream is",
+        either("streams_refusals", "a stream with the error as its only event", "a JSON answer"),
     ),
 )
 
 
 def features() -> str:
-    """How the dialects differ beside their spelling."""
+    """The table of differences in behaviour between the dialects."""
     cells = {
-        dialect.title: tuple(say(dialect) for _, say in MANNERS) for dialect in DIALECTS.values()
+        dialect.title: tuple(say(dialect) for _, say in FEATURES) for dialect in DIALECTS.values()
     }
-    return by_column("", (about for about, _ in MANNERS), cells)
+    return by_column("", (about for about, _ in FEATURES), cells)
 
 
 def switches() -> str:
-    """The settings an operator may turn them by."""
+    """The settings that change them."""
     rows = ((name, default, text) for name, _, default, text in setting_rows(Compatibility))
-    return table(("setting", "default", "what it turns"), rows)
+    return table(("setting", "default", "effect"), rows)
 
 
 # -- requirements ----------------------------------------------------------------------------------------------------
 
 
 KINDS = {
-    "held by tests": {"tests"},
-    "held by tests in part, the rest to come": {"tests", "later"},
-    "to come": {"later"},
-    "not the host's duty, or a freedom it does not take": {"not_here"},
+    "met, with tests": {"tests"},
+    "met in part": {"tests", "later"},
+    "not met yet": {"later"},
+    "no duty of the host, or an option it does not use": {"not_here"},
 }
 
 
@@ -267,7 +265,7 @@ def _document() -> tuple[dict[str, list[str]], dict[str, dict[str, Any]]]:
 
 
 def coverage() -> str:
-    """How many requirements are held by what."""
+    """The number of requirements by the way they are met."""
     _, document = _document()
     has = [about.keys() & {"tests", "later", "not_here"} for about in document.values()]
     rows = [(kind, str(has.count(members))) for kind, members in KINDS.items()]
@@ -275,9 +273,9 @@ def coverage() -> str:
 
 
 def requirements() -> str:
-    """Every requirement by chapter, with what holds it."""
+    """Every requirement by chapter, with its tests."""
     chapters, document = _document()
-    head = ("id", "for", "level", "whose", "what is asked", "what holds it")
+    head = ("id", "for", "level", "duty of", "requirement", "tests")
     written = []
     for title, (first, last) in chapters.items():
         lines = [_line(name, about) for name, about in document.items() if first <= name <= last]
@@ -289,20 +287,20 @@ BESIDES = {"later": "Later: {}.", "not_here": "Not here: {}.", "note": "*{}*"}
 
 
 def _line(name: str, about: Mapping[str, Any]) -> tuple[str, ...]:
-    said = [_link(test) for test in about.get("tests", ())]
-    said += [form.format(about[member]) for member, form in BESIDES.items() if member in about]
+    text = [_link(test) for test in about.get("tests", ())]
+    text += [form.format(about[member]) for member, form in BESIDES.items() if member in about]
     texts = " ".join(about["for"])
-    return name, texts, about["level"], about["duty"], about["text"], "<br>".join(said)
+    return name, texts, about["level"], about["duty"], about["text"], "<br>".join(text)
 
 
 def _link(test: str) -> str:
     path, *names = test.split("::")
     if path.endswith(".yaml"):
-        return f"[{Path(path).stem}: {names[0]}](../{path})"
+        return f"[{Path(path).stem}: {names[0]}](../../{path})"
     words = [WORD.sub(" ", name.removeprefix("Test")).lower() for name in names[:-1]]
     words.append(names[-1].removeprefix("test_").replace("_", " "))
     sentence = " ".join(words)
-    return f"[{sentence[0].upper()}{sentence[1:]}](../{path})"
+    return f"[{sentence[0].upper()}{sentence[1:]}](../../{path})"
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -1,4 +1,4 @@
-"""The front page of the admin: figures of the host above Django's own index, narrowed to the tenants of the user."""
+"""The front page of the admin: statistics of the host above Django's own index, narrowed to the tenants of the user."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_safe
 
 from a2a_console.admin.widgets.charts import Chart, draw_bars
-from a2a_console.admin.widgets.staff import may_view, of_tenants, tenants_of
+from a2a_console.admin.widgets.staff import may_view
+from a2a_console.staff import of_tenants, tenants_of
 from a2a_console.statistics.counts import PERIODS, Number, Period
-from a2a_console.statistics.figures import TASKS, Line, Report, report
-from a2a_console.statistics.webhooks import DELIVERIES, ReceiverLine, WebhookFigures
+from a2a_console.statistics.reports import TASKS, Line, Report, report
+from a2a_console.statistics.webhooks import DELIVERIES, ReceiverLine, WebhookStatistics
 from a2a_push.models import Delivery
 from a2a_tasks.models import Task
 
-__all__ = ["figures_fragment", "front_page", "urls"]
+__all__ = ["statistics_fragment", "front_page", "urls"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class DashboardRow:
-    """The figures of an agent, a tenant or a receiver, with a link to its tasks or deliveries."""
+    """The statistics of an agent, a tenant or a receiver, with a link to its tasks or deliveries."""
 
     line: Line | ReceiverLine
     url: str
@@ -68,24 +69,24 @@ class DashboardPage:
 
 @require_safe
 def front_page(request: HttpRequest) -> HttpResponse:
-    """Show Django's index, with the figures for users who may view tasks."""
-    context = {"figures": _page(request)} if may_view(request, Task) else {}
+    """Show Django's index, with the statistics for users who may view tasks."""
+    context = {"statistics": _page(request)} if may_view(request, Task) else {}
     return admin.site.index(request, extra_context=context)
 
 
 @require_safe
-def figures_fragment(request: HttpRequest) -> HttpResponse:
-    """Show the figures alone: the page polls this view."""
+def statistics_fragment(request: HttpRequest) -> HttpResponse:
+    """Show the statistics alone: the page polls this view."""
     if not may_view(request, Task):
         raise PermissionDenied
-    return render(request, "admin/a2a_tasks/figures.html", {"figures": _page(request)})
+    return render(request, "admin/a2a_tasks/statistics.html", {"statistics": _page(request)})
 
 
 def urls() -> list[URLPattern]:
     """Return the URL patterns, below the path of the admin and before its own."""
     return [
         path("", admin.site.admin_view(front_page)),
-        path("figures/", admin.site.admin_view(figures_fragment), name="a2a-figures"),
+        path("statistics/", admin.site.admin_view(statistics_fragment), name="a2a-statistics"),
     ]
 
 
@@ -132,7 +133,7 @@ def _link_list(request: HttpRequest, model: str, query: Mapping[str, str]) -> st
 
 
 def _describe_webhooks(
-    request: HttpRequest, found: Report, webhooks: WebhookFigures
+    request: HttpRequest, found: Report, webhooks: WebhookStatistics
 ) -> DashboardWebhooks:
     receivers = (
         (line, _link_list(request, DELIVERIES, {"receiver": str(line.receiver.pk)}))

@@ -66,17 +66,19 @@ class SwitchSerializer(serializers.Serializer[Any]):
     """The settings of an agent by operators."""
 
     state = serializers.ChoiceField(
-        SwitchState.values, help_text="`draining`: no new tasks; `off`: to clients there is none."
+        SwitchState.values,
+        help_text="`draining`: no new tasks; `off`: clients do not see the agent.",
     )
     max_running = serializers.IntegerField(
-        allow_null=True, help_text="Runs under way at once on the whole host; null: any number."
+        allow_null=True,
+        help_text="Maximum number of concurrent runs on the whole host; null = unlimited.",
     )
-    queue = serializers.CharField(help_text="Queue of its runs; empty: the queue its class names.")
+    queue = serializers.CharField(help_text="Queue of its runs. Empty = the queue of its class.")
     by = serializers.CharField(
-        help_text="The user who set it last; empty: nothing was ever set, or the reader does not see all tenants."
+        help_text="The user who set it last. Empty if it was never set. Hidden (empty) unless the operator sees all tenants."
     )
     at = serializers.DateTimeField(allow_null=True)
-    reason = serializers.CharField(help_text="Empty for who does not see all tenants.")
+    reason = serializers.CharField(help_text="Hidden (empty) unless the operator sees all tenants.")
 
 
 class LoadSerializer(serializers.Serializer[Any]):
@@ -105,7 +107,7 @@ class SwitchingSerializer(serializers.Serializer[Any]):
         help_text="Null: any number.",
     )
     queue = serializers.CharField(
-        required=False, allow_blank=True, max_length=64, help_text="Empty: as its class says."
+        required=False, allow_blank=True, max_length=64, help_text="Empty = the queue of its class."
     )
     reason = serializers.CharField(required=False, allow_blank=True, max_length=500)
 
@@ -118,11 +120,11 @@ class AgentSerializer(serializers.Serializer[Any]):
     version = serializers.CharField()
     description = serializers.CharField()
     enabled = serializers.BooleanField(
-        help_text="False: named in `A2A_DISABLED_AGENTS`, or switched off."
+        help_text="False if it is named in `A2A_DISABLED_AGENTS`, or disabled by its switch."
     )
-    anonymous = serializers.BooleanField(help_text="Callers without credentials are let in.")
+    anonymous = serializers.BooleanField(help_text="Accepts callers without credentials.")
     schemes = serializers.ListField(
-        child=serializers.CharField(), help_text="Ways to show who one is that it accepts."
+        child=serializers.CharField(), help_text="Accepted security schemes."
     )
     scopes = serializers.ListField(child=serializers.CharField())
     default_input_modes = serializers.ListField(child=serializers.CharField())
@@ -134,17 +136,21 @@ class AgentSerializer(serializers.Serializer[Any]):
     push_events = serializers.CharField()
     replies_directly = serializers.BooleanField()
     has_extended_card = serializers.BooleanField()
-    queue = serializers.CharField(help_text="Queue that its class names.")
+    queue = serializers.CharField(help_text="Queue of its class.")
     runs_in = serializers.CharField(help_text="`process`, or empty.")
     after_crash = serializers.CharField()
     tasks = CountsSerializer()
     switch = SwitchSerializer()
-    load = LoadSerializer(allow_null=True, help_text="Null for who does not see all tenants.")
-    health = HealthSerializer(allow_null=True, help_text="Null for who does not see all tenants.")
-    workers = serializers.IntegerField(help_text="Living processes that take from its queue.")
+    load = LoadSerializer(
+        allow_null=True, help_text="Hidden (null) unless the operator sees all tenants."
+    )
+    health = HealthSerializer(
+        allow_null=True, help_text="Hidden (null) unless the operator sees all tenants."
+    )
+    workers = serializers.IntegerField(help_text="Number of live processes that serve its queue.")
     versions = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="The versions on its card, as living processes have it: each with how many of them.",
+        help_text="The versions on its card in live processes, with the number of processes.",
     )
 
 
@@ -241,18 +247,18 @@ def _count_tasks(operator: Operator) -> _TaskCounts:
     return _TaskCounts(found, at_least)
 
 
-def _describe(standing: AgentStatus, counts: _TaskCounts, operator: Operator) -> dict[str, Any]:
-    agent, switch = standing.agent, standing.switch
+def _describe(status: AgentStatus, counts: _TaskCounts, operator: Operator) -> dict[str, Any]:
+    agent, switch = status.agent, status.switch
     return {
         **{name: getattr(agent, name) for name in DECLARED},
-        "enabled": standing.state != SwitchState.OFF,
+        "enabled": status.state != SwitchState.OFF,
         "switch": {name: getattr(switch, name) for name in SWITCH}
         | {"at": switch.at if switch.pk else None}
         | ({} if operator.sees_all else {"by": "", "reason": ""}),
-        "load": standing.figures if operator.sees_all else None,
-        "health": standing.figures if operator.sees_all else None,
-        "workers": len(standing.workers),
-        "versions": standing.versions,
+        "load": status.statistics if operator.sees_all else None,
+        "health": status.statistics if operator.sees_all else None,
+        "workers": len(status.workers),
+        "versions": status.versions,
         "anonymous": open_to_anybody(agent),
         "schemes": list_accepted(agent),
         "tasks": {"by_state": counts.by_agent.get(agent.slug, {}), "at_least": counts.at_least},

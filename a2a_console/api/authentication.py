@@ -13,9 +13,9 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 
-from a2a_console.admin.widgets.staff import tenants_of
 from a2a_console.api.exceptions import Forgery
 from a2a_console.api.operators import READ, Operator
+from a2a_console.staff import tenants_of
 from a2a_tasks.access.authentication import identify
 from a2a_tasks.access.credentials import PEER, Credentials, read_credential
 from a2a_tasks.access.staff import CALLER

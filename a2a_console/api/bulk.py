@@ -55,10 +55,10 @@ class TaskChoiceSerializer(TaskFilterSerializer):
         help_text="Numbers of tasks.",
     )
     all = serializers.BooleanField(
-        required=False, default=False, help_text="Needed if nothing else narrows."
+        required=False, default=False, help_text="Required if there is no other filter."
     )
     dry_run = serializers.BooleanField(
-        required=False, default=False, help_text="Say what would be done, and do nothing."
+        required=False, default=False, help_text="Only report the effect."
     )
     cursor = CursorField(SALT)
 
@@ -85,21 +85,22 @@ class PlanSerializer(serializers.Serializer[Any]):
     """The chosen tasks."""
 
     found = serializers.IntegerField(
-        help_text=f"Tasks that this request is about, the newest {AT_ONCE:,} at most."
+        help_text=f"Number of tasks that this request selects, at most {AT_ONCE:,}."
     )
-    parts = PartSerializer(many=True, help_text="Of these, how many in each state with each agent.")
+    parts = PartSerializer(many=True, help_text="Their number by state and agent.")
     keys = serializers.ListField(
         child=serializers.IntegerField(),
-        help_text="Their numbers, newest first. Said as `keys`, they mean these and no others.",
+        help_text="The task numbers, newest first. Sent back as `keys`, they select exactly these.",
     )
     others = serializers.IntegerField(
-        help_text="Of the `keys` that were said, how many are in no state for it."
+        help_text="Number of `keys` whose state does not allow the action."
     )
     missing = serializers.IntegerField(
-        help_text="Of the `keys` that were said, how many are not there, or not meant by the filters."
+        help_text="Number of `keys` that do not exist, or that the filters exclude."
     )
     next = serializers.CharField(
-        allow_null=True, help_text="There are more: the same request with this as its `cursor`."
+        allow_null=True,
+        help_text="Repeat the request with this as `cursor` to continue. Null = no more.",
     )
 
 
@@ -107,18 +108,20 @@ class CancelledSerializer(PlanSerializer):
     """The chosen tasks and the result of the cancellation; a dry run cancels none."""
 
     cancelled = serializers.IntegerField()
-    ended = serializers.IntegerField(help_text="They ended meanwhile.")
-    gone = serializers.IntegerField(help_text="They are no longer there.")
-    untried = serializers.IntegerField(help_text="The database was away: ask again.")
+    ended = serializers.IntegerField(help_text="Tasks that have ended in the meantime.")
+    gone = serializers.IntegerField(help_text="Tasks that no longer exist.")
+    untried = serializers.IntegerField(help_text="The database was away: repeat the request.")
 
 
 class NewTaskSerializer(serializers.Serializer[Any]):
     """A task and the new task that repeats it."""
 
-    key = serializers.IntegerField(help_text="Of the old one.")
+    key = serializers.IntegerField(help_text="Expiry of the old secret.")
     new_key = serializers.IntegerField()
     new_id = serializers.CharField()
-    before = serializers.BooleanField(help_text="By the same `nonce`, before this request.")
+    before = serializers.BooleanField(
+        help_text="Tasks created earlier by a request with this `nonce`."
+    )
 
 
 class RefusalSerializer(serializers.Serializer[Any]):
@@ -133,9 +136,9 @@ class RunAgainSerializer(PlanSerializer):
 
     again = NewTaskSerializer(many=True)
     refused = RefusalSerializer(many=True)
-    gone = serializers.IntegerField(help_text="They are no longer there.")
+    gone = serializers.IntegerField(help_text="Tasks that no longer exist.")
     untried = serializers.IntegerField(
-        help_text="The host was too busy, or the database away: ask again, with the same `nonce`."
+        help_text="The host was overloaded, or the database away: repeat the request with this `nonce`."
     )
 
 
@@ -181,7 +184,7 @@ class TaskBulkViewSet(TaskRowsViewSet):
         """Run the chosen tasks again that have ended, newest first, at most a thousand per request.
 
         Each is repeated as a new task, as by `run-again` of one task; agents may repeat side effects. With `dry_run`
-        the answer only counts the tasks by state and agent. Continue with `next` until it is null; the same `nonce`
+        the answer only counts the tasks by state and agent. Continue with `next` until it is null; an equal `nonce`
         runs no task twice.
         """
         plan = self._plan(bulk.AGAIN)

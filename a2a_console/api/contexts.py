@@ -23,12 +23,13 @@ TASKS = 50
 class ContextLineSerializer(serializers.ModelSerializer[Context]):
     """A context in a list."""
 
-    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
+    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
     id = serializers.CharField(
-        source="public_id", help_text="As its owner knows it; another owner may have the same."
+        source="public_id",
+        help_text="The owner's id of the context. Other owners may use an equal id.",
     )
     created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField(help_text="Of its newest message.")
+    updated_at = serializers.DateTimeField(help_text="Time of its newest message.")
 
     class Meta:
         model = Context
@@ -62,7 +63,10 @@ class ContextQuerySerializer(CreatedQuerySerializer):
     id = serializers.CharField(required=False, max_length=256, help_text="The whole id.")
     agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
     tenant = serializers.CharField(
-        required=False, max_length=256, allow_blank=True, help_text="Exactly; empty = of none."
+        required=False,
+        max_length=256,
+        allow_blank=True,
+        help_text="Exact value; empty = without a tenant.",
     )
     owner = serializers.CharField(
         required=False, max_length=256, allow_blank=True, help_text="A principal."

@@ -66,7 +66,7 @@ class MistakeSerializer(serializers.Serializer[Any]):
 class ProblemSerializer(serializers.Serializer[Any]):
     """The description of an error (RFC 9457)."""
 
-    type = serializers.CharField(help_text="`about:blank`: `code` says more.")
+    type = serializers.CharField(help_text="`about:blank`; see `code`.")
     title = serializers.CharField(help_text="The phrase of the status.")
     status = serializers.IntegerField()
     code = serializers.CharField(
@@ -75,8 +75,10 @@ class ProblemSerializer(serializers.Serializer[Any]):
     )
     detail = serializers.CharField(help_text="Description of the error for people.")
     errors = MistakeSerializer(many=True, required=False)  # type: ignore[assignment] # DRF takes fields off the class
-    scope = serializers.CharField(required=False, help_text="The scopes a caller lacks.")
-    permission = serializers.CharField(required=False, help_text="The permission a person lacks.")
+    scope = serializers.CharField(required=False, help_text="The missing scopes of a caller.")
+    permission = serializers.CharField(
+        required=False, help_text="The missing permission of a user."
+    )
 
 
 class _Answer(NamedTuple):

@@ -1,8 +1,7 @@
 """API keys in the API: list, create, rotate, revoke. A key is in the answer that creates it, and nowhere else.
 
 No key has more rights than the operator who made it: a caller may give its own scopes, within its tenant, and may
-rotate only keys of such scopes, because a rotation shows the new secret. The same holds for staff, whose groups are
-their scopes. Staff who see all tenants may give any scope, as in the admin.
+rotate only keys of such scopes, because a rotation shows the new secret. The scopes of staff are their groups. Staff who see all tenants may give any scope, as in the admin.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.admin.widgets.staff import covers, may_give
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import KEYS, RequiredRight
 from a2a_console.api.pagination import PageQuerySerializer, moment_field
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.staff import covers, may_give
 from a2a_tasks.access import api_keys
 from a2a_tasks.access.passwords import scopes_of
 from a2a_tasks.agents.security import is_scope
@@ -40,7 +39,9 @@ MAX_SCOPES = 2_000
 class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
     """A key without its secret."""
 
-    prefix = serializers.CharField(help_text="Names it; its principal is `key:` and the prefix.")
+    prefix = serializers.CharField(
+        help_text="Identifies the key; its principal is `key:` and the prefix."
+    )
     name = serializers.CharField(help_text="Purpose of the key.")
     tenant = serializers.CharField()
     scopes = serializers.SerializerMethodField()
@@ -49,12 +50,12 @@ class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
     expires_at = serializers.DateTimeField(allow_null=True, help_text="Null: never.")
     rotated_at = serializers.DateTimeField(allow_null=True)
     previous_until = serializers.DateTimeField(
-        allow_null=True, help_text="Until then the secret before the last rotation goes on."
+        allow_null=True, help_text="End of the validity of the secret before the last rotation."
     )
     previous_used_at = serializers.DateTimeField(
         allow_null=True, help_text="Time of that key's last use."
     )
-    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To about a minute.")
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="Exact to about a minute.")
     revoked_at = serializers.DateTimeField(allow_null=True)
 
     class Meta:
@@ -70,7 +71,7 @@ class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
 
     @extend_schema_field(serializers.ChoiceField(["live", "expired", "revoked"]))
     def get_state(self, row: ApiKey) -> str:
-        """Whether the key works: `live`, `expired` or `revoked`."""
+        """`live`, `expired` or `revoked`; only live keys work."""
         if row.revoked_at:
             return "revoked"
         return "expired" if row.expires_at and row.expires_at <= timezone.now() else "live"
@@ -113,16 +114,16 @@ class NewKeySerializer(serializers.Serializer[Any]):
         allow_blank=True,
         max_length=128,
         validators=[_validate_tenant],
-        help_text="The operator's own if not said.",
+        help_text="Default: the operator's own tenant.",
     )
     scopes = serializers.ListField(
         child=serializers.CharField(max_length=128, validators=[_validate_scope]),
         required=False,
         max_length=100,
-        help_text="Those that the operator has; staff that sees all tenants gives any.",
+        help_text="Scopes that the operator has. Staff who see all tenants may give any.",
     )
     expires_at = moment_field(
-        "In a year if not said; null: never.", allow_null=True, validators=[_validate_expiry]
+        "Default: in one year. Null = never.", allow_null=True, validators=[_validate_expiry]
     )
 
 
@@ -134,11 +135,9 @@ class RotationSerializer(serializers.Serializer[Any]):
         default=OVERLAP_HOURS,
         min_value=0.0,
         max_value=MAX_HOURS,
-        help_text="For which the old secret goes on.",
+        help_text="Hours for which the old secret stays valid.",
     )
-    expires_at = moment_field(
-        "The key's new end; the old one if not said.", validators=[_validate_expiry]
-    )
+    expires_at = moment_field("Default: the present expiry.", validators=[_validate_expiry])
 
 
 @extend_schema_view(

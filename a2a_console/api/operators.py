@@ -9,8 +9,8 @@ from django.contrib.auth.models import AbstractUser
 from django.db.models import Model, QuerySet
 from rest_framework.request import Request
 
-from a2a_console.admin.widgets.staff import of_tenants
 from a2a_console.api.exceptions import MissingPermission
+from a2a_console.staff import of_tenants
 from a2a_tasks.access.grants import find_operated_in_thread
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.errors import InsufficientScope, Unauthenticated
@@ -28,7 +28,7 @@ class RequiredRight:
 
     scope: str
     permissions: tuple[str, ...]
-    #: Whether a caller without the scope has the right for the agents that it was granted to operate.
+    #: True if a caller without the scope has the right for the agents that it was granted to operate.
     of_agents: bool = False
 
     @classmethod
@@ -65,7 +65,7 @@ class Operator:
 
     @property
     def sees_all(self) -> bool:
-        """Whether all rows are visible."""
+        """True if all rows are visible."""
         return self.tenants is None and self.agents is None
 
     def operates(self, agent: str) -> bool:

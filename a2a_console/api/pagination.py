@@ -122,7 +122,7 @@ class NumberQuerySerializer(serializers.Serializer[Any]):
         default=0,
         min_value=0,
         max_value=2**31 - 1,
-        help_text="Those with greater numbers.",
+        help_text="Only events with greater numbers.",
     )
     size = serializers.IntegerField(
         required=False, default=SIZE, min_value=1, max_value=MAX_SIZE, help_text="Rows of a page."
@@ -164,7 +164,7 @@ class KeyPagination(ItemsPagination):
         "description": "`cursor` of the next page; null at the end. A page may hold fewer rows than asked for, and still "
         "have one.",
     }
-    #: Whether an index leads to the rows for every query, so that a page may search the whole table.
+    #: True if an index leads to the rows for every query, so that a page may search the whole table.
     indexed: ClassVar[bool] = False
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:

@@ -15,7 +15,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_console.admin.widgets.formatting import LIMIT, select_end
-from a2a_console.admin.widgets.staff import may_see_traces
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import (
     CreatedQuerySerializer,
@@ -23,6 +22,7 @@ from a2a_console.api.pagination import (
     NumberQuerySerializer,
 )
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.staff import may_see_traces
 from a2a_tasks.models import Run, RunLine, RunStatus
 from a2a_tasks.store import run_lines
 
@@ -39,14 +39,14 @@ class RunLineSerializer(serializers.ModelSerializer[Run]):
     task_key = serializers.IntegerField(source="task_id")
     agent = serializers.CharField(source="task.agent")
     status = serializers.ChoiceField(RunStatus.values)
-    attempt = serializers.IntegerField(help_text="Number of times it was started.")
+    attempt = serializers.IntegerField(help_text="Number of starts.")
     input_number = serializers.IntegerField(help_text="The event with the message it answers.")
-    worker = serializers.CharField(help_text="The process that has it, or had it last.")
+    worker = serializers.CharField(help_text="The current or last worker.")
     lease_until = serializers.DateTimeField(
-        allow_null=True, help_text="Until then no other process takes the run."
+        allow_null=True, help_text="End of the lease. No other process takes the run before."
     )
     lease_seconds = serializers.FloatField()
-    due_at = serializers.DateTimeField(help_text="Not to be started before.")
+    due_at = serializers.DateTimeField(help_text="Time before which it does not start.")
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True, help_text="Time of its last claim.")
     ended_at = serializers.DateTimeField(allow_null=True)
@@ -91,12 +91,14 @@ class RunQuerySerializer(CreatedQuerySerializer):
 class LoggedSerializer(serializers.ModelSerializer[RunLine]):
     """A log line of a run."""
 
-    number = serializers.IntegerField(help_text="Counts the run's lines, through all its attempts.")
-    attempt = serializers.IntegerField(help_text="The attempt that said it.")
+    number = serializers.IntegerField(
+        help_text="Number of the line in the run, over all its attempts."
+    )
+    attempt = serializers.IntegerField(help_text="The attempt that logged it.")
     at = serializers.DateTimeField()
     level = serializers.SerializerMethodField()
     logger = serializers.CharField()
-    text = serializers.CharField(help_text="Credentials are taken out.")
+    text = serializers.CharField(help_text="Without credentials.")
 
     class Meta:
         model = RunLine

@@ -76,17 +76,20 @@ UNFINISHED = "unfinished"
 class TaskLineSerializer(serializers.ModelSerializer[Task]):
     """A task in a list."""
 
-    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
+    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
     id = serializers.CharField(
-        source="public_id", help_text="As its owner knows it; another owner may have the same."
+        source="public_id",
+        help_text="The owner's id of the context. Other owners may use an equal id.",
     )
     context = serializers.CharField(source="context.public_id")  # type: ignore[assignment] # DRF takes fields off the class
     context_key = serializers.IntegerField(source="context_id")
     state = serializers.SerializerMethodField()
-    dialect = serializers.CharField(source="origin_dialect", help_text="In which it was made.")
+    dialect = serializers.CharField(
+        source="origin_dialect", help_text="The dialect in which it was created."
+    )
     binding = serializers.CharField(
         source="origin_binding",
-        help_text="By which it came: `JSONRPC`, `HTTP+JSON`, `GRPC`; empty = by none, an operator ran it again.",
+        help_text="The binding of its first message: `JSONRPC`, `HTTP+JSON` or `GRPC`. Empty = none: an operator ran it again.",
     )
     maker = serializers.CharField(
         help_text="The principal that created it, if that is not the owner."
@@ -96,7 +99,7 @@ class TaskLineSerializer(serializers.ModelSerializer[Task]):
     )
     is_task = serializers.BooleanField(help_text="False: answered by a direct Message.")
     created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField(source="status_at", help_text="Of its status.")
+    updated_at = serializers.DateTimeField(source="status_at", help_text="Time of its status.")
     last_event = serializers.IntegerField(help_text="Number of its newest event.")
 
     class Meta:
@@ -120,7 +123,7 @@ class TaskLineSerializer(serializers.ModelSerializer[Task]):
 class MessageSerializer(serializers.Serializer[Any]):
     """A message of the task's history."""
 
-    number = serializers.IntegerField(help_text="Of the event that recorded it.")
+    number = serializers.IntegerField(help_text="Number of the event that recorded it.")
     role = serializers.CharField()
     created_at = serializers.DateTimeField()
     size = serializers.IntegerField(source="length", help_text="In characters.")
@@ -132,9 +135,9 @@ class ArtifactSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField(source="artifact_id")
     position = serializers.IntegerField()
-    first_event = serializers.IntegerField(help_text="With which it begins, as it is now.")
+    first_event = serializers.IntegerField(help_text="The agent as it is now.")
     is_complete = serializers.BooleanField(
-        source="length", help_text="False while it grows: see the events."
+        source="length", help_text="False while the artifact grows; its pieces are events."
     )
     size = serializers.IntegerField(source="length", help_text="In characters.")
     body = StoredField(source="text", help_text=AS_STORED)
@@ -143,7 +146,7 @@ class ArtifactSerializer(serializers.Serializer[Any]):
 class LogSerializer(serializers.Serializer[Any]):
     """The range of stored events."""
 
-    first = serializers.IntegerField(help_text="Those before it were removed by retention.")
+    first = serializers.IntegerField(help_text="The first event that retention has left.")
     last = serializers.IntegerField()
 
 
@@ -202,7 +205,10 @@ class TaskFilterSerializer(serializers.Serializer[Any]):
     )
     agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
     tenant = serializers.CharField(
-        required=False, max_length=256, allow_blank=True, help_text="Exactly; empty = of none."
+        required=False,
+        max_length=256,
+        allow_blank=True,
+        help_text="Exact value; empty = without a tenant.",
     )
     owner = serializers.CharField(
         required=False,
@@ -249,7 +255,7 @@ class RunAgainBodySerializer(serializers.Serializer[Any]):
     nonce = serializers.CharField(
         required=False,
         max_length=MAX_NONCE_LENGTH,
-        help_text="A word of your own: the same wish for the same task is granted once, and answered alike.",
+        help_text="A unique string of yours. A request with the `nonce` of an earlier one for this task gets its answer and runs nothing.",
     )
 
 
@@ -264,11 +270,13 @@ class StateWordField(serializers.CharField):
 class EventSerializer(serializers.Serializer[Any]):
     """An event of a task."""
 
-    number = serializers.IntegerField(help_text="From 1, without gaps.")
+    number = serializers.IntegerField(help_text="Counted from 1, without gaps.")
     kind = serializers.ChoiceField(
         [kind.name.lower() for kind in EventKind], source="get_kind_display"
     )
-    state = StateWordField(allow_null=True, help_text="Of a status; null of other kinds.")
+    state = StateWordField(
+        allow_null=True, help_text="The state of a status event; null for other kinds."
+    )
     run = serializers.IntegerField(allow_null=True, help_text="The run that wrote it.")
     created_at = serializers.DateTimeField()
     size = serializers.IntegerField(source="length", help_text="In characters.")
@@ -285,22 +293,20 @@ class LinkSerializer(serializers.Serializer[Any]):
 class ReasonSerializer(serializers.Serializer[Reason]):
     """The reason why something waits."""
 
-    kind = serializers.CharField(
-        help_text="One word; docs/operating.md says for each what can be done."
-    )
+    kind = serializers.CharField(help_text="One word; docs/operating.md has the actions for each.")
     sentence = serializers.CharField(help_text="The reason in words.")
     next = serializers.CharField(help_text="The next thing that happens to it.")
     at = serializers.DateTimeField(allow_null=True, help_text="The time; null = unknown.")
-    needs = serializers.ChoiceField(list(Needs), help_text="Who must act so that the task goes on.")
+    needs = serializers.ChoiceField(
+        list(Needs), help_text="The party that must act so that the task goes on."
+    )
     link = LinkSerializer(allow_null=True)
 
 
-class StandingSerializer(ReasonSerializer):
+class DiagnosisSerializer(ReasonSerializer):
     """The reason for the state of a task."""
 
-    also = ReasonSerializer(
-        many=True, help_text="Other things that wait for this task, such as its webhooks."
-    )
+    also = ReasonSerializer(many=True, help_text="Other reasons, such as those of its webhooks.")
 
 
 FILTERS = frozenset(TaskFilterSerializer().fields)
@@ -460,8 +466,8 @@ class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
-    @extend_schema(operation_id="get_task_standing")
-    @action(detail=True, url_path="standing", serializer_class=StandingSerializer)
-    def get_standing(self, request: Request, key: int) -> Response:
+    @extend_schema(operation_id="get_task_diagnosis")
+    @action(detail=True, url_path="diagnosis", serializer_class=DiagnosisSerializer)
+    def get_diagnosis(self, request: Request, key: int) -> Response:
         """Show the reason for the state of a task, what happens next, and when."""
         return Response(self.get_serializer(diagnose(self.get_object().pk)).data)

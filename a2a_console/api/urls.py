@@ -7,9 +7,9 @@ from rest_framework.routers import SimpleRouter
 from a2a_console.api.agents import AgentViewSet
 from a2a_console.api.bulk import TaskBulkViewSet
 from a2a_console.api.contexts import ContextViewSet
-from a2a_console.api.figures import FiguresViewSet
 from a2a_console.api.keys import KeyViewSet
 from a2a_console.api.runs import RunViewSet
+from a2a_console.api.statistics import StatisticsViewSet
 from a2a_console.api.tasks import TaskViewSet
 from a2a_console.api.views import DescriptionView, NowhereView, show_docs
 from a2a_console.api.waiting import TaskAnswerViewSet, WaitingViewSet
@@ -27,7 +27,7 @@ router.register("waiting", WaitingViewSet, basename="waiting")
 router.register("contexts", ContextViewSet, basename="context")
 router.register("runs", RunViewSet, basename="run")
 router.register("workers", WorkerViewSet, basename="worker")
-router.register("figures", FiguresViewSet, basename="figures")
+router.register("statistics", StatisticsViewSet, basename="statistics")
 router.register("keys", KeyViewSet, basename="key")
 router.register("webhooks/configs", ConfigViewSet, basename="webhook-config")
 router.register("webhooks/deliveries", DeliveryViewSet, basename="delivery")

@@ -57,8 +57,8 @@ class WaitingLineSerializer(TaskLineSerializer):
 
     def get_assigned_to(self, task: Task) -> str | None:
         """Return the name of the assignee."""
-        held = getattr(task, "assignment", None)
-        return held.user.get_username() if held else None
+        assignment = getattr(task, "assignment", None)
+        return assignment.user.get_username() if assignment else None
 
     def get_hand_over(self, task: Task) -> list[str]:
         """Return the names of the secrets; none once they were handed over."""
@@ -98,7 +98,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
         required=False,
         min_value=1,
         max_value=2**31 - 1,
-        help_text="`last_event` as you saw it: refused if the task asks something else since.",
+        help_text="The `last_event` that you saw. The answer is refused if the task has asked a new question since then.",
     )
 
 

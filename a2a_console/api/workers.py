@@ -22,20 +22,20 @@ class WorkerSerializer(serializers.Serializer[Any]):
     """A process of this host."""
 
     name = serializers.CharField(
-        help_text="As runs name it: `GET /runs?status=running&worker=` lists what it holds."
+        help_text="The name in runs: `GET /runs?status=running&worker=` lists its runs."
     )
     kind = serializers.ChoiceField(WorkerKind.values)
     state = serializers.ChoiceField(["alive", "draining", "dead", "replaced"])
     queues = serializers.ListField(child=serializers.CharField())
     agents = serializers.DictField(
         child=serializers.CharField(),
-        help_text="The agents its code has, each with the version on its card.",
+        help_text="The agents in its code, with the versions on their cards.",
     )
-    slots = serializers.IntegerField(help_text="Runs it carries at once at the most.")
-    running = serializers.IntegerField(help_text="Number of runs it carried when it was last seen.")
+    slots = serializers.IntegerField(help_text="Maximum number of concurrent runs.")
+    running = serializers.IntegerField(help_text="Number of its runs at the last heartbeat.")
     host = serializers.CharField()
     pid = serializers.IntegerField()
-    version = serializers.CharField(help_text="Of its code: `A2A_RELEASE`.")
+    version = serializers.CharField(help_text="Release of its code: `A2A_RELEASE`.")
     started_at = serializers.DateTimeField()
     seen_at = serializers.DateTimeField()
 

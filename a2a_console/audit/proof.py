@@ -44,10 +44,10 @@ class Proof:
     #: The number of entries whose actor or object was replaced, by the replacement.
     erased: Counter[str] = field(default_factory=Counter)
     #: The number of replacements that the entries of erasures record.
-    vouched: Counter[str] = field(default_factory=Counter)
+    recorded: Counter[str] = field(default_factory=Counter)
     #: The first links after retention, as entries of the log record them.
     beginnings: set[int] = field(default_factory=set)
-    #: Whether the triggers exist that protect the rows.
+    #: True if the triggers exist that protect the rows.
     guarded: bool = True
 
 
@@ -114,7 +114,7 @@ def _heed(entry: AuditEntry, salts: Salts, proof: Proof) -> None:
     if entry.action == Action.AUDIT_PURGE:
         proof.beginnings.add(int(entry.object))
     if entry.action == Action.PRIVACY_ERASE:
-        proof.vouched[entry.object] += int(msgspec.json.decode(entry.detail)["entries"])
+        proof.recorded[entry.object] += int(msgspec.json.decode(entry.detail)["entries"])
     for salt, text in zip(salts, (entry.actor, entry.object), strict=True):
         if salt.startswith(REDACTED):
             proof.erased[text] += 1
@@ -142,6 +142,6 @@ def _close(proof: Proof) -> None:
     if proof.first > 1 and proof.first - 1 not in proof.beginnings:
         raise Broken(f"everything before link {proof.first} is gone, and no entry says so")
     for name, count in proof.erased.items():
-        if count > proof.vouched[name]:
+        if count > proof.recorded[name]:
             raise Broken(f"{count} names were replaced by {name!r}, and no entry says so")
     proof.unsealed = list_unsealed(everywhere=True).count()

@@ -41,7 +41,7 @@ class DeliveryFacts:
     #: The reason why the last attempt failed; empty = there was none.
     reason: str = ""
     next_at: datetime | None = None
-    #: Whether another delivery of the webhook goes first.
+    #: True if another delivery of the webhook goes first.
     behind: bool = False
     webhook_disabled: str = ""
     #: The worker that sends for the webhook, and the end of its lease.

@@ -28,7 +28,7 @@ __all__ = [
     "RunAt",
     "TaskFacts",
 ]
-__all__ += ["situation"]
+__all__ += ["load_facts"]
 
 #: The bound of all counts of runs.
 COUNTED = 10_000
@@ -106,7 +106,7 @@ class LostWorker:
 
     name: str
     silence: datetime.timedelta
-    #: Whether the process is alive and only finishes its runs.
+    #: True if the process is alive and only finishes its runs.
     draining: bool = False
 
 
@@ -146,7 +146,7 @@ class TaskFacts:
     switch: Switch = ON
 
 
-def situation(task: int) -> TaskFacts | None:
+def load_facts(task: int) -> TaskFacts | None:
     """Read the facts in a handful of queries, however long queues and logs are. None = there is no such task."""
     columns = ("agent", "state", "status_at", "last_event")
     row = Task.objects.filter(pk=task).values_list(*columns).first()
@@ -164,7 +164,7 @@ def situation(task: int) -> TaskFacts | None:
         spoke_at=spoken.values_list("created_at", flat=True).first(),
         run=run,
         nap=_nap(task, run, now) if run and run.status == RunStatus.RUNNING else None,
-        line=_line(agent, run, now) if run and run.status == RunStatus.QUEUED else None,
+        line=_read_position(agent, run, now) if run and run.status == RunStatus.QUEUED else None,
         switch=switches.of(agent),
     )
 
@@ -212,27 +212,27 @@ def _moment(result: str) -> datetime.datetime | None:
         return None
 
 
-def _line(agent: str, run: RunAt, now: datetime.datetime) -> QueuePosition:
+def _read_position(agent: str, run: RunAt, now: datetime.datetime) -> QueuePosition:
     queued = Run.objects.filter(status=RunStatus.QUEUED, queue=run.queue, round__lte=run.round)
     earlier = queued.filter(Q(round__lt=run.round) | Q(pk__lt=run.key))
     underway = Run.objects.filter(status=RunStatus.RUNNING)
-    held = underway.filter(lease_until__gt=now)
-    there = _there(run.queue, held)
+    leased = underway.filter(lease_until__gt=now)
+    serving = _read_workers(run.queue, leased)
     return QueuePosition(
         ahead=_count(earlier),
         ahead_of_share=_count(earlier.filter(share=run.share)),
-        running=_count(held.filter(worker__in=there.names)),
-        running_of_share=_count(held.filter(share=run.share)),
+        running=_count(leased.filter(worker__in=serving.names)),
+        running_of_share=_count(leased.filter(share=run.share)),
         running_of_agent=_count(underway.filter(task__agent=agent)),
-        processes=len(there.names),
-        hosting=there.count_hosting(agent),
-        slots=there.slots(),
-        last=there.last,
+        processes=len(serving.names),
+        hosting=serving.count_hosting(agent),
+        slots=serving.slots(),
+        last=serving.last,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _There:
+class _QueueWorkers:
     """The processes that serve a queue: those that are registered, and those that only hold leases of its runs."""
 
     taking: list[Worker]
@@ -250,16 +250,16 @@ class _There:
         return len(self.silent) * int(conf.RUN_SLOTS) + sum(worker.slots for worker in self.taking)
 
 
-def _there(queue: str, held: QuerySet[Run]) -> _There:
+def _read_workers(queue: str, leased: QuerySet[Run]) -> _QueueWorkers:
     """Find the processes: by heartbeat, or by leases if they send none (A2A_PRESENCE_SECONDS is 0)."""
     seen = workers.list_seen()
     taking = [one.worker for one in seen if one.takes(queue)]
-    holders = set(held.filter(queue=queue).values_list("worker", flat=True).distinct())
+    holders = set(leased.filter(queue=queue).values_list("worker", flat=True).distinct())
     silent = holders - {one.worker.name for one in seen}
     took = [one for one in seen if queue in one.worker.queues and one.worker not in taking]
     last = min(took, key=lambda one: one.silence, default=None)
     gone = LostWorker(last.worker.name, last.silence, last.alive) if last else None
-    return _There(taking, silent, None if taking or silent else gone)
+    return _QueueWorkers(taking, silent, None if taking or silent else gone)
 
 
 def _count(rows: QuerySet[Run]) -> int:

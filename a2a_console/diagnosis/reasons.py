@@ -1,4 +1,4 @@
-"""The diagnosis of a task: what the task waits for, in a sentence, what happens next, and when.
+"""The diagnosis of a task: a sentence that names the cause of the wait, and the next thing that happens, with its time.
 
 `reason` combines the facts of the store (`diagnosis/facts.py`) with the rules of the host, and is pure. The first
 reason that holds counts. The kinds of reasons never change (`DiagnosisKind`): docs/operating.md tells operators by
@@ -21,7 +21,7 @@ from a2a_console.diagnosis.facts import (
     RowLink,
     RunAt,
     TaskFacts,
-    situation,
+    load_facts,
 )
 from a2a_console.diagnosis.webhooks import explain_deliveries
 from a2a_console.times import duration
@@ -81,7 +81,7 @@ class Diagnosis(Reason):
 class HostRules:
     """The rules of the host for one agent."""
 
-    #: Whether this process knows the agent, whether the settings enable it, and the queue of its runs.
+    #: True if this process knows the agent; true if the settings enable it; the queue of its runs.
     hosted: bool = True
     is_on: bool = True
     queue: str = "agents"
@@ -95,7 +95,7 @@ class HostRules:
 
 def diagnose(task: int) -> Diagnosis:
     """Diagnose the task with this primary key. The caller has checked permissions. Raises TaskNotFound."""
-    found = situation(task)
+    found = load_facts(task)
     if found is None:
         raise TaskNotFound(taskId=str(task))
     found_reason = reason(found, _host(found.agent))
@@ -357,7 +357,7 @@ def _in_line(
     if line.processes and line.running >= line.slots:
         yield Reason(
             kind=DiagnosisKind.SLOTS,
-            sentence=f"All {_count(line.running)} run slots of {_processes(line.processes)} are in use. {first}",
+            sentence=f"All {_count(line.running)} run slots of {_count_workers(line.processes)} are in use. {first}",
             next=f"When one of them ends, the next queued run begins; {attempt} in its turn.",
             link=_run(run),
         )
@@ -398,7 +398,7 @@ def _whose(run: RunAt) -> str:
     return f"tenant {name}" if kind == "tenant" else run.share or "callers without credentials"
 
 
-def _processes(count: int) -> str:
+def _count_workers(count: int) -> str:
     return "one worker" if count == 1 else f"{count} workers"
 
 

@@ -44,7 +44,7 @@ class ErasurePlan:
     contexts: int
     keys: int
     entries: int
-    #: Whether the principal itself is under a hold.
+    #: True if the principal itself is under a hold.
     itself: bool
 
 

@@ -95,16 +95,12 @@ class Principal:
 
     def slices(self) -> Iterator[list[int]]:
         """Yield the primary keys of its tasks in slices; tasks may be deleted meanwhile."""
-        last = 0
-        while keys := _keys(self.tasks().filter(pk__gt=last)):
-            yield keys
-            last = keys[-1]
+        keys, last = self.tasks().values_list("pk", flat=True), 0
+        while found := list(keys.filter(pk__gt=last)[:SLICE]):
+            yield found
+            last = found[-1]
 
     def _within(self, at: str = "") -> Q:
         if self.tenant is None:
             return Q()
         return within([self.tenant], f"{at}tenant")
-
-
-def _keys(rows: QuerySet[Task]) -> list[int]:
-    return list(rows.values_list("pk", flat=True)[:SLICE])

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 
-from a2a_console.queue.assignments import WHOEVER, assign
+from a2a_console.queue.assignments import UNCHECKED, assign
 from a2a_tasks.store.db import run_in_thread
 
-__all__ = ["WHOEVER", "assign_by_key"]
+__all__ = ["UNCHECKED", "assign_by_key"]
 
 logger = logging.getLogger(__name__)
 
 
-async def assign_by_key(task: int, to: int | None, *, by: str, seen: int | None = WHOEVER) -> bool:
+async def assign_by_key(
+    task: int, to: int | None, *, by: str, seen: int | None = UNCHECKED
+) -> bool:
     """Assign the task with this primary key to the user `to` (None = unassign), for the operator `by`.
 
     `seen`: the assignee that the operator saw. Return whether anything changed; the audit log records a change. Raises

@@ -15,14 +15,14 @@ from a2a_tasks.protocol.lifecycle import INTERRUPTED
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, event_log
 
-__all__ = ["WHOEVER", "assign"]
+__all__ = ["UNCHECKED", "assign"]
 
-#: The value of `seen` that matches any assignee, and none.
-WHOEVER: Final = -1
+#: The value of `seen` that skips the check of the assignee.
+UNCHECKED: Final = -1
 
 
 @transaction.atomic
-def assign(task: int, to: int | None, *, seen: int | None = WHOEVER) -> bool:
+def assign(task: int, to: int | None, *, seen: int | None = UNCHECKED) -> bool:
     """Assign the task with this primary key to the user `to` (None = unassign). Return whether anything changed.
 
     `seen`: the assignee that the operator saw, None = none. Raises TaskNotFound; TaskNotWaiting for a task that does
@@ -38,8 +38,8 @@ def assign(task: int, to: int | None, *, seen: int | None = WHOEVER) -> bool:
     has = Assignment.objects.filter(task=row).values_list("user_id", flat=True).first()
     if has == to:
         return False
-    if seen not in (WHOEVER, has):
-        raise TaskTaken("Somebody else has the task since you looked")
+    if seen not in (UNCHECKED, has):
+        raise TaskTaken("The task was assigned to another person in the meantime")
     _write(row, to)
     return True
 

@@ -53,7 +53,7 @@ class PendingQuestion(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether the task waits for its client."""
+        """True if the task waits for its client."""
         return self.state in INTERRUPTED
 
 

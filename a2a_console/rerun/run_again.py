@@ -67,19 +67,19 @@ async def run_again(task: int, *, nonce: str = "") -> Again:
         old = await _find(task)
         agent = _able(old)
         key = _key(old, nonce)
-        known = await _find_known(old, key)
-        if known is not None:
-            return known
+        existing = await _find_existing(old, key)
+        if existing is not None:
+            return existing
         await queue_limit.admit(switches.queue_of(agent))
         try:
             new = await _begin(old, agent, key)
         except KeyTaken:  # another request with the same nonce was faster
-            known = await _find_known(old, key)
-            if known is None:
+            existing = await _find_existing(old, key)
+            if existing is None:
                 raise CannotRunAgain(
                     "It was run again at this moment, and is gone already"
                 ) from None
-            return known
+            return existing
     logger.info("task %s was run again as %s by operator %s", old.id, new.id, actor())
     return new
 
@@ -99,8 +99,8 @@ def _able(old: Beginning) -> Agent:
         )
     agent = registry.find(old.scope.agent)
     if agent is None:
-        known = registry.find_hosted(old.scope.agent)
-        what = "switched off" if known else "not on this host any more"
+        hosted = registry.find_hosted(old.scope.agent)
+        what = "switched off" if hosted else "not on this host any more"
         raise CannotRunAgain(f"The agent {old.scope.agent} is {what}")
     for part in old.message.parts:
         if not agent.accepts(media_type_of(part)):
@@ -114,7 +114,7 @@ def _key(old: Beginning, nonce: str) -> IdempotencyKey | None:
     return IdempotencyKey(old.scope, f"again/{old.task}/{nonce}", str(old.task)) if nonce else None
 
 
-async def _find_known(old: Beginning, key: IdempotencyKey | None) -> Again | None:
+async def _find_existing(old: Beginning, key: IdempotencyKey | None) -> Again | None:
     if key is None:
         return None
     found = await run_in_thread(recall, key, old.scope)

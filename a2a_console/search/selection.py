@@ -71,15 +71,15 @@ class Selection:
 
     @property
     def narrows(self) -> bool:
-        """Whether there is any condition. An empty `id_prefix` is none: every id begins with it."""
-        asked = (getattr(self, field.name) for field in fields(self) if field.name != "id_prefix")
-        return bool(self.id_prefix) or any(value not in (None, frozenset()) for value in asked)
+        """True if there is any condition. An empty `id_prefix` is none: every id begins with it."""
+        values = (getattr(self, field.name) for field in fields(self) if field.name != "id_prefix")
+        return bool(self.id_prefix) or any(value not in (None, frozenset()) for value in values)
 
     def describe(self) -> dict[str, str]:
         """Return the selection in words, for the audit log."""
-        asked = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         states = ",".join(sorted(state.word for state in self.states))
-        plain = {name: str(value) for name, value in asked.items() if value is not None}
+        plain = {name: str(value) for name, value in values.items() if value is not None}
         return {**plain, "states": states} if states else plain | {"states": "any"}
 
     def among(self, states: frozenset[TaskState]) -> Selection:
@@ -90,8 +90,8 @@ class Selection:
         """Return the tasks of the selection. This sends a few queries first."""
         if any("\x00" in text for text in self._texts()):
             return rows.filter(_NOTHING)
-        for asked in self._match(rows):
-            rows = rows.filter(asked)
+        for condition in self._match(rows):
+            rows = rows.filter(condition)
         return rows
 
     def keys(self) -> tuple[int, int]:
@@ -204,7 +204,7 @@ class SearchPage:
     older: int | None
     #: The page of newer tasks begins after this key.
     newer: int | None
-    #: Whether the page is not full and keys before `older` were not searched yet.
+    #: True if the page is not full and keys before `older` were not searched yet.
     unfinished: bool = False
 
 

@@ -23,7 +23,7 @@ __all__ = [
     "keys_of",
     "openings",
     "records",
-    "sheet",
+    "export_rows",
     "whole",
 ]
 
@@ -50,7 +50,7 @@ def records(tasks: Collection[Task]) -> list[Record]:
     return [_record(task, began.get(task.pk, "")) for task in tasks]
 
 
-def sheet(rows: QuerySet[Task], selection: Selection) -> Iterator[list[Record]]:
+def export_rows(rows: QuerySet[Task], selection: Selection) -> Iterator[list[Record]]:
     """Yield the records of all selected tasks, newest first, in slices."""
     bare = rows.select_related("context").defer("status_message", "metadata", "memory", "run_token")
     for tasks in walk(bare, selection):
@@ -58,8 +58,8 @@ def sheet(rows: QuerySet[Task], selection: Selection) -> Iterator[list[Record]]:
 
 
 def whole(selection: Selection) -> Iterator[list[Record]]:
-    """Yield the records like `sheet`, across tenants, for the command line of the host."""
-    return sheet(Task.objects.all(), selection)
+    """Yield the records like `export_rows`, across tenants, for the command line of the host."""
+    return export_rows(Task.objects.all(), selection)
 
 
 def keys_of(selection: Selection) -> Iterator[int]:

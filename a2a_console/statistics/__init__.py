@@ -1,1 +1,1 @@
-"""The figures of the host."""
+"""The statistics of the host."""

@@ -93,9 +93,9 @@ class Number:
     query: Mapping[str, str] = field(default_factory=dict)
     #: "s" = seconds, "" = a count.
     unit: str = ""
-    #: Whether it stops at COUNTED.
+    #: True if counting stops at COUNTED.
     is_bounded: bool = False
-    #: Whether somebody should look.
+    #: True if an operator should look at it.
     is_bad: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""The figures of webhooks: deliveries that were settled in a period, by moment and receiver, and pending ones."""
+"""The statistics of webhooks: deliveries that were settled in a period, by moment and receiver, and pending ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from a2a_console.statistics.counts import COUNTED, Narrow, Number, Period, SlotB
 from a2a_push.models import Delivery, DeliveryStatus, Receiver
 from a2a_push.store.statistics import count_pending
 
-__all__ = ["DELIVERIES", "TOP", "ReceiverLine", "WebhookFigures", "report_webhooks"]
+__all__ = ["DELIVERIES", "TOP", "ReceiverLine", "WebhookStatistics", "report_webhooks"]
 
 DELIVERIES = "a2a_push.delivery"
 #: The largest number of receivers in a report: those with most dead deliveries, then with most pending ones.
@@ -32,15 +32,15 @@ class ReceiverLine:
 
 
 @dataclass(frozen=True, slots=True)
-class WebhookFigures:
-    """The figures of webhooks. A series is a count for each slot."""
+class WebhookStatistics:
+    """The statistics of webhooks. A series is a count for each slot."""
 
     numbers: Sequence[Number]
     series: Mapping[str, Sequence[int]]
     receivers: Sequence[ReceiverLine]
 
 
-def report_webhooks(period: Period, since: datetime.datetime, narrow: Narrow) -> WebhookFigures:
+def report_webhooks(period: Period, since: datetime.datetime, narrow: Narrow) -> WebhookStatistics:
     """Count deliveries, pending ones to COUNTED."""
     everything = narrow(Delivery.objects.order_by(), "task__")
     settled = everything.filter(settled_at__gte=since, status__in=[DELIVERED, DEAD])
@@ -59,14 +59,14 @@ def report_webhooks(period: Period, since: datetime.datetime, narrow: Narrow) ->
     pending, late = count_pending(everything, COUNTED)
     arrived, failed = ({"status": str(s), "settled": period.name} for s in (DELIVERED, DEAD))
     waits, is_bad = {"status": str(PENDING)}, totals[DEAD] > 0
-    return WebhookFigures(
+    return WebhookStatistics(
         numbers=(
             Number(
                 "delivered", f"Delivered {period.words}", totals[DELIVERED], DELIVERIES, arrived
             ),
             Number("dead", f"Dead {period.words}", totals[DEAD], DELIVERIES, failed, is_bad=is_bad),
             Number("pending", "Deliveries pending", pending, DELIVERIES, waits, is_bounded=True),
-            Number("late", "Oldest due one has waited for", late, unit="s"),
+            Number("late", "Oldest overdue delivery", late, unit="s"),
         ),
         series={
             str(status): [slots[begin, status] for begin in period.list_slots(since)]

@@ -64,6 +64,7 @@ class Credentials:
     address: str = ""
     #: Headers that the request has more than once.
     repeated: Collection[str] = ()
+    found: list[ShownCredential | None] = field(default_factory=list, init=False, repr=False)
     #: The verified identity: a request is verified once.
     identity: Identity | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -103,11 +104,16 @@ def _forget(**_: Any) -> None:
 
 
 def read_credential(credentials: Credentials) -> ShownCredential | None:
-    """Return the credential of a request; None = it has none.
+    """Return the credential of a request, which is read once; None = it has none.
 
     An API key or Authorization takes precedence over the certificate of the connection. An API key together with
     Authorization is refused: the choice between them would be a guess.
     """
+    credentials.found = credentials.found or [_read(credentials)]
+    return credentials.found[0]
+
+
+def _read(credentials: Credentials) -> ShownCredential | None:
     doors = _doors()
     key = credentials.headers.get(doors.key) if doors.key else None
     authorization = credentials.headers.get("authorization")

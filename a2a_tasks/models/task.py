@@ -130,7 +130,7 @@ class Task(models.Model):
             models.Index("agent", models.F("id").desc(), name="task_admin_agent"),
         ]
         permissions = [
-            ("see_all_tenants", "Can see every tenant"),  # a2a_console/admin/widgets/staff.py
+            ("see_all_tenants", "Can see every tenant"),  # a2a_console/staff.py
             ("answer_task", "Can answer tasks that wait for people, and say who does"),
             ("run_again_task", "Can run tasks again"),
         ]

@@ -3,7 +3,7 @@
 At a pinned mount the mount decides. At a detecting mount, a JSON-RPC request is decided by its method, then by the
 requested version, then by marks in its parameters; for an HTTP+JSON request the path takes the place of the method.
 Without any mark, the dialect in which the task was made decides; the result is None until that is known.
-`docs/protocol-support.md` explains the rows.
+`docs/reference/protocol-support.md` explains the rows.
 """
 
 from __future__ import annotations

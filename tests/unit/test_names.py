@@ -1,4 +1,4 @@
-"""Names: one public class name has one meaning, and functions are verbs (docs/glossary.md)."""
+"""Names: one public class name has one meaning, and functions are verbs (docs/reference/glossary.md)."""
 
 from __future__ import annotations
 

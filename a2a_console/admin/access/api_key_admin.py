@@ -18,7 +18,8 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
-from a2a_console.admin.widgets.staff import TenantAdmin, may_give, sees, tenants_of
+from a2a_console.admin.widgets.staff import TenantAdmin
+from a2a_console.staff import may_give, sees, tenants_of
 from a2a_tasks.access.api_keys import LIFE, IssuedKey, describe, issue, powers, revoke, rotate
 from a2a_tasks.access.passwords import scopes_of
 from a2a_tasks.agents.security import is_scope
@@ -169,9 +170,9 @@ class ApiKeyAdmin(TenantAdmin[ApiKey]):
     @admin.action(description="Rotate selected keys", permissions=["change"])
     def rotate_selected(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse:
         """Give the keys new secrets, and show these."""
-        issued, tenants, held = [], tenants_of(request.user), scopes_of(request.user)
+        issued, tenants, own_scopes = [], tenants_of(request.user), scopes_of(request.user)
         for row in queryset:
-            if not may_give(tenants, held, row.tenant, powers(row)):
+            if not may_give(tenants, own_scopes, row.tenant, powers(row)):
                 warning = f"{row} has scopes or rights, or sees tenants, that you have not."
                 self.message_user(request, warning, messages.WARNING)
                 continue

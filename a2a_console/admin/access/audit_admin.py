@@ -1,4 +1,4 @@
-"""The audit log in the admin: actions, actors and seals. It is read-only for everybody."""
+"""The audit log in the admin: actions, actors and seals. It is read-only for all users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
 from a2a_console.admin.widgets.paging import NewestFirst, newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import sees_all
+from a2a_console.staff import sees_all
 from a2a_console.times import moment
 from a2a_tasks.audit import HOST_WIDE, Action
 from a2a_tasks.models import AuditEntry, AuditLink
@@ -92,7 +92,7 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     list_filter = (ActionFilter, OutcomeFilter, SealFilter, NewestAgentFilter, CreatedFilter)
     list_select_related = ("link",)
     search_fields = ("object",)
-    search_help_text = "What it was done to (a task id, the prefix of a key ...), or who did it, complete; who among the newest 100,000."
+    search_help_text = "Exact object id or principal. Principals: newest 100,000 entries only."
     fields = (
         *("created", "actor", "action", "meaning", "object", "agent", "tenant"),
         *("outcome_badge", "detail", "request", "seal", "hash"),
@@ -161,7 +161,7 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
         """Show the moment to the second."""
         return moment(row.created_at)
 
-    @admin.display(description="who")
+    @admin.display(description="actor")
     def who(self, row: AuditEntry) -> str:
         """Show the actor, by name if there is one, as a link to the actor's tasks."""
         return principals.link_of(row, row.actor)

@@ -68,5 +68,5 @@ def _open_progress(so_far: str) -> Proof | None:
         state: dict[str, Any] = signing.loads(so_far, salt=SALT, max_age=FRESH)
     except signing.BadSignature:
         return None
-    counters = {name: Counter(state[name]) for name in ("erased", "vouched")}
+    counters = {name: Counter(state[name]) for name in ("erased", "recorded")}
     return Proof(**{**state, **counters, "beginnings": set(state["beginnings"])})

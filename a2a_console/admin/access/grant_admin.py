@@ -27,7 +27,7 @@ __all__ = ["GrantAdmin"]
 #: The notation of each kind of grantee, for the form.
 GRANTEES = (
     "key:k3vbd7yq2mza (the prefix of an API key), jwt:https://issuer sub, user:7 (the id of a user), cert:spiffe://...; "
-    "scope:billing (who has that scope; a user's groups are scopes), tenant:acme; * is everybody whom the host lets in."
+    "scope:billing (callers with that scope; the groups of a user are scopes), tenant:acme; * is every accepted caller."
 )
 
 

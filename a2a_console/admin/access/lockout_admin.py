@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
-from a2a_console.admin.widgets.staff import tenants_of
+from a2a_console.staff import tenants_of
 from a2a_tasks.conf import conf
 
 __all__ = ["SignInAttemptAdmin"]

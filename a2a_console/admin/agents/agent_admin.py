@@ -22,7 +22,7 @@ from a2a_console.admin.agents.card_previews import previews
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.staff import HostWideAdmin, may_view
 from a2a_console.statistics.counts import COUNTED
-from a2a_console.statistics.figures import Line, report_agents
+from a2a_console.statistics.reports import Line, report_agents
 from a2a_console.times import moment
 from a2a_tasks.agents import Agent, registry
 from a2a_tasks.agents.security import is_listed, list_accepted, open_to_anybody
@@ -44,7 +44,7 @@ class AgentStatus:
     agent: Agent
     switch: AgentSwitch
     #: Its unfinished runs, and its tasks that ended in the past hour.
-    figures: Line
+    statistics: Line
     #: The workers that serve its queue.
     workers: list[Worker]
     #: The versions of its card, each with the number of processes whose code has it.
@@ -57,7 +57,7 @@ class AgentStatus:
 
     @property
     def disabled(self) -> bool:
-        """Whether A2A_DISABLED_AGENTS disables the agent, whatever its switch says."""
+        """True if A2A_DISABLED_AGENTS disables the agent. Its switch cannot enable it then."""
         return self.agent.slug in registry.list_disabled()
 
     @property
@@ -69,16 +69,16 @@ class AgentStatus:
 def list_agent_statuses() -> list[AgentStatus]:
     """Return the status of all agents, by slug, in a fixed number of bounded queries."""
     rows = {row.slug: row for row in AgentSwitch.objects.all()}
-    there, figures = workers.alive(), report_agents()
+    there, statistics = workers.alive(), report_agents()
     return [
-        _make_status(agent, rows.get(slug) or AgentSwitch(slug=slug), there, figures)
+        _make_status(agent, rows.get(slug) or AgentSwitch(slug=slug), there, statistics)
         for slug in registry.slugs()
         if (agent := registry.find_hosted(slug))
     ]
 
 
 def _make_status(
-    agent: Agent, switch: AgentSwitch, there: list[Worker], figures: Mapping[str, Line]
+    agent: Agent, switch: AgentSwitch, there: list[Worker], statistics: Mapping[str, Line]
 ) -> AgentStatus:
     versions: dict[str, int] = {}
     for worker in there:
@@ -88,7 +88,7 @@ def _make_status(
     return AgentStatus(
         agent=agent,
         switch=switch,
-        figures=figures.get(agent.slug, Line()),
+        statistics=statistics.get(agent.slug, Line()),
         workers=[w for w in there if queue in w.queues and w.slots and not w.draining],
         versions=versions,
     )
@@ -122,7 +122,7 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
         self._check_view(request)
         context = {
             **self._about(request, "Agents"),
-            "standings": list_agent_statuses(),
+            "statuses": list_agent_statuses(),
             "counted": COUNTED,
             **(extra_context or {}),
         }
@@ -145,21 +145,21 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
     def agent_view(self, request: HttpRequest, slug: str) -> HttpResponse:
         """Show the page of an agent."""
         self._check_view(request)
-        standing = _find(slug)
+        status = _find(slug)
         base_url = str(conf.PUBLIC_URL).rstrip("/") or request.build_absolute_uri("/").rstrip("/")
         context = {
-            **self._about(request, standing.agent.name or slug),
-            "standing": standing,
-            "agent": standing.agent,
-            "set_at": moment(standing.switch.at) if standing.switch.pk else "",
+            **self._about(request, status.agent.name or slug),
+            "status": status,
+            "agent": status.agent,
+            "set_at": moment(status.switch.at) if status.switch.pk else "",
             "may_switch": self.has_change_permission(request),
             "queues": sorted(
                 {name for worker in workers.alive() if worker.slots for name in worker.queues}
             ),
-            "cards": list(previews(standing.agent, base_url)),
-            "schemes": list_accepted(standing.agent),
-            "anonymous": open_to_anybody(standing.agent),
-            "listed": is_listed(standing.agent),
+            "cards": list(previews(status.agent, base_url)),
+            "schemes": list_accepted(status.agent),
+            "anonymous": open_to_anybody(status.agent),
+            "listed": is_listed(status.agent),
             "grants": _grants(request, slug),
             "counted": COUNTED,
         }
@@ -170,9 +170,9 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
         """Apply the posted change. Ask for confirmation before a change that stops work."""
         if not self.has_change_permission(request):
             raise PermissionDenied
-        standing, back = _find(slug), HttpResponseRedirect(_page(slug))
+        status, back = _find(slug), HttpResponseRedirect(_page(slug))
         try:
-            act = _act(standing, request.POST)
+            act = _act(status, request.POST)
             if act.question is not None and not is_confirmed(request):
                 return ask(self, request, act.question)
             changed = act.do(slug, request.POST.get("reason", "")[:500])
@@ -228,7 +228,7 @@ def _grants(request: HttpRequest, slug: str) -> list[Grant] | None:
 # --- changes to a switch --------------------------------------------------------------------------
 
 
-def _act(standing: AgentStatus, form: Mapping[str, str]) -> _Act:
+def _act(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     """Return the posted change. Raises ValueError for one that is not possible."""
     acts = {
         "enable": _enable,
@@ -240,44 +240,44 @@ def _act(standing: AgentStatus, form: Mapping[str, str]) -> _Act:
     act = acts.get(form.get("do", ""))
     if act is None:
         raise ValueError("There is nothing of that name to be done.")
-    return act(standing, form)
+    return act(status, form)
 
 
 def _state(state: SwitchState) -> Callable[[str, str], bool]:
     return lambda slug, reason: switches.set_state(slug, state, reason)
 
 
-def _enable(standing: AgentStatus, _: Mapping[str, str]) -> _Act:
-    off = " A2A_DISABLED_AGENTS still disables it." if standing.disabled else ""
+def _enable(status: AgentStatus, _: Mapping[str, str]) -> _Act:
+    off = " A2A_DISABLED_AGENTS still disables it." if status.disabled else ""
     return _Act(_state(SwitchState.ON), f"The agent is enabled.{off}")
 
 
-def _drain(standing: AgentStatus, _: Mapping[str, str]) -> _Act:
+def _drain(status: AgentStatus, _: Mapping[str, str]) -> _Act:
     question = Question(
-        title=f"Drain {standing.agent.name}?",
+        title=f"Drain {status.agent.name}?",
         text=f"Within {_seconds()} seconds new tasks are refused (503, retry after a minute). Running and queued tasks "
-        f"({standing.figures.running} and {standing.figures.queued}) continue; clients can still read, continue and cancel them.",
+        f"({status.statistics.running} and {status.statistics.queued}) continue; clients can still read, continue and cancel them.",
         verb="Drain",
-        back=_page(standing.agent.slug),
+        back=_page(status.agent.slug),
     )
     return _Act(_state(SwitchState.DRAINING), "The agent is draining.", question)
 
 
-def _disable(standing: AgentStatus, _: Mapping[str, str]) -> _Act:
+def _disable(status: AgentStatus, _: Mapping[str, str]) -> _Act:
     question = Question(
-        title=f"Disable {standing.agent.name}?",
+        title=f"Disable {status.agent.name}?",
         text=f"Within {_seconds()} seconds clients get 404 for this agent, its card and its tasks. "
         "Tasks that were accepted still finish.",
         warnings=[
             "Clients can no longer read their tasks. Drain the agent instead to let clients finish."
         ],
         verb="Disable",
-        back=_page(standing.agent.slug),
+        back=_page(status.agent.slug),
     )
     return _Act(_state(SwitchState.OFF), "The agent is disabled.", question)
 
 
-def _limit(standing: AgentStatus, form: Mapping[str, str]) -> _Act:
+def _limit(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     text = form.get("most", "").strip()
     if text and not text.isdecimal():
         raise ValueError("Enter a whole number, or leave the field empty.")
@@ -288,27 +288,27 @@ def _limit(standing: AgentStatus, form: Mapping[str, str]) -> _Act:
         else f"Concurrent runs are limited to {limit}."
     )
     question = None
-    if limit is not None and limit <= standing.figures.running:
+    if limit is not None and limit <= status.statistics.running:
         question = Question(
-            title=f"Limit {standing.agent.name} to {limit}?",
-            text=f"{standing.figures.running} runs are active and continue. No run begins until fewer than {limit} are active."
+            title=f"Limit {status.agent.name} to {limit}?",
+            text=f"{status.statistics.running} runs are active and continue. No run begins until fewer than {limit} are active."
             + (" New messages stay queued until the limit is raised." if limit == 0 else ""),
             verb="Set limit",
-            back=_page(standing.agent.slug),
+            back=_page(status.agent.slug),
         )
     return _Act(lambda slug, reason: switches.limit(slug, limit, reason), done, question)
 
 
-def _queue(standing: AgentStatus, form: Mapping[str, str]) -> _Act:
+def _queue(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     queue = form.get("queue", "").strip()
-    wanted = queue or standing.agent.queue
+    wanted = queue or status.agent.queue
     question = None
     if not any(worker.slots for worker in workers.alive(wanted)):
         question = Question(
-            title=f"Move {standing.agent.name} to a queue without workers?",
+            title=f"Move {status.agent.name} to a queue without workers?",
             text=f"No live worker serves {wanted}. New runs wait until a worker does.",
             verb="Move",
-            back=_page(standing.agent.slug),
+            back=_page(status.agent.slug),
         )
     done = f"New runs go to the queue {wanted}. Queued runs stay in their queue."
     return _Act(lambda slug, reason: switches.move(slug, queue, reason), done, question)

@@ -79,8 +79,8 @@ class WorkerAdmin(HostWideAdmin[Worker]):
         """Show the runs of the process below the fields, to users who may view runs."""
         row: Worker = context["original"]
         shows = may_view(request, Run)
-        held = list(workers.list_runs(row.name)[: HELD + 1]) if shows else []
-        context.update(held=held[:HELD], more=len(held) > HELD, shows=shows)
+        runs = list(workers.list_runs(row.name)[: HELD + 1]) if shows else []
+        context.update(held=runs[:HELD], more=len(runs) > HELD, shows=shows)
         return super().render_change_form(request, context, *args, **kwargs)
 
     @admin.display(description="state")

@@ -6,7 +6,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
 from django.db.models import Q, QuerySet
 
-from a2a_console.admin.widgets.staff import sees, tenants_of
+from a2a_console.staff import sees, tenants_of
 
 __all__ = ["ANSWER", "CannotHave", "candidates", "find_user"]
 

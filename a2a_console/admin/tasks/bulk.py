@@ -76,7 +76,7 @@ class Plan:
     keys: list[int]
     #: State, agent and number of tasks.
     parts: list[tuple[str, str, int]]
-    #: Whether there are more than AT_ONCE.
+    #: True if there are more than AT_ONCE.
     more: bool
     #: Selected tasks whose state does not allow it, as far as they were read.
     others: int

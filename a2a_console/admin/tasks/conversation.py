@@ -75,9 +75,9 @@ class ConversationPage:
     chapters: Sequence[Chapter]
     #: The end of the page before; empty = this page begins the conversation.
     earlier: str
-    #: Whether the page is the end of the conversation.
+    #: True if the page is the end of the conversation.
     is_last: bool
-    #: Whether there are older tasks that were not read.
+    #: True if there are older tasks that were not read.
     has_more_tasks: bool
     most_tasks: int = TASKS
 
@@ -104,8 +104,8 @@ def conversation(context: Context, before: str, *, all_markdown: bool) -> Conver
     )
 
 
-def _place(asked: str) -> Position | None:
-    words = asked.split(".")
+def _place(text: str) -> Position | None:
+    words = text.split(".")
     # The database would refuse a number that is longer than any key.
     if len(words) != 2 or len(words[0]) > 18 or len(words[1]) > 9:  # noqa: PLR2004
         return None
@@ -177,15 +177,15 @@ class _Page:
         Questions in the history are left out: they are messages of the page already. Tasks that were answered before
         the history held questions have them in their events alone (docs/decisions/0001).
         """
-        asked = Q()
+        questions = Q()
         for row in self.rows:
             if row["role"] == Role.USER and row["number"] > 1:
-                asked |= Q(task_id=row["task_id"], number=row["number"] - 1)
-        if not asked:
+                questions |= Q(task_id=row["task_id"], number=row["number"] - 1)
+        if not questions:
             return {}
         kept = Message.objects.filter(task=OuterRef("task"), number=OuterRef("number"))
         rows = (
-            Event.objects.filter(~Exists(kept), asked, kind=EventKind.STATUS)
+            Event.objects.filter(~Exists(kept), questions, kind=EventKind.STATUS)
             .annotate(head=select_start("body"), length=size("body"))
             .values("task_id", "number", "created_at", "head", "length")
         )

@@ -1,4 +1,4 @@
-"""The diagnosis of a task for pages: the variable `standing` of `admin/a2a_tasks/task/standing.html`."""
+"""The diagnosis of a task for pages: the variable `diagnosis` of `admin/a2a_tasks/task/diagnosis.html`."""
 
 from __future__ import annotations
 

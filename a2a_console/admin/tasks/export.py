@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import Http404, StreamingHttpResponse
 
 from a2a_console.search.selection import Selection
-from a2a_console.search.task_record import csv_text, json_text, sheet
+from a2a_console.search.task_record import csv_text, export_rows, json_text
 from a2a_tasks.models import Task
 from a2a_tasks.store.db import run_in_thread
 
@@ -31,7 +31,7 @@ async def _text(form: str, rows: QuerySet[Task], selection: Selection) -> AsyncI
     """Yield the file. Each read has its own transaction, so that a slow client holds no thread and no transaction."""
     if form == "csv":
         yield csv_text([], heading=True)
-    slices = _Slices(sheet(rows, selection))
+    slices = _Slices(export_rows(rows, selection))
     while (found := await run_in_thread(slices.next)) is not None:
         if found:
             yield csv_text(found) if form == "csv" else json_text(found)

@@ -41,7 +41,7 @@ class TaskHeader:
     #: Names and values; a value is text or a link.
     facts: list[tuple[str, Any]]
     #: The reason for the state and what happens next; None once the task has ended.
-    standing: ShownDiagnosis | None
+    diagnosis: ShownDiagnosis | None
     #: A hash of what the header shows.
     mark: str
 
@@ -50,12 +50,12 @@ def header(request: HttpRequest, task: Task) -> TaskHeader:
     """Return the header as it is now, for this user."""
     state, facts = TaskState(task.state).word, list(_facts(request, task))
     is_ended = task.state in TERMINAL
-    standing = None if is_ended else read_diagnosis(request, task.pk)
+    diagnosis = None if is_ended else read_diagnosis(request, task.pk)
     # The sentences of a diagnosis count seconds, so the hash has only its kind.
-    kind = standing.task.reason.kind if standing else ""
+    kind = diagnosis.task.reason.kind if diagnosis else ""
     looks = render_to_string("admin/a2a_tasks/task/facts.html", {"facts": facts, "state": state})
     mark = hashlib.sha256(f"{kind}{looks}".encode()).hexdigest()[:16]
-    return TaskHeader(state=state, is_ended=is_ended, facts=facts, standing=standing, mark=mark)
+    return TaskHeader(state=state, is_ended=is_ended, facts=facts, diagnosis=diagnosis, mark=mark)
 
 
 def _facts(request: HttpRequest, task: Task) -> Iterator[tuple[str, Any]]:
@@ -64,7 +64,7 @@ def _facts(request: HttpRequest, task: Task) -> Iterator[tuple[str, Any]]:
         yield "Run", _work(task)
     yield "Created by", _caller(task.maker or task.owner)
     if task.maker:
-        yield "Visible to", "everybody in its tenant"
+        yield "Visible to", "all callers of its tenant"
     if task.tenant:
         yield "Tenant", task.tenant
     yield "Agent", task.agent

@@ -16,8 +16,8 @@ from django.utils import timezone
 from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.excerpt import text_of
 from a2a_console.admin.widgets.formatting import format_body, select_start, size
-from a2a_console.admin.widgets.staff import within
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
+from a2a_console.staff import within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Assignment, HandedSecret, Task
 from a2a_tasks.protocol.values import TaskState
@@ -131,7 +131,7 @@ class InboxRow:
 
     @property
     def link_works(self) -> bool:
-        """Whether the link that was given away still accepts the secrets."""
+        """True if the link still accepts the secrets."""
         return self.secret is not None and self.secret.expires_at > timezone.now()
 
 
@@ -172,11 +172,11 @@ def _line(task: Task, names: Mapping[str, str]) -> InboxRow:
     )
 
 
-def page(asked: InboxQuery, user: _User) -> InboxPage:
+def page(filters: InboxQuery, user: _User) -> InboxPage:
     """Return a page of the inbox, oldest first."""
-    rows = asked.rows(user)
-    if asked.place:
-        rows = after(rows, asked.place)
+    rows = filters.rows(user)
+    if filters.place:
+        rows = after(rows, filters.place)
     found = list(_lines(rows)[: LINES + 1])
     more = len(found) > LINES
     last = found[LINES - 1] if more else None
@@ -184,7 +184,7 @@ def page(asked: InboxQuery, user: _User) -> InboxPage:
     place = {"after": f"{last.status_at.isoformat()}_{last.pk}"} if last else {}
     return InboxPage(
         lines=[_line(task, names) for task in found[:LINES]],
-        following=asked.query(**place) if place else "",
+        following=filters.query(**place) if place else "",
     )
 
 

@@ -36,12 +36,12 @@ class RawAnswer:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the page shows only a part."""
+        """True if the page shows only a part."""
         return self.size > len(self.text)
 
     @property
     def is_savable(self) -> bool:
-        """Whether the task can be downloaded."""
+        """True if the task can be downloaded."""
         return self.size <= LARGEST
 
 

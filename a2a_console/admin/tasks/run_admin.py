@@ -22,7 +22,7 @@ from a2a_console.admin.widgets.formatting import (
     size,
 )
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import may_see_traces, tenants_of, within
+from a2a_console.staff import may_see_traces, tenants_of, within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Run, Task
 from a2a_tasks.store import run_lines
@@ -92,11 +92,11 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         rows = Run.objects.filter(pk=context["original"].pk).values_list(
             select_end("error"), size("error"), select_start("request"), size("request")
         )
-        error, error_size, asked, asked_size = rows[0]
+        error, error_size, message, message_size = rows[0]
         traced = may_see_traces(tenants_of(request.user))
         context.update(
             trace=FormattedBody(text=error, size=error_size) if error and traced else None,
-            request_body=format_body(asked, asked_size),
+            request_body=format_body(message, message_size),
             **(_lines(context["original"]) if traced else {}),
         )
         return super().render_change_form(request, context, *args, **kwargs)

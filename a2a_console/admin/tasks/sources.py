@@ -26,7 +26,8 @@ from a2a_console.admin.widgets.formatting import (
     size,
 )
 from a2a_console.admin.widgets.lines import MAX_COUNT, LineSpan, TimelineLine
-from a2a_console.admin.widgets.staff import may_see_traces, may_view, tenants_of
+from a2a_console.admin.widgets.staff import may_view
+from a2a_console.staff import may_see_traces, tenants_of
 from a2a_console.times import duration, moment
 from a2a_tasks.models import AuditEntry, Run, RunStatus, Step, Task
 from a2a_tasks.store import audit, run_lines

@@ -1,4 +1,7 @@
-"""The filters of the list of tasks. None of them queries the database: together they make a `Selection`."""
+"""The filters of the list of tasks. None of them queries the database: together they make a `Selection`.
+
+A new filter: docs/architecture.md, "Where to change what".
+"""
 
 from __future__ import annotations
 

@@ -41,10 +41,10 @@ class TaskChangeList(NewestFirst):
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Task]:
         """Return the tasks of the selection, on all pages."""
         rows = cast("QuerySet[Task]", super().get_queryset(request, exclude_parameters))
-        asked: dict[str, Any] = {}
+        conditions: dict[str, Any] = {}
         for spec in self.filter_specs:
-            asked |= cast("SearchFilter", spec).read_search()
-        self.selection = Selection(**asked)
+            conditions |= cast("SearchFilter", spec).read_search()
+        self.selection = Selection(**conditions)
         return self.selection.of(rows)
 
     def get_results(self, request: HttpRequest) -> None:
@@ -55,10 +55,10 @@ class TaskChangeList(NewestFirst):
         cursors = {name: _number(request.GET.get(name, "")) for name in self.CURSORS}
         self.page = page(self.queryset, spans, size=self.list_per_page, **cursors)
         began = openings([task.pk for task in self.page.items])
-        known = principals.names({task.maker or task.owner for task in self.page.items})
+        names = principals.names({task.maker or task.owner for task in self.page.items})
         for task in self.page.items:  # values for the columns
             task.opening = began.get(task.pk, "")  # type: ignore[attr-defined]
-            task.caller_name = known.get(task.maker or task.owner, "")  # type: ignore[attr-defined]
+            task.caller_name = names.get(task.maker or task.owner, "")  # type: ignore[attr-defined]
         shown = len(self.page.items)
         more = self.page.older is not None or self.page.newer is not None
         self.result_list = self.page.items
@@ -92,7 +92,7 @@ class TaskChangeList(NewestFirst):
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether a filter or a search narrows the list."""
+        """True if a filter or a search narrows the list."""
         return self.selection.narrows or bool(self.params.get(SEARCH_VAR))
 
 

@@ -50,11 +50,11 @@ class Window:
     end: int
 
     @classmethod
-    def at(cls, asked: str, end: int) -> Window:
+    def at(cls, text: str, end: int) -> Window:
         """Return the window that begins at the requested event; by default the newest one."""
         newest = max(1, end - EVENTS + 1)
         # The database would refuse a number that is longer than any event's.
-        first = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else newest  # noqa: PLR2004
+        first = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else newest  # noqa: PLR2004
         first = min(max(1, first), max(1, end))
         return cls(first=first, last=min(end, first + EVENTS - 1), end=end)
 
@@ -87,7 +87,7 @@ class EventEntry:
     what: str
     parts: tuple[ShownPart, ...]
     bodies: tuple[FormattedBody, ...]
-    #: Whether the body is too long to be read here.
+    #: True if the body is too long for the timeline.
     is_too_long: bool = False
 
     @property
@@ -97,7 +97,7 @@ class EventEntry:
 
     @property
     def is_piece(self) -> bool:
-        """Whether the next event can belong to the same line."""
+        """True if the next event can belong to the same line."""
         return self.kind == "artifact" and bool(self.what)
 
 
@@ -125,13 +125,12 @@ def entries(task: int, window: Window, reading: Reading) -> tuple[list[EventEntr
     )
     moments = {event["number"]: event["created_at"] for event in events}
     shown_ones = [event for event in events if event["number"] >= window.first]
-    pairs = [(event, _source(event, messages.get(event["number"]))) for event in shown_ones]
+    pairs = [
+        (event, messages.get(event["number"], event) if not event["head"] else event)
+        for event in shown_ones
+    ]
     whole = _whole(task, pairs)
     return [_entry(event, source, whole, reading) for event, source in pairs], moments
-
-
-def _source(event: Mapping[str, Any], message: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    return message if message and not event["head"] else event
 
 
 def _whole(task: int, pairs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Documents:
@@ -152,12 +151,8 @@ def _whole(task: int, pairs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]
 
 def fold(lines: Iterable[EventEntry], reading: Reading) -> list[EventEntry]:
     """Join consecutive chunks of an artifact, so that a thousand chunks are one line."""
-    groups = (list(group) for _, group in groupby(lines, key=_fold_key))
-    return [_join(pieces, reading) for pieces in groups]
-
-
-def _fold_key(line: EventEntry) -> tuple[object, ...]:
-    return (line.what, line.run) if line.is_piece else (line.first,)
+    groups = groupby(lines, lambda line: (line.what, line.run) if line.is_piece else (line.first,))
+    return [_join(list(pieces), reading) for _, pieces in groups]
 
 
 def _join(pieces: list[EventEntry], reading: Reading) -> EventEntry:
@@ -197,8 +192,8 @@ def _read_subject(
 ) -> tuple[str, Any]:
     """Return the subject of an event, and the member that holds its parts."""
     if kind is EventKind.STATUS:
-        known = event["state"] in set(TaskState)
-        state = TaskState(event["state"]).word if known else event["state"]
+        is_known = event["state"] in set(TaskState)
+        state = TaskState(event["state"]).word if is_known else event["state"]
         return state, _member(_member(document, "status"), "message")
     if kind is EventKind.ARTIFACT:
         artifact = _member(document, "artifact")

@@ -22,7 +22,7 @@ from a2a_console.admin.widgets.paging import count_bounded
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
 from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
-from a2a_console.queue.assign_task import WHOEVER, assign_by_key
+from a2a_console.queue.assign_task import UNCHECKED, assign_by_key
 from a2a_console.queue.waiting import KINDS
 from a2a_tasks.agents import Part, file, registry
 from a2a_tasks.models import Waiting
@@ -66,19 +66,19 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
         """Show the inbox."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        asked = queue.InboxQuery.of(request.GET.dict())
+        filters = queue.InboxQuery.of(request.GET.dict())
         may_answer = self.has_answer_permission(request)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Inbox",
-            "asked": asked,
-            "page": queue.page(asked, request.user),
-            "waiting": count_bounded(asked.rows(request.user).order_by("-pk")),
-            "who": [(key, words, asked.query(who=key)) for key, words in queue.WHO.items()],
-            "agents": sorted({agent.slug for agent in registry.agents()} | {asked.agent} - {""}),
+            "filters": filters,
+            "page": queue.page(filters, request.user),
+            "waiting": count_bounded(filters.rows(request.user).order_by("-pk")),
+            "who": [(key, words, filters.query(who=key)) for key, words in queue.WHO.items()],
+            "agents": sorted({agent.slug for agent in registry.agents()} | {filters.agent} - {""}),
             "kinds": list(KINDS),
-            "first": asked.query(),
+            "first": filters.query(),
             "may_answer": may_answer,
             "people": candidates(request.user) if may_answer else [],
             **(extra_context or {}),
@@ -172,7 +172,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
     def _assign(self, request: HttpRequest, task: Waiting) -> bool:
         """Assign one task. Raises CannotHave, TaskNotFound, TaskNotWaiting, TaskTaken, Overloaded."""
         wish, to = request.POST.get("do", ""), None
-        seen: int | None = WHOEVER
+        seen: int | None = UNCHECKED
         if wish == "take":
             to, seen = find_user(request.user.get_username(), task.tenant).pk, None
         elif wish == "give":
@@ -241,8 +241,8 @@ def _address(request: HttpRequest) -> str:
     """Return the URL of the inbox as it was shown. Invalid parameters in the form are dropped."""
     query = QueryDict(request.POST.get("back", "")[:500]).dict()
     place = {"after": str(query["after"])} if "after" in query else {}
-    asked = queue.InboxQuery.of({name: str(text) for name, text in query.items()})
-    kept = asked.query(**place) if asked.place else asked.query()
+    filters = queue.InboxQuery.of({name: str(text) for name, text in query.items()})
+    kept = filters.query(**place) if filters.place else filters.query()
     return reverse("admin:a2a_tasks_waiting_changelist") + kept
 
 

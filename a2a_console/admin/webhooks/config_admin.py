@@ -22,7 +22,7 @@ from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
 from a2a_console.admin.widgets.paging import newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import within
+from a2a_console.staff import within
 from a2a_console.times import moment
 from a2a_push.models import PushConfig
 from a2a_push.store.switches import enable_config
@@ -50,7 +50,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
     )
     list_filter = (DeliveryStateFilter, CreatedFilter)
     search_fields = ("public_id",)
-    search_help_text = "A task id, or the id of a webhook among the newest 100,000, complete."
+    search_help_text = "Exact task id or webhook id. Webhooks: newest 100,000 only."
     fields = (
         *("state_badge", "disabled_reason", "progress", "due", "lease", "created"),
         *("task_cell", "receiver_cell", "url_cell", "dialect", "schemes_cell", "secrets"),

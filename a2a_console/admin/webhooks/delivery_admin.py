@@ -28,8 +28,8 @@ from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
 from a2a_console.admin.widgets.formatting import format_body, select_start, size
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
-from a2a_console.admin.widgets.staff import within
 from a2a_console.diagnosis.deliveries import last_attempt, reason_of, with_company
+from a2a_console.staff import within
 from a2a_console.times import duration, moment
 from a2a_push.models import Delivery, DeliveryStatus
 from a2a_push.store.bodies import whole
@@ -161,7 +161,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         words = duration(row.next_at - now)
         return format_html('<span title="{}">in {}</span>', moment(row.next_at), words)
 
-    @admin.display(description="why it waits or failed")
+    @admin.display(description="reason")
     def reason_cell(self, row: Delivery) -> str:
         """Explain in a sentence why the delivery waits or failed."""
         return reason_of(row)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from a2a_console.admin.webhooks.receiver_health import Word
 from a2a_console.admin.widgets.filters import AgentFilter, Choices, PeriodFilter, Rows
 from a2a_console.admin.widgets.paging import NEWEST, newest
-from a2a_console.admin.widgets.staff import within
+from a2a_console.staff import within
 from a2a_push.breaker import Phase
 from a2a_push.models import DeliveryStatus, PushConfig, Receiver
 from a2a_tasks.outbound import FaultKind
@@ -21,7 +21,7 @@ __all__ = [
     "ConfigFilter",
     "ReceiverFilter",
     "SettledFilter",
-    "StandingFilter",
+    "ReceiverHealthFilter",
     "DeliveryStateFilter",
     "StatusFilter",
     "TaskAgentFilter",
@@ -158,11 +158,11 @@ class DeliveryStateFilter(SimpleListFilter):
         return queryset
 
 
-class StandingFilter(SimpleListFilter):
+class ReceiverHealthFilter(SimpleListFilter):
     """A filter of receivers by health."""
 
     title = f"health {LOOKS_BACK}"
-    parameter_name = "standing"
+    parameter_name = "health"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
         """List the states, and one for a failed last attempt."""

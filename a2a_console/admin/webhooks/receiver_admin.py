@@ -14,7 +14,7 @@ from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 
-from a2a_console.admin.webhooks.filters import StandingFilter
+from a2a_console.admin.webhooks.filters import ReceiverHealthFilter
 from a2a_console.admin.webhooks.preview import preview_warnings
 from a2a_console.admin.webhooks.receiver_health import describe_health
 from a2a_console.admin.webhooks.sent_notifications import newest_deliveries
@@ -41,14 +41,14 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     """The list and the page of receivers."""
 
     list_display = (
-        *("address_and_tenant", "standing_badge", "why", "delivered", "failed"),
+        *("address_and_tenant", "health_badge", "why", "delivered", "failed"),
         *("success_and_failure", "latency"),
     )
-    list_filter = (StandingFilter,)
+    list_filter = (ReceiverHealthFilter,)
     search_fields = ("address",)
-    search_help_text = "A URL or a piece of one, looked for among the newest 100,000."
+    search_help_text = "Part of a URL. Searches the newest 100,000 receivers."
     fields = (
-        *("standing_badge", "why", "until", "in_a_row", "openings", "pause"),
+        *("health_badge", "why", "until", "in_a_row", "openings", "pause"),
         *("delivered", "failed", "success", "failure", "latency", "pending", "dead"),
         *("tenant", "created"),
     )
@@ -70,11 +70,11 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         return format_html('{}<br><span class="a2a-quiet">{}</span>', shown, row.tenant)
 
     @admin.display(description="breaker")
-    def standing_badge(self, row: Receiver) -> str:
+    def health_badge(self, row: Receiver) -> str:
         """Show the health as a badge."""
         return badge(describe_health(row, timezone.now()).word)
 
-    @admin.display(description="why")
+    @admin.display(description="reason")
     def why(self, row: Receiver) -> str:
         """Show why nothing is sent to the receiver."""
         return describe_health(row, timezone.now()).why

@@ -1,4 +1,4 @@
-"""The health of a receiver: whether deliveries are sent to it, if not, why, and until when."""
+"""The health of a receiver: its state, the reason if deliveries are not sent to it, and the end of that state."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class FormattedBody:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the text is only a part of the body."""
+        """True if the text is only a part of the body."""
         return self.size > LIMIT
 
     @property

@@ -21,7 +21,7 @@ class TimelineLine:
     at: datetime
     template: str
     content: Any
-    #: Whether the line reports a failure.
+    #: True if the line reports a failure.
     is_grave: bool = False
 
 

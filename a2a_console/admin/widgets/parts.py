@@ -47,7 +47,7 @@ class Reading:
 
     #: The URL of the task's page, without its last segment.
     base: str
-    #: Whether all text is rendered as Markdown.
+    #: True if all text is rendered as Markdown.
     all_markdown: bool = False
     allowance: Allowance = field(default_factory=Allowance)
 
@@ -70,7 +70,7 @@ class ShownPart:
 
     @property
     def is_cut(self) -> bool:
-        """Whether only a part of the text is shown."""
+        """True if only a part of the text is shown."""
         return self.kind in {"text", "markdown"} and self.size > len(self.text)
 
     @property

@@ -30,31 +30,33 @@ STATES = ["active", "settled", "disabled"]
 class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
     """A webhook of a task."""
 
-    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
-    id = serializers.CharField(source="public_id", help_text="As the task's owner knows it.")
+    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
+    id = serializers.CharField(source="public_id", help_text="The owner's id of it.")
     task = serializers.CharField(source="task.public_id", help_text="The task's id.")
     task_key = serializers.IntegerField(source="task_id")
     agent = serializers.CharField(source="task.agent")
     receiver = serializers.CharField(source="receiver.address")
     receiver_key = serializers.IntegerField(source="receiver_id")
     url = serializers.SerializerMethodField()
-    dialect = serializers.CharField(help_text="In which it is told.")
+    dialect = serializers.CharField(help_text="The dialect of its notifications.")
     schemes = serializers.SerializerMethodField()
     has_secrets = serializers.SerializerMethodField()
     state = serializers.SerializerMethodField()
     disabled_reason = serializers.CharField()
-    told_up_to = serializers.IntegerField(source="cursor", help_text="The last event settled.")
+    delivered_up_to = serializers.IntegerField(
+        source="cursor", help_text="Number of the last event that needs no more delivery."
+    )
     last_event = serializers.IntegerField(source="task.last_event", help_text="Of the task.")
     due_at = serializers.DateTimeField(allow_null=True)
-    lease_until = serializers.DateTimeField(allow_null=True, help_text="Until then it is held.")
-    worker = serializers.CharField(help_text="The process that sends for it, or did last.")
+    lease_until = serializers.DateTimeField(allow_null=True, help_text="End of the lease.")
+    worker = serializers.CharField(help_text="The current or last process that sends for it.")
     created_at = serializers.DateTimeField()
 
     class Meta:
         model = PushConfig
         fields: tuple[str, ...] = (
             *("key", "id", "task", "task_key", "agent", "receiver", "receiver_key", "url"),
-            *("dialect", "schemes", "has_secrets", "state", "disabled_reason", "told_up_to"),
+            *("dialect", "schemes", "has_secrets", "state", "disabled_reason", "delivered_up_to"),
             *("last_event", "due_at", "lease_until", "worker", "created_at"),
         )
 
@@ -68,7 +70,7 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
         return [str(name) for name in found] if isinstance(found, list) else []
 
     def get_has_secrets(self, row: PushConfig) -> bool:
-        """Whether a token, credentials or headers are stored; they are never shown."""
+        """True if a token, credentials or headers are stored; they are never shown."""
         return bool(getattr(row, "has_secrets", True))
 
     @extend_schema_field(serializers.ChoiceField(STATES))

@@ -44,8 +44,10 @@ class AttemptLineSerializer(serializers.ModelSerializer[Attempt]):
 
     # Declared without the range of the column, which differs between databases.
     number = serializers.IntegerField()
-    status = serializers.IntegerField(allow_null=True, help_text="Of the answer; null: none came.")
-    fault = serializers.CharField(help_text="The fault in one word; empty = none.")
+    status = serializers.IntegerField(
+        allow_null=True, help_text="HTTP status of the response; null = no response."
+    )
+    fault = serializers.CharField(help_text="One word for the error; empty = none.")
 
     class Meta:
         model = Attempt
@@ -67,24 +69,24 @@ class AttemptSerializer(AttemptLineSerializer):
 class DeliveryLineSerializer(serializers.ModelSerializer[Delivery]):
     """A delivery in a list."""
 
-    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
+    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
     id = serializers.CharField(source="webhook_id", help_text="Its `webhook-id`.")
     status = serializers.ChoiceField(DeliveryStatus.values)
     reason = serializers.SerializerMethodField()
-    attempts = serializers.IntegerField(help_text="Since it was made or last replayed.")
+    attempts = serializers.IntegerField(help_text="Number since it was created or last replayed.")
     next_at = serializers.DateTimeField(
-        allow_null=True, help_text="Time of the next attempt; null: at once, or never again."
+        allow_null=True, help_text="Time of the next attempt; null = at once, or none."
     )
     replays = serializers.IntegerField()
     agent = serializers.CharField(source="task.agent")
     task = serializers.CharField(source="task.public_id", help_text="The task's id.")
     task_key = serializers.IntegerField(source="task_id")
     config_key = serializers.IntegerField(
-        source="config_id", allow_null=True, help_text="Null: the webhook was taken away."
+        source="config_id", allow_null=True, help_text="Null: the webhook was deleted."
     )
     receiver = serializers.CharField(source="receiver.address")
     receiver_key = serializers.IntegerField(source="receiver_id")
-    first_event = serializers.IntegerField(source="number", help_text="Of those it tells of.")
+    first_event = serializers.IntegerField(source="number", help_text="Number of the events in it.")
     last_event = serializers.IntegerField(source="through")
     last_attempt = serializers.SerializerMethodField()
     created_at = serializers.DateTimeField()
@@ -112,7 +114,7 @@ class DeliveryLineSerializer(serializers.ModelSerializer[Delivery]):
 class DeliverySerializer(DeliveryLineSerializer):
     """A delivery with its body and attempts."""
 
-    size = serializers.IntegerField(help_text="Of the body, in characters.")
+    size = serializers.IntegerField(help_text="Length of the body in characters.")
     body = StoredField(help_text=f"The body to send; null if longer than {LIMIT} characters.")
     tries = AttemptSerializer(many=True, help_text=f"The newest {ATTEMPTS} attempts, oldest first.")
 
@@ -152,7 +154,7 @@ class ReplayChoiceSerializer(serializers.Serializer[Any]):
         required=False,
         allow_empty=False,
         max_length=BATCH,
-        help_text="`webhook-id`s; of delivered ones, too.",
+        help_text="`webhook-id`s, also of delivered ones.",
     )
     task_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
     agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
@@ -160,33 +162,34 @@ class ReplayChoiceSerializer(serializers.Serializer[Any]):
     since = moment_field("Made then or later.")
     until = moment_field("Made before then.")
     all = serializers.BooleanField(
-        required=False, default=False, help_text="Needed if nothing else narrows."
+        required=False, default=False, help_text="Required if there is no other filter."
     )
     also_delivered = serializers.BooleanField(
-        required=False, default=False, help_text="Delivered ones too, which come twice."
+        required=False,
+        default=False,
+        help_text="Also send delivered ones, which then arrive twice.",
     )
-    dry_run = serializers.BooleanField(
-        required=False, default=False, help_text="Count them, send nothing."
-    )
+    dry_run = serializers.BooleanField(required=False, default=False, help_text="Only count them.")
     cursor = CursorField(SALT)
 
 
 class ReplaySerializer(serializers.Serializer[Any]):
     """The result of a replay."""
 
-    found = serializers.IntegerField(help_text="Deliveries that this request was about.")
-    replayed = serializers.IntegerField(help_text="Of these, how many will be sent again.")
+    found = serializers.IntegerField(help_text="Number of deliveries that this request selected.")
+    replayed = serializers.IntegerField(help_text="Number of them that will be sent again.")
     left_alone = serializers.IntegerField(
         help_text="Pending, without a webhook, unknown, or held back. Of a dry run, all that were found."
     )
     on_trial = serializers.IntegerField(
-        help_text="Of those found, how many go to a receiver or webhook that was given up: it is tried again."
+        help_text="Number of them that go to a receiver or webhook that was disabled automatically. It is enabled again."
     )
     held_back = serializers.IntegerField(
-        help_text="The number of those found that are not sent because a user has disabled their receiver."
+        help_text="Number of them that are not sent because a user disabled their receiver."
     )
     next = serializers.CharField(
-        allow_null=True, help_text="There are more: the same request with this as its `cursor`."
+        allow_null=True,
+        help_text="Repeat the request with this as `cursor` to continue. Null = no more.",
     )
 
 

@@ -38,9 +38,9 @@ MAX_REASON = 200
 class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
     """A receiver in a list."""
 
-    key = serializers.IntegerField(source="pk", help_text="The host's own number of it.")
+    key = serializers.IntegerField(source="pk", help_text="Number in this host.")
     address = serializers.CharField(help_text="URL without the query.")
-    standing = serializers.SerializerMethodField()
+    health = serializers.SerializerMethodField()
     why = serializers.SerializerMethodField()
     until = serializers.SerializerMethodField()
     failures_in_a_row = serializers.SerializerMethodField()
@@ -51,13 +51,13 @@ class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
     class Meta:
         model = Receiver
         fields: tuple[str, ...] = (
-            *("key", "tenant", "address", "standing", "why", "until", "failures_in_a_row"),
+            *("key", "tenant", "address", "health", "why", "until", "failures_in_a_row"),
             *("openings", "delivered", "failed", "last_success_at", "last_failure_at"),
             *("last_seconds", "paused_until", "disabled_at", "created_at"),
         )
 
     @extend_schema_field(serializers.ChoiceField([word.value for word in Word]))
-    def get_standing(self, row: Receiver) -> str:
+    def get_health(self, row: Receiver) -> str:
         """The state of its breaker: `closed` (all is well), `paused`, `half-open`, `open` or `disabled`."""
         return describe_health(row, timezone.now()).word
 
@@ -101,7 +101,7 @@ class ReceiverSerializer(ReceiverLineSerializer):
 class ReceiverQuerySerializer(CreatedQuerySerializer):
     """The filters of receivers."""
 
-    standing = serializers.ChoiceField(
+    health = serializers.ChoiceField(
         [Word.DISABLED.value, Word.OPEN.value, Word.PAUSED.value, "failing"],
         required=False,
         help_text="`open`: also those that are half-open. `failing`: the last attempt failed.",
@@ -117,7 +117,7 @@ class DisableSerializer(serializers.Serializer[Any]):
 
     reason = serializers.CharField(
         max_length=MAX_REASON,
-        help_text="A note for other users; it is shown with the deliveries that are dead because of it.",
+        help_text="A note for other users. Deliveries that are dead because of it show it.",
     )
 
 
@@ -144,7 +144,7 @@ class ReceiverViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Receiver])
         given = self.validated_query
         if address := given.get("address"):
             queryset = queryset.filter(address__contains=address.partition("?")[0])
-        match given.get("standing"):
+        match given.get("health"):
             case Word.DISABLED.value:
                 return queryset.exclude(disabled_at=None)
             case Word.OPEN.value:

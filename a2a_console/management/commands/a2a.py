@@ -60,7 +60,7 @@ class Command(BaseCommand):
         cancel.add_argument("ids", nargs="*", metavar="ID", help="ids of tasks, or numbers (#17)")
         _add_filters(cancel)
         cancel.add_argument("--yes", action="store_true", help="do not ask")
-        why = words.add_parser("why", help="why a task is stuck: what it waits for, what is next")
+        why = words.add_parser("why", help="explain a stuck task: the reason and the next step")
         why.add_argument("task", help="its id, or its number (#17)")
 
     def handle(self, *args: Any, subcommand: str, **options: Any) -> None:
@@ -136,12 +136,12 @@ def _add_filters(parser: ArgumentParser) -> None:
     add("--state", type=_states, action="append", default=[], help="may come again; `unfinished`")
     add("--agent", metavar="SLUG")
     add("--tenant", help="exactly; empty = of none")
-    add("--owner", metavar="PRINCIPAL", help="whose it is, or who made it")
+    add("--owner", metavar="PRINCIPAL", help="owner or creator")
     add("--context", metavar="ID")
     add("--dialect", choices=sorted(DIALECTS))
     add("--binding", choices=[binding.value for binding in Binding])
     add("--mark", choices=[mark.name for mark in MARKS.values()], help="state of its webhooks")
-    add("--id-prefix", metavar="TEXT", help="what the id begins with")
+    add("--id-prefix", metavar="TEXT", help="the beginning of the id")
     add("--text", metavar="WORDS", help="words that its first message begins with")
     add("--since", type=moments.moment, metavar="TIME", help="made from then on")
     add("--until", type=moments.moment, metavar="TIME", help="made before then")

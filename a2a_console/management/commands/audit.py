@@ -23,8 +23,8 @@ class Command(BaseCommand):
     """Subcommands that show, verify, export and seal the audit log."""
 
     help = (
-        "The log of who did what. head: the newest link's number and hash, for keeping where nobody of this host can "
-        "write. verify: nothing that was sealed has been altered, removed or put in. export: JSON lines."
+        "The audit log. head: number and hash of the newest link, to be stored on another system. verify: check that "
+        "no sealed entry was changed, removed or inserted. export: JSON lines."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -33,7 +33,10 @@ class Command(BaseCommand):
         words.add_parser("head", help="show the newest link")
         check = words.add_parser("verify", help="verify the whole log; exit code 1 if it is broken")
         check.add_argument(
-            "--since-head", default="", metavar="HASH", help="a head kept elsewhere must be in it"
+            "--since-head",
+            default="",
+            metavar="HASH",
+            help="also check that this head is still in the log",
         )
         out = words.add_parser("export", help="write entries as JSON lines, oldest first")
         for name in ("tenant", "actor", "object", "agent"):
@@ -43,7 +46,7 @@ class Command(BaseCommand):
         )
         out.add_argument("--since", type=moment, metavar="TIME")
         out.add_argument("--until", type=moment, metavar="TIME")
-        words.add_parser("seal", help="seal now what is not, wherever it is")
+        words.add_parser("seal", help="seal all unsealed entries now")
 
     def handle(self, *, word: str, **options: Any) -> None:
         """Run the subcommand."""

@@ -26,23 +26,24 @@ class Command(BaseCommand):
     """Subcommands for a principal's data, legal holds and retention."""
 
     help = (
-        "A principal is who tasks belong to: key:<prefix>, jwt:<issuer> <subject>, user:<number>, cert:<name>. Nothing "
-        "that is held is erased, by this or by retention. Safe beside a host at work; end it at any time."
+        "Data of principals, legal holds and retention. A principal owns tasks: key:<prefix>, jwt:<issuer> <subject>, "
+        "user:<number> or cert:<name>. Data under a legal hold is not erased, neither by this command nor by retention. "
+        "It can run beside the host, and be interrupted."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add a parser for each subcommand."""
         words = parser.add_subparsers(dest="word", required=True)
-        out = words.add_parser("export", help="write everything of a principal into a zip file")
-        away = words.add_parser("erase", help="say what would be erased; with --yes, erase it")
+        out = words.add_parser("export", help="write all data of a principal to a zip file")
+        away = words.add_parser("erase", help="list what would be erased; with --yes, erase it")
         for one in (out, away):
             one.add_argument("principal")
             one.add_argument("--tenant", help="in this tenant and below it only")
         out.add_argument("file", type=Path, metavar="FILE")
         away.add_argument("--yes", action="store_true", help="do it")
-        hold = words.add_parser("hold", help="keep something until it is released")
+        hold = words.add_parser("hold", help="put a tenant, principal, context or task on hold")
         hold.add_argument("kind", choices=[kind.value for kind in Held])
-        hold.add_argument("name", help="its id; of a tenant, its name, which may be empty")
+        hold.add_argument("name", help="its id; for a tenant its name, which may be empty")
         hold.add_argument("--reason", required=True)
         words.add_parser("release", help="release a hold").add_argument("hold", type=int)
         words.add_parser("holds", help="list the holds in force")

@@ -25,9 +25,9 @@ class Command(BaseCommand):
     """Subcommands that list and replay dead deliveries."""
 
     help = (
-        "List the deliveries that are dead, or send them again under the same webhook-id, from the beginning of the "
-        "schedule. What is still pending is left alone, what belongs to a webhook that was taken away, and what goes to a receiver that somebody has disabled; one that was given up is tried again. Safe beside "
-        "a host at work; end it at any time."
+        "List dead deliveries, or send them again with their webhook-id, from the beginning of the schedule. "
+        "Not sent: pending deliveries, those of deleted webhooks, and those to receivers that an operator disabled. "
+        "Receivers that were disabled automatically are tried again. It can run beside the host, and be interrupted."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -41,13 +41,13 @@ class Command(BaseCommand):
         again = words.add_parser("replay", help="send them again")
         again.add_argument("ids", nargs="*", metavar="ID", help="webhook-ids; delivered ones, too")
         _add_narrowing(again)
-        again.add_argument("--all", action="store_true", help="all of them, without narrowing")
+        again.add_argument("--all", action="store_true", help="all of them, without filters")
         again.add_argument(
-            "--also-delivered", action="store_true", help="delivered ones too, which come twice"
+            "--also-delivered",
+            action="store_true",
+            help="also delivered ones, which then arrive twice",
         )
-        again.add_argument(
-            "--dry-run", action="store_true", help="count what would be sent, send nothing"
-        )
+        again.add_argument("--dry-run", action="store_true", help="only count them")
 
     def handle(self, *, word: str, **options: Any) -> None:
         """Run the subcommand."""

@@ -7,7 +7,7 @@ SwaggerUIBundle({
   url: page.dataset.description,
   domNode: page,
   deepLinking: true,
-  validatorUrl: null, // asks nobody else
+  validatorUrl: null, // no request to another host
   requestInterceptor: (request) => {
     if (new URL(request.url, location.href).origin === location.origin) {
       request.headers["X-CSRFToken"] = page.dataset.csrf;

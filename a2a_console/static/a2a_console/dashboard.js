@@ -1,10 +1,10 @@
-// The figures are asked for again every ten seconds, but not while somebody reads a table of them, is at one of their
-// links, looks at another window, or wants nothing to move.
+// The page reads the statistics again every ten seconds, but not while a table is open or a link has the focus, while
+// the window is hidden, or for users who prefer reduced motion.
 "use strict";
 document.addEventListener("htmx:beforeRequest", (event) => {
-  const figures = document.getElementById("a2a-figures");
-  if (event.target !== figures) return;
+  const statistics = document.getElementById("a2a-statistics");
+  if (event.target !== statistics) return;
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const read = figures.querySelector("details[open]") || figures.contains(document.activeElement);
+  const read = statistics.querySelector("details[open]") || statistics.contains(document.activeElement);
   if (still || read || document.hidden) event.preventDefault();
 });

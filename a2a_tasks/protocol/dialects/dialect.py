@@ -80,7 +80,7 @@ class CompatOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DialectFeatures:
-    """The behaviour of a dialect beyond its spelling. `docs/protocol-support.md` is generated from these values."""
+    """The behaviour of a dialect beyond its spelling. `docs/reference/protocol-support.md` is generated from these values."""
 
     #: The client chooses the ids of new tasks.
     client_names_task: bool = False

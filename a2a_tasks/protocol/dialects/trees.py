@@ -1,6 +1,6 @@
 """The writers of the older dialects: stored 1.0 text is parsed into trees, respelled, and written.
 
-Values that a dialect cannot express degrade as decision 9 and `docs/protocol-support.md` say.
+Values that a dialect cannot express degrade as decision 9 and `docs/reference/protocol-support.md` say.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ async def watch(page: Page, file: Path) -> None:
     await expect(story).to_contain_text("I ask the depot.")
     await expect(story).to_contain_text("asked the depot for parcel-4711")
     await expect(story).to_contain_text("503")
-    await expect(page.locator(".a2a-standing .a2a-kind").first).to_have_text("working")
+    await expect(page.locator(".a2a-diagnosis .a2a-kind").first).to_have_text("working")
     await presentable(page, "task-working")
     await page.evaluate("window.sameLoad = true")
     await asyncio.to_thread(file.write_text, "lost")

@@ -136,7 +136,7 @@ async def many_tasks(site: Host) -> AsyncIterator[None]:
             assert [event.number for event in log] == list(range(2, log[-1].number + 1))
 
 
-class Standing:
+class Diagnosis:
     """What an operator is told of tasks under way, over the management API."""
 
     def __init__(self, http: httpx.AsyncClient, ask: Ask) -> None:
@@ -145,7 +145,7 @@ class Standing:
     async def of(self, task: str) -> dict[str, Any]:
         """Why the task stands as it does."""
         number = await self._ask(lambda: Task.objects.get(public_id=task).pk)
-        answer = await self._http.get(f"/api/v1/tasks/{number}/standing")
+        answer = await self._http.get(f"/api/v1/tasks/{number}/diagnosis")
         found: dict[str, Any] = answer.raise_for_status().json()
         return found
 
@@ -156,17 +156,17 @@ class Standing:
             found = await self.of(task)
             return found if found["kind"] == kind and text in found["sentence"] else None
 
-        return await eventually(look, f"{task} standing as {kind}")
+        return await eventually(look, f"{task} diagnosis as {kind}")
 
 
 @asynccontextmanager
-async def standing(site: Host, ask: Ask) -> AsyncIterator[Standing]:
+async def diagnosis(site: Host, ask: Ask) -> AsyncIterator[Diagnosis]:
     """For an operator with a key."""
     key = (await ask(lambda: issue("operator", scopes=("admin:read",)))).key
     async with httpx.AsyncClient(
         base_url=site.there, headers={"X-API-Key": key}, timeout=PATIENCE, trust_env=False
     ) as http:
-        yield Standing(http, ask)
+        yield Diagnosis(http, ask)
 
 
 async def test_the_host_says_why_its_tasks_stand_and_the_next_worker_ends_what_was_begun(
@@ -174,7 +174,7 @@ async def test_the_host_says_why_its_tasks_stand_and_the_next_worker_ends_what_w
 ) -> None:
     (doomed,) = workers.exactly(1)
     async with AsyncExitStack() as stories:
-        why = await stories.enter_async_context(standing(site, ask))
+        why = await stories.enter_async_context(diagnosis(site, ask))
         client = await stories.enter_async_context(plain(site.here, "doomed-ticker"))
         echo = await stories.enter_async_context(plain(site.here, "doomed-demo"))
         for story in (

@@ -41,7 +41,7 @@ SECRET_ADDRESSES = {"playground/hooks/<str:name>", "handover/<str:token>", "hand
 ADMIN = {
     *(
         "",
-        "figures/",
+        "statistics/",
         "logout/",
         "password_change/",
         "password_change/done/",
@@ -86,11 +86,11 @@ TABLES = {
 API = {
     *("", "v1/", "v1/openapi.json", "v1/docs/", "v1/agents", "v1/agents/<slug:slug>"),
     *("v1/contexts", "v1/contexts/<int:key>", "v1/runs", "v1/runs/<int:key>", "v1/tasks"),
-    *("v1/runs/<int:key>/lines", "v1/workers", "v1/waiting", "v1/figures"),
+    *("v1/runs/<int:key>/lines", "v1/workers", "v1/waiting", "v1/statistics"),
     *(f"v1/tasks/<int:key>{below}" for below in ("", "/cancel", "/events", "/runs")),
     *(f"v1/tasks/<int:key>/{verb}" for verb in ("answer", "assign", "handover", "run-again")),
     *(f"v1/tasks/{verb}" for verb in ("cancel", "run-again", "export")),
-    "v1/tasks/<int:key>/standing",
+    "v1/tasks/<int:key>/diagnosis",
     *("v1/keys", *(f"v1/keys/<slug:prefix>{below}" for below in ("", "/revoke", "/rotate"))),
     *(f"v1/webhooks/configs{below}" for below in ("", "/<int:key>", "/<int:key>/enable")),
     *(f"v1/webhooks/deliveries{below}" for below in ("", "/replay", "/<int:key>")),
@@ -173,7 +173,7 @@ async def test_who_looks_after_the_host_and_who_looks_for_agents_needs_none(
     assert (await client.get(path)).status == 200
 
 
-async def test_figures_are_for_listed_addresses(client: Client) -> None:
+async def test_statistics_are_for_listed_addresses(client: Client) -> None:
     assert (await client.get("/metrics")).status == 404
 
 

@@ -20,7 +20,7 @@ SETTING = re.compile(r"\bA2A_[A-Z0-9_]*[A-Z0-9]\b(?!\*)")
 #: The pages with all settings, and a variable for tests alone.
 SETTINGS = {
     name
-    for page in ("settings.md", "protocol-support.md")
+    for page in ("reference/settings.md", "reference/protocol-support.md")
     for name in SETTING.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
 } | {"A2A_FAILPOINTS"}
 #: Records of the past.

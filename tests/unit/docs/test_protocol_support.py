@@ -1,6 +1,6 @@
 """`docs/requirements.toml` has every requirement, and names only tests that are there.
 
-That `docs/protocol-support.md` says what it says is held with the other pages, in `test_generated_docs.py`.
+That `docs/reference/protocol-support.md` says what it says is held with the other pages, in `test_generated_docs.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`docs/settings.md` has every variable the host reads, with its true default, and no other. No page names another."""
+"""`docs/reference/settings.md` has every variable the host reads, with its true default, and no other. No page names another."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ READERS = [
 ]
 PAGE = {
     name: rest.split(" | ")
-    for name, rest in ROW.findall((ROOT / "docs" / "settings.md").read_text(encoding="utf-8"))
+    for name, rest in ROW.findall(
+        (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    )
 }
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted(
+    [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")]
+)
 #: Read, and nothing of the host.
 NOT_OURS = {"DJANGO_SETTINGS_MODULE"}
 #: Read by gunicorn itself.

@@ -1,20 +1,20 @@
-// The same request by other means: a line for a shell, a program in Python, a line for gRPC. Secrets are not in them.
+// Copies of a request: as a line for a shell, a program in Python, a line for gRPC. They contain no secrets.
 
 import { request, rpcOf } from "./dialects.js";
 import { unique } from "./dom.js";
 
-/** Where the shell and the program take the credential from. */
+/** The variable from which shell and program take the credential. */
 const VARIABLE = "A2A_CREDENTIAL";
 const DIRECT = new Set(["Accept", "Idempotency-Key"]);
 const LONGEST_LINE = 100_000;
 
 /** A message that is sent again is another message, of another task if it began one. */
 function fresh(sent) {
-  return sent.said.id ? JSON.stringify(request(sent.spoken, sent.binding, sent.operation, anew(sent)).body) : sent.text;
+  return sent.input.id ? JSON.stringify(request(sent.dialect, sent.binding, sent.operation, renew(sent)).body) : sent.text;
 }
 
-function anew({ said, begins }) {
-  return said.id ? { ...said, id: unique(), task: begins && said.task ? unique() : said.task } : said;
+function renew({ input, begins }) {
+  return input.id ? { ...input, id: unique(), task: begins && input.task ? unique() : input.task } : input;
 }
 
 /** Headers as [name, value], the credential's value in the given form. */
@@ -25,12 +25,12 @@ const headersOf = (sent, secret) =>
 
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** The credential as a shell puts it in: its value is in no line. */
+/** The credential as a variable of the shell. */
 const shellSecret = (value) => `${value.startsWith("Bearer ") ? "Bearer " : ""}$${VARIABLE}`;
 const inShell = (sent, name, value) =>
   `-H ${name === sent.secretHeader ? `"${name}: ${value}"` : quoted(`${name}: ${value}`)}`;
 
-/** A command that says the same with curl. */
+/** The request as a command with curl. */
 export function curl(sent) {
   const headers = headersOf(sent, shellSecret).map(([name, value]) => inShell(sent, name, value));
   const line = ["curl", sent.streams ? "-sN" : "-s", ...(sent.method === "GET" ? [] : ["-X", sent.method]), quoted(sent.url), ...headers];
@@ -42,20 +42,20 @@ export function curl(sent) {
 
 // Python
 
-const lit = (value) => JSON.stringify(value); // what JSON writes of a text, Python reads
+const lit = (value) => JSON.stringify(value); // Python reads the strings that JSON writes
 
-/** A program that says the same: by the official client in 1.0 and 0.3, by httpx in the dialects that it does not speak. */
+/** The request as a program: with the official client in 1.0 and 0.3, with httpx in the dialects that it does not speak. */
 export function python(sent) {
-  const official = ["v10", "v03"].includes(sent.spoken.code) && OFFICIAL[sent.operation];
+  const official = ["v10", "v03"].includes(sent.dialect.code) && OFFICIAL[sent.operation];
   return official ? sdk(sent, official(sent)) : plain(sent);
 }
 
 const part = (file) =>
   `Part(raw=base64.b64decode(${lit(file.bytes)}), filename=${lit(file.name)}, media_type=${lit(file.type)})`;
 
-function message({ said, begins }) {
-  const parts = [...(said.text || !said.files.length ? [`Part(text=${lit(said.text)})`] : []), ...said.files.map(part)];
-  const ids = [["task_id", begins ? "" : said.task], ["context_id", said.context]].filter(([, id]) => id);
+function message({ input, begins }) {
+  const parts = [...(input.text || !input.files.length ? [`Part(text=${lit(input.text)})`] : []), ...input.files.map(part)];
+  const ids = [["task_id", begins ? "" : input.task], ["context_id", input.context]].filter(([, id]) => id);
   return [
     "        message = Message(",
     "            role=Role.ROLE_USER,",
@@ -67,7 +67,7 @@ function message({ said, begins }) {
     "            print(event)",
   ];
 }
-const one = (method, type) => ({ said }) => [`        print(await client.${method}(${type}(id=${lit(said.task)})))`];
+const one = (method, type) => ({ input }) => [`        print(await client.${method}(${type}(id=${lit(input.task)})))`];
 const OFFICIAL = { send: message, stream: message, get: one("get_task", "GetTaskRequest"), cancel: one("cancel_task", "CancelTaskRequest") };
 
 function sdk(sent, lines) {
@@ -110,10 +110,10 @@ const secret = (sent) => {
 function plain(sent) {
   const headers = headersOf(sent, () => "");
   const dict = headers.map(([name, value]) => `    ${lit(name)}: ${name === sent.secretHeader ? secret(sent) : lit(value)},`);
-  const asked = [lit(sent.method), lit(sent.url), "headers=HEADERS", ...(sent.text ? ["content=BODY.encode()"] : []), "timeout=60"].join(", ");
+  const callArguments = [lit(sent.method), lit(sent.url), "headers=HEADERS", ...(sent.text ? ["content=BODY.encode()"] : []), "timeout=60"].join(", ");
   const reading = sent.streams
-    ? [`with httpx.stream(${asked}) as answer:`, "    for line in answer.iter_lines():", "        print(line)"]
-    : [`print(httpx.request(${asked}).text)`];
+    ? [`with httpx.stream(${callArguments}) as answer:`, "    for line in answer.iter_lines():", "        print(line)"]
+    : [`print(httpx.request(${callArguments}).text)`];
   return [
     "# pip install httpx",
     ...(dict.join("").includes("os.environ") ? ["import os", ""] : []),
@@ -129,13 +129,13 @@ function plain(sent) {
   ].join("\n");
 }
 
-/** Can it be said by gRPC? */
-export const hasRpc = (sent) => rpcOf(sent.spoken, sent.operation, sent.said) !== null;
+/** Can it be input by gRPC? */
+export const hasRpc = (sent) => rpcOf(sent.dialect, sent.operation, sent.input) !== null;
 
 /** A command for gRPC, which browsers do not speak. `sent.grpc`: {agent, address, plain}; no address: gRPC is off. */
 export function grpcurl(sent) {
   const { agent, address, plain } = sent.grpc;
-  const { path, body } = rpcOf(sent.spoken, sent.operation, anew(sent));
+  const { path, body } = rpcOf(sent.dialect, sent.operation, renew(sent));
   const metadata = [["a2a-agent", agent], ...headersOf(sent, shellSecret).filter(([name]) => name !== "Content-Type")];
   const line = ["grpcurl", ...(plain ? ["-plaintext"] : []), ...metadata.map(([name, value]) => inShell(sent, name, value))];
   const text = JSON.stringify(body);

@@ -1,12 +1,12 @@
-// What a client says in each dialect of A2A: one entry a dialect, the differences as data. Reading is in reading.js.
-// The tables that this follows are in docs/protocol-support.md.
+// The requests of a client in each dialect of A2A: one entry for each dialect, with the differences as data. reading.js reads answers.
+// It follows the tables of docs/reference/protocol-support.md.
 
-const known = (object) =>
+const withoutEmpty = (object) =>
   Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined && value !== ""));
 
 // Parts of a message
 
-/** Up to 0.3, over JSON-RPC: every part says what it is, in a member of this name. */
+/** Up to 0.3, over JSON-RPC: every part has its kind in a member of this name. */
 const labelled = (label) => ({
   text: (text) => ({ [label]: "text", text }),
   file: ({ name, type, bytes }) => ({ [label]: "file", file: { name, mimeType: type, bytes } }),
@@ -16,7 +16,7 @@ const protoParts = {
   text: (text) => ({ text }),
   file: ({ name, type, bytes }) => ({ file: { name, mimeType: type, fileWithBytes: btoa(bytes) } }),
 };
-/** The same message in the draft's gRPC, where bytes are bytes. */
+/** This message in gRPC, where bytes are not encoded twice. */
 const rpcParts = { ...protoParts, file: ({ name, type, bytes }) => ({ file: { name, mimeType: type, fileWithBytes: bytes } }) };
 const draftParts = {
   text: (text) => ({ text }),
@@ -27,38 +27,38 @@ const plainParts = {
   file: ({ name, type, bytes }) => ({ raw: bytes, filename: name, mediaType: type }),
 };
 
-const partsOf = (said, form) => [
-  ...(said.text || !said.files.length ? [form.text(said.text)] : []),
-  ...said.files.map(form.file),
+const partsOf = (input, form) => [
+  ...(input.text || !input.files.length ? [form.text(input.text)] : []),
+  ...input.files.map(form.file),
 ];
 
-// Parameters of a send. `said`: {id, text, files, task, context, webhook: {url, token} or undefined, wait}
+// Parameters of a send. `input`: {id, text, files, task, context, webhook: {url, token} or undefined, wait}
 
 /** seed-0, 0.0 and 0.1: the client names the task. */
-const named = (said, { inlineWebhook }) => known({
-  id: said.task,
-  sessionId: said.context,
-  message: { role: "user", parts: partsOf(said, labelled("type")) },
-  pushNotification: inlineWebhook ? said.webhook : undefined,
+const clientNamed = (input, { inlineWebhook }) => withoutEmpty({
+  id: input.task,
+  sessionId: input.context,
+  message: { role: "user", parts: partsOf(input, labelled("type")) },
+  pushNotification: inlineWebhook ? input.webhook : undefined,
 });
-const message = (said, role, parts, more = {}) => known({
-  ...more, role, messageId: said.id, taskId: said.task, contextId: said.context, ...parts,
+const message = (input, role, parts, more = {}) => withoutEmpty({
+  ...more, role, messageId: input.id, taskId: input.task, contextId: input.context, ...parts,
 });
-const textual = (said) => ({
-  message: message(said, "user", { parts: partsOf(said, labelled("kind")) }, { kind: "message" }),
-  configuration: known({ blocking: said.wait, pushNotificationConfig: said.webhook }),
+const textual = (input) => ({
+  message: message(input, "user", { parts: partsOf(input, labelled("kind")) }, { kind: "message" }),
+  configuration: withoutEmpty({ blocking: input.wait, pushNotificationConfig: input.webhook }),
 });
-const proto = (said, form = protoParts) => ({
-  message: message(said, "ROLE_USER", { content: partsOf(said, form) }),
-  configuration: known({ blocking: said.wait, pushNotification: said.webhook }),
+const proto = (input, form = protoParts) => ({
+  message: message(input, "ROLE_USER", { content: partsOf(input, form) }),
+  configuration: withoutEmpty({ blocking: input.wait, pushNotification: input.webhook }),
 });
-const draft = (said) => ({
-  message: message(said, "user", { parts: partsOf(said, draftParts) }),
-  configuration: known({ blocking: said.wait, pushNotificationConfig: said.webhook }),
+const draft = (input) => ({
+  message: message(input, "user", { parts: partsOf(input, draftParts) }),
+  configuration: withoutEmpty({ blocking: input.wait, pushNotificationConfig: input.webhook }),
 });
-const current = (said) => ({
-  message: message(said, "ROLE_USER", { parts: partsOf(said, plainParts) }),
-  configuration: known({ returnImmediately: said.wait ? undefined : true, taskPushNotificationConfig: said.webhook }),
+const current = (input) => ({
+  message: message(input, "ROLE_USER", { parts: partsOf(input, plainParts) }),
+  configuration: withoutEmpty({ returnImmediately: input.wait ? undefined : true, taskPushNotificationConfig: input.webhook }),
 });
 
 // Methods of JSON-RPC, and routes of HTTP+JSON
@@ -87,30 +87,30 @@ const routes = (prefix, lists) => ({
 /** The package up to 0.3, which the draft has, too: its streams of a task had another name. */
 const OLD_RPC = {
   service: "a2a.v1.A2AService", rpcs: { ...PASCAL, subscribe: "TaskSubscription", list: undefined },
-  send: (said) => proto(said), named: (task) => ({ name: `tasks/${task}` }),
+  send: (input) => proto(input), nameOf: (task) => ({ name: `tasks/${task}` }),
 };
 
 /**
  * One dialect:
  *   mount      the path below an agent that speaks it and nothing else
- *   methods    by operation; what is not there the dialect has not
- *   routes     the same over HTTP+JSON; null: the dialect has none
+ *   methods    by operation; the dialect lacks the others
+ *   routes     those of HTTP+JSON; null: the dialect has none
  *   send       parameters of a send over JSON-RPC, `restSend` over HTTP+JSON
  *   namesTask  the client names a new task, and its session
- *   waitsForAuth  where the agent needs a credential, too, a stream of a send ends
- *   nested, doubled  how parts are read back (reading.js)
- *   grpc       its gRPC, if there is one: service, rpcs by operation, what a send says, how a task is named
+ *   waitsForAuth  the stream of a send ends at auth-required, too
+ *   nested, doubled  the format of parts in answers (reading.js)
+ *   grpc       its gRPC, if there is one: service, rpcs by operation, messages of a send and of a task name
  */
 export const DIALECTS = [
   {
     code: "v10", name: "1.0", mount: "a2a/1.0", version: "1.0", methods: PASCAL, routes: routes("", true),
     send: current, restSend: current,
-    grpc: { service: "lf.a2a.v1.A2AService", rpcs: PASCAL, send: current, named: (task) => ({ id: task }) },
+    grpc: { service: "lf.a2a.v1.A2AService", rpcs: PASCAL, send: current, nameOf: (task) => ({ id: task }) },
   },
   {
     code: "dr", name: "1.0 draft", mount: "a2a/1.0-draft", version: "1.0", methods: PASCAL, routes: routes("/v1", true),
     send: draft, restSend: draft, nested: true, 
-    grpc: { ...OLD_RPC, rpcs: PASCAL, send: (said) => proto(said, rpcParts) },
+    grpc: { ...OLD_RPC, rpcs: PASCAL, send: (input) => proto(input, rpcParts) },
   },
   {
     code: "v03", name: "0.3", mount: "a2a/0.3", version: "0.3", methods: { ...SLASHED, list: "tasks/list" },
@@ -123,16 +123,16 @@ export const DIALECTS = [
   },
   {
     code: "v01", name: "0.1", mount: "a2a/0.1", version: "0.1", methods: OLD, routes: null,
-    send: (said) => named(said, { inlineWebhook: true }), namesTask: true, waitsForAuth: true,
+    send: (input) => clientNamed(input, { inlineWebhook: true }), namesTask: true, waitsForAuth: true,
   },
   {
     code: "v00", name: "0.0 (April 2025)", mount: "a2a/0.0", version: "0.0", methods: OLD, routes: null,
-    send: (said) => named(said, { inlineWebhook: true }), namesTask: true, waitsForAuth: true,
+    send: (input) => clientNamed(input, { inlineWebhook: true }), namesTask: true, waitsForAuth: true,
   },
   {
     code: "s0", name: "seed-0", mount: "a2a/seed-0", version: "", methods: { ...OLD, subscribe: undefined }, routes: null,
-    send: (said) => named(said, { inlineWebhook: false }), namesTask: true, waitsForAuth: true,
-    setWebhook: { method: "tasks/pushNotification/set", params: (said) => ({ id: said.task, url: said.webhook.url }) },
+    send: (input) => clientNamed(input, { inlineWebhook: false }), namesTask: true, waitsForAuth: true,
+    setWebhook: { method: "tasks/pushNotification/set", params: (input) => ({ id: input.task, url: input.webhook.url }) },
   },
 ];
 
@@ -140,49 +140,49 @@ export const JSON_RPC = "JSONRPC";
 export const HTTP_JSON = "HTTP+JSON";
 export const GRPC = "GRPC";
 
-export const dialect = (code) => DIALECTS.find((one) => one.code === code) ?? DIALECTS[0];
+export const findDialect = (code) => DIALECTS.find((one) => one.code === code) ?? DIALECTS[0];
 
-/** Can the dialect be asked for this at all? */
-export const has = (spoken, operation) => Boolean(spoken.methods[operation]);
+/** True if the dialect has the operation. */
+export const has = (dialect, operation) => Boolean(dialect.methods[operation]);
 
 /** The rpc of an operation and the JSON of its message: {path, body}; null if there is none. */
-export function rpcOf({ grpc }, operation, said) {
+export function rpcOf({ grpc }, operation, input) {
   const name = grpc?.rpcs[operation];
   if (!name) return null;
   const sends = operation === "send" || operation === "stream";
-  const body = sends ? grpc.send(said) : operation === "list" ? { pageSize: 20 } : grpc.named(said.task);
+  const body = sends ? grpc.send(input) : operation === "list" ? { pageSize: 20 } : grpc.nameOf(input.task);
   return { path: `${grpc.service}/${name}`, body };
 }
 
-let asked = 0;
+let lastId = 0;
 
 /**
- * What has to be sent for an operation: {operation, said, method, path, headers, body, streams}; body is a value or null.
- * Of `said`: for send and stream as above; else {task}; for list nothing.
+ * The request for an operation: {operation, input, method, path, headers, body, streams}; body is a value or null.
+ * Of `input`: for send and stream as above; else {task}; for list nothing.
  */
-export function request(spoken, binding, operation, said) {
+export function request(dialect, binding, operation, input) {
   const streams = operation === "stream" || operation === "subscribe";
   const headers = { "Content-Type": "application/json", Accept: streams ? "text/event-stream" : "application/json" };
-  if (spoken.version) headers["A2A-Version"] = spoken.version;
-  const made = { operation, said, streams, headers };
-  return binding === HTTP_JSON ? restful(spoken, made) : rpc(spoken, made);
+  if (dialect.version) headers["A2A-Version"] = dialect.version;
+  const common = { operation, input, streams, headers };
+  return binding === HTTP_JSON ? restful(dialect, common) : rpc(dialect, common);
 }
 
-function rpc(spoken, made) {
-  const { operation, said } = made;
-  const params = operation === "webhook" ? spoken.setWebhook.params(said) : parameters(spoken.send, operation, said);
-  const method = operation === "webhook" ? spoken.setWebhook.method : spoken.methods[operation];
-  return { ...made, method: "POST", path: "", body: { jsonrpc: "2.0", id: ++asked, method, params } };
+function rpc(dialect, common) {
+  const { operation, input } = common;
+  const params = operation === "webhook" ? dialect.setWebhook.params(input) : parameters(dialect.send, operation, input);
+  const method = operation === "webhook" ? dialect.setWebhook.method : dialect.methods[operation];
+  return { ...common, method: "POST", path: "", body: { jsonrpc: "2.0", id: ++lastId, method, params } };
 }
 
-function restful(spoken, made) {
-  const { operation, said } = made;
-  const [method, path] = spoken.routes[operation](said.task ?? "");
+function restful(dialect, common) {
+  const { operation, input } = common;
+  const [method, path] = dialect.routes[operation](input.task ?? "");
   const sends = operation === "send" || operation === "stream";
-  return { ...made, method, path, body: sends ? spoken.restSend(said) : null };
+  return { ...common, method, path, body: sends ? dialect.restSend(input) : null };
 }
 
-function parameters(send, operation, said) {
-  if (operation === "send" || operation === "stream") return send(said);
-  return operation === "list" ? { pageSize: 20 } : { id: said.task };
+function parameters(send, operation, input) {
+  if (operation === "send" || operation === "stream") return send(input);
+  return operation === "list" ? { pageSize: 20 } : { id: input.task };
 }

@@ -18,7 +18,7 @@ export function options(select, pairs, chosen) {
   select.replaceChildren(...pairs.map(([value, text]) => make("option", { value, selected: value === chosen }, text)));
 }
 
-/** An id nobody else has. */
+/** A unique id. */
 export const unique = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** JSON for people, if that loses nothing of it. */

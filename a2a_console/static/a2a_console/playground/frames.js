@@ -1,4 +1,4 @@
-// What went over the wire, as it was: each request, the head of its answer, and every frame.
+// The traffic, unmodified: each request, the head of its answer, and every frame.
 
 import { make, pretty } from "./dom.js";
 
@@ -7,21 +7,21 @@ const MOST_FRAMES = 300;
 /** Pixels from the end at which the list follows what comes. */
 const NEAR = 80;
 
-/** The list, and a watcher for each exchange. `copies` are [label, function of the exchange, whether it can be] for the buttons of a request. */
+/** The list, and a watcher for each exchange. `copies` are [label, function of the exchange, condition] for the buttons of a request. */
 export class Frames {
   constructor(list, copies) {
     this.list = list;
     this.copies = copies;
   }
 
-  /** Somebody to tell about one exchange. */
+  /** Return a watcher of one exchange. */
   watch() {
     let block = null;
     const add = (...nodes) => {
       const { scrollHeight, scrollTop, clientHeight } = this.list;
       block.append(...nodes);
       while (block.children.length > MOST_FRAMES) block.children[1].remove(); // the request stays
-      if (scrollHeight - scrollTop - clientHeight < NEAR) this.list.scrollTop = this.list.scrollHeight; // who reads back is left alone
+      if (scrollHeight - scrollTop - clientHeight < NEAR) this.list.scrollTop = this.list.scrollHeight; // does not scroll while the user reads older frames
     };
     return {
       sent: (sent) => {
@@ -41,13 +41,13 @@ export class Frames {
   }
 
   #request(sent) {
-    const said = Object.entries(sent.headers).map(([name, value]) => `${name}: ${name === sent.secretHeader ? "••••" : value}`);
+    const lines = Object.entries(sent.headers).map(([name, value]) => `${name}: ${name === sent.secretHeader ? "••••" : value}`);
     const offered = this.copies.filter(([, , can]) => !can || can(sent));
     const buttons = offered.map(([text, copy]) => make("button", { type: "button", class: "pg-small", click: () => copy(sent) }, text));
     const path = new URL(sent.url).pathname;
     return make("div", { class: "pg-frame pg-out" },
       make("p", { class: "pg-line" }, make("strong", {}, `${sent.method} ${path}`), " ", ...buttons),
-      make("details", {}, make("summary", {}, "Headers"), make("pre", { tabindex: 0, "aria-label": "Headers" }, said.join("\n"))),
+      make("details", {}, make("summary", {}, "Headers"), make("pre", { tabindex: 0, "aria-label": "Headers" }, lines.join("\n"))),
       sent.text ? body(sent.text, "Request") : null);
   }
 }

@@ -1,4 +1,4 @@
-// A webhook of this page: the host is told of an address here, and what arrives at it is shown and verified.
+// A webhook of this page: the host sends notifications to an address of its own, which this page reads, verifies and shows.
 
 import { make, pretty } from "./dom.js";
 
@@ -13,14 +13,14 @@ export function secret() {
 const encoded = (bytes) => btoa(String.fromCharCode(...bytes));
 const decoded = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-/** What a signature is worth: [good, words]. `key` null: the dialect has no member for a token, so the key is the host's. */
+/** Verify a signature: [good, words]. `key` null: the dialect has no member for a token, so the key is the host's. */
 export async function verified({ headers, body }, key) {
   const signatures = (headers["webhook-signature"] ?? "").split(" ").filter((one) => one.startsWith("v1,"));
   if (!signatures.length) return [false, "not signed"];
   if (!key) return [null, "signed with the host's key for this receiver, which this page does not have"];
   if (!crypto.subtle) return [null, "signed; browsers verify on https and localhost only"];
-  const made = await mac(key, `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`);
-  if (!signatures.includes(`v1,${made}`)) return [false, "the signature does NOT fit"];
+  const expected = await mac(key, `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`);
+  if (!signatures.includes(`v1,${expected}`)) return [false, "the signature does NOT fit"];
   const old = Math.abs(Date.now() / 1000 - Number(headers["webhook-timestamp"])) > TOLERANCE;
   return old ? [false, "the signature fits, but is too old"] : [true, "signature verified"];
 }
@@ -31,17 +31,17 @@ async function mac(key, text) {
   return encoded(new Uint8Array(await crypto.subtle.sign("HMAC", read, new TextEncoder().encode(text))));
 }
 
-/** Watches one address, and puts what arrives into a list. */
+/** Watches one address, and adds its deliveries to a list. */
 export class Hook {
   #seen = 0;
   #timer = 0;
 
-  constructor({ url, read, key, list, tell }) {
-    Object.assign(this, { url, read, key, list, tell });
+  constructor({ url, read, key, list, notify }) {
+    Object.assign(this, { url, read, key, list, notify });
   }
 
   start() {
-    this.#timer = setInterval(() => this.#look().catch((fault) => this.tell(`The receiver cannot be read: ${fault.message}`)), EVERY);
+    this.#timer = setInterval(() => this.#look().catch((fault) => this.notify(`The receiver cannot be read: ${fault.message}`)), EVERY);
   }
 
   stop() {
@@ -52,7 +52,7 @@ export class Hook {
     const answer = await fetch(`${this.read}?after=${this.#seen}`, { credentials: "omit", cache: "no-store" });
     if (answer.status === 404) {
       this.stop();
-      this.tell("This address is too old and receives no more. Switch the webhook off and on for another.");
+      this.notify("This address is too old and receives no more. Switch the webhook off and on for another.");
       return;
     }
     for (const one of (await answer.json()).deliveries) {

@@ -1,35 +1,35 @@
-// The playground: which agent, how, and what was said. The rest of the page needs no script.
+// The playground: the choice of agent and dialect, and the conversation. The rest of the page needs no script.
 
 import { curl, grpcurl, hasRpc, python } from "./copies.js";
-import { DIALECTS, dialect, GRPC, has, HTTP_JSON, JSON_RPC, request } from "./dialects.js";
+import { DIALECTS, findDialect, GRPC, has, HTTP_JSON, JSON_RPC, request } from "./dialects.js";
 import { byId, make, options, unique } from "./dom.js";
 import { Frames } from "./frames.js";
 import { Hook, secret } from "./hooks.js";
-import { manner, read } from "./reading.js";
+import { formatOf, read } from "./reading.js";
 import { remember, Tasks } from "./tasks.js";
 import { Talk } from "./talk.js";
-import { Answer, mine, past, saying } from "./view.js";
+import { Answer, mine, past, describe } from "./view.js";
 import { ask, Fault } from "./wire.js";
 
-const LONGEST = 300; // characters of an answer in the line that says how it ended
+const LONGEST = 300; // characters of an answer in the status line
 const KEPT = "a2a-playground-credential";
 const place = byId("playground");
 const BINDINGS = { [JSON_RPC]: "JSON-RPC", [HTTP_JSON]: "HTTP+JSON", [GRPC]: "gRPC (not from a browser)" };
 
 let cards = []; // of all agents, as 1.0 has them, each with its slug
-let meeting = 0; // how often they were asked for, and have not come yet: with them a new conversation begins
+let loading = 0; // requests for them under way; their answers begin a new conversation
 let talk = null;
 let answer = null;
 let hook = null;
 let files = [];
 
 const chosen = () => cards.find((card) => card.slug === byId("pg-agent").value);
-const ready = () => !meeting && chosen() !== undefined;
-const spoken = () => dialect(byId("pg-dialect").value);
+const ready = () => !loading && chosen() !== undefined;
+const chosenDialect = () => findDialect(byId("pg-dialect").value);
 const binding = () => byId("pg-binding").value;
-const says = (text) => { byId("pg-says").textContent = text; };
+const announce = (text) => { byId("pg-says").textContent = text; };
 
-// Who calls
+// Credentials
 
 function secretHeader() {
   const kind = byId("pg-kind").value;
@@ -37,7 +37,7 @@ function secretHeader() {
   return kind === "bearer" ? "Authorization" : apiKeyHeader();
 }
 
-/** As the card says it; cards of agents that are open to anybody say nothing. */
+/** The name in the card; cards of agents that need no credentials have none. */
 function apiKeyHeader() {
   const schemes = Object.values(chosen()?.securitySchemes ?? {});
   const key = schemes.map((one) => one.apiKeySecurityScheme).find((one) => one?.location === "header");
@@ -68,25 +68,25 @@ function recall() {
   byId("pg-keep").checked = true;
 }
 
-// Which agent, which dialect, which binding
+// Agent, dialect, binding
 
-async function meet() {
-  const [answered, found] = await askForAgents();
+async function loadAgents() {
+  const [answered, found] = await fetchAgents();
   cards = found.map((card) => ({ ...card, slug: slugOf(card) })).filter((card) => card.slug);
   const first = byId("pg-agent").value || document.querySelector("article")?.id;
   options(byId("pg-agent"), cards.map((card) => [card.slug, card.name]), first);
-  meetAgent();
-  says(answered.ok ? "" : `The host shows no agents: ${answered.status}. Credentials may be needed.`);
+  showAgent();
+  announce(answered.ok ? "" : `The host shows no agents: ${answered.status}. Credentials may be needed.`);
 }
 
-async function askForAgents() {
-  meeting += 1;
+async function fetchAgents() {
+  loading += 1;
   grpcLine();
   try {
     const answered = await fetch("/agents/", { headers: { ...credentials(), "A2A-Version": "1.0" }, credentials: "omit", cache: "no-store" });
     return [answered, answered.ok ? (await answered.json()).agents : []];
   } finally {
-    meeting -= 1;
+    loading -= 1;
     grpcLine();
   }
 }
@@ -96,7 +96,7 @@ function slugOf(card) {
   return paths.find(Boolean);
 }
 
-function meetAgent() {
+function showAgent() {
   const card = chosen();
   byId("pg-about").textContent = card?.description ?? "";
   byId("pg-mode").disabled = !card?.capabilities?.streaming;
@@ -106,15 +106,15 @@ function meetAgent() {
     make("button", { type: "button", class: "pg-small", click: () => { byId("pg-text").value = text; byId("pg-text").focus(); grpcLine(); } }, text)));
   const pushes = Boolean(card?.capabilities?.pushNotifications);
   byId("pg-webhook").hidden = !pushes;
-  if (!pushes && byId("pg-hook-on").checked) { // it would be refused with every message, and could not be switched off
+  if (!pushes && byId("pg-hook-on").checked) { // the host would refuse every message, and the switch is hidden
     byId("pg-hook-on").checked = false;
     switchHook();
   }
-  speak();
+  showDialect();
 }
 
-function speak() {
-  const one = spoken();
+function showDialect() {
+  const one = chosenDialect();
   const offered = [JSON_RPC, ...(one.routes ? [HTTP_JSON] : []), ...(one.grpc ? [GRPC] : [])];
   const before = offered.includes(binding()) ? binding() : JSON_RPC;
   options(byId("pg-binding"), offered.map((name) => [name, BINDINGS[name]]), before);
@@ -128,9 +128,9 @@ function grpcLine() {
   byId("pg-send").disabled = grpc || !ready();
   if (!grpc) return;
   const operation = byId("pg-mode").value;
-  const said = { id: unique(), text: byId("pg-text").value || "Hello", files: [], wait: true };
-  const version = spoken().version ? { "A2A-Version": spoken().version } : {};
-  const about = { spoken: spoken(), operation, said, secretHeader: secretHeader(), grpc: grpcWay() };
+  const input = { id: unique(), text: byId("pg-text").value || "Hello", files: [], wait: true };
+  const version = chosenDialect().version ? { "A2A-Version": chosenDialect().version } : {};
+  const about = { dialect: chosenDialect(), operation, input, secretHeader: secretHeader(), grpc: grpcWay() };
   byId("pg-grpc-line").textContent = grpcurl({ ...about, headers: { ...version, ...headers() } });
   byId("pg-grpc-note").textContent = [
     about.grpc.address ? "" : "gRPC is off on this host: its operator sets A2A_GRPC_PORT.",
@@ -138,15 +138,15 @@ function grpcLine() {
   ].join(" ").trim();
 }
 
-/** Where gRPC is, as the card says; without TLS where this page has none. */
+/** The gRPC address in the card; without TLS if this page has none. */
 function grpcWay() {
   const way = (chosen()?.supportedInterfaces ?? []).find((one) => one.protocolBinding === GRPC);
   return { agent: chosen()?.slug ?? "", address: way?.url ?? "", plain: location.protocol === "http:" };
 }
 
-// What was said
+// Conversation
 
-const url = () => new URL(`/agents/${chosen()?.slug}/${spoken().mount}`, location.origin).href;
+const url = () => new URL(`/agents/${chosen()?.slug}/${chosenDialect().mount}`, location.origin).href;
 
 /** A new conversation, with what is chosen now. */
 function begin() {
@@ -154,21 +154,21 @@ function begin() {
   [talk, answer] = [null, null];
   byId("pg-turns").replaceChildren();
   linked("");
-  told("", "");
-  says("");
+  showTask("", "");
+  announce("");
   grpcLine();
-  tasks.offer(chosen(), spoken(), binding());
+  tasks.offer(chosen(), chosenDialect(), binding());
 }
 
 function way() {
-  const fixed = { url: url(), spoken: spoken(), binding: binding(), streams: byId("pg-mode").value === "stream" };
+  const fixed = { url: url(), dialect: chosenDialect(), binding: binding(), streams: byId("pg-mode").value === "stream" };
   return { ...fixed, headers, watch: () => watched(fixed) };
 }
 
-/** What the wire shows knows by what means it was said, so that it can be said again by others. */
+/** A watcher that adds to each request what copies of it need. */
 function watched(fixed) {
   const watch = frames.watch();
-  const about = { base: fixed.url, spoken: fixed.spoken, binding: fixed.binding, secretHeader: secretHeader(), grpc: grpcWay() };
+  const about = { base: fixed.url, dialect: fixed.dialect, binding: fixed.binding, secretHeader: secretHeader(), grpc: grpcWay() };
   const begins = !talk?.continuing;
   return { ...watch, sent: (sent) => watch.sent({ ...sent, ...about, begins }) };
 }
@@ -176,26 +176,26 @@ function watched(fixed) {
 const show = {
   event(event) {
     answer.take(event);
-    known();
-    if (event.state) { told(talk.task, event.state); says(`${chosen().name} ${saying(event.state)}`); }
-    else if (event.id) told(talk.task, talk.state);
+    rememberTask();
+    if (event.state) { showTask(talk.task, event.state); announce(`${chosen().name} ${describe(event.state)}`); }
+    else if (event.id) showTask(talk.task, talk.state);
   },
   cut(milliseconds) {
     linked("connection lost");
-    says(`The connection was lost. It is tried again in ${Math.ceil(milliseconds / 1000)} s, from where it was.`);
+    announce(`The connection was lost. It is tried again in ${Math.ceil(milliseconds / 1000)} s, from where it was.`);
   },
   joined() {
-    if (!byId("pg-link").hidden) says("Connected again.");
+    if (!byId("pg-link").hidden) announce("Connected again.");
     linked("");
   },
 };
 
-/** The task has a name now. */
-function known() {
+/** Remember a task whose id has become known. */
+function rememberTask() {
   if (!talk.task || talk.shown === talk.task) return;
   talk.shown = talk.task;
   remember(talk.task, { agent: chosen().slug });
-  const late = hook && spoken().setWebhook;
+  const late = hook && chosenDialect().setWebhook;
   if (late) talk.setWebhook(hook.given).catch((fault) => refused(answer, fault));
 }
 
@@ -204,34 +204,34 @@ function linked(text) {
   byId("pg-link").hidden = !text;
 }
 
-function told(task, state) {
+function showTask(task, state) {
   byId("pg-task").textContent = task ? `Task ${task}: ${state || "sent"}` : "";
-  byId("pg-cancel").disabled = !task || ["", "completed", "failed", "canceled", "rejected", "said"].includes(state);
+  byId("pg-cancel").disabled = !task || ["", "completed", "failed", "canceled", "rejected", "answered"].includes(state);
 }
 
-async function say(event) {
+async function send(event) {
   event.preventDefault();
   const text = byId("pg-text").value;
   if ((!text && !files.length) || binding() === GRPC || !ready()) return;
   talk ??= new Talk(way(), show);
   talk.continuing = talk.goesOn;
   answer = new Answer(chosen().name);
-  const said = { text, files: await Promise.all(files.map(readFile)) };
-  byId("pg-turns").append(mine(said), answer.node);
+  const message = { text, files: await Promise.all(files.map(readFile)) };
+  byId("pg-turns").append(mine(message), answer.node);
   byId("pg-text").value = "";
   attach([]);
-  const taken = await attempt(talk, () => talk.say({ ...said, webhook: hook?.given }));
-  if (!taken && !byId("pg-text").value) byId("pg-text").value = text; // to be said again
+  const taken = await attempt(talk, () => talk.send({ ...message, webhook: hook?.given }));
+  if (!taken && !byId("pg-text").value) byId("pg-text").value = text; // to send it again
 }
 
-/** Do something of a conversation, and show how it ended: by its end, a refusal (then false), or because it was left. */
+/** Run a step of a conversation and show its result. False if the host refused it. */
 async function attempt(own, act) {
   const shown = answer;
   let taken = true;
   shown.node.setAttribute("aria-busy", "true");
   try {
     await act();
-    if (own === talk) says(sentence(own.state, shown.text));
+    if (own === talk) announce(sentence(own.state, shown.text));
   } catch (fault) {
     taken = fault.name === "AbortError";
     if (!taken) refused(shown, fault);
@@ -241,7 +241,7 @@ async function attempt(own, act) {
 }
 
 function sentence(state, text) {
-  const did = `${chosen().name} ${saying(state)}`;
+  const did = `${chosen().name} ${describe(state)}`;
   if (!text) return `${did}.`;
   return `${did}: ${text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text}`;
 }
@@ -250,13 +250,13 @@ function refused(shown, fault) {
   const text = fault instanceof Fault ? `The host refused: ${fault.message}` : `It cannot go on: ${fault.message}`;
   const details = fault.error ? make("pre", { tabindex: 0, "aria-label": "The refusal" }, JSON.stringify(fault.error, null, 2)) : null;
   shown?.node.append(make("div", { class: "pg-refused" }, make("p", {}, text), details, advice(fault)));
-  says(text);
+  announce(text);
 }
 
 function advice(fault) {
-  const said = JSON.stringify(fault.error ?? {});
+  const error = JSON.stringify(fault.error ?? {});
   if (fault.status === 401 || /Unauthenticated|credential/i.test(fault.message)) return make("p", {}, "Add your credentials under Credentials.");
-  if (hook && /url|webhook|address|private|http/i.test(said)) return make("p", {}, hookAdvice());
+  if (hook && /url|webhook|address|private|http/i.test(error)) return make("p", {}, hookAdvice());
   return null;
 }
 
@@ -272,7 +272,7 @@ async function cancel() {
   }
 }
 
-/** Look at a task again, and follow it if it goes on. */
+/** Open a task again, and follow it if it has not ended. */
 async function look(id) {
   begin();
   talk = new Talk(way(), {
@@ -331,8 +331,8 @@ async function switchHook() {
   byId("pg-arrivals").hidden = !byId("pg-hook-on").checked;
   if (!byId("pg-hook-on").checked) return;
   const { url: address, read: from } = await (await fetch(place.dataset.hooks, { cache: "no-store" })).json();
-  const key = spoken().setWebhook ? null : secret();
-  hook = new Hook({ url: address, read: from, key, list: byId("pg-deliveries"), tell: note });
+  const key = chosenDialect().setWebhook ? null : secret();
+  hook = new Hook({ url: address, read: from, key, list: byId("pg-deliveries"), notify: note });
   hook.given = key ? { url: address, token: key } : { url: address };
   hook.start();
   note(`Registered with the next message: ${address}. It receives for half an hour.`);
@@ -362,21 +362,21 @@ const tasks = new Tasks(byId("pg-tasks"), {
   look,
   async list() {
     const one = way();
-    const asked = request(one.spoken, one.binding, "list", {});
-    const answered = await ask(one.url, asked, { headers: headers(), watch: one.watch() });
-    return read(answered, manner(one.spoken, one.binding === HTTP_JSON)).tasks;
+    const listing = request(one.dialect, one.binding, "list", {});
+    const answered = await ask(one.url, listing, { headers: headers(), watch: one.watch() });
+    return read(answered, formatOf(one.dialect, one.binding === HTTP_JSON)).tasks;
   },
-  can: () => has(spoken(), "list") && binding() !== GRPC,
+  can: () => has(chosenDialect(), "list") && binding() !== GRPC,
 });
 
 function listen() {
-  byId("pg-agent").addEventListener("change", meetAgent);
-  byId("pg-dialect").addEventListener("change", speak);
+  byId("pg-agent").addEventListener("change", showAgent);
+  byId("pg-dialect").addEventListener("change", showDialect);
   for (const id of ["pg-binding", "pg-mode", "pg-new"]) byId(id).addEventListener(id === "pg-new" ? "click" : "change", begin);
-  for (const id of ["pg-kind", "pg-secret"]) byId(id).addEventListener("change", () => { keep(); meet(); });
+  for (const id of ["pg-kind", "pg-secret"]) byId(id).addEventListener("change", () => { keep(); loadAgents(); });
   byId("pg-keep").addEventListener("change", keep);
   byId("pg-settings").addEventListener("submit", (event) => event.preventDefault());
-  byId("pg-say").addEventListener("submit", say);
+  byId("pg-say").addEventListener("submit", send);
   byId("pg-text").addEventListener("input", grpcLine);
   byId("pg-text").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("pg-say").requestSubmit();
@@ -393,4 +393,4 @@ recall();
 listen();
 place.hidden = false;
 byId("agents").open = false; // it was for those without scripts
-await meet();
+await loadAgents();

@@ -1,10 +1,10 @@
-// What a host answers, in any dialect, as one form:
+// The answers of a host, in any dialect, in one form:
 //   {kind: "task", id, context, state, words, artifacts, history}     words: parts of the status message
 //   {kind: "status", id, context, state, words}
 //   {kind: "artifact", id, context, artifact: {id, name, parts}, append, last}
 //   {kind: "message", id, context, words}
 //   {kind: "tasks", tasks}
-// A part is {text}, {file: {name, type, bytes or url}} or {data}. All of it is what strangers wrote: show it as text, never as HTML.
+// A part is {text}, {file: {name, type, bytes or url}} or {data}. Strangers wrote it: show it as text, never as HTML.
 
 const SAME = { cancelled: "canceled", created: "submitted", unknown: "unknown" };
 /** After these nothing follows. */
@@ -12,78 +12,78 @@ export const ENDED = new Set(["completed", "failed", "canceled", "rejected"]);
 
 /** A state by its word in lower case, as in `input-required`. */
 export function stateOf(status) {
-  const told = status?.message?.metadata?.a2aState; // of a dialect that has no word for it
-  const word = String(told ?? status?.state ?? "").replace(/^TASK_STATE_/, "").toLowerCase().replaceAll("_", "-");
-  return SAME[word] ?? word;
+  const exact = status?.message?.metadata?.a2aState; // of a dialect that has no name for the state
+  const name = String(exact ?? status?.state ?? "").replace(/^TASK_STATE_/, "").toLowerCase().replaceAll("_", "-");
+  return SAME[name] ?? name;
 }
 
-/** How the parts of this dialect are read over this binding. */
-export const manner = (spoken, rest) => ({ nested: Boolean(spoken.nested), doubled: false, ...(rest ? spoken.restReads : {}) });
+/** The format of parts in this dialect over this binding. */
+export const formatOf = (dialect, rest) => ({ nested: Boolean(dialect.nested), doubled: false, ...(rest ? dialect.restReads : {}) });
 
-export function read(said, how) {
-  if (said === null || typeof said !== "object") return null;
-  if (Array.isArray(said.tasks)) return { kind: "tasks", tasks: said.tasks.map((one) => task(one, how)) };
-  if (said.task) return task(said.task, how);
-  if (said.statusUpdate ?? said.status_update) return status(said.statusUpdate ?? said.status_update, how);
-  if (said.artifactUpdate ?? said.artifact_update) return artifactUpdate(said.artifactUpdate ?? said.artifact_update, how);
-  if (said.message && !said.status) return message(said.message, how);
-  if (said.kind === "message" || said.messageId) return message(said, how);
-  if (said.kind === "artifact-update" || said.artifact) return artifactUpdate(said, how);
-  if (said.kind === "status-update" || "final" in said) return status(said, how);
-  return said.status ? task(said, how) : null;
+export function read(value, format) {
+  if (value === null || typeof value !== "object") return null;
+  if (Array.isArray(value.tasks)) return { kind: "tasks", tasks: value.tasks.map((one) => task(one, format)) };
+  if (value.task) return task(value.task, format);
+  if (value.statusUpdate ?? value.status_update) return status(value.statusUpdate ?? value.status_update, format);
+  if (value.artifactUpdate ?? value.artifact_update) return artifactUpdate(value.artifactUpdate ?? value.artifact_update, format);
+  if (value.message && !value.status) return message(value.message, format);
+  if (value.kind === "message" || value.messageId) return message(value, format);
+  if (value.kind === "artifact-update" || value.artifact) return artifactUpdate(value, format);
+  if (value.kind === "status-update" || "final" in value) return status(value, format);
+  return value.status ? task(value, format) : null;
 }
 
-const partsOf = (message, how) => (message?.parts ?? message?.content ?? []).map((one) => part(one, how));
+const partsOf = (message, format) => (message?.parts ?? message?.content ?? []).map((one) => part(one, format));
 
-const task = (said, how) => ({
+const task = (value, format) => ({
   kind: "task",
-  id: said.id,
-  context: said.contextId ?? said.sessionId ?? "",
-  state: stateOf(said.status),
-  at: said.status?.timestamp ?? "",
-  words: partsOf(said.status?.message, how),
-  artifacts: (said.artifacts ?? []).map((one) => artifact(one, how)),
-  history: (said.history ?? []).map((one) => ({
-    mine: String(one.role).toLowerCase().endsWith("user"), words: partsOf(one, how),
+  id: value.id,
+  context: value.contextId ?? value.sessionId ?? "",
+  state: stateOf(value.status),
+  at: value.status?.timestamp ?? "",
+  words: partsOf(value.status?.message, format),
+  artifacts: (value.artifacts ?? []).map((one) => artifact(one, format)),
+  history: (value.history ?? []).map((one) => ({
+    mine: String(one.role).toLowerCase().endsWith("user"), words: partsOf(one, format),
   })),
 });
 
-const status = (said, how) => ({
+const status = (value, format) => ({
   kind: "status",
-  id: said.taskId ?? said.id,
-  context: said.contextId ?? said.sessionId ?? "",
-  state: stateOf(said.status),
-  words: partsOf(said.status?.message, how),
+  id: value.taskId ?? value.id,
+  context: value.contextId ?? value.sessionId ?? "",
+  state: stateOf(value.status),
+  words: partsOf(value.status?.message, format),
 });
 
-// The older dialects number artifacts, and say in the update itself whether it is a piece of one.
-const artifactUpdate = (said, how) => ({
+// The older dialects number artifacts, and mark pieces in the artifact itself.
+const artifactUpdate = (value, format) => ({
   kind: "artifact",
-  id: said.taskId ?? said.id,
-  context: said.contextId ?? said.sessionId ?? "",
-  artifact: artifact(said.artifact, how),
-  append: Boolean(said.append ?? said.artifact?.append),
-  last: Boolean(said.lastChunk ?? said.artifact?.lastChunk),
+  id: value.taskId ?? value.id,
+  context: value.contextId ?? value.sessionId ?? "",
+  artifact: artifact(value.artifact, format),
+  append: Boolean(value.append ?? value.artifact?.append),
+  last: Boolean(value.lastChunk ?? value.artifact?.lastChunk),
 });
 
-const artifact = (said, how) => ({
-  id: String(said.artifactId ?? said.index ?? 0),
-  name: said.name ?? "",
-  parts: partsOf(said, how),
+const artifact = (value, format) => ({
+  id: String(value.artifactId ?? value.index ?? 0),
+  name: value.name ?? "",
+  parts: partsOf(value, format),
 });
 
-const message = (said, how) => ({ kind: "message", id: said.taskId ?? "", context: said.contextId ?? "", words: partsOf(said, how) });
+const message = (value, format) => ({ kind: "message", id: value.taskId ?? "", context: value.contextId ?? "", words: partsOf(value, format) });
 
-function part(said, how) {
-  if (typeof said.text === "string") return { text: said.text };
-  if (said.file) return { file: file(said.file, how) };
-  if ("raw" in said) return { file: { name: said.filename, type: said.mediaType, bytes: said.raw } };
-  if ("url" in said) return { file: { name: said.filename, type: said.mediaType, url: said.url } };
-  return { data: how.nested && said.data && "data" in said.data ? said.data.data : said.data };
+function part(value, format) {
+  if (typeof value.text === "string") return { text: value.text };
+  if (value.file) return { file: file(value.file, format) };
+  if ("raw" in value) return { file: { name: value.filename, type: value.mediaType, bytes: value.raw } };
+  if ("url" in value) return { file: { name: value.filename, type: value.mediaType, url: value.url } };
+  return { data: format.nested && value.data && "data" in value.data ? value.data.data : value.data };
 }
 
-function file(said, how) {
-  const written = said.bytes ?? said.fileWithBytes;
-  const bytes = written !== undefined && how.doubled ? atob(written) : written;
-  return { name: said.name, type: said.mimeType ?? said.mediaType, bytes, url: said.uri ?? said.fileWithUri };
+function file(value, format) {
+  const text = value.bytes ?? value.fileWithBytes;
+  const bytes = text !== undefined && format.doubled ? atob(text) : text;
+  return { name: value.name, type: value.mimeType ?? value.mediaType, bytes, url: value.uri ?? value.fileWithUri };
 }

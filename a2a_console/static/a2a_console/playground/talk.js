@@ -1,8 +1,8 @@
-// A conversation with one agent: turns, their streams, and what is done when a connection is lost.
+// A conversation with one agent: turns, their streams, and recovery from lost connections.
 
 import { has, request } from "./dialects.js";
 import { unique } from "./dom.js";
-import { ENDED, manner, read } from "./reading.js";
+import { ENDED, formatOf, read } from "./reading.js";
 import { ask, Cut, listen } from "./wire.js";
 
 const FIRST_PAUSE = 250;
@@ -21,7 +21,7 @@ function paused(milliseconds, signal) {
 }
 
 /**
- * `way`: {url, spoken, binding, streams, headers(), watch()}; `show` is told by event(event), cut(milliseconds), joined().
+ * `way`: {url, dialect, binding, streams, headers(), watch()}; calls of `show`: event(event), cut(milliseconds), joined().
  */
 export class Talk {
   #stop = new AbortController();
@@ -34,24 +34,24 @@ export class Talk {
     this.state = "";
   }
 
-  /** Does the next message go on with the task, or begin another? */
+  /** True if the next message continues the task. */
   get goesOn() {
     return this.task !== "" && !ENDED.has(this.state);
   }
 
-  /** Say something, and follow the answer to the end of the turn. Throws Fault. */
-  async say({ text, files, webhook }) {
+  /** Send a message, and follow the answer to the end of the turn. Throws Fault. */
+  async send({ text, files, webhook }) {
     this.#only();
-    const { spoken, binding, streams } = this.way;
-    const naming = spoken.namesTask ? unique : () => undefined;
+    const { dialect, binding, streams } = this.way;
+    const naming = dialect.namesTask ? unique : () => undefined;
     if (!this.goesOn) this.task = naming() ?? "";
     this.context ||= naming() ?? "";
-    const said = { id: unique(), text, files, webhook, task: this.task, context: this.context, wait: true };
+    const input = { id: unique(), text, files, webhook, task: this.task, context: this.context, wait: true };
     this.state = "";
-    await this.#follow(request(spoken, binding, streams ? "stream" : "send", said), null);
+    await this.#follow(request(dialect, binding, streams ? "stream" : "send", input), null);
   }
 
-  /** Follow a task that is there: what it is, and what becomes of it. Throws Fault. */
+  /** Follow an existing task from its present state. Throws Fault. */
   async attach(task) {
     this.#only();
     this.task = task;
@@ -59,7 +59,7 @@ export class Talk {
     await this.#once("get");
     if (this.#over()) return;
     // Streams of the older dialects do not begin with the task: they are read again from the first event.
-    const beginning = this.way.spoken.namesTask ? "0" : null;
+    const beginning = this.way.dialect.namesTask ? "0" : null;
     if (beginning !== null && this.#subscribes()) this.show.event({ kind: "again" });
     await this.#follow(this.#next(null, beginning), beginning);
   }
@@ -79,15 +79,15 @@ export class Talk {
     this.#stop.abort();
   }
 
-  /** One stream at a time: what is followed until now is told by the next one, too. */
+  /** End the stream before: its events are in the next one, too. */
   #only() {
     this.#stop.abort();
     this.#stop = new AbortController();
   }
 
-  async #once(operation, said = { task: this.task }) {
-    const { spoken, binding, url } = this.way;
-    const answer = await ask(url, request(spoken, binding, operation, said), this.#options());
+  async #once(operation, input = { task: this.task }) {
+    const { dialect, binding, url } = this.way;
+    const answer = await ask(url, request(dialect, binding, operation, input), this.#options());
     if (operation !== "webhook") this.#take(answer);
   }
 
@@ -95,9 +95,9 @@ export class Talk {
     return { headers: { ...this.way.headers(), ...headers }, signal: this.#stop.signal, watch: this.way.watch() };
   }
 
-  /** Read a stream to the end of the turn, over as many connections as that takes: without a gap, and nothing twice. */
+  /** Read a stream to the end of the turn, over as many connections as necessary, without gaps and repetitions. */
   async #follow(first, beginning) {
-    // Under its key a message can be sent again: it is the same message, and its stream goes on after the last event.
+    // The idempotency key makes a repeated message join the first one; its stream continues after the last event.
     const key = unique();
     let [next, last, pause] = [first, beginning, FIRST_PAUSE];
     for (;;) {
@@ -123,30 +123,30 @@ export class Talk {
   }
 
   #subscribes() {
-    return this.way.streams && has(this.way.spoken, "subscribe");
+    return this.way.streams && has(this.way.dialect, "subscribe");
   }
 
-  /** What to ask for after a connection was lost, or at first where `first` is null. */
+  /** The request after a lost connection, or the first one if `first` is null. */
   #next(first, last) {
-    const { spoken, binding, streams } = this.way;
-    const again = (operation) => request(spoken, binding, operation, { task: this.task });
+    const { dialect, binding, streams } = this.way;
+    const again = (operation) => request(dialect, binding, operation, { task: this.task });
     if (this.task && this.#subscribes() && (last || !first)) return again("subscribe");
     if (first && (streams || !this.task || this.state === "")) return first;
     return again("get");
   }
 
   #over() {
-    const { spoken } = this.way;
-    return ENDED.has(this.state) || this.state === "input-required" || (spoken.waitsForAuth && this.state === "auth-required") || this.state === "said";
+    const { dialect } = this.way;
+    return ENDED.has(this.state) || this.state === "input-required" || (dialect.waitsForAuth && this.state === "auth-required") || this.state === "answered";
   }
 
   #take(result) {
-    const { spoken, binding } = this.way;
-    const event = read(result, manner(spoken, binding === "HTTP+JSON"));
+    const { dialect, binding } = this.way;
+    const event = read(result, formatOf(dialect, binding === "HTTP+JSON"));
     if (event === null) return;
-    if (event.kind === "message") this.state = "said"; // an answer that is no task
+    if (event.kind === "message") this.state = "answered"; // an answer without a task
     else this.task = event.id || this.task;
-    if (event.kind === "message" && !spoken.namesTask) this.task = "";
+    if (event.kind === "message" && !dialect.namesTask) this.task = "";
     this.context = event.context || this.context;
     this.state = event.state ?? this.state;
     this.show.event(event);

@@ -1,4 +1,4 @@
-// Tasks to look at again: those this browser began (their ids are remembered, no word of them), and those the protocol lists.
+// Tasks to open again: those of this browser, by their ids alone, and those that the protocol lists.
 
 import { make } from "./dom.js";
 
@@ -23,7 +23,7 @@ export function remember(id, { agent }) {
 }
 
 export class Tasks {
-  /** `look(id)` shows a task; `list()` asks the protocol for them; `can()`: the dialect has that. */
+  /** `look(id)` shows a task; `list()` asks the protocol for them; `can()`: true if the dialect has that. */
   constructor(node, { look, list, can }) {
     Object.assign(this, { node, look, list, can });
   }

@@ -1,4 +1,4 @@
-// The conversation on the page. Everything an agent says is text here, whatever it looks like.
+// The conversation on the page. Output of agents is shown as text, never as markup.
 
 import { make } from "./dom.js";
 
@@ -6,9 +6,9 @@ const WORDS = {
   submitted: "is accepted", working: "works", "input-required": "asks for an answer", "auth-required": "needs a credential",
   completed: "has finished", failed: "has failed", canceled: "was cancelled", rejected: "declined",
 };
-export const saying = (state) => WORDS[state] ?? state;
+export const describe = (state) => WORDS[state] ?? state;
 
-/** What the person said. */
+/** A message of the user. */
 export function mine({ text, files }) {
   return make("li", { class: "pg-turn pg-mine" },
     make("p", { class: "pg-who" }, "You"),
@@ -21,7 +21,7 @@ export class Answer {
   #state = make("span", { class: "pg-state" });
   #words = make("div");
   #artifacts = make("div");
-  #known = new Map();
+  #bodies = new Map();
 
   constructor(who) {
     this.node = make("li", { class: "pg-turn pg-theirs" },
@@ -37,7 +37,7 @@ export class Answer {
     else if (event.words.length) this.#words.replaceChildren(...parts(event.words));
   }
 
-  /** What the agent wrote, without names of artifacts and files. */
+  /** The text of the agent, without names of artifacts and files. */
   get text() {
     return Array.from(this.node.querySelectorAll(".pg-text"), (one) => one.textContent).join(" ").trim();
   }
@@ -48,7 +48,7 @@ export class Answer {
   }
 
   #clear() {
-    this.#known.clear();
+    this.#bodies.clear();
     this.#artifacts.replaceChildren();
   }
 
@@ -59,25 +59,25 @@ export class Answer {
   }
 
   #artifact({ artifact, append }) {
-    const known = this.#known.get(artifact.id);
-    if (!known) {
+    const existing = this.#bodies.get(artifact.id);
+    if (!existing) {
       const body = make("div", { class: "pg-parts" }, ...parts(artifact.parts));
       const title = artifact.name || `Artifact ${artifact.id}`;
       this.#artifacts.append(make("figure", { class: "pg-artifact" }, make("figcaption", {}, title), body));
-      this.#known.set(artifact.id, body);
+      this.#bodies.set(artifact.id, body);
     } else if (append) {
-      extend(known, artifact.parts);
+      extend(existing, artifact.parts);
     } else {
-      known.replaceChildren(...parts(artifact.parts));
+      existing.replaceChildren(...parts(artifact.parts));
     }
   }
 }
 
-/** What was said before in a task that is looked at again. */
+/** A message from the history of a task that is opened again. */
 export const past = ({ mine: own, words }, who) =>
   make("li", { class: `pg-turn ${own ? "pg-mine" : "pg-theirs"}` }, make("p", { class: "pg-who" }, own ? "You" : who), ...parts(words));
 
-/** The next piece of a text goes on where the last one ended. */
+/** Append a piece; text continues the last paragraph. */
 function extend(body, more) {
   const [first, ...rest] = more;
   const last = body.lastElementChild;
@@ -91,10 +91,10 @@ function extend(body, more) {
 
 const parts = (list) => list.map(part);
 
-function part(said) {
-  if ("text" in said) return make("p", { class: "pg-text" }, said.text);
-  if ("file" in said) return file(said.file);
-  return make("pre", { class: "pg-data", tabindex: 0, "aria-label": "Data" }, JSON.stringify(said.data, null, 2) ?? "");
+function part(value) {
+  if ("text" in value) return make("p", { class: "pg-text" }, value.text);
+  if ("file" in value) return file(value.file);
+  return make("pre", { class: "pg-data", tabindex: 0, "aria-label": "Data" }, JSON.stringify(value.data, null, 2) ?? "");
 }
 
 function file({ name, type, bytes, url }) {
@@ -104,7 +104,7 @@ function file({ name, type, bytes, url }) {
   return make("p", { class: "pg-file" }, safe(url) ? elsewhere(url, title) : `${title}: ${url}`, about);
 }
 
-/** A link that saves the file. It is never opened as what it says it is: it would be a page of this host. */
+/** A link that saves the file. Opened, it could be a page of this host. */
 function saved(name, bytes) {
   try {
     const octets = Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0));

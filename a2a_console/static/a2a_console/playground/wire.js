@@ -1,4 +1,4 @@
-// One request and what comes back, with a word to whoever watches about everything that goes over the wire.
+// One request and its answer; a watcher sees everything that goes over the wire.
 
 import { frames } from "./sse.js";
 
@@ -11,12 +11,12 @@ export class Fault extends Error {
   }
 }
 
-/** The connection was lost, or the host cannot just now: it can be tried again. */
+/** The connection was lost, or the host is overloaded: try again. */
 export class Cut extends Error {}
 
 const LATER = new Set([429, 502, 503, 504]);
 
-/** Send; the answer when its head is there. `watch` is told by sent, answered, got, ended. Throws Cut or an AbortError. */
+/** Send; return the answer when its head has arrived. Calls sent, answered, got, ended of `watch`. Throws Cut or an AbortError. */
 async function post(base, request, headers, signal, watch) {
   const url = base + request.path;
   const body = request.body === null ? undefined : JSON.stringify(request.body);
@@ -79,9 +79,9 @@ async function result(answer, watch) {
   }
 }
 
-/** What is inside the envelope, if there is one. */
-function opened(said, refused, status = 0) {
-  const error = said?.error ?? (refused ? said : null);
+/** The content of the envelope, if there is one. */
+function opened(value, refused, status = 0) {
+  const error = value?.error ?? (refused ? value : null);
   if (error) throw new Fault(error.message ?? `The host answered ${status}`, { status, error });
-  return said && said.jsonrpc ? said.result : said;
+  return value && value.jsonrpc ? value.result : value;
 }

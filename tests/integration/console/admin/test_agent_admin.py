@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from a2a_console.statistics import figures
+from a2a_console.statistics import reports
 from a2a_tasks.access import grants, switch_cache
 from a2a_tasks.agents import registry
 from a2a_tasks.models import AgentSwitch, AuditEntry
@@ -63,15 +63,15 @@ class TestList:
         beat("there:2", agents={"demo": "2.0.0"})
         switches.limit("demo", 7)
         answer = admin_client.get(LIST)
-        (demo,) = [one for one in answer.context["standings"] if one.agent.slug == "demo"]
+        (demo,) = [one for one in answer.context["statuses"] if one.agent.slug == "demo"]
         assert demo.state == "on"
-        assert (demo.figures.queued, demo.figures.running) == (1, 0)
-        assert (demo.figures.ended, demo.figures.failed) == (3, 1)
-        figures.forget()
-        (line,) = admin_client.get("/admin/").context["figures"].agents
-        assert line.line == demo.figures
+        assert (demo.statistics.queued, demo.statistics.running) == (1, 0)
+        assert (demo.statistics.ended, demo.statistics.failed) == (3, 1)
+        reports.forget()
+        (line,) = admin_client.get("/admin/").context["statistics"].agents
+        assert line.line == demo.statistics
         assert (len(demo.workers), demo.versions) == (2, {"1.0.0": 1, "2.0.0": 1})
-        assert {one.agent.slug for one in answer.context["standings"]} == set(registry.slugs())
+        assert {one.agent.slug for one in answer.context["statuses"]} == set(registry.slugs())
         assert "3 ended" in text(answer)
 
     def test_asks_the_same_few_queries_however_much_there_is(self, admin_client: Client) -> None:

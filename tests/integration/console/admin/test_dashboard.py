@@ -1,4 +1,4 @@
-"""The front page: figures for who may view tasks, cut to their tenants, each leading to the list it counts."""
+"""The front page: statistics for who may view tasks, cut to their tenants, each leading to the list it counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from a2a_console.statistics import figures
+from a2a_console.statistics import reports
 from a2a_console.statistics.counts import TooMany
 from a2a_push.models import Delivery, DeliveryStatus
 from a2a_tasks.models import RunStatus, Task
@@ -36,9 +36,9 @@ LINE = re.compile(r'<a href="([^"]+)">[^<]*</a>\s*</th>\s*<td[^>]*>\s*([\d,]+)')
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> Iterator[None]:
-    figures.forget()
+    reports.forget()
     yield
-    figures.forget()
+    reports.forget()
 
 
 def busy() -> None:
@@ -76,13 +76,13 @@ def listed(client: Client, url: str) -> int:
 
 def processes(client: Client) -> tuple[int, bool]:
     """How many are alive, and whether that is bad."""
-    tiles = client.get("/admin/figures/").context["figures"].tiles
+    tiles = client.get("/admin/statistics/").context["statistics"].tiles
     (number,) = [tile.number for tile in tiles if tile.number.name == "workers"]
     return number.value, number.is_bad
 
 
 class TestTheFrontPage:
-    def test_has_the_figures_above_the_stock_page(self, admin_client: Client) -> None:
+    def test_has_the_statistics_above_the_stock_page(self, admin_client: Client) -> None:
         busy()
         page = admin_client.get("/admin/").text
         assert page.index("Runs under way") < page.index("Recent actions")
@@ -129,7 +129,7 @@ class TestTheFrontPage:
             raise TooMany
 
         busy()
-        monkeypatch.setattr(figures, "count_ended", too_many)
+        monkeypatch.setattr(reports, "count_ended", too_many)
         page = admin_client.get("/admin/?period=week").text
         assert "Choose a shorter period" in page
         assert "Runs queued" in page
@@ -155,22 +155,22 @@ class TestTheFrontPage:
 
     def test_tells_who_does_not_see_all_tenants_nothing_of_processes(self) -> None:
         rights = ("a2a_tasks.view_task", "a2a_tasks.view_worker")
-        page = person(*rights, tenants=("acme",)).get("/admin/figures/").text
+        page = person(*rights, tenants=("acme",)).get("/admin/statistics/").text
         assert "Processes alive" not in page
 
     def test_is_the_stock_page_for_who_may_not_view_tasks(self, sign_in: SignIn) -> None:
         client = sign_in("view_run")
         page = client.get("/admin/")
         assert page.status_code == 200
-        assert "a2a-figures" not in page.text
-        assert client.get("/admin/figures/").status_code == 403
+        assert "a2a-statistics" not in page.text
+        assert client.get("/admin/statistics/").status_code == 403
 
     def test_asks_strangers_to_sign_in(self, client: Client) -> None:
-        assert client.get("/admin/figures/")["Location"].startswith("/admin/login/")
+        assert client.get("/admin/statistics/")["Location"].startswith("/admin/login/")
 
     def test_links_to_nothing_that_the_user_may_not_view(self, sign_in: SignIn) -> None:
         busy()
-        page = sign_in("view_task").get("/admin/figures/").text
+        page = sign_in("view_task").get("/admin/statistics/").text
         assert "/admin/a2a_tasks/run/" not in page
         assert "Deliveries pending" not in page
         assert "hooks.example.com" not in page
@@ -179,7 +179,7 @@ class TestTheFrontPage:
         make_ended(TaskState.FAILED, tenant="acme", agent="of-acme")
         make_ended(tenant="other", agent="of-other")
         add_run(Task.objects.get(agent="of-other"), queue="of-others")
-        page = person("a2a_tasks.view_task", tenants=("acme",)).get("/admin/figures/").text
+        page = person("a2a_tasks.view_task", tenants=("acme",)).get("/admin/statistics/").text
         assert "of-acme" in page
         assert "of-other" not in page
 
@@ -192,13 +192,13 @@ class TestTheFrontPage:
     def test_takes_any_period_for_the_hour_that_it_does_not_know(
         self, admin_client: Client
     ) -> None:
-        assert "Ended in the past hour" in admin_client.get("/admin/figures/?period=%00").text
+        assert "Ended in the past hour" in admin_client.get("/admin/statistics/?period=%00").text
 
     def test_asks_as_much_of_the_database_however_much_there_is(self, admin_client: Client) -> None:
         def asked() -> int:
-            figures.forget()
+            reports.forget()
             with CaptureQueriesContext(connection) as queries:
-                assert admin_client.get("/admin/figures/").status_code == 200
+                assert admin_client.get("/admin/statistics/").status_code == 200
             return len(queries)
 
         busy()

@@ -25,8 +25,8 @@ def page(rf: RequestFactory, task: Task, *permissions: str) -> str:
     request = rf.get("/")
     request.user = User.objects.create_user("bob", is_staff=True)
     request.user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
-    context = {"standing": read_diagnosis(request, task.pk)}
-    return render_to_string("admin/a2a_tasks/task/standing.html", context)
+    context = {"diagnosis": read_diagnosis(request, task.pk)}
+    return render_to_string("admin/a2a_tasks/task/diagnosis.html", context)
 
 
 def at_work(**columns: object) -> Run:
@@ -64,7 +64,7 @@ class TestTheFragment:
 class TestTheApi:
     def test_tells_the_same(self) -> None:
         run = at_work()
-        answer = asked(person("a2a_tasks.view_task"), f"/tasks/{run.task_id}/standing").json
+        answer = asked(person("a2a_tasks.view_task"), f"/tasks/{run.task_id}/diagnosis").json
         assert answer["kind"] == "working"
         assert answer["sentence"].startswith("Running on box:12")
         assert answer["needs"] == "nobody"
@@ -75,4 +75,4 @@ class TestTheApi:
         run = at_work()
         Task.objects.filter(pk=run.task_id).update(tenant="acme")
         other = person("a2a_tasks.view_task", tenants=("other",))
-        assert asked(other, f"/tasks/{run.task_id}/standing").code == "not_found"
+        assert asked(other, f"/tasks/{run.task_id}/diagnosis").code == "not_found"

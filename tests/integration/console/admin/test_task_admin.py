@@ -136,7 +136,7 @@ class TestTheList:
             ),
         ):
             assert answer.status_code == 400
-            assert "such as a filter" in answer.text
+            assert "an unknown filter or value" in answer.text
 
     @pytest.mark.parametrize(
         "query", ["", "?q=task-3", "?state=submitted&created=day", "?dialect=v10", "?_facets=True"]

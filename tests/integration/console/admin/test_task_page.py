@@ -275,7 +275,7 @@ class TestTheHeader:
         Task.objects.filter(pk=task.pk).update(maker="carol")
         body = admin_client.get(url(task)).text
         assert "carol" in body
-        assert "everybody in its tenant" in body
+        assert "all callers of its tenant" in body
 
     @pytest.mark.parametrize(
         ("status", "says"),

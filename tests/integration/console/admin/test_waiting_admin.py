@@ -261,7 +261,7 @@ class TestGiving:
         Assignment.objects.create(task=task, user=staff("carol", ANSWER))
         told = do(browser, "take", task)
         assert told[0] == "Claimed: 0."
-        assert "Somebody else has the task" in told[1]
+        assert "assigned to another person" in told[1]
 
     def test_it_is_given_only_to_who_may_have_it(self, sign_in: SignIn) -> None:
         browser = sign_in("view_task", ANSWER, "see_all_tenants")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_console.statistics import figures
+from a2a_console.statistics import reports
 from a2a_tasks.access import authentication, grants
 
 
@@ -14,8 +14,8 @@ from a2a_tasks.access import authentication, grants
 def _unknown() -> Iterator[None]:
     authentication.forget()
     grants.forget()
-    figures.forget()
+    reports.forget()
     yield
     authentication.forget()
     grants.forget()
-    figures.forget()
+    reports.forget()

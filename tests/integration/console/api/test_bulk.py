@@ -256,7 +256,7 @@ class TestAnExport:
             yield []
             raise OperationalError from DeadlockDetected()
 
-        monkeypatch.setattr(export, "sheet", lost)
+        monkeypatch.setattr(export, "export_rows", lost)
         with pytest.raises(Overloaded):
             await exported(await a_key("admin:read"))
 

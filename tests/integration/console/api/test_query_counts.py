@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from a2a_console.search import selection
-from a2a_console.statistics import figures
+from a2a_console.statistics import reports
 from a2a_push.models import DeliveryStatus
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.models import RunStatus
@@ -24,12 +24,12 @@ READS = [route for route in ROUTES if not route.is_noted]
 #: Two are the session's and the person's, two the permissions'; agents are counted once a state. What ended is read in a
 #: transaction with a deadline. A page of tasks looks at up to four windows of keys, and begins a transaction with the second.
 MAX_COUNT = {
-    "get_figures": 20,
+    "get_statistics": 20,
     "list_agents": 21,
     "get_agent": 21,
     "get_task": 13,
     "list_tasks": 18,
-    "get_task_standing": 15,
+    "get_task_diagnosis": 15,
 }
 
 
@@ -48,8 +48,8 @@ def more_of(world: World) -> None:
 
 
 def count(client: Client, path: str) -> int:
-    """The queries of one request, to a process that has kept no figures."""
-    figures.forget()
+    """The queries of one request, to a process that has kept no statistics."""
+    reports.forget()
     with CaptureQueriesContext(connection) as queries:
         assert asked(client, path).status == 200
     return len(queries)

@@ -17,7 +17,7 @@ from a2a_console.api.permissions import HasRight
 from a2a_console.api.urls import router
 from a2a_console.api.views import describe_api
 from a2a_console.api.viewsets import HostViewSet
-from a2a_console.statistics import figures
+from a2a_console.statistics import reports
 from a2a_push.models import Delivery, Receiver
 from a2a_tasks.access import authentication, grants
 from a2a_tasks.access.grants import grant, withdraw
@@ -89,7 +89,7 @@ WAITING = {"list_waiting", "answer_task", "assign_task", "make_handover_link"}
 @contextmanager
 def as_if_first() -> Iterator[None]:
     """A row finds nothing of those before it, in the database or in memory."""
-    for known in (authentication, grants, figures):
+    for known in (authentication, grants, reports):
         known.forget()
     with rolled_back():
         yield
@@ -330,7 +330,7 @@ class TestWhoeverOperatesAnAgent:
         answer = route.asked(operates("demo", tenant="acme"), ready(their_world, route))
         if route.name in OPERATED and route.is_of_one:
             assert answer.status == (200 if has else 404)
-        elif route.name in OPERATED - {"list_agents", "get_agent", "get_figures"}:
+        elif route.name in OPERATED - {"list_agents", "get_agent", "get_statistics"}:
             assert bool(answer.json.get("items") or answer.json.get("found")) == has
 
     @pytest.mark.parametrize("agent", ["demo", "*"])
@@ -345,7 +345,7 @@ class TestWhoeverOperatesAnAgent:
             assert (answer.status, answer.code) == (403, "missing_scope")
         elif route.is_of_one:
             assert answer.status == 404
-        elif route.name not in {"list_agents", "get_agent", "get_figures"}:
+        elif route.name not in {"list_agents", "get_agent", "get_statistics"}:
             assert answer.json.get("items", []) == []
             assert answer.json.get("found", 0) == 0
         assert b"theirs" not in answer.body
@@ -389,13 +389,13 @@ def test_all_resources_have_the_base_that_denies() -> None:
     assert {tuple(viewset.permission_classes) for viewset in viewsets} == {(HasRight,)}
 
 
-def test_figures_are_those_of_the_agents_that_are_operated() -> None:
+def test_statistics_are_those_of_the_agents_that_are_operated() -> None:
     for agent in ("demo", "demo", "tables"):
         make_ended(agent=agent, tenant="acme")
     make_ended(tenant="other")
 
     def told(key: str) -> tuple[dict[str, int], bool]:
-        answer = asked(key, "/api/v1/figures").json
+        answer = asked(key, "/api/v1/statistics").json
         names = {number["name"] for number in answer["numbers"]}
         return {line["name"]: line["ended"] for line in answer["agents"]}, "workers" in names
 

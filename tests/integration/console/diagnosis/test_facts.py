@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from a2a_console.diagnosis.facts import RunAt, TaskFacts, situation
+from a2a_console.diagnosis.facts import RunAt, TaskFacts, load_facts
 from a2a_tasks.models import Run, RunStatus, Worker
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel, runs, steps, switches, workers
@@ -33,7 +33,7 @@ def beat(name: str, **said: Any) -> None:
 
 def of(task: int) -> TaskFacts:
     """The situation of a task that is there."""
-    found = situation(task)
+    found = load_facts(task)
     assert found is not None
     return found
 
@@ -47,7 +47,7 @@ def run_of(task: int) -> RunAt:
 
 class TestATask:
     def test_that_is_not_there_has_none(self) -> None:
-        assert situation(404) is None
+        assert load_facts(404) is None
 
     def test_tells_when_its_status_came_and_when_it_was_heard_of(self) -> None:
         run = held()
@@ -235,5 +235,5 @@ def test_is_read_in_a_handful_of_queries() -> None:
     accept_many([new(f"a-{n}", share="a") for n in range(20)])
     task = accepted("b").task
     with CaptureQueriesContext(connection) as queries:
-        situation(task)
+        load_facts(task)
     assert len(queries) <= 13

@@ -1,4 +1,4 @@
-"""How webhooks do, among the figures of the host."""
+"""How webhooks do, among the statistics of the host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from a2a_console.statistics import webhooks
 from a2a_console.statistics.counts import PERIODS
-from a2a_console.statistics.webhooks import WebhookFigures, report_webhooks
+from a2a_console.statistics.webhooks import WebhookStatistics, report_webhooks
 from a2a_push.models import DeliveryStatus
 from a2a_tasks.models import Task
 from tests.support.console.admin.rows import make_task
@@ -31,12 +31,12 @@ def acme(rows: QuerySet[Any], by: str) -> QuerySet[Any]:
     return rows.filter(**{f"{by}tenant": "acme"})
 
 
-def told(narrow: Any = everything) -> WebhookFigures:
-    """The figures of the past hour."""
+def told(narrow: Any = everything) -> WebhookStatistics:
+    """The statistics of the past hour."""
     return report_webhooks(HOUR, HOUR.begin(timezone.now()), narrow)
 
 
-def numbers(found: WebhookFigures) -> dict[str, float | None]:
+def numbers(found: WebhookStatistics) -> dict[str, float | None]:
     """Its numbers by their names."""
     return {number.name: number.value for number in found.numbers}
 

@@ -41,7 +41,7 @@ def in_phase(phase: Phase, reason: str) -> str:
 
 @pytest.mark.django_db
 class TestLooking:
-    def test_filters_by_standing_and_finds_by_a_piece_of_the_address(
+    def test_filters_by_health_and_finds_by_a_piece_of_the_address(
         self, admin_client: Client
     ) -> None:
         now = timezone.now()
@@ -52,11 +52,11 @@ class TestLooking:
         make_receiver("https://bad/", last_failure_at=now)
         make_receiver("https://busy/", paused_until=now + timedelta(hours=1))
         for query, found in [
-            ("?standing=disabled", ["https://off/"]),
-            ("?standing=open", ["https://open/"]),
-            ("?standing=half-open", ["https://half/"]),
-            ("?standing=failing", ["https://bad/"]),
-            ("?standing=paused", ["https://busy/"]),
+            ("?health=disabled", ["https://off/"]),
+            ("?health=open", ["https://open/"]),
+            ("?health=half-open", ["https://half/"]),
+            ("?health=failing", ["https://bad/"]),
+            ("?health=paused", ["https://busy/"]),
             ("?q=https://bad/%3Fkey=1", ["https://bad/"]),
             ("?q=open", ["https://open/"]),
         ]:

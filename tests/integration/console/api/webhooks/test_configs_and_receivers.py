@@ -79,10 +79,10 @@ class TestReceivers:
 
         assert names("") == ["failing", "paused", "open", "off", "well"]
         for word, found in (("disabled", "off"), ("open", "open"), ("paused", "paused")):
-            assert names(f"standing={word}") == [found]
-        assert names("standing=failing") == ["failing"]
+            assert names(f"health={word}") == [found]
+        assert names("health=failing") == ["failing"]
         assert names("address=paused.example") == ["paused"]
-        lines = {line["standing"]: line for line in asked(bob, RECEIVERS).json["items"]}
+        lines = {line["health"]: line for line in asked(bob, RECEIVERS).json["items"]}
         assert lines["disabled"]["why"] == "mine"
         assert lines["open"]["why"] == "answered 500"
         assert lines["paused"]["until"] is not None
@@ -100,9 +100,9 @@ class TestReceivers:
         world = populated()
         url, key = f"{RECEIVERS}/{world.receiver.pk}", key_of("admin:write")
         off = asked(key, f"{url}/disable", {"reason": "  too\n loud "})
-        assert (off.json["standing"], off.json["why"]) == ("disabled", "too loud")
+        assert (off.json["health"], off.json["why"]) == ("disabled", "too loud")
         assert asked(key, f"{url}/disable", {"reason": "x"}).code == "conflict"
-        assert asked(key, f"{url}/enable", post=True).json["standing"] == "closed"
+        assert asked(key, f"{url}/enable", post=True).json["health"] == "closed"
         assert asked(key, f"{url}/enable", post=True).code == "conflict"
         assert Receiver.objects.get().disabled_at is None
 

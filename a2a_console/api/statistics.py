@@ -1,4 +1,4 @@
-"""Figures of the host in the API."""
+"""Statistics of the host in the API."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rest_framework.response import Response
 from a2a_console.api.operators import Operator, RequiredRight, filter_visible
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.statistics.counts import PERIODS
-from a2a_console.statistics.figures import TOP, Report, report
+from a2a_console.statistics.reports import TOP, Report, report
 from a2a_console.statistics.webhooks import DELIVERIES
 from a2a_console.statistics.webhooks import TOP as RECEIVERS
 
-__all__ = ["FiguresViewSet"]
+__all__ = ["StatisticsViewSet"]
 
 VIEW_DELIVERIES = RequiredRight.to_view(DELIVERIES).permissions
 
 
-class FiguresQuerySerializer(serializers.Serializer[Any]):
-    """The period of the figures."""
+class StatisticsQuerySerializer(serializers.Serializer[Any]):
+    """The period of the statistics."""
 
     period = serializers.ChoiceField(list(PERIODS), default="hour")
 
@@ -34,9 +34,9 @@ class NumberSerializer(serializers.Serializer[Any]):
     """A figure."""
 
     name = serializers.CharField()
-    label = serializers.CharField(help_text="Its name for people.")  # type: ignore[assignment] # DRF takes fields off the class
+    label = serializers.CharField(help_text="Display name.")  # type: ignore[assignment] # DRF takes fields off the class
     value = serializers.FloatField(
-        allow_null=True, help_text="Null: there is nothing to make it of."
+        allow_null=True, help_text="Null: the first message no longer exists."
     )
     unit = serializers.ChoiceField(["", "s"], help_text="Empty: a count; s: seconds.")
 
@@ -53,9 +53,9 @@ class LineSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     ended = serializers.IntegerField()
-    failed = serializers.IntegerField(help_text="Those of them whose state is `failed`.")
-    running = serializers.IntegerField(help_text="Runs under way now.")
-    queued = serializers.IntegerField(help_text="Runs that wait now.")
+    failed = serializers.IntegerField(help_text="Number of them in the state `failed`.")
+    running = serializers.IntegerField(help_text="Number of active runs.")
+    queued = serializers.IntegerField(help_text="Number of queued runs.")
 
 
 class QueueSerializer(serializers.Serializer[Any]):
@@ -67,7 +67,7 @@ class QueueSerializer(serializers.Serializer[Any]):
     oldest_due = serializers.DateTimeField(allow_null=True)
 
 
-class ReceiverFiguresSerializer(serializers.Serializer[Any]):
+class ReceiverStatisticsSerializer(serializers.Serializer[Any]):
     """Deliveries to a receiver: settled ones in the period, and pending ones now."""
 
     key = serializers.IntegerField(source="receiver.pk")
@@ -78,53 +78,49 @@ class ReceiverFiguresSerializer(serializers.Serializer[Any]):
     pending = serializers.IntegerField()
 
 
-class WebhookFiguresSerializer(serializers.Serializer[Any]):
-    """The figures of webhooks."""
+class WebhookStatisticsSerializer(serializers.Serializer[Any]):
+    """The statistics of webhooks."""
 
     numbers = NumberSerializer(many=True)
-    series = SeriesSerializer(
-        many=True, help_text="Number of deliveries by how they ended, for each slot."
-    )
-    receivers = ReceiverFiguresSerializer(
+    series = SeriesSerializer(many=True, help_text="Number of deliveries by result, for each slot.")
+    receivers = ReceiverStatisticsSerializer(
         many=True,
         help_text=f"The {RECEIVERS} with most dead deliveries, then with most pending ones.",
     )
 
 
 @extend_schema_serializer(many=False)
-class FiguresSerializer(serializers.Serializer[Any]):
-    """The figures of the host in a period."""
+class StatisticsSerializer(serializers.Serializer[Any]):
+    """The statistics of the host in a period."""
 
     period = serializers.ChoiceField(list(PERIODS))
     since = serializers.DateTimeField(help_text="Start of the first slot.")
     slot_seconds = serializers.FloatField(help_text="Length of each slot; the last has not ended.")
     complete = serializers.BooleanField(
-        help_text="False: too much ended in the period to be counted in time; some figures are missing."
+        help_text="False: too much ended in the period to be counted in time; some statistics are missing."
     )
     numbers = NumberSerializer(many=True)
-    ended = SeriesSerializer(
-        many=True, help_text="Number of tasks by how they ended, for each slot."
-    )
+    ended = SeriesSerializer(many=True, help_text="Number of tasks by final state, for each slot.")
     queues = QueueSerializer(many=True)
     agents = LineSerializer(many=True, help_text=f"The {TOP} of which most ended.")
     tenants = LineSerializer(many=True, help_text=f"The {TOP} of which most ended.")
-    webhooks = WebhookFiguresSerializer(
+    webhooks = WebhookStatisticsSerializer(
         allow_null=True,
-        help_text="Null: too much was settled, or you lack the permission to view deliveries.",
+        help_text="Null: there were too many deliveries to count, or you lack the permission to view them.",
     )
 
 
-class FiguresViewSet(HostViewSet[Any]):
-    """Figures."""
+class StatisticsViewSet(HostViewSet[Any]):
+    """Statistics."""
 
-    serializer_class = FiguresSerializer
+    serializer_class = StatisticsSerializer
     pagination_class = None
     required_right = RequiredRight.to_view("a2a_tasks.task", of_agents=True)
-    query_serializer_class = FiguresQuerySerializer
+    query_serializer_class = StatisticsQuerySerializer
 
-    @extend_schema(operation_id="get_figures")
+    @extend_schema(operation_id="get_statistics")
     def list(self, request: Request) -> Response:
-        """Show the figures of the host: what is under way, the tasks that ended in a period, and webhooks.
+        """Show the statistics of the host: unfinished work, the tasks that ended in a period, and webhooks.
 
         Counts of unfinished runs, waiting tasks and pending deliveries stop at 10,000.
         """
@@ -143,7 +139,7 @@ def _narrow(operator: Operator, rows: QuerySet[Any], by: str) -> QuerySet[Any]:
 
 
 def _describe(found: Report, operator: Operator) -> dict[str, Any]:
-    """Return the report with the figures that the operator may see."""
+    """Return the report with the statistics that the operator may see."""
     webhooks, person = found.webhooks, operator.person
     if person and not any(map(person.has_perm, VIEW_DELIVERIES)):
         webhooks = None

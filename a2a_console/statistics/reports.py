@@ -1,4 +1,4 @@
-"""The figures of the host: unfinished work, tasks that ended in a period, and webhooks.
+"""The statistics of the host: unfinished work, tasks that ended in a period, and webhooks.
 
 A million tasks may have ended, so their counts are kept for a small part of a slot. Unfinished work is always read.
 """
@@ -29,7 +29,7 @@ from a2a_console.statistics.counts import (
     count_waiting,
     limit_reads,
 )
-from a2a_console.statistics.webhooks import WebhookFigures, report_webhooks
+from a2a_console.statistics.webhooks import WebhookStatistics, report_webhooks
 from a2a_tasks.conf import conf
 from a2a_tasks.models import RunStatus
 from a2a_tasks.protocol.values import TaskState
@@ -63,13 +63,13 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """All figures."""
+    """All statistics."""
 
     period: Period
     now: datetime.datetime
     #: The begin of the first slot.
     since: datetime.datetime
-    #: False: too much ended in the period to be counted in time, and some of its figures are missing.
+    #: False: too much ended in the period to be counted in time, and some of its statistics are missing.
     complete: bool
     numbers: Sequence[Number]
     #: By state how many tasks ended, slot by slot.
@@ -77,23 +77,23 @@ class Report:
     queues: Sequence[Line]
     agents: Sequence[Line]
     tenants: Sequence[Line]
-    webhooks: WebhookFigures | None
+    webhooks: WebhookStatistics | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Past:
     since: datetime.datetime
     ended: Ended | None
-    webhooks: WebhookFigures | None
+    webhooks: WebhookStatistics | None
 
 
 _kept: dict[Hashable, tuple[float, _Past]] = {}
 
 
 def report(period: Period, narrow: Narrow, *, whose: Hashable, of_host: bool = False) -> Report:
-    """Return the figures of the rows that `narrow` leaves. `whose` is equal for users who see the same rows.
+    """Return the statistics of the rows that `narrow` leaves.
 
-    `of_host`: also the processes of the whole host, for users who see all rows.
+    Users who see the same rows have equal values of `whose`, and share results. `of_host`: also the processes of the whole host, for users who see all rows.
     """
     now, runs, past = timezone.now(), count_runs(narrow), _read_past(period, narrow, whose)
     ended, queues = past.ended or Ended(), _make_lines("queue", runs, {})

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.db.models import QuerySet
 
-from a2a_console.statistics import figures
+from a2a_console.statistics import reports
 from a2a_console.statistics.counts import PERIODS, TooMany
-from a2a_console.statistics.figures import Report, report, report_agents
+from a2a_console.statistics.reports import Report, report, report_agents
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.rows import add_run, make_task
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> Iterator[None]:
-    figures.forget()
+    reports.forget()
     yield
-    figures.forget()
+    reports.forget()
 
 
 def everything(rows: QuerySet[Any], by: str) -> QuerySet[Any]:
@@ -76,16 +76,16 @@ class TestTheReport:
         make_ended()
         week()
         make_ended()
-        later = time.monotonic() + PERIODS["week"].step.total_seconds() / figures.PART + 1
+        later = time.monotonic() + PERIODS["week"].step.total_seconds() / reports.PART + 1
         # Its own clock: threads and loops of the process go by the other.
-        monkeypatch.setattr(figures, "time", SimpleNamespace(monotonic=lambda: later))
+        monkeypatch.setattr(reports, "time", SimpleNamespace(monotonic=lambda: later))
         assert number(week(), "ended") == 2
 
     def test_does_not_keep_without_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(figures, "KEPT", 2)
+        monkeypatch.setattr(reports, "KEPT", 2)
         for name in ("a", "b", "c"):
             week(name)
-        assert len(figures._kept) <= 2
+        assert len(reports._kept) <= 2
 
     def test_names_agents_and_tenants_of_which_most_ended_first(self) -> None:
         for agent, tenant in (("a", "acme"), ("b", "acme"), ("b", "other")):
@@ -103,7 +103,7 @@ class TestTheReport:
         ]
 
     def test_names_so_many_agents_and_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(figures, "TOP", 3)
+        monkeypatch.setattr(reports, "TOP", 3)
         for index in range(5):
             make_ended(agent=f"agent-{index}")
         assert len(week().agents) == 3
@@ -127,7 +127,7 @@ class TestTheReport:
     ) -> None:
         make_ended()
         wait_with_a_run("demo")
-        monkeypatch.setattr(figures, what, too_many)
+        monkeypatch.setattr(reports, what, too_many)
         found = week()
         assert (found.complete, found.webhooks, number(found, "queued")) == (False, None, 1)
         names = {one.name for one in found.numbers}
@@ -146,5 +146,5 @@ class TestTheReportOfAgents:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         wait_with_a_run("demo")
-        monkeypatch.setattr(figures, "count_ended", too_many)
+        monkeypatch.setattr(reports, "count_ended", too_many)
         assert report_agents()["demo"].queued == 1
