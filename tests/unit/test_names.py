@@ -171,7 +171,7 @@ def _is_attribute(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def test_one_id_of_a_system_check_has_one_meaning() -> None:
     """An operator silences a check by its id (SILENCED_SYSTEM_CHECKS)."""
     places = defaultdict(list)
-    for path, tree in modules():
+    for path, tree in modules(APPS):
         for node in ast.walk(tree):
             if (
                 isinstance(node, ast.keyword)

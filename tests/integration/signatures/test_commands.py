@@ -196,7 +196,7 @@ class TestVerifyCard:
         with pytest.raises(CommandError, match="not allowed"):
             said("verify_card", card, keys=keys, algorithm=["EdDSA"])
         Path(card).write_text(json.dumps({**sign(CARD, NIST), "name": "Evil"}))
-        with pytest.raises(CommandError, match="not of this card"):
+        with pytest.raises(CommandError, match="not match the card"):
             said("verify_card", card, keys=keys)
         Path(keys).write_text(json.dumps({"keys": public(OTHER)}))
         with pytest.raises(CommandError, match="is known"):
@@ -209,7 +209,7 @@ class TestVerifyCard:
         card, keys = files
         loosely = {**CARD, "signatures": sign(CARD, NIST)["signatures"][1:]}
         Path(card).write_text(json.dumps(loosely))
-        with pytest.raises(CommandError, match="not of this card"):
+        with pytest.raises(CommandError, match="not match the card"):
             said("verify_card", card, keys=keys)
         assert "empty members left out" in said("verify_card", card, keys=keys, loose=True)[0]
 

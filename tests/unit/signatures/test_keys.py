@@ -101,7 +101,7 @@ class TestReading:
                 jwks(NIST.as_dict(private=True), {**NIST.as_dict(private=True), "alg": "HS256"}),
                 "key 2",
             ),
-            (jwks({**NIST.as_dict(private=True), "use": "enc"}), "other than ES256"),
+            (jwks({**NIST.as_dict(private=True), "use": "enc"}), "`use` is not"),
             (jwks({**NIST.as_dict(private=True), "exp": "hush"}), "seconds"),
             (jwks({**NIST.as_dict(private=True), "exp": True}), "seconds"),
             (jwks({**NIST.as_dict(private=True), "revoked": {}}), "revoked"),
