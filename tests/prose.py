@@ -19,8 +19,10 @@ ROOT = Path(__file__).parent.parent
 #: Folders and files that are read.
 CHECKED = (
     "a2a_console",
-    "a2a_project/templates",
-    "a2a_tasks/templates",
+    "a2a_project",
+    "a2a_push",
+    "a2a_tasks",
+    "examples",
     "docs",
     "README.md",
     "CHANGELOG.md",

@@ -262,7 +262,7 @@ def _attempt(item: _Item) -> Attempt:
     )
 
 
-# --- what comes next ----------------------------------------------------------------------------
+# --- the next deliveries ------------------------------------------------------------------------
 
 
 def _find_next(items: Sequence[_Item]) -> dict[int, ClaimedWebhook]:

@@ -285,7 +285,7 @@ def _filter_ended(
 ) -> tuple[list[int], bool]:
     """Return those of these tasks that ended before their limits, and whether the last task began after all limits."""
     rows = Task.objects.filter(pk__in=keys).order_by("pk")
-    found = list(rows.values_list("pk", "state", "status_at", "created_at", "tenant", named=True))
+    found = list(rows.only("state", "status_at", "created_at", "tenant"))
     young = bool(found) and found[-1].created_at >= widest
     ended = [row for row in found if row.state in TERMINAL]
     return [row.pk for row in ended if limits.goes(row.tenant, row.status_at)], young

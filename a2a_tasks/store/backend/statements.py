@@ -39,7 +39,7 @@ where e.task_id = %s and e.number > %s order by e.number limit %s
 
 
 def is_wanted(which: str) -> str:
-    """Return the SQL condition that event `e` is selected by `WantedEvents`; `which` is the SQL of its value."""
+    """Return the SQL condition that event `e` is selected by a value of `WantedEvents`, whose SQL is `which`."""
     ends = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL | INTERRUPTED))
     return (
         f"({which} = {WantedEvents.ALL:d} or e.kind = {EventKind.STATUS:d} "
