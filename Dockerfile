@@ -19,6 +19,7 @@ COPY a2a_push a2a_push
 COPY a2a_console a2a_console
 COPY deploy deploy
 COPY examples examples
+COPY templates templates
 RUN python -m compileall -q a2a_project a2a_console a2a_push a2a_tasks examples
 
 RUN useradd --system --uid 10001 --no-create-home host \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections import Counter
@@ -40,7 +41,7 @@ KEPT = {"django_content_type", "auth_permission"}
 
 # No test is about how long it takes; a busy machine is slow now and then.
 hypothesis.settings.register_profile(
-    "unhurried", deadline=None, max_examples=examples(100, quick=40)
+    "unhurried", deadline=None, max_examples=examples(100, quick=15)
 )
 hypothesis.settings.load_profile("unhurried")
 
@@ -49,6 +50,18 @@ def pytest_configure(config: pytest.Config) -> None:
     """Look for what the run leaves behind: once, in the process that controls the others."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Leftovers())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Tests and imported modules stay to the end of the run: the garbage collector need not look at them again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_report_header() -> str:

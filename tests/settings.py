@@ -1,6 +1,9 @@
 """The project's settings, on the backend of this run (see `tests/backend.py`)."""
 
+import functools
 import os
+
+import redis.utils
 
 from tests import backend
 
@@ -22,6 +25,11 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     )
 if DATABASES["default"]["ENGINE"].endswith("postgresql"):
     DATABASES["default"]["ENGINE"] = "tests.postgres"
-    DATABASES["default"].setdefault("OPTIONS", {})["options"] = "-c synchronous_commit=off"
+    DATABASES["default"].setdefault("OPTIONS", {})["options"] = (
+        # no statement of a test is so large that to compile it pays, though tables without statistics make it look so
+        "-c synchronous_commit=off -c jit=off"
+    )
 # Every client of a test makes the middleware anew: it looks for a static file when one is asked for, not for all of them.
 WHITENOISE_AUTOREFRESH = True
+# Each new connection asks for the version of the library, which searches all installed packages: most tests make one.
+redis.utils.get_lib_version = functools.cache(redis.utils.get_lib_version)

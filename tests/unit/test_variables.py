@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
+from tests.support.thorough import thorough
 
 CELERY = ("-m", "celery", "-A", "a2a_project")
 
@@ -35,12 +36,14 @@ def python(here: Path, *words: str, **variables: str) -> subprocess.CompletedPro
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({"DATABASE_URL": "127.0.0.1:5432/s3cret"}, "DATABASE_URL is not the URL of a database"),
+        thorough(
+            {"DATABASE_URL": "127.0.0.1:5432/s3cret"}, "DATABASE_URL is not the URL of a database"
+        ),
         ({"DATABASE_URL": "postgress://u:s3cret@h/x"}, "postgres://USER:PASSWORD@HOST:5432/NAME"),
-        ({"DATABASE_URL": "postgres://u:s3cret@h:port/x"}, "DATABASE_URL is not the URL"),
+        thorough({"DATABASE_URL": "postgres://u:s3cret@h:port/x"}, "DATABASE_URL is not the URL"),
         ({"REDIS_URL": "127.0.0.1:6379"}, "REDIS_URL is not the URL of a server"),
-        ({"CELERY_BROKER_URL": "u:s3cret@rabbit:5672"}, "it begins with amqp://"),
-        ({"A2A_APPS": "examples.demo,concirge"}, "A2A_APPS names 'concirge'"),
+        thorough({"CELERY_BROKER_URL": "u:s3cret@rabbit:5672"}, "it begins with amqp://"),
+        thorough({"A2A_APPS": "examples.demo,concirge"}, "A2A_APPS names 'concirge'"),
         ({"A2A_APPS": "examples.dmo"}, "A2A_APPS names 'examples.dmo'"),
     ],
 )
@@ -75,14 +78,18 @@ def test_a_syntax_error_in_an_app_is_one_line_with_its_place(
     assert "Traceback" in manage(tmp_path, "check", "--traceback", **broken).stderr
 
 
-@pytest.mark.parametrize("kind", [("worker", "-P", "threads", "-Q", "nobodys"), ("beat",)])
+WORKER, BEAT = ("worker", "-P", "threads", "-Q", "nobodys"), ("beat",)
+
+
 class TestWorkersAndBeat:
+    @pytest.mark.parametrize("kind", [WORKER, thorough(BEAT)])
     def test_say_in_one_line_what_is_mistyped(self, kind: tuple[str, ...], tmp_path: Path) -> None:
         done = python(tmp_path, *CELERY, *kind, DATABASE_URL="127.0.0.1:5432/s3cret")
         assert done.returncode == 1
         assert "Traceback" not in done.stderr
         assert "The environment is wrong. DATABASE_URL is not the URL of a database" in done.stderr
 
+    @pytest.mark.parametrize("kind", [thorough(WORKER), BEAT])
     def test_say_in_one_line_where_an_app_has_a_syntax_error(
         self, kind: tuple[str, ...], tmp_path: Path, broken: dict[str, str]
     ) -> None:
@@ -110,7 +117,7 @@ def test_a_file_of_sqlite_that_cannot_be_made_is_not_served(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "named", ["examples.demo, examples.tables", " examples.tables ,examples.demo,"]
+    "named", [thorough("examples.demo, examples.tables"), " examples.tables ,examples.demo,"]
 )
 def test_apps_may_stand_apart(named: str, tmp_path: Path) -> None:
     done = manage(tmp_path, "check", A2A_APPS=named)
@@ -135,7 +142,7 @@ class TestTheDefaultAgent:
         assert "A2A_DEFAULT_AGENT is 'concierge', but no such agent is on" in checked.stderr
 
 
-@pytest.mark.parametrize("command", ["serve", "serve_grpc"])
+@pytest.mark.parametrize("command", ["serve", thorough("serve_grpc")])
 def test_nothing_is_served_without_tables(command: str, tmp_path: Path) -> None:
     done = manage(tmp_path, command, "--port", "0")
     assert done.returncode == 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from allpairspy import AllPairs
 
 from a2a_tasks.access.api_keys import issue, principal_of
 from a2a_tasks.agents import Agent, Turn
@@ -141,8 +143,23 @@ async def bob(request: pytest.FixtureRequest, agent: Agent) -> Bob:
     return Bob(peer, agent, alice, me)
 
 
-@pytest.mark.parametrize("ended", [False, True], ids=["under-way", "ended"])
-@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+#: Who asks, of an agent of either policy, and what, of a task under way or ended.
+AXES: list[list[Any]] = [PEERS, ["own", "tenant"], QUESTIONS, [False, True]]
+
+
+def cases() -> Iterator[Any]:
+    """Every case; `make test` has those in which every two values meet."""
+    chosen = [list(case) for case in AllPairs(AXES)]
+    for case in map(list, itertools.product(*AXES)):
+        peer, visibility, question, ended = case
+        name = f"{peer.name}-{visibility}-{question}-{'ended' if ended else 'under-way'}"
+        marks = () if case in chosen else (pytest.mark.thorough,)
+        yield pytest.param(*case, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("bob", "agent", "question", "ended"), list(cases()), indirect=["bob", "agent"]
+)
 async def test_what_is_somebody_elses_is_missing(bob: Bob, question: Question, ended: bool) -> None:
     missing, looked = await bob.ask(question)
     await bob.alices("theirs", ended=ended)

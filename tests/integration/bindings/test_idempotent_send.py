@@ -16,6 +16,7 @@ from tests.support.bindings.client import Event
 from tests.support.bindings.peers import Fault, JsonRpc, Peer, message, no_leak, state_of
 from tests.support.bindings.puppet import Puppet
 from tests.support.rows import rows
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -137,7 +138,7 @@ class TestASendUnderItsKey:
         ids = {(await send(peer, {**params, **t}))["id"] for t in ({}, {"tenant": "x"})}
         assert len(ids) == 2
 
-    @pytest.mark.parametrize("sends", [pytest.param(200, id="many")])
+    @pytest.mark.parametrize("sends", [pytest.param(examples(200, quick=80), id="many")])
     async def test_sent_many_times_at_once_is_one_task(self, peer: Peer, sends: int) -> None:
         params = message("echo hi")
         tasks = await asyncio.gather(*[send(peer, params) for _ in range(sends)])

@@ -6,7 +6,9 @@ import asyncio
 import inspect
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -46,24 +48,53 @@ def nested(depth: int) -> list[Any]:
     return found
 
 
-async def carried(run: Callable[..., Any], **about: Any) -> tuple[str, list[str]]:
-    """What the trace and the log of an agent's run say."""
+async def carried(
+    run: Callable[..., Any], *, hosted: bool = True, **about: Any
+) -> tuple[str, list[str]]:
+    """What the trace and the log of an agent's run say; in a host of its own, unless there is one."""
     with playing(run, **about) as agent:
-        async with hosting():
-            await Client(agent).send()
-    return (await run_in_thread(Run.objects.get)).error, await run_in_thread(_logged)
+        async with hosting() if hosted else nullcontext():
+            task = await Client(agent).send()
+    found = await run_in_thread(Run.objects.get, task__public_id=task.id)
+    return found.error, await run_in_thread(_logged)
 
 
-async def tell_script(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Send this to `Script`, which runs in a process of its own."""
+def calling(script: Callable[[Turn], Any]) -> Callable[[Turn], Any]:
+    """What runs a script in the event loop, as `Script` does in its process."""
+    return lambda turn: script(turn)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one turn in a process has left: the trace and the log of its run, and its task's memory."""
+
+    trace: str
+    log: list[str]
+    memory: str
+
+
+Tell = Callable[[str], Awaitable[Told]]
+
+
+@pytest.fixture
+async def scripted(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Tell]:
+    """Send a word to `Script`, which runs in a process of its own: one for all words of a test, as it takes its time to start."""
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
     monkeypatch.setenv("A2A_APPS", "tests.integration.execution.process_agents")
     registry.register(Script)
+    agent = registry.find_hosted(Script.slug)
+    assert agent is not None
+
+    async def tell(word: str) -> Told:
+        task = await Client(agent).send(word)
+        run = await run_in_thread(Run.objects.get, task__public_id=task.id)
+        memory = (await run_in_thread(Task.objects.get, public_id=task.id)).memory
+        log = RunLine.objects.filter(run=run).order_by("number").values_list("text", flat=True)
+        return Told(run.error, await run_in_thread(list, log), memory)
+
     try:
-        agent = registry.find_hosted(Script.slug)
-        assert agent is not None
         async with hosting():
-            await Client(agent).send(text)
+            yield tell
     finally:
         registry._found.pop(Script.slug)
 
@@ -97,12 +128,6 @@ class TestWhatDoesNothing:
 
         (told,) = (await carried(run))[1]
         assert told.startswith(line_of(run, "turn.artifact"))
-
-    async def test_is_told_of_an_agent_in_a_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        await tell_script(monkeypatch, "careless")
-        (told,) = await run_in_thread(_logged)
-        assert "process_agents/agents.py:" in told
-        assert told.endswith("without yield turn.ask(...) it does nothing")
 
     async def test_made_in_a_thread_of_asyncio_is_told_with_the_agent(self) -> None:
         async def run(turn: Turn) -> str:
@@ -197,49 +222,6 @@ class TestWhatCannotBeRecorded:
         assert line_of(run, "def run") in trace
 
     @pytest.mark.parametrize(
-        ("word", "said", "told"),
-        [
-            (
-                "unpicklable",
-                "yield (word",
-                "TypeError: generator cannot be content: give a str or a Part",
-            ),
-            (
-                "unawaited",
-                "yield said",
-                "TypeError: coroutine cannot be content: give a str or a Part",
-            ),
-            (
-                "unreadable",
-                "yield Two",
-                "TypeError: TwoWordsError cannot be content: give a str or a Part",
-            ),
-            (
-                "ungiven",
-                "yield data",
-                "TypeError: Encoding objects of type generator is unsupported",
-            ),
-        ],
-    )
-    async def test_is_told_of_a_process_as_of_the_event_loop(
-        self, word: str, said: str, told: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        script = getattr(agents, word)
-        here, _ = await carried(lambda turn: script(turn))
-        await tell_script(monkeypatch, word)
-        there = (await run_in_thread(Run.objects.latest, "pk")).error
-        said_at = f"It was emitted at {line_of(script, said)}"
-        for trace in (here, there):
-            assert f"{told}\n{said_at}\n" in trace
-            assert "cannot pickle" not in trace
-
-    async def test_names_the_line_in_another_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        await tell_script(monkeypatch, "numeric")
-        run = await run_in_thread(Run.objects.get)
-        assert "It was emitted at " in run.error
-        assert "process_agents/agents.py:" in run.error
-
-    @pytest.mark.parametrize(
         ("kept", "named"),
         [
             ({"cart": [1, {"when": object()}]}, "turn.memory['cart'][1]['when']"),
@@ -290,15 +272,6 @@ class TestMemory:
             assert f'File "{file}", line {line}, in {way.__name__}' in text
             assert told in text
 
-    async def test_refuses_it_in_a_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        await tell_script(monkeypatch, "hoarding")
-        trace = (await run_in_thread(Run.objects.get)).error
-        file, line = line_of(agents.hoarding, "turn.memory").rsplit(":", 1)
-        assert f'File "{file}", line {line}, in hoarding' in trace
-        assert (
-            "TypeError: turn.memory['pattern'] cannot be stored as JSON: it is a generator" in trace
-        )
-
     async def test_of_what_was_changed_within_it_the_agent_is_named(self) -> None:
         async def run(turn: Turn) -> str:
             turn.memory.setdefault("cart", []).append({"a"})
@@ -329,9 +302,43 @@ class TestMemory:
                 await client.send("two", task_id=task.id)
         assert found == [{}, given]
 
-    async def test_of_a_process_keeps_a_dict_of_any_kind(
-        self, monkeypatch: pytest.MonkeyPatch
+
+@pytest.mark.backend("sqlite")  # what happens in processes is the same on both databases
+class TestInAProcess:
+    """All of it is told there as it is told here."""
+
+    async def test_what_does_nothing_is_told(self, scripted: Tell) -> None:
+        (told,) = (await scripted("careless")).log
+        assert "process_agents/agents.py:" in told
+        assert told.endswith("without yield turn.ask(...) it does nothing")
+
+    async def test_what_cannot_be_recorded_names_the_line(self, scripted: Tell) -> None:
+        trace = (await scripted("numeric")).trace
+        assert "It was emitted at " in trace
+        assert "process_agents/agents.py:" in trace
+        for word, said, told in [
+            ("unpicklable", "yield (word", "generator cannot be content: give a str or a Part"),
+            ("unawaited", "yield said", "coroutine cannot be content: give a str or a Part"),
+            ("unreadable", "yield Two", "TwoWordsError cannot be content: give a str or a Part"),
+            ("ungiven", "yield data", "Encoding objects of type generator is unsupported"),
+        ]:
+            script = getattr(agents, word)
+            here, _ = await carried(calling(script), hosted=False)
+            there = (await scripted(word)).trace
+            said_at = f"It was emitted at {line_of(script, said)}"
+            for trace in (here, there):
+                assert f"TypeError: {told}\n{said_at}\n" in trace, word
+                assert "cannot pickle" not in trace
+
+    async def test_memory_is_refused_in_the_authors_line_and_kept_if_it_is_a_dict(
+        self, scripted: Tell
     ) -> None:
-        await tell_script(monkeypatch, "counting")
-        assert (await run_in_thread(Run.objects.get)).error == ""
-        assert (await run_in_thread(Task.objects.get)).memory == '{"counts":{"counting":1}}'
+        trace = (await scripted("hoarding")).trace
+        file, line = line_of(agents.hoarding, "turn.memory").rsplit(":", 1)
+        assert f'File "{file}", line {line}, in hoarding' in trace
+        assert (
+            "TypeError: turn.memory['pattern'] cannot be kept as JSON: it is a generator" in trace
+        )
+        kept = await scripted("counting")
+        assert kept.trace == ""
+        assert kept.memory == '{"counts":{"counting":1}}'

@@ -20,6 +20,7 @@ from tests.integration.execution.process_agents.agents import Script
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
 from tests.support.execution.waiting import until
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.django_db(transaction=True)
 logger = logging.getLogger("tests.agent")
@@ -99,10 +100,11 @@ class TestWhereItIsSaid:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("talkative", [f"line {number}" for number in range(10)]),
+            thorough("talkative", [f"line {number}" for number in range(10)]),
             ("talkative_loop", ["here", "there"]),
         ],
     )
+    @pytest.mark.backend("sqlite")  # what happens in processes is the same on both databases
     async def test_in_a_process(
         self, monkeypatch: pytest.MonkeyPatch, text: str, expected: list[str]
     ) -> None:

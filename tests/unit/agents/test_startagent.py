@@ -72,6 +72,7 @@ class TestWhatIsWritten:
         shown = manage(here, "shell", "--no-imports", "-c", script, hosting=hosting)
         assert f"{path}.agents.WeatherReportAgent object" in shown.stdout, shown.stderr
 
+    @pytest.mark.thorough
     def test_its_tests_fail_when_the_agent_says_something_else(self, here: Path) -> None:
         startagent("weather")
         agent = here / "weather" / "agents.py"

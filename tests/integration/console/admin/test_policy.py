@@ -124,6 +124,7 @@ class TestPages:
         kept(answer)
 
 
+@pytest.mark.thorough  # the header and the pages without anything inline are shown above
 @pytest.mark.chromium
 class TestInABrowser:
     async def test_what_strangers_wrote_does_not_run(

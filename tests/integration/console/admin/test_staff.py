@@ -35,6 +35,7 @@ from a2a_tasks.store import audit
 from tests.integration.console.admin.test_task_admin import kept
 from tests.support.console.admin.rows import add_run, make_task
 from tests.support.push.rows import add_attempt, make_config, make_delivery, make_receiver
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -121,10 +122,10 @@ def listed(client: Client, model: type[Model], **query: str) -> list[Any]:
     answer = client.get(page(model, "changelist"), query)
     assert answer.status_code == 200
     shown = answer.context["cl"]
-    rows = list(shown.result_list)
-    assert shown.result_count == len(rows)
+    found = list(shown.result_list)
+    assert shown.result_count == len(found)
     # Making rows is in the audit log, too.
-    return [row for row in rows if getattr(row, "action", Action.TASK_SEND) == Action.TASK_SEND]
+    return [row for row in found if getattr(row, "action", Action.TASK_SEND) == Action.TASK_SEND]
 
 
 def test_every_table_is_of_tenants_or_named_here_as_one_that_is_not() -> None:
@@ -144,11 +145,29 @@ def test_whom_the_log_names_elsewhere_too_is_found_as_who_acted() -> None:
     assert [row.object for row in found] == ["task-1"]
 
 
-@pytest.mark.parametrize("model", TABLES, ids=lambda model: model._meta.label)
+#: What one table's row of the test does is undone before the next one's.
+of_every_table = rows("model", TABLES, ids=lambda model: model._meta.label, within=rolled_back)
+
+
+@pytest.fixture
+def world(db: None) -> dict[str, Rows]:
+    """Rows of several tenants, and of none."""
+    return {tenant: rows_of(tenant) for tenant in ("", "acme", "acme/blue", "acme2", "globex")}
+
+
+@pytest.fixture
+def acmes(world: dict[str, Rows]) -> Client:
+    """Staff of acme."""
+    return member("acme")
+
+
 class TestOfEveryTable:
-    def test_staff_lists_its_tenants_alone(self, model: type[Model]) -> None:
-        ours, below, theirs = rows_of("acme"), rows_of("acme/blue"), rows_of("acme2")
-        client = member("acme")
+    @of_every_table
+    def test_staff_lists_its_tenants_alone(
+        self, model: type[Model], world: dict[str, Rows], acmes: Client
+    ) -> None:
+        ours, below, theirs = world["acme"], world["acme/blue"], world["acme2"]
+        client = acmes
         assert {row.pk for row in listed(client, model)} == {ours.of[model].pk, below.of[model].pk}
         sought = SOUGHT[model]
         assert [row.pk for row in listed(client, model, q=sought(below.of[model]))] == [
@@ -156,10 +175,11 @@ class TestOfEveryTable:
         ]
         assert listed(client, model, q=sought(theirs.of[model])) == []
 
-    def test_anothers_row_is_not_there(self, model: type[Model]) -> None:
-        rows_of("acme")
-        theirs = rows_of("globex").of[model]
-        client = member("acme")
+    @of_every_table
+    def test_anothers_row_is_not_there(
+        self, model: type[Model], world: dict[str, Rows], acmes: Client
+    ) -> None:
+        theirs, client = world["globex"].of[model], acmes
         for name in ("change", "history", "delete"):
             answer = client.get(page(model, name, theirs.pk))
             missing = client.get(page(model, name, theirs.pk + 1000))
@@ -167,11 +187,12 @@ class TestOfEveryTable:
             assert answer.content == missing.content
             assert client.post(page(model, name, theirs.pk)).status_code in {403, 404}
 
-    def test_anothers_row_is_not_acted_on(self, model: type[Model]) -> None:
-        rows_of("acme")
-        theirs = rows_of("globex").of[model]
+    @of_every_table
+    def test_anothers_row_is_not_acted_on(
+        self, model: type[Model], world: dict[str, Rows], acmes: Client
+    ) -> None:
+        theirs, client = world["globex"].of[model], acmes
         before = model._default_manager.filter(pk=theirs.pk).values().get()
-        client = member("acme")
         for action in admin.site.get_model_admin(model).actions or ():
             said = {"action": action, "_selected_action": [theirs.pk], "confirmed": "yes"}
             assert client.post(page(model, "changelist"), said).status_code in {200, 302}
@@ -182,19 +203,28 @@ class TestOfEveryTable:
             assert client.get(page(model, view, theirs.pk)).status_code == 404
         assert model._default_manager.filter(pk=theirs.pk).values().get() == before
 
-    def test_staff_for_no_tenant_sees_rows_without_one(self, model: type[Model]) -> None:
-        ours, _ = rows_of(""), rows_of("acme")
-        assert [row.pk for row in listed(member(), model)] == [ours.of[model].pk]
+    @of_every_table
+    def test_staff_for_no_tenant_sees_rows_without_one(
+        self, model: type[Model], world: dict[str, Rows]
+    ) -> None:
+        assert [row.pk for row in listed(member(), model)] == [world[""].of[model].pk]
 
-    def test_staff_for_all_tenants_sees_all(self, model: type[Model]) -> None:
-        rows = [rows_of(""), rows_of("acme"), rows_of("acme/blue")]
+    @of_every_table
+    def test_staff_for_all_tenants_sees_all(
+        self, model: type[Model], world: dict[str, Rows]
+    ) -> None:
         client = member()
         alice = User.objects.get(username="alice")
         alice.user_permissions.add(Permission.objects.get(codename="see_all_tenants"))
-        assert {row.pk for row in listed(client, model)} == {one.of[model].pk for one in rows}
+        assert {row.pk for row in listed(client, model)} == {
+            one.of[model].pk for one in world.values()
+        }
 
-    def test_membership_gives_no_permission(self, model: type[Model]) -> None:
-        mine = rows_of("acme").of[model]
+    @of_every_table
+    def test_membership_gives_no_permission(
+        self, model: type[Model], world: dict[str, Rows]
+    ) -> None:
+        mine = world["acme"].of[model]
         client = member("acme", permissions=False)
         assert client.get(page(model, "changelist")).status_code == 403
         assert client.get(page(model, "change", mine.pk)).status_code == 403

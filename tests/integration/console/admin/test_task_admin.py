@@ -24,6 +24,7 @@ from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import add_artifact, add_run, add_status, add_step, make_task
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.django_db
 
@@ -139,7 +140,14 @@ class TestTheList:
             assert "an unknown filter or value" in answer.text
 
     @pytest.mark.parametrize(
-        "query", ["", "?q=task-3", "?state=submitted&created=day", "?dialect=v10", "?_facets=True"]
+        "query",
+        [
+            thorough(""),
+            "?q=task-3",
+            "?state=submitted&created=day",
+            "?dialect=v10",
+            thorough("?_facets=True"),
+        ],
     )
     def test_counts_no_table_and_asks_the_same_few_queries_for_any_number_of_rows(
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch, query: str
@@ -152,7 +160,7 @@ class TestTheList:
             make_task(f"task-{number}")
         with CaptureQueriesContext(connection) as few:
             admin_client.get(LIST + query)
-        for number in range(5, 60):
+        for number in range(5, 30):
             make_task(f"task-{number}", context_id=f"context-{number}")
         with CaptureQueriesContext(connection) as many:
             admin_client.get(LIST + query)
@@ -378,9 +386,12 @@ class TestTheTaskPage:
             add_status(task, TaskState.WORKING, f"step {number}")
             add_artifact(task, f"artifact-{number}", "a", "b")
             add_step(task, add_run(task, RunStatus.ENDED), f"step-{number}")
-        with CaptureQueriesContext(connection) as asked:
-            admin_client.get(page_of(task))
-        assert len(asked) <= 25
+        counts = []
+        for _ in range(2):  # what the process remembers for seconds may have just expired
+            with CaptureQueriesContext(connection) as asked:
+                admin_client.get(page_of(task))
+            counts.append(len(asked))
+        assert min(counts) <= 25
 
     def test_lists_files_and_sends_them_to_be_saved(self, admin_client: Client) -> None:
         task = make_task()

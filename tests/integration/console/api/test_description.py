@@ -30,6 +30,7 @@ from schemathesis.specs.openapi.checks import (
 from a2a_console.api.views import describe_api
 from a2a_tasks.models import ApiKey, Task
 from tests.support.console.api.world import API, World, asked, key_of, person, populated
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,7 +42,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 #: What is made up for a route, each way.
-EXAMPLES = 12
+EXAMPLES = examples(12, quick=5)
 #: The description as programs of operators know it. `make openapi` writes it anew.
 GOLDEN = Path(__file__).parent / "golden" / "openapi.json"
 
@@ -141,7 +142,7 @@ class TestARoute:
         mode: GenerationMode,
         key: str = "",
         rows: dict[str, Any] | None = None,
-        examples: int = EXAMPLES,
+        count: int = EXAMPLES,
     ) -> set[int]:
         """Ask it many things, of any rows or of these; the statuses that came."""
         statuses: set[int] = set()
@@ -149,7 +150,7 @@ class TestARoute:
         about = {"path_parameters": rows} if rows else {}
 
         @hypothesis.settings(
-            max_examples=examples,
+            max_examples=count,
             derandomize=True,
             database=None,
             deadline=None,
@@ -181,6 +182,6 @@ class TestARoute:
     @pytest.mark.thorough  # `test_who_may` has strangers at each route once
     def test_answers_nobody_and_nobody_changes_anything(self, operation: Any, world: World) -> None:
         before = list(Task.objects.values_list("state")), ApiKey.objects.count()
-        found = self.answers_as_described(operation, GenerationMode.POSITIVE, examples=2)
+        found = self.answers_as_described(operation, GenerationMode.POSITIVE, count=2)
         assert found == {401}
         assert (list(Task.objects.values_list("state")), ApiKey.objects.count()) == before

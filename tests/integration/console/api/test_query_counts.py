@@ -34,8 +34,8 @@ MAX_COUNT = {
 
 
 def more_of(world: World) -> None:
-    """Ten more of everything, beside it and below it."""
-    for n in range(10):
+    """Several more of everything, beside it and below it."""
+    for n in range(4):
         task = make_task(f"more-{n}", context_id="context-one")
         receiver = make_receiver(f"https://more.example.com/{n}")
         delivery = make_delivery(make_config(task, receiver=receiver), DeliveryStatus.DEAD)

@@ -18,6 +18,7 @@ from a2a_tasks.store.backend import fair_queue, portable, postgres
 from a2a_tasks.store.records import ClaimedRun
 from a2a_tasks.store.replies import reply
 from tests.support.store.world import Pen, claim, held, new
+from tests.support.thorough import examples
 
 _names = itertools.count()
 
@@ -131,7 +132,7 @@ class TestFull:
 class TestAlgebra(TestCase):
     """Whatever comes, in whatever order it comes and is claimed."""
 
-    @settings(max_examples=30)
+    @settings(max_examples=examples(30, quick=12))
     @given(
         st.lists(
             st.tuples(st.sampled_from("abcd"), st.integers(1, 5), st.integers(0, 4)), max_size=12
