@@ -280,12 +280,23 @@ def _with_events(after: int) -> list[int]:
         return [key for (key,) in cursor.fetchall()]
 
 
+class _WalkedTask(NamedTuple):
+    """The columns of a task that decide on its removal."""
+
+    pk: int
+    state: str
+    status_at: datetime.datetime
+    created_at: datetime.datetime
+    tenant: str
+
+
 def _filter_ended(
     keys: list[int], limits: _Limit, widest: datetime.datetime
 ) -> tuple[list[int], bool]:
     """Return those of these tasks that ended before their limits, and whether the last task began after all limits."""
     rows = Task.objects.filter(pk__in=keys).order_by("pk")
-    found = list(rows.only("state", "status_at", "created_at", "tenant"))
+    columns = ("pk", "state", "status_at", "created_at", "tenant")
+    found = [_WalkedTask(*row) for row in rows.values_list(*columns)]
     young = bool(found) and found[-1].created_at >= widest
     ended = [row for row in found if row.state in TERMINAL]
     return [row.pk for row in ended if limits.goes(row.tenant, row.status_at)], young
