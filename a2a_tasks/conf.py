@@ -89,7 +89,7 @@ class Constants:
     MAX_REFERENCES: int = 100
     #: Minimum seconds for which the download URL of a file is valid; the maximum is twice as long.
     FILE_URL_SECONDS: float = 3600.0
-    #: Maximum seconds an agent waits for a file it fetches.
+    #: Maximum seconds an agent waits for a file it fetches, and of an answer's whole body or silence in `turn.http`.
     FETCH_SECONDS: float = 30.0
     #: Seconds for which the link to a page where a user hands over a secret is valid, and for which the secret is then
     #: kept for the agent.
@@ -300,7 +300,7 @@ class HostSettings(Constants, Compatibility):
     FETCH_PROXY: str = ""
     #: File of certificate authorities (PEM) for servers of files, in addition to the system's.
     FETCH_CA_BUNDLE: str = ""
-    #: Maximum size of a file that an agent fetches, in bytes.
+    #: Maximum size of a file that an agent fetches, and of an answer that it reads whole (`turn.http`), in bytes.
     FETCH_BYTES: int = 16 * 1024 * 1024
     #: Maximum number of webhooks for unfinished tasks of one caller (where the tenant shares its tasks: of the tenant).
     #: 0 = any number.

@@ -38,7 +38,7 @@ from a2a_tasks.protocol.jsontext import read
 __all__ = ["Keys", "Published", "guard", "read_signing_keys", "read_keys_of"]
 
 logger = logging.getLogger(__name__)
-#: Seconds after which keys are fetched anew, in the background: a withdrawn key is accepted no longer than that.
+#: Seconds after which keys are fetched anew: while the issuer answers, a withdrawn key is accepted no longer than that.
 FRESH_SECONDS = 300.0
 #: Seconds for which keys are trusted while the issuer does not answer.
 STALE_SECONDS = 3600.0
@@ -46,7 +46,9 @@ STALE_SECONDS = 3600.0
 APART_SECONDS = 30.0
 #: Seconds between two fetches from an issuer that does not answer.
 AGAIN_SECONDS = 5.0
-#: Limits of a fetch: seconds, and bytes of a document.
+#: Most seconds of a fetch, for which every bearer may wait.
+WAIT_SECONDS = 10.0
+#: Limits of one of its two calls: seconds, and bytes of a document.
 LIMITS = ClientLimits(connect=5.0, total=10.0, answer=512 * 1024)
 #: Most keys of an issuer; further ones are not read.
 MAX_KEYS = 100
@@ -117,6 +119,8 @@ class Keys:
         self._keys: list[Published] = []
         self._read = self._tried = float("-inf")
         self._asking: asyncio.Task[None] | None = None
+        #: Is the issuer away, as far as the last fetch says?
+        self._away = False
 
     async def find_keys(self, kid: str | None) -> list[Published]:
         """Return the keys with that `kid`; all keys for a token without one. Raises Overloaded when there are none."""
@@ -137,8 +141,12 @@ class Keys:
                 await self._ask()
             if self._clock() - self._read >= STALE_SECONDS:
                 raise Overloaded("The issuer of tokens cannot be reached", retry_after="5")
-        elif age >= FRESH_SECONDS and waited >= AGAIN_SECONDS:
-            self._begin()
+        elif age >= FRESH_SECONDS:
+            self._away &= waited < FRESH_SECONDS  # a fault of long ago says nothing
+            if not self._away:
+                await self._ask()
+            elif waited >= AGAIN_SECONDS:
+                self._begin()
 
     def _is_asking(self) -> bool:
         task = self._asking
@@ -158,11 +166,13 @@ class Keys:
 
     async def _renew(self) -> None:
         try:
-            self._keys = await self._fetch()
+            async with asyncio.timeout(WAIT_SECONDS):
+                self._keys = await self._fetch()
         except (Unanswered, UnreadableKeys, A2AError, OSError, ValueError) as fault:
+            self._away = True
             _outage.warning(fault)
         else:
-            self._read = self._clock()
+            self._read, self._away = self._clock(), False
 
 
 def read_keys_of(issuer: str, jwks_url: str) -> Callable[[], Awaitable[list[Published]]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import lru_cache
 
 import aiohttp
@@ -18,6 +21,9 @@ from a2a_tasks.outbound import (
 )
 
 __all__ = ["CallRefused", "guard", "open_session"]
+
+#: Seconds until the head of an answer must be there; a server that sends it by bytes is never silent.
+HEAD_SECONDS = 300.0
 
 
 class CallRefused(aiohttp.ClientError):
@@ -55,9 +61,44 @@ class _GuardedResolver(AbstractResolver):
         """Do nothing: the resolver has no connections."""
 
 
+@asynccontextmanager
+async def _deadline(seconds: float, fault: str) -> AsyncIterator[None]:
+    """Limit a part of a call to so many seconds. Raises ServerTimeoutError."""
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            yield
+    except TimeoutError:
+        if not deadline.expired():
+            raise  # of the call's own timeouts
+        raise aiohttp.ServerTimeoutError(f"The answer {fault} within {seconds:g} s.") from None
+
+
+class _BoundedAnswer(aiohttp.ClientResponse):
+    """An answer that is read whole only within A2A_FETCH_BYTES, decompressed, and A2A_FETCH_SECONDS."""
+
+    async def read(self) -> bytes:
+        """Return the body; `text` and `json` call this. Raises ClientPayloadError and ServerTimeoutError."""
+        if self._body is None:
+            try:
+                self._body = await self._read_within_limits()
+            except BaseException:
+                self.close()
+                raise
+        return await super().read()
+
+    async def _read_within_limits(self) -> bytes:
+        limit, body = int(conf.FETCH_BYTES), bytearray()
+        async with _deadline(float(conf.FETCH_SECONDS), "was not whole"):
+            async for piece in self.content.iter_any():
+                body += piece
+                if len(body) > limit:
+                    raise aiohttp.ClientPayloadError(f"The answer is longer than {limit} bytes.")
+        return bytes(body)
+
+
 def open_session() -> aiohttp.ClientSession:
     """Return a session for the present settings, in the running loop. The caller closes it."""
-    judge = guard()
+    judge, seconds = guard(), float(conf.FETCH_SECONDS)
     proxy = judge.policy.proxy
 
     async def check(
@@ -67,7 +108,8 @@ def open_session() -> aiohttp.ClientSession:
             judge.check(str(request.url))
         except AddressRefused as refused:
             raise CallRefused(f"The URL {refused.reason}.") from None
-        return await send(request)
+        async with _deadline(HEAD_SECONDS, "did not begin"):
+            return await send(request)
 
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
@@ -76,6 +118,8 @@ def open_session() -> aiohttp.ClientSession:
             use_dns_cache=False,
         ),
         middlewares=(check,),
+        response_class=_BoundedAnswer,
+        timeout=aiohttp.ClientTimeout(sock_connect=seconds, sock_read=seconds),
         proxy=f"http://{proxy.host}:{proxy.port}" if proxy else None,
         proxy_auth=aiohttp.BasicAuth.decode(proxy.authorization)
         if proxy and proxy.authorization

@@ -7,9 +7,17 @@ from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Later", "begin_on"]
+__all__ = ["Later", "begin_on", "is_running_here"]
 
 T = TypeVar("T")
+
+
+def is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
+    """Is this code running on that event loop?"""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
 
 
 def begin_on(loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> Future[T]:
@@ -18,11 +26,7 @@ def begin_on(loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) 
     async def done() -> T:
         return await work()
 
-    try:
-        running = asyncio.get_running_loop()
-    except RuntimeError:
-        running = None
-    if running is loop:
+    if is_running_here(loop):
         raise RuntimeError("use await in an async agent")
     return asyncio.run_coroutine_threadsafe(done(), loop)
 

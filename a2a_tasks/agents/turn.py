@@ -15,7 +15,7 @@ from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate
 from a2a_tasks.agents.faults import AgentError
 from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.http import open_session
-from a2a_tasks.agents.later import Later
+from a2a_tasks.agents.later import Later, is_running_here
 from a2a_tasks.agents.secrets import Secrets, check_names
 from a2a_tasks.agents.steps import DurableStep, Journal, Sleep
 from a2a_tasks.caller import Caller
@@ -114,8 +114,13 @@ class Turn:
         """Return a session of aiohttp for calls to other servers: `async with turn.http.get(url) as answer: ...`
 
         Every call, redirects included, may reach only what A2A_FETCH_* allows; else it raises CallRefused, an
-        aiohttp.ClientError. Answers can be read as they come. The session ends with the turn. Only async agents have it.
+        aiohttp.ClientError. `read`, `text` and `json` of an answer are bounded by A2A_FETCH_BYTES and A2A_FETCH_SECONDS;
+        its `content` can be read as it comes. The session ends with the turn. Raises RuntimeError in a synchronous agent.
         """
+        if not is_running_here(self.history.loop):
+            raise RuntimeError(
+                "turn.http is for async agents; a synchronous one has turn.fetch(...).now(), or a client of its own"
+            )
         if self._session is None:
             self._session = open_session()
         return self._session

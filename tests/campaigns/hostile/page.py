@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ INTRODUCTION = """\
 
 What the campaign (`tests/campaigns/hostile`) found the last time: `make hostile` runs all of it and writes this page. What is promised, and which test holds it, is in [security](../security.md).
 """
+#: The section that is written by hand, and stays.
+BY_HAND = re.compile(r"^## Before and after\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 Kept = Mapping[str, Any]
 
 
@@ -39,10 +42,11 @@ def keep(part: str, backend: str, found: Kept) -> Path:
 
 
 def write() -> Path:
-    """Write the page anew; parts that were never run are left out. Returns its path."""
+    """Write the page anew; parts that were never run are left out, and the section by hand stays. Returns its path."""
+    by_hand = BY_HAND.findall(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else []
     kept = [json.loads(path.read_text()) for path in sorted(KEPT.glob("*.json"))]
     machine = f"Machine: {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; other work may have shared it.\n"
-    sections = [INTRODUCTION, machine]
+    sections = [INTRODUCTION, machine, *(section.rstrip() + "\n" for section in by_hand)]
     for part, tell in SECTIONS.items():
         if of := [one for one in kept if one["part"] == part]:
             sections.append(tell(of))

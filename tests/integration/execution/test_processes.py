@@ -248,6 +248,20 @@ class TestRunning:
             said = answered(await script.send(f"calling {server.make_url('/')}"))
         assert said.startswith("from outside The URL must not lead to a private")
 
+    async def test_it_reads_no_more_of_them_than_any_agent(
+        self, script: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def answer(_request: web.BaseRequest) -> web.Response:
+            return web.Response(text="x" * 1001)
+
+        for name, value in (("ALLOW_HTTP", "1"), ("ALLOW_PRIVATE", "1"), ("BYTES", "1000")):
+            monkeypatch.setenv(f"A2A_FETCH_{name}", value)
+        async with RawTestServer(answer) as server:
+            said = answered(await script.send(f"swallowing {server.make_url('/')}"))
+        assert said == "The answer is longer than 1000 bytes."
+        said = answered(await script.send("calling_from_a_thread"))
+        assert said.startswith("turn.http is for async agents")
+
     async def test_what_a_turn_left_at_work_learns_nothing_of_the_next_one(
         self, script: Client
     ) -> None:

@@ -58,6 +58,8 @@ class Issuer:
         self.asked: list[str] = []
         #: The status of its answers.
         self.status = "200 OK"
+        #: Does it leave requests without an answer?
+        self.hanging = False
         #: Members of the discovery document that are another's.
         self.discovery: dict[str, Any] = {}
 
@@ -110,6 +112,8 @@ class Issuer:
             path = head.split()[1]
             self.asked.append(path)
             assert path in {"/keys", DISCOVERY}, path
+            if self.hanging:
+                continue
             body = json.dumps(self.document(path)).encode()
             writer.write(receivers.answer(self.status, body=body))
             await writer.drain()

@@ -209,9 +209,11 @@ async def endless_trailers(seen: Seen, writer: Writer) -> None:
 
 @behaviour
 async def gzip_bomb(seen: Seen, writer: Writer) -> None:
-    """A megabyte of zeros in a kilobyte."""
+    """A megabyte of zeros in a kilobyte; /gzip-bomb?64: so many megabytes."""
     packer = zlib.compressobj(wbits=31)
-    bomb = packer.compress(bytes(1024 * 1024)) + packer.flush()
+    megabytes = int(seen.path.partition("?")[2] or 1)
+    pieces = [packer.compress(bytes(1024 * 1024)) for _ in range(megabytes)]
+    bomb = b"".join([*pieces, packer.flush()])
     writer.write(answer("200 OK", "Content-Encoding: gzip", body=bomb))
 
 

@@ -19,6 +19,7 @@ from joserfc import jws
 from joserfc.jwk import OctKey
 
 from a2a_tasks.access import authentication, tokens
+from a2a_tasks.access import issuer as issuer_keys
 from a2a_tasks.access.authentication import Credentials, identify
 from a2a_tasks.access.tokens import audience
 from a2a_tasks.agents import registry
@@ -432,6 +433,14 @@ class TestABoundToken:
         await refused(token, **{"client-cert": as_in_rfc_9440(own)})
 
 
+def _let_pass(seconds: float) -> None:
+    """Let the keys be older by so many seconds."""
+    keys = tokens._keys()
+    keys._read -= seconds
+    keys._tried -= seconds
+    authentication.forget()
+
+
 class TestTheIssuer:
     async def test_is_asked_once_for_all_tokens(self, issuer: Issuer) -> None:
         for n in range(5):
@@ -474,32 +483,58 @@ class TestTheIssuer:
             with pytest.raises(Overloaded):
                 await shown(issuer.token())
 
-    async def test_that_withdraws_a_key_is_believed(self, issuer: Issuer) -> None:
+    @pytest.mark.parametrize("idle", [301, 3500, 7200])
+    async def test_that_withdraws_a_key_is_believed(self, issuer: Issuer, idle: int) -> None:
         old = issuer.keys[0]
         await shown(issuer.token(old))
         issuer.keys = [key("RS256", "two")]
-        keys = tokens._keys()
-        keys._read -= 301
-        keys._tried -= 301
-        await shown(issuer.token(old, jti="served with what is known while it is asked"))
-        assert keys._asking is not None
-        await keys._asking
-        authentication.forget()
-        await refused(issuer.token(old, jti="after"))
+        _let_pass(idle)
+        await refused(issuer.token(old, jti="the first after the pause"))
+        assert issuer.asked_for_keys == 2
+
+    async def test_that_was_away_long_ago_is_waited_for(self, issuer: Issuer) -> None:
+        old = issuer.keys[0]
+        await shown(issuer.token(old))
+        issuer.status = "503 Away"
+        _let_pass(301)
+        await shown(issuer.token(old, jti="it is away"))
+        issuer.status, issuer.keys = "200 OK", [key("RS256", "two")]
+        _let_pass(301)
+        many = [refused(issuer.token(old, jti=str(n))) for n in range(5)]
+        await asyncio.gather(*many)
+
+    async def test_is_asked_once_though_many_wait(self, issuer: Issuer) -> None:
+        await shown(issuer.token())
+        _let_pass(301)
+        await asyncio.gather(*(shown(issuer.token(jti=str(n))) for n in range(50)))
+        assert issuer.asked_for_keys == 2
+
+    async def test_that_hangs_is_waited_for_once_and_so_many_seconds(
+        self, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(issuer_keys, "WAIT_SECONDS", 0.3)
+        await shown(issuer.token())
+        issuer.hanging = True
+        _let_pass(301)
+        asked = len(issuer.asked)
+        await asyncio.gather(*(shown(issuer.token(jti=str(n))) for n in range(20)))
+        await asyncio.gather(*(shown(issuer.token(jti=f"later {n}")) for n in range(20)))
+        assert len(issuer.asked) == asked + 1
 
     async def test_that_is_away_costs_nobody_who_is_known(self, issuer: Issuer) -> None:
         await shown(issuer.token())
         issuer.status = "503 Away"
-        keys = tokens._keys()
-        keys._read -= 301
-        keys._tried -= 301
+        _let_pass(301)
         await shown(issuer.token(jti="2"))
+        await shown(issuer.token(jti="3"))
+        keys = tokens._keys()
+        keys._tried -= 6  # it is asked again behind the back of the next request
+        await shown(issuer.token(jti="4"))
         assert keys._asking is not None
         await keys._asking
-        await shown(issuer.token(jti="3"))
         keys._read -= 3600
         with pytest.raises(Overloaded):
-            await shown(issuer.token(jti="4"))
+            await shown(issuer.token(jti="5"))
 
     async def test_that_never_answered_is_the_hosts_trouble_not_the_clients(
         self, issuer: Issuer

@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp.http_exceptions import LineTooLong
 
 from a2a_tasks.agents import CallRefused, Turn
 from a2a_tasks.agents import http as agents_http
@@ -132,11 +133,102 @@ class TestASession:
         assert made.http.closed
 
 
-async def test_a_synchronous_agent_has_none() -> None:
+WAYS = ["read", "text", "json"]
+
+
+class TestAnAnswer:
+    """Read whole, it is bounded; read as it comes, each piece is."""
+
+    @pytest.fixture(autouse=True)
+    def small(self, settings: Any) -> None:
+        settings.A2A_FETCH_ALLOW_PRIVATE = True
+        settings.A2A_FETCH_BYTES = 100_000
+
+    @pytest.mark.parametrize("way", WAYS)
+    @pytest.mark.parametrize("path", ["/endless-body", "/endless-chunks", "/gzip-bomb"])
+    async def test_is_read_up_to_the_limit(
+        self, turn: Turn, farm: Farm, way: str, path: str
+    ) -> None:
+        async with turn.http.get(farm.url(path)) as answer:
+            with pytest.raises(aiohttp.ClientPayloadError, match="100000 bytes"):
+                await getattr(answer, way)()
+            assert answer.closed
+
+    async def test_of_the_limit_is_read_and_decompressed(
+        self, turn: Turn, farm: Farm, settings: Any
+    ) -> None:
+        settings.A2A_FETCH_BYTES = 1024 * 1024
+        async with turn.http.get(farm.url("/gzip-bomb")) as answer:
+            assert await answer.read() == bytes(1024 * 1024)
+            assert await answer.text() == "\0" * 1024 * 1024
+        async with turn.http.get(farm.url("/till-the-end")) as answer:
+            assert await answer.text() == "abc"
+        async with turn.http.get(farm.url("/status?204")) as answer:
+            assert await answer.read() == b""
+
+    @pytest.mark.parametrize("way", WAYS)
+    async def test_that_trickles_is_read_for_so_many_seconds(
+        self, turn: Turn, farm: Farm, settings: Any, way: str
+    ) -> None:
+        settings.A2A_FETCH_SECONDS = 0.3
+        async with turn.http.get(farm.url("/body-by-bytes")) as answer:
+            with pytest.raises(aiohttp.ServerTimeoutError, match=r"0\.3 s"):
+                await getattr(answer, way)()
+
+    async def test_may_be_read_as_it_comes_beyond_both_limits(
+        self, turn: Turn, farm: Farm, settings: Any
+    ) -> None:
+        settings.A2A_FETCH_SECONDS = 1.0
+        async with turn.http.get(farm.url("/endless-body")) as answer:
+            count = 0
+            async for chunk in answer.content.iter_chunked(1000):
+                assert len(chunk) <= 1000
+                count += len(chunk)
+                if count > 200_000:
+                    break
+        async with turn.http.get(farm.url("/endless-body")) as answer:
+            with pytest.raises(LineTooLong, match="524288"):
+                await answer.content.readline()
+        begun = asyncio.get_running_loop().time()
+        async with turn.http.get(farm.url("/body-by-bytes")) as answer:
+            while asyncio.get_running_loop().time() - begun < 1.5:
+                assert await answer.content.readany()
+
+    async def test_that_was_compressed_comes_in_pieces_too(self, turn: Turn, farm: Farm) -> None:
+        async with turn.http.get(farm.url("/gzip-bomb?16")) as answer:
+            pieces = [len(piece) async for piece in answer.content.iter_any()]
+        assert sum(pieces) == 16 * 1024 * 1024
+        assert max(pieces) <= 1024 * 1024
+
+    async def test_may_keep_silent_for_so_many_seconds(
+        self, turn: Turn, farm: Farm, settings: Any
+    ) -> None:
+        settings.A2A_FETCH_SECONDS = 0.3
+        with pytest.raises(aiohttp.ServerTimeoutError):
+            await turn.http.get(farm.url("/never-answers"))
+        with pytest.raises(TimeoutError):
+            await turn.http.get(
+                farm.url("/head-by-bytes"), timeout=aiohttp.ClientTimeout(total=0.3)
+            )
+
+    @pytest.mark.parametrize("path", ["/head-by-bytes", "/interim-flood"])
+    async def test_begins_within_minutes(
+        self, turn: Turn, farm: Farm, monkeypatch: pytest.MonkeyPatch, path: str
+    ) -> None:
+        monkeypatch.setattr(agents_http, "HEAD_SECONDS", 0.3)
+        with pytest.raises(aiohttp.ServerTimeoutError, match="did not begin"):
+            await turn.http.get(farm.url(path))
+
+
+@pytest.mark.parametrize("loop", [False, True], ids=["without a loop", "in a loop of its own"])
+async def test_a_synchronous_agent_has_none(loop: bool) -> None:
     made = make_turn()
 
-    def ask() -> None:
-        made.http.get("http://public.example/")
+    def ask() -> Any:
+        return made.http
 
-    with pytest.raises(RuntimeError, match="event loop"):
-        await asyncio.to_thread(ask)
+    async def ask_in_a_loop() -> Any:
+        return made.http
+
+    with pytest.raises(RuntimeError, match=r"turn\.http is for async agents"):
+        await asyncio.to_thread(lambda: asyncio.run(ask_in_a_loop()) if loop else ask())

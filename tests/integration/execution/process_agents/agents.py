@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from aiohttp import ClientError
 from django.contrib.auth.models import User
 
 from a2a_tasks.agents import (
@@ -74,6 +75,23 @@ async def calling(turn: Turn) -> AsyncIterator[Any]:
         await turn.http.get("http://10.0.0.1/")
     except CallRefused as refused:
         yield f" {refused}"
+
+
+async def swallowing(turn: Turn) -> str:
+    """Read all that the server answers whose URL is the second word."""
+    async with turn.http.get(turn.text.split()[1]) as answer:
+        try:
+            return await answer.text()
+        except ClientError as fault:
+            return str(fault)
+
+
+def calling_from_a_thread(turn: Turn) -> str:
+    """Say why a synchronous agent has no session."""
+    try:
+        return str(turn.http)
+    except RuntimeError as fault:
+        return str(fault)
 
 
 async def unawaited(turn: Turn) -> AsyncIterator[Any]:
