@@ -119,7 +119,7 @@ class Keys:
         self._keys: list[Published] = []
         self._read = self._tried = float("-inf")
         self._asking: asyncio.Task[None] | None = None
-        #: Is the issuer away, as far as the last fetch says?
+        #: True if the last fetch failed.
         self._away = False
 
     async def find_keys(self, kid: str | None) -> list[Published]:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
-    """Is this code running on that event loop?"""
+    """Return whether this code runs on that event loop."""
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:

@@ -12,7 +12,7 @@ CORE = re.compile(r"a2a_tasks/(protocol|store|execution)/|a2a_push/(store/|\w+\.
 #: What libraries do elsewhere: servers, processes, calls out, sign-in.
 INFRASTRUCTURE = re.compile(
     r"a2a_project/(grpc_server|sign_in)/|a2a_project/(drain|http_protocol|server)\.py|a2a_tasks/outbound/"
-    r"|a2a_tasks/execution/(bell|child|pipe|processes|threads|wake_up|watchdog)\.py"
+    r"|a2a_tasks/execution/(child|pipe|processes|threads|wake_up|watchdog)\.py"
 )
 LONG = 150
 
