@@ -76,5 +76,5 @@ def _place(record: logging.LogRecord) -> tuple[object, ...]:
     error = record.exc_info[1] if record.exc_info else None
     if error is None:
         return ()
-    *_, (frame, line) = [(None, 0), *traceback.walk_tb(error.__traceback__)]
-    return (type(error), frame and frame.f_code, line)
+    places = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return (type(error), *places[-1:])

@@ -218,7 +218,7 @@ class CallsOfConnection(AbstractHandler):
 def _make_acceptable(headers: Headers) -> Headers:
     """Return the headers in a form for which grpclib logs no error of the server."""
     if sum(len(name) + len(value) for name, value in headers) > METADATA_BYTES:
-        return _refused(headers, TOO_MUCH)
+        return _refuse(headers, TOO_MUCH)
     headers = [
         (name, _lengthen(value) if name == "grpc-timeout" else value) for name, value in headers
     ]
@@ -226,11 +226,11 @@ def _make_acceptable(headers: Headers) -> Headers:
         decode_metadata(headers)
         Deadline.from_headers(headers)
     except (ValueError, OverflowError):
-        return _refused(headers, UNREADABLE)
+        return _refuse(headers, UNREADABLE)
     return [*((name, "") for name in {":method", ":path"} - dict(headers).keys()), *headers]
 
 
-def _refused(headers: Headers, reason: str) -> Headers:
+def _refuse(headers: Headers, reason: str) -> Headers:
     kept = {name: value for name, value in headers if name in {":method", "content-type", "te"}}
     return [*({":method": "", **kept, ":path": reason}).items()]
 

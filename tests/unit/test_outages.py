@@ -25,7 +25,7 @@ def logger() -> Iterator[logging.Logger]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """The seconds of the clock, the last of which counts."""
     seconds = [100.0]
-    monkeypatch.setattr(outages.time, "monotonic", lambda: seconds[-1])
+    monkeypatch.setattr("a2a_tasks.outages.time.monotonic", lambda: seconds[-1])
     yield seconds
 
 

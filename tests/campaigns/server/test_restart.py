@@ -8,7 +8,7 @@ import os
 import subprocess
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
@@ -143,7 +143,8 @@ def calling(port: int) -> Iterator[list[str]]:
             own = [("grpc.use_local_subchannel_pool", 1)]
             with grpc.insecure_channel(f"127.0.0.1:{port}", own) as new:
                 channel = new if next(numbers) % 2 else kept
-                channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=PATIENCE)
+                check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
+                check(b"", timeout=PATIENCE)
             return "OK"
 
         with asking(call) as answers:

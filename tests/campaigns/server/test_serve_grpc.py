@@ -124,7 +124,7 @@ class TestThePortOfTheEmbeddedHost:
 def test_a_given_port_that_is_taken_ends_the_process_with_one_line(command: list[str]) -> None:
     port = free_port()
     with taken(port), python(["-m", "django", *command], {"A2A_GRPC_PORT": str(port)}) as process:
-        assert process.process.wait(PATIENCE) == 1
+        assert process.process.wait(2 * PATIENCE) == 1
         process.wait_for(f"Port {port} on 127.0.0.1 is taken by another process")
         assert f"A2A_GRPC_PORT={port + 1}" in process.log or command == ["serve_grpc"]
         assert "Traceback" not in process.log

@@ -194,24 +194,17 @@ class TestSignsOfLife:
 
 async def test_pings_to_a_client_that_reads_nothing_are_not_answered_without_end() -> None:
     async with served(MEASURE) as (port, server), connected(port) as hostile:
+        await hostile.until(events.SettingsAcknowledged)
         hostile.writer.transport.pause_reading()  # type: ignore[attr-defined]
         hostile.writer.transport.set_write_buffer_limits(0)
         pings = b"\0\0\x08\6\0\0\0\0\0" + b"x" * 8
-        (protocol,) = [each async for each in _connected(server)]
+        (protocol,) = server.protocols
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(3):
                 while True:
                     hostile.writer.write(pings * 10_000)
                     await hostile.writer.drain()
         assert protocol._socket.get_write_buffer_size() < MIB
-
-
-async def _connected(server: Server):  # type: ignore[no-untyped-def]
-    async with asyncio.timeout(PATIENCE):
-        while not server.protocols:  # noqa: ASYNC110 - it comes in the next turns of the loop
-            await asyncio.sleep(0)
-    for each in server.protocols:
-        yield each
 
 
 UNREADABLE = {
