@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import weakref
@@ -10,6 +11,7 @@ import weakref
 import pytest
 from grpclib.protocol import Stream
 from h2 import events
+from h2.exceptions import StreamClosedError
 from pytest_django import Settings
 
 from a2a_project.grpc_server import Server
@@ -30,13 +32,14 @@ MEASURE = {b"/a.B/Echo": measure}
 
 
 async def pour(client: Client, stream: int, size: int, *, whole: int = 4 * MIB) -> None:
-    """Send this much of a message, as the windows allow, and its end if it is all."""
+    """Send this much of a message, as the windows allow, and its end if it is all; less if it is refused."""
     sent = 0
-    async with asyncio.timeout(PATIENCE):
+    with contextlib.suppress(StreamClosedError):  # the call was refused
         while sent < size:
             room = min(client.h2.local_flow_control_window(stream), FRAME, size - sent)
             if not room:
-                await client.more()
+                async with asyncio.timeout(PATIENCE):
+                    await client.more()
                 continue
             piece = b"\0" + whole.to_bytes(4) if not sent else b""
             piece += b"x" * (room - len(piece))
