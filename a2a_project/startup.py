@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import logging
 
 from a2a_push import delivery
 from a2a_tasks import process_lifetime
 from a2a_tasks.access.startup_notice import say_who_may_come
 from a2a_tasks.execution import dispatch, presence
+from a2a_tasks.outages import ThrottleFilter
 from a2a_tasks.store.workers import WorkerKind
 
 __all__ = ["register"]
@@ -19,8 +21,14 @@ async def deliver() -> None:
         await delivery.begin(alone=True)
 
 
+#: Loggers of libraries that write a line for each bad request of a stranger.
+THROTTLED = ("grpclib.server", "uvicorn.error")
+
+
 def register(kind: WorkerKind = WorkerKind.WEB) -> None:
-    """Register all background work. Call it once per process."""
+    """Register all background work, and throttle the log. Call it once per process."""
+    for name in THROTTLED:
+        logging.getLogger(name).addFilter(ThrottleFilter())
     # First, since the first to start is the last to stop: it is present as long as the process has runs.
     process_lifetime.on_start(functools.partial(presence.begin, kind, dispatch.load))
     process_lifetime.on_start(dispatch.ensure_started)

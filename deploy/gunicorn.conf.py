@@ -3,7 +3,8 @@
 gunicorn -c deploy/gunicorn.conf.py a2a_project.asgi:application
 
 Variables: HOST, PORT, WEB_CONCURRENCY (number of processes), A2A_GRPC_PORT (every process serves gRPC there, too). SIGHUP
-replaces the processes by new ones, with the code as it is then. The master imports none of the host's modules.
+replaces the processes by new ones, with the code as it is then. The master holds both sockets, and imports none of the
+host's modules.
 """
 
 import os
@@ -19,12 +20,12 @@ class Worker(UvicornWorker):
         """Serve until a signal."""
         from a2a_project.grpc_server import serve_in_background  # noqa: PLC0415 - not in the master
         from a2a_project.server import uvicorn_options  # noqa: PLC0415 - not in the master
-        from a2a_tasks.conf import conf  # noqa: PLC0415 - not in the master
 
         for name, value in uvicorn_options().items():
             setattr(self.config, name, value)
-        if conf.GRPC_PORT:
-            serve_in_background(HOST, int(conf.GRPC_PORT))
+        if GRPC_PORT:
+            *self.sockets, grpc = self.sockets
+            serve_in_background(grpc.sock)
         super().run()
 
     async def callback_notify(self) -> None:
@@ -35,8 +36,13 @@ class Worker(UvicornWorker):
 
 
 HOST = os.environ.get("HOST") or "127.0.0.1"
-bind = f"[{HOST}]:8000" if ":" in HOST else f"{HOST}:8000"
-bind = bind.removesuffix("8000") + (os.environ.get("PORT") or "8000")
+PORT = os.environ.get("PORT") or "8000"
+#: As in the settings: 0 or empty = no gRPC.
+GRPC_PORT = int(os.environ.get("A2A_GRPC_PORT") or 0)
+bind = [
+    f"[{HOST}]:{port}" if ":" in HOST else f"{HOST}:{port}"
+    for port in (PORT, *filter(None, [GRPC_PORT]))
+]
 worker_class = Worker
 backlog = 2048
 control_socket_disable = True  # it would be in the home directory

@@ -9,12 +9,13 @@ import asyncio
 import base64
 import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import grpclib
 from grpclib.server import Stream
 from h2.exceptions import StreamClosedError
 
+from a2a_project.grpc_server.inbox import Inbox
 from a2a_tasks.bindings.grpc.call import CallEnded, GrpcStatus, Handler, Metadata
 from a2a_tasks.conf import conf
 
@@ -97,6 +98,7 @@ class OpenCall:
         self._stream, self._calls = stream, calls
         #: The bytes below gRPC's messages. grpclib reads messages without a limit, and writes each separately.
         self._bytes = stream._stream  # noqa: SLF001
+        self._inbox = cast("Inbox", self._bytes.buffer)
         self._first: Metadata | None = None
         self._last: tuple[GrpcStatus, str, Metadata] | None = None
         self._begun = False
@@ -125,8 +127,6 @@ class OpenCall:
             raise
         except TimeoutError:
             self.end(GrpcStatus.DEADLINE_EXCEEDED, "The message did not come in time")
-        except AssertionError:  # by grpclib, when the client ends the call within a message
-            self.end(GrpcStatus.INVALID_ARGUMENT, "The message is not complete")
         else:
             return found
         raise CallEnded
@@ -134,7 +134,7 @@ class OpenCall:
     async def _next(self) -> bytes | None:
         seconds = float(conf.REQUEST_SECONDS) or None
         async with asyncio.timeout(seconds) as patience:
-            prefix = await self._bytes.recv_data(PREFIX)
+            prefix = await self._receive(PREFIX)
             if not prefix:
                 return None
             size = int.from_bytes(prefix[1:])
@@ -153,7 +153,18 @@ class OpenCall:
                 raise CallEnded
             if seconds and (until := patience.when()) is not None:
                 patience.reschedule(until + size / int(conf.REQUEST_BYTES_PER_SECOND))
-            return await self._bytes.recv_data(size)
+            return await self._receive(size, within=True)
+
+    async def _receive(self, size: int, *, within: bool = False) -> bytes:
+        """Return this many bytes; none at the end, unless it is within a message."""
+        found = await self._inbox.read(size)
+        if len(found) == size or not (found or within or self._inbox.overflowed):
+            return found
+        if self._inbox.overflowed:
+            self.end(GrpcStatus.RESOURCE_EXHAUSTED, "Too many messages are unfinished")
+        else:
+            self.end(GrpcStatus.INVALID_ARGUMENT, "The message is not complete")
+        raise CallEnded
 
     def begin(self, metadata: Metadata = ()) -> None:
         """Set the initial metadata, which are sent with the first write."""

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
-from grpclib.reflection.v1alpha.reflection_pb2 import (
+from grpclib.reflection.v1.reflection_pb2 import (
     ErrorResponse,
     ServerReflectionRequest,
     ServerReflectionResponse,
@@ -16,9 +16,9 @@ from grpclib.reflection.v1alpha.reflection_pb2 import (
 
 from a2a_tasks.bindings.grpc.call import GrpcCall, GrpcStatus, Handler
 
-__all__ = ["NAME", "Reflection"]
+__all__ = ["NAME", "OLD_NAME", "Reflection"]
 
-NAME = "grpc.reflection.v1alpha.ServerReflection"
+NAME, OLD_NAME = "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"
 
 
 class Reflection:
@@ -41,8 +41,8 @@ class Reflection:
 
     @property
     def handlers(self) -> Mapping[bytes, Handler]:
-        """The handler by the path of its rpc."""
-        return {f"/{NAME}/ServerReflectionInfo".encode(): self._info}
+        """The handler by the paths of its rpc: both versions have the same messages."""
+        return {f"/{name}/ServerReflectionInfo".encode(): self._info for name in (NAME, OLD_NAME)}
 
     async def _info(self, call: GrpcCall) -> None:
         while (message := await call.read()) is not None:

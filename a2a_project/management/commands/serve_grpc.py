@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-import socket
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from a2a_project import grpc_server
 from a2a_project.management.commands.serve import Address, refusal
+from a2a_tasks import process
 from a2a_tasks.conf import conf, forget
 from a2a_tasks.management.database import refuse_unusable_database
 
@@ -53,29 +53,23 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def serve_in_background(host: str) -> None:
-    """Serve gRPC as well, in the process that is about to serve HTTP, if A2A_GRPC_PORT is set."""
-    if conf.GRPC_PORT:
-        grpc_server.serve_in_background(host, int(conf.GRPC_PORT))
+def serve_in_background(host: str) -> str:
+    """Serve gRPC as well, in the process that is about to serve HTTP.
 
-
-def choose_port(host: str) -> str:
-    """Set A2A_GRPC_PORT to the usual port if the variable does not exist and that port is free.
-
-    Returns the reason for no gRPC; empty = the variable is set.
+    The port is A2A_GRPC_PORT, or the usual one if the variable does not exist. Returns the reason for no gRPC if the
+    usual one cannot be used. CommandError if that of the variable cannot.
     """
-    if "A2A_GRPC_PORT" in os.environ:
+    chosen = int(conf.GRPC_PORT)
+    if not chosen and "A2A_GRPC_PORT" in os.environ:
         return ""
+    address = Address(host, chosen or USUAL_PORT)
     try:
-        # Without SO_REUSEPORT: a port on which another host serves gRPC counts as taken.
-        with socket.create_server((host, USUAL_PORT), family=_family(host)):
-            pass
+        grpc_server.serve_in_background(process.listen(address.host, address.port))
     except OSError as error:
-        return f"No gRPC: {refusal(error, Address(host, USUAL_PORT), 'A2A_GRPC_PORT')}"
-    os.environ["A2A_GRPC_PORT"] = str(USUAL_PORT)
+        reason = refusal(error, address, "A2A_GRPC_PORT")
+        if chosen:
+            raise CommandError(reason) from error
+        return f"No gRPC: {reason}"
+    os.environ["A2A_GRPC_PORT"] = str(address.port)
     forget()
     return ""
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -51,9 +51,8 @@ class Command(BaseCommand):
         if password is not None:
             self.stdout.write(self.style.WARNING(admin_notice(password)))
         connections.close_all()
-        if no_grpc := serve_grpc.choose_port(options["host"]):
+        if no_grpc := serve_grpc.serve_in_background(options["host"]):
             self.stdout.write(self.style.WARNING(no_grpc))
-        serve_grpc.serve_in_background(options["host"])
         serve_site(options, lambda at: self.stdout.write(banner(at)))
 
 

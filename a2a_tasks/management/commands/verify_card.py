@@ -143,5 +143,5 @@ def _object(where: str, text: bytes) -> dict[str, Any]:
     except A2AError:
         raise CommandError(f"{where}: it is not valid JSON") from None
     if not isinstance(document, dict):
-        raise CommandError(f"{where}: that is not an object")
+        raise CommandError(f"{where}: it is not an object")
     return document

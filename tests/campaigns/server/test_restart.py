@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import subprocess
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
 
 from a2a_tasks.models import Run
 from tests import ROOT, backend
+from tests.campaigns.server.process import PATIENCE
 from tests.campaigns.server.test_from_nothing import LONG, echo, make_stack
 from tests.journeys.wire import plain
+from tests.support.ports import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 AGENT = """
@@ -56,6 +60,7 @@ async def _restarts(tmp_path: Path) -> None:
         "A2A_ANONYMOUS": "1",
         "A2A_APPS": "examples.demo,versioned",
         "A2A_DRAIN_SECONDS": "1",
+        "A2A_GRPC_PORT": str(grpc_port := free_port()),
         "PYTHONPATH": str(tmp_path),
         "VAR_DIR": str(tmp_path / "var"),
     }
@@ -70,11 +75,12 @@ async def _restarts(tmp_path: Path) -> None:
                 assert "on purpose" in stopped.stderr
                 assert text_of(await client.send("?")) == "one"
                 (app / "agents.py").write_text(AGENT.format(version="two"))
-                with asking(url) as answers:
+                with asking(lambda: echo(f"{url}/")) as answers, calling(grpc_port) as called:
                     done = restart(env)
                     assert done.returncode == 0, done.stderr + stack.transcript()
                     await stream.read()  # its web process was replaced
                 assert set(answers) == {"hello"}
+                assert set(called) == {"OK"}
                 assert "CANCELED" not in str(stream.seen[-1])
             async with other.resume(stream.task_id, after=stream.last) as rest:
                 await other.cancel(stream.task_id)
@@ -106,22 +112,40 @@ def restart(env: dict[str, str]) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def asking(url: str) -> Iterator[list[str]]:
-    """Ask again and again, each time on a new connection, for as long as the block lasts; what was answered."""
+def asking(ask: Callable[[], str]) -> Iterator[list[str]]:
+    """Ask again and again, for as long as the block lasts; what was answered."""
     answers: list[str] = []
     over = threading.Event()
 
-    def ask() -> None:
+    def repeat() -> None:
         while not over.wait(0.02):
             try:
-                answers.append(echo(f"{url}/"))
-            except OSError as error:
+                answers.append(ask())
+            except (OSError, grpc.RpcError) as error:
                 answers.append(repr(error))
 
-    asker = threading.Thread(target=ask)
+    asker = threading.Thread(target=repeat)
     asker.start()
     try:
         yield answers
     finally:
         over.set()
         asker.join(LONG)
+
+
+@contextmanager
+def calling(port: int) -> Iterator[list[str]]:
+    """Call over gRPC again and again, by turns on a new connection and on one that stays."""
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as kept:
+        numbers = itertools.count()
+
+        def call() -> str:
+            own = [("grpc.use_local_subchannel_pool", 1)]
+            with grpc.insecure_channel(f"127.0.0.1:{port}", own) as new:
+                channel = new if next(numbers) % 2 else kept
+                check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
+                check(b"", timeout=PATIENCE)
+            return "OK"
+
+        with asking(call) as answers:
+            yield answers

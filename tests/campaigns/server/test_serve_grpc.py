@@ -12,13 +12,13 @@ from typing import Any
 import grpc
 import pytest
 from a2a.types import a2a_pb2
-from pytest_django import Settings
 
 from a2a_project.grpc_health import serves
 from a2a_project.management.commands import serve_grpc
 from a2a_tasks.conf import conf, forget
 from tests.campaigns.server.process import PATIENCE
 from tests.journeys.hosts import APPS
+from tests.support.ports import free_port
 from tests.support.processes import Child, python
 
 _SAYS = "Serving gRPC on "
@@ -65,52 +65,66 @@ def test_a_port_that_is_no_address_is_refused_in_words() -> None:
 
 
 @pytest.fixture
-def no_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A2A_GRPC_PORT is not set, and the usual port of gRPC is one of the test's own."""
+def begun(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
+    """The sockets on which the embedded host serves gRPC. A2A_GRPC_PORT is not set; the usual port is the test's own."""
     monkeypatch.delenv("A2A_GRPC_PORT", raising=False)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    monkeypatch.setattr(serve_grpc, "USUAL_PORT", port)
-    yield
+    monkeypatch.setattr(serve_grpc, "USUAL_PORT", free_port())
+    sockets: list[socket.socket] = []
+    monkeypatch.setattr("a2a_project.grpc_server.serve_in_background", sockets.append)
+    yield sockets
+    for sock in sockets:
+        sock.close()
     os.environ.pop("A2A_GRPC_PORT", None)
     forget()
 
 
-@pytest.mark.usefixtures("no_port")
-class TestThePortOfTheEmbeddedHost:
-    def test_is_the_usual_one(self) -> None:
-        assert serve_grpc.choose_port("127.0.0.1") == ""
-        assert conf.GRPC_PORT == serve_grpc.USUAL_PORT
+@contextmanager
+def taken(port: int) -> Iterator[None]:
+    """A port that another host has, which would share it."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        yield
 
-    def test_is_none_if_that_is_taken_by_another_host_too(self) -> None:
-        with socket.socket() as taken:
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            taken.bind(("127.0.0.1", serve_grpc.USUAL_PORT))
-            taken.listen()
-            said = serve_grpc.choose_port("127.0.0.1")
+
+class TestThePortOfTheEmbeddedHost:
+    def test_is_the_usual_one(self, begun: list[socket.socket]) -> None:
+        assert serve_grpc.serve_in_background("127.0.0.1") == ""
+        assert conf.GRPC_PORT == serve_grpc.USUAL_PORT
+        assert [sock.getsockname()[1] for sock in begun] == [serve_grpc.USUAL_PORT]
+
+    def test_is_none_if_that_is_taken_by_another_host_too(self, begun: list[socket.socket]) -> None:
+        with taken(serve_grpc.USUAL_PORT):
+            said = serve_grpc.serve_in_background("127.0.0.1")
         assert said.startswith("No gRPC: Port")
         assert "A2A_GRPC_PORT=" in said
-        assert conf.GRPC_PORT == 0
+        assert (conf.GRPC_PORT, begun) == (0, [])
 
-    @pytest.mark.parametrize(("said", "port"), [("", 0), ("0", 0), ("6000", 6000)])
-    def test_is_what_the_variable_says(
-        self, said: str, port: int, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("said", ["", "0"])
+    def test_is_none_if_the_variable_says_so(
+        self, said: str, begun: list[socket.socket], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("A2A_GRPC_PORT", said)
         forget()
-        assert serve_grpc.choose_port("127.0.0.1") == ""
-        assert port == conf.GRPC_PORT
+        assert serve_grpc.serve_in_background("127.0.0.1") == ""
+        assert begun == []
+
+    def test_is_what_the_variable_says(
+        self, begun: list[socket.socket], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        port = free_port()
+        monkeypatch.setenv("A2A_GRPC_PORT", str(port))
+        forget()
+        assert serve_grpc.serve_in_background("127.0.0.1") == ""
+        assert [sock.getsockname()[1] for sock in begun] == [port]
 
 
-def test_the_embedded_host_has_it_beside_http_only_if_there_is_a_port(
-    monkeypatch: pytest.MonkeyPatch, settings: Settings
-) -> None:
-    asked: list[tuple[str, int]] = []
-    monkeypatch.setattr(
-        "a2a_project.grpc_server.serve_in_background", lambda host, port: asked.append((host, port))
-    )
-    serve_grpc.serve_in_background("127.0.0.1")
-    assert asked == []
-    settings.A2A_GRPC_PORT = 50051
-    serve_grpc.serve_in_background("127.0.0.1")
-    assert asked == [("127.0.0.1", 50051)]
+@pytest.mark.parametrize("command", [["up", "--port", "0"], ["serve_grpc"]], ids=["up", "grpc"])
+def test_a_given_port_that_is_taken_ends_the_process_with_one_line(command: list[str]) -> None:
+    port = free_port()
+    with taken(port), python(["-m", "django", *command], {"A2A_GRPC_PORT": str(port)}) as process:
+        assert process.process.wait(2 * PATIENCE) == 1
+        process.wait_for(f"Port {port} on 127.0.0.1 is taken by another process")
+        assert f"A2A_GRPC_PORT={port + 1}" in process.log or command == ["serve_grpc"]
+        assert "Traceback" not in process.log

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,17 @@ def test_they_end_when_the_master_was_killed(served: tuple[Process, str]) -> Non
     gunicorn, url = served
     gunicorn.signal(signal.SIGKILL)
     eventually(lambda: refused(int(url.split(":")[-1].strip("/"))), LONG)
+
+
+def test_a_port_of_grpc_that_is_taken_ends_the_master() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ports = {"PORT": str(free_port()), "A2A_GRPC_PORT": str(port)}
+        command = ["-m", "gunicorn", "-c", "deploy/gunicorn.conf.py", APPLICATION]
+        env = {**backend.children(), **ENVIRON, **ports}
+        with Process(sys.executable, *command, env=env) as gunicorn:
+            assert gunicorn.exit_code(LONG) == 1
+            assert f"Connection in use: ('127.0.0.1', {port})" in gunicorn.transcript()
 
 
 def test_daphne_serves_the_application_as_it_comes() -> None:

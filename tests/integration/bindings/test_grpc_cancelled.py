@@ -132,15 +132,15 @@ def asked(what: str) -> dict[str, str]:
 async def test_at_each_place_where_it_waits(server: tuple[Server, int], what: str) -> None:
     served, port = server
     path, body = CALLS[what]
-    real, handler = served._mapping[path], served._rpcs[path.encode()]
+    real, handler = served._served[path], served._rpcs[path.encode()]
     async with connected(port) as client:
         before = await begun(client)
         for at in range(1, MAX_COUNT):
             watched = TakenBack(handler, at)
-            served._mapping[path] = real._replace(func=served.calls.serve(watched))
+            served._served[path] = real._replace(func=served.calls.serve(watched))
             client.call(body, headers=asked(what))
             await asyncio.wait_for(watched.over.wait(), PATIENCE)
-            served._mapping[path] = real
+            served._served[path] = real
             await nothing_is_left(served, client, before)
             if watched.seen < at:
                 break

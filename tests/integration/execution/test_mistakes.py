@@ -239,7 +239,7 @@ class TestWhatCannotBeRecorded:
             return "x"
 
         trace, _ = await carried(run)
-        assert f"TypeError: {named} cannot be kept as JSON" in trace
+        assert f"TypeError: {named} cannot be stored as JSON" in trace
         assert '{}", line {}, in run'.format(*line_of(run, "update").rsplit(":", 1)) in trace
 
 

@@ -218,7 +218,7 @@ class TestVerifyCard:
         for path in files:
             before = Path(path).read_text()
             Path(path).write_text(text)
-            with pytest.raises(CommandError, match="that is not"):
+            with pytest.raises(CommandError, match="it is not"):
                 said("verify_card", files[0], keys=files[1])
             Path(path).write_text(before)
         with pytest.raises(CommandError, match="No such file"):

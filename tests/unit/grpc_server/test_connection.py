@@ -1,0 +1,258 @@
+"""The limits of one connection, and its signs of life: no client can hold more of the server than is meant for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import weakref
+
+import pytest
+from grpclib.protocol import Stream
+from h2 import events
+from h2.exceptions import StreamClosedError
+from pytest_django import Settings
+
+from a2a_project.grpc_server import Server
+from a2a_tasks.bindings.grpc.call import GrpcCall
+from tests.support.grpc_server.client import HEADERS, PATIENCE, Client, connected, served
+
+FRAME = 16_384
+MIB = 1024 * 1024
+
+
+async def measure(call: GrpcCall) -> None:
+    """Return the length of each message."""
+    while (message := await call.read()) is not None:
+        await call.write(str(len(message)).encode())
+
+
+MEASURE = {b"/a.B/Echo": measure}
+
+
+async def pour(client: Client, stream: int, size: int, *, whole: int = 4 * MIB) -> None:
+    """Send this much of a message, as the windows allow, and its end if it is all; less if it is refused."""
+    sent = 0
+    with contextlib.suppress(StreamClosedError):  # the call was refused
+        while sent < size:
+            room = min(client.h2.local_flow_control_window(stream), FRAME, size - sent)
+            if not room:
+                async with asyncio.timeout(PATIENCE):
+                    await client.more()
+                continue
+            piece = b"\0" + whole.to_bytes(4) if not sent else b""
+            piece += b"x" * (room - len(piece))
+            sent += room
+            client.h2.send_data(stream, piece, end_stream=sent == whole + 5)
+            client.send()
+            await client.writer.drain()
+
+
+async def measured(client: Client, size: int) -> bool:
+    """Whether a message of this size is answered."""
+    stream = client.call(end=False)
+    await pour(client, stream, size + 5, whole=size)
+    return await client.status(stream) == ("0", "") and client.answers(stream) == [b"%d" % size]
+
+
+async def settled(server: Server, used: int) -> None:
+    """Wait until this many bytes are unread."""
+    async with asyncio.timeout(PATIENCE):
+        while server.unread.used != used:  # noqa: ASYNC110 - they come in the next turns of the loop
+            await asyncio.sleep(0)
+
+
+async def gone(server: Server) -> None:
+    """Wait until there is no connection."""
+    async with asyncio.timeout(PATIENCE):
+        while server.protocols:  # noqa: ASYNC110 - it goes in the next turns of the loop
+            await asyncio.sleep(0)
+
+
+async def test_nothing_is_left_of_a_closed_connection(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(
+        logging.WARNING, "grpclib.server"
+    )  # lines of cancelled calls have their frames
+    async with served(MEASURE) as (port, server):
+        async with connected(port) as client:
+            await pour(client, client.call(end=False), MIB)
+            await pour(client, client.call(end=False), MIB)
+            await settled(server, 2 * MIB - 10)  # without what was read: the lengths
+            (protocol,) = server.protocols
+            left = [weakref.ref(stream) for stream in protocol.processor.streams.values()]
+            del protocol
+            assert len(left) == 2
+        await gone(server)
+        await settled(server, 0)
+        gc.collect()
+        assert [ref for ref in left if ref() is not None] == []
+        assert [each for each in gc.get_objects() if isinstance(each, Stream)] == []
+
+
+async def test_a_connection_holds_no_more_than_a_few_unfinished_messages() -> None:
+    async with (
+        served(MEASURE) as (port, server),
+        connected(port) as client,
+        connected(port) as other,
+    ):
+        streams = [client.call(end=False) for _ in range(12)]
+        for stream in streams:
+            if stream not in client.reset:
+                await pour(client, stream, 4 * MIB - FRAME)
+        (status, message) = await client.status(streams[-1])
+        assert (status, message) == ("8", "Too many messages are unfinished")
+        assert server.unread.used <= 32 * MIB
+        for one in (client, other):  # small messages always get in
+            assert await one.status(one.call(b"small")) == ("0", "")
+
+
+async def test_a_server_holds_no_more_for_many_connections(settings: Settings) -> None:
+    async with served(MEASURE) as (port, server):
+        server.unread._limit = 6 * MIB
+        async with connected(port) as first, connected(port) as second:
+            await pour(first, first.call(end=False), 3 * MIB)
+            await settled(server, 3 * MIB - 5)
+            stream = second.call(end=False)
+            await pour(second, stream, 2 * MIB)
+            assert (await second.status(stream))[0] == "8"
+            assert await measured(second, MIB)
+        await gone(server)
+        await settled(server, 0)
+
+
+async def test_data_that_nobody_reads_do_not_stop_other_calls() -> None:
+    """As behind a proxy that sends the calls of many clients through one connection."""
+    going_on = asyncio.Event()
+
+    async def read_once(call: GrpcCall) -> None:
+        await call.read()
+        await going_on.wait()
+
+    rpcs = {**MEASURE, b"/a.B/Once": read_once}
+    async with served(rpcs) as (port, _), connected(port) as client:
+        stream = client.call(b"one", headers={":path": "/a.B/Once"}, end=False)
+        await pour(client, stream, 5 * MIB)
+        assert await measured(client, MIB)
+        going_on.set()
+        assert await client.status(stream) == ("0", "")
+
+
+async def test_a_frame_that_announces_too_much_closes_its_connection() -> None:
+    async with served(MEASURE) as (port, _), connected(port) as client, connected(port) as hostile:
+        hostile.send(b"\xff\xff\xff\0\0\0\0\0\1")
+        await hostile.closed()
+        assert await client.status(client.call(b"one")) == ("0", "")
+
+
+async def test_the_largest_frame_is_read() -> None:
+    async with served(MEASURE) as (port, _), connected(port) as client, connected(port) as other:
+        await client.until(events.SettingsAcknowledged)
+        stream = client.call(end=False)
+        data = b"\0" + (FRAME - 5).to_bytes(4) + b"x" * (FRAME - 5)
+        client.h2.send_data(stream, data, end_stream=True)
+        sent = client.h2.data_to_send()
+        client.writer.write(sent[:5])
+        assert await measured(other, 1)  # meanwhile the server has looked at the beginning
+        client.writer.write(sent[5:])
+        assert await client.status(stream) == ("0", "")
+
+
+class TestSignsOfLife:
+    @pytest.fixture(autouse=True)
+    def often(self, settings: Settings) -> None:
+        """Look for them often."""
+        settings.A2A_KEEPALIVE_SECONDS = 0.3
+
+    async def test_a_silent_connection_is_closed(self) -> None:
+        async with served(MEASURE) as (port, server):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            async with asyncio.timeout(PATIENCE):
+                with pytest.raises(ConnectionResetError):
+                    while await reader.read(65_536):
+                        pass
+                    raise ConnectionResetError  # closed is as good
+            writer.close()
+            await gone(server)
+
+    async def test_a_connection_that_never_reads_is_closed(self) -> None:
+        async def much(call: GrpcCall) -> None:
+            await call.write(b"x" * 20 * MIB)
+
+        async with served({b"/a.B/Echo": much}) as (port, server), connected(port) as client:
+            client.h2.increment_flow_control_window(30 * MIB)
+            stream = client.call(b"")
+            client.h2.increment_flow_control_window(30 * MIB, stream)
+            client.send()
+            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await asyncio.wait_for(server.lost.wait(), PATIENCE)
+            assert not server.protocols
+
+    async def test_one_that_answers_stays_without_a_call(self) -> None:
+        async with served(MEASURE) as (port, _), connected(port) as client:
+            while sum(isinstance(event, events.PingReceived) for event in client.came) < 3:
+                assert await client.more()
+            assert await client.status(client.call(b"one")) == ("0", "")
+
+
+async def test_pings_to_a_client_that_reads_nothing_are_not_answered_without_end() -> None:
+    async with served(MEASURE) as (port, server), connected(port) as hostile:
+        await hostile.until(events.SettingsAcknowledged)
+        hostile.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        hostile.writer.transport.set_write_buffer_limits(0)
+        pings = b"\0\0\x08\6\0\0\0\0\0" + b"x" * 8
+        (protocol,) = server.protocols
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3):
+                while True:
+                    hostile.writer.write(pings * 10_000)
+                    await hostile.writer.drain()
+        assert protocol._socket.get_write_buffer_size() < MIB
+
+
+UNREADABLE = {
+    "one sign of base64": {"x-bin": "A"},
+    "no text": {"x-bin": "\xff"},
+    "no time": {"grpc-timeout": "-5x"},
+    "a time of 400 digits": {"grpc-timeout": "9" * 400 + "H"},
+    "a time of 5000 digits": {"grpc-timeout": "9" * 5000 + "H"},
+}
+
+
+@pytest.mark.parametrize("headers", UNREADABLE.values(), ids=UNREADABLE.keys())
+async def test_metadata_that_cannot_be_decoded_are_refused(
+    headers: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(MEASURE) as (port, _), connected(port) as client:
+        client.h2.config.header_encoding = "latin-1"
+        given = [
+            (name.encode("latin-1"), value.encode("latin-1"))
+            for name, value in {**HEADERS, **headers}.items()
+        ]
+        client.h2.send_headers(1, given, end_stream=True)
+        client.send()
+        assert await client.status(1) == ("3", "The metadata or the deadline cannot be read")
+        assert await client.status(client.call(b"one")) == ("0", "")
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_call_that_ends_without_an_answer_is_reset(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(*_: object) -> None:
+        """Fail as grpclib does before it answers."""
+
+    monkeypatch.setattr("a2a_project.grpc_server.connection.request_handler", nothing)
+    async with served(MEASURE) as (port, _), connected(port) as client:
+        stream = client.call(b"one")
+        await client.until(events.StreamReset, stream)
+
+
+async def test_a_drained_connection_stays_open_until_its_client_has_been_told() -> None:
+    async with served(MEASURE) as (port, server), connected(port) as client:
+        assert await client.status(client.call(b"one")) == ("0", "")
+        server._leave()
+        client.call(b"late")  # on its way when the GOAWAY was sent
+        await client.until(events.ConnectionTerminated)
+        client.call(b"later")
+        await client.closed()  # without a reset, which could overtake the GOAWAY
