@@ -35,6 +35,7 @@ NO_PARTICIPLES = frozenset(
         "mapping",
         "need",
         "nothing",
+        "ping",
         "proceed",
         "ring",
         "seed",
@@ -59,6 +60,7 @@ VERBS = frozenset(
         "decide",
         "empty",
         "ensure",
+        "exclude",
         "execute",
         "explain",
         "filter",
@@ -78,8 +80,10 @@ VERBS = frozenset(
         "number",
         "on",
         "parse",
+        "pop",
         "read",
         "receive",
+        "reclaim",
         "record",
         "refuse",
         "release",
@@ -96,11 +100,12 @@ VERBS = frozenset(
         "stop",
         "take",
         "to",
+        "uncount",
         "wait",
         "write",
     ]
 )
-#: Names that Django, asyncio and the interface of agents give.
+#: Names that Django, asyncio, grpclib and the interface of agents give.
 GIVEN = frozenset(
     [
         "connection_lost",
@@ -108,6 +113,9 @@ GIVEN = frozenset(
         "data_received",
         "extended_card",
         "lookup_allowed",
+        "pause_writing",
+        "resume_writing",
+        "unacked_size",
         "working",
     ]
 )

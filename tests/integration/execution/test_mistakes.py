@@ -337,7 +337,7 @@ class TestInAProcess:
         file, line = line_of(agents.hoarding, "turn.memory").rsplit(":", 1)
         assert f'File "{file}", line {line}, in hoarding' in trace
         assert (
-            "TypeError: turn.memory['pattern'] cannot be kept as JSON: it is a generator" in trace
+            "TypeError: turn.memory['pattern'] cannot be stored as JSON: it is a generator" in trace
         )
         kept = await scripted("counting")
         assert kept.trace == ""
