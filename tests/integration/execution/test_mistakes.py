@@ -22,6 +22,7 @@ from tests.integration.execution.process_agents import agents
 from tests.integration.execution.process_agents.agents import Script
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
+from tests.support.execution.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -66,10 +67,10 @@ def calling(script: Callable[[Turn], Any]) -> Callable[[Turn], Any]:
 
 @dataclass(frozen=True)
 class Told:
-    """What one turn in a process has left: the trace and the log of its run, and its task's memory."""
+    """What one turn in a process has left: the trace of its run, the run, and its task's memory."""
 
     trace: str
-    log: list[str]
+    run: int
     memory: str
 
 
@@ -89,8 +90,7 @@ async def scripted(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Tell]:
         task = await Client(agent).send(word)
         run = await run_in_thread(Run.objects.get, task__public_id=task.id)
         memory = (await run_in_thread(Task.objects.get, public_id=task.id)).memory
-        log = RunLine.objects.filter(run=run).order_by("number").values_list("text", flat=True)
-        return Told(run.error, await run_in_thread(list, log), memory)
+        return Told(run.error, run.pk, memory)
 
     try:
         async with hosting():
@@ -308,7 +308,9 @@ class TestInAProcess:
     """All of it is told there as it is told here."""
 
     async def test_what_does_nothing_is_told(self, scripted: Tell) -> None:
-        (told,) = (await scripted("careless")).log
+        run = (await scripted("careless")).run
+        lines = RunLine.objects.filter(run=run).values_list("text", flat=True)
+        (told,) = await until(lambda: run_in_thread(list, lines.all()))
         assert "process_agents/agents.py:" in told
         assert told.endswith("without yield turn.ask(...) it does nothing")
 
