@@ -7,7 +7,7 @@ of the processes that they started and waited for. Servers are not counted, nor 
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 OWN, CHILDREN, START = "cpu", "cpu of children", "cpu of start"
 
 _tests: Counter[str] = Counter()
-_seconds: Counter[tuple[str, str]] = Counter()
+_seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
 
 
 def _now() -> tuple[float, float]:
