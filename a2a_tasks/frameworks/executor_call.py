@@ -17,7 +17,7 @@ from a2a_tasks.agents import Turn
 from a2a_tasks.agents.emission import Emission
 from a2a_tasks.caller import Caller
 from a2a_tasks.frameworks.executor_values import (
-    EventReader,
+    ExecutorEventReader,
     find_old_style,
     make_request,
     make_task,
@@ -51,7 +51,7 @@ class CallerUser(User):
 class BoundedQueue(EventQueue):
     """The queue of one call. An executor that is faster than the database waits in `enqueue_event`."""
 
-    def __init__(self, reader: EventReader) -> None:
+    def __init__(self, reader: ExecutorEventReader) -> None:
         self._reader = reader
         self._said: deque[list[Emission]] = deque()
         self._room, self._changed = asyncio.Semaphore(ROOM), asyncio.Event()
@@ -103,7 +103,11 @@ class ExecutorCall:
     """An executor at work for a turn."""
 
     def __init__(
-        self, executor: AgentExecutor, turn: Turn, context: RequestContext, reader: EventReader
+        self,
+        executor: AgentExecutor,
+        turn: Turn,
+        context: RequestContext,
+        reader: ExecutorEventReader,
     ) -> None:
         self._executor, self._turn, self._context = executor, turn, context
         self._queue = BoundedQueue(reader)
@@ -126,7 +130,7 @@ class ExecutorCall:
             related_tasks=[],
         )
         state = None if may_reply and task is None else TaskState.WORKING
-        return cls(executor, turn, context, EventReader(state, has_task=task is not None))
+        return cls(executor, turn, context, ExecutorEventReader(state, has_task=task is not None))
 
     async def _execute(self) -> None:
         try:

@@ -17,7 +17,7 @@ from a2a_tasks.protocol.files import SCHEME
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import TaskState
 
-__all__ = ["EventReader", "find_old_style", "make_request", "make_task"]
+__all__ = ["ExecutorEventReader", "find_old_style", "make_request", "make_task"]
 
 _EVENTS = (
     a2a_pb2.Message,
@@ -91,7 +91,7 @@ async def _inline(turn: Turn, holders: Iterable[Tree]) -> None:
 # --- from the executor ----------------------------------------------------------------------
 
 
-class EventReader:
+class ExecutorEventReader:
     """The reader of the events of one turn: each becomes emissions, or none if the host has said it already."""
 
     def __init__(self, state: TaskState | None, *, has_task: bool) -> None:
@@ -112,7 +112,7 @@ class EventReader:
             case a2a_pb2.TaskStatusUpdateEvent():
                 return list(self._status(tree["status"], tree.get("metadata")))
             case a2a_pb2.Message():
-                return [Reply(_parts(tree), _joined(tree), _extensions(tree))]
+                return [Reply(_parts(tree), _join_metadata(tree), _extensions(tree))]
         return list(self._task(tree))
 
     def _task(self, tree: Tree) -> Iterable[Emission]:
@@ -133,7 +133,7 @@ class EventReader:
         if state is self._state is TaskState.WORKING and not parts:
             return
         self._state, self._has_task = state, True
-        joined = _joined(message, metadata)
+        joined = _join_metadata(message, metadata)
         yield StatusUpdate(state, parts, joined, extensions=_extensions(message))
 
 
@@ -148,7 +148,7 @@ def _artifact(event: Tree) -> Iterable[Emission]:
             last=event.get("lastChunk", False),
             name=artifact.get("name"),
             description=artifact.get("description"),
-            metadata=_joined(artifact, event.get("metadata")),
+            metadata=_join_metadata(artifact, event.get("metadata")),
             extensions=_extensions(artifact),
         )
 
@@ -161,6 +161,6 @@ def _extensions(holder: Tree) -> tuple[str, ...]:
     return tuple(holder.get("extensions", ()))
 
 
-def _joined(holder: Tree, of_event: Tree | None = None) -> Tree | None:
+def _join_metadata(holder: Tree, of_event: Tree | None = None) -> Tree | None:
     """Return the metadata of a message or artifact, with those of its event, which the log has no place for."""
     return {**(of_event or {}), **holder.get("metadata", {})} or None

@@ -50,7 +50,7 @@ def find_adapter(thing: Any) -> Framework:
     """Return the row of the adapter for a thing, by its type. Raises TypeError that lists what is supported."""
     if not isinstance(thing, type):
         for framework in FRAMEWORKS:
-            if framework.made(thing):
+            if framework.makes(thing):
                 return framework
         if callable(thing) or any(callable(getattr(thing, method, None)) for method in METHODS):
             return CALLABLE

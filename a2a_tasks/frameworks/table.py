@@ -27,8 +27,8 @@ class Framework:
     #: The adapter's attribute for the agent.
     attribute: str
 
-    def made(self, thing: Any) -> bool:
-        """Is this an agent of the framework? The classes of the object tell, so nothing is imported."""
+    def makes(self, thing: Any) -> bool:
+        """Is this an agent that the framework makes? The classes of the object tell, so nothing is imported."""
         return any(
             base.__name__ == self.kind and base.__module__.partition(".")[0] == self.package
             for base in type(thing).__mro__

@@ -43,8 +43,8 @@ async def test_the_other_asks_and_recites_in_pieces(agents: dict[str, Agent]) ->
         assert status_text(task) == "A poem about what?"
         assert await seen(client, "rose", task_id=task.id) == [
             "artifact poem: rose is a rose",
-            "artifact poem + is a rose",
-            "artifact poem + is a rose. (last)",
+            "artifact poem +  is a rose",
+            "artifact poem +  is a rose. (last)",
             "completed",
         ]
 
