@@ -57,12 +57,12 @@ def _below(name: str, fault: InvalidParams) -> InvalidParams:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def reader(descriptor: Descriptor, *, limited: bool = True) -> Callable[[Message], Tree]:
-    """Return the reader of messages, far slower than parsing. It raises InvalidParams for values JSON lacks.
+def reader(kind: type[Message], *, limited: bool = True) -> Callable[[Message], Tree]:
+    """Return the reader of messages of a class, far slower than parsing. It raises InvalidParams for values JSON lacks.
 
     `limited`: it also raises for more parts and values than a client may send.
     """
-    read = _reader(descriptor)
+    read = _reader(kind.DESCRIPTOR)
 
     def read_counted(message: Message) -> Tree:
         _limits.values = MAX_VALUES if limited else math.inf
@@ -172,9 +172,13 @@ def _number(number: float) -> float | int:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def writer(descriptor: Descriptor) -> Callable[[Mapping[str, Any]], Tree]:
+def writer(kind: type[Message]) -> Callable[[Mapping[str, Any]], Tree]:
     """Return a function from JSON to the arguments of a message's class. Members without a field are left out."""
+    return _writer(kind.DESCRIPTOR)
+
+
+@functools.cache
+def _writer(descriptor: Descriptor) -> Callable[[Mapping[str, Any]], Tree]:
     known = {field.json_name: (field.name, _make_writer(field)) for field in descriptor.fields}
 
     def write(tree: Mapping[str, Any]) -> Tree:
@@ -207,7 +211,7 @@ def _make_single_writer(field: FieldDescriptor) -> Convert | None:
         _VALUE: _write_value,
         _TIMESTAMP: _write_moment,
     }
-    return special.get(field.message_type.full_name) or writer(field.message_type)
+    return special.get(field.message_type.full_name) or _writer(field.message_type)
 
 
 def _write_moment(text: str) -> Tree:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -25,12 +25,9 @@ _EVENTS = (
     a2a_pb2.TaskArtifactUpdateEvent,
     a2a_pb2.TaskStatusUpdateEvent,
 )
-_read: dict[type, Callable[[Any], Tree]] = {
-    kind: reader(kind.DESCRIPTOR, limited=False)  # type: ignore[arg-type] # of upb, with the same members
-    for kind in _EVENTS
-}
-_write_request = writer(a2a_pb2.SendMessageRequest.DESCRIPTOR)
-_write_task = writer(a2a_pb2.Task.DESCRIPTOR)
+_read = {kind: reader(kind, limited=False) for kind in _EVENTS}
+_write_request = writer(a2a_pb2.SendMessageRequest)
+_write_task = writer(a2a_pb2.Task)
 #: Errors that code for a2a-sdk 0.3 causes with 1.x.
 _OLD = re.compile(
     r"Enum (TaskState|Role) has no value|unknown enum label"

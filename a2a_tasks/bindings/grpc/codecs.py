@@ -31,12 +31,12 @@ def parser(name: str) -> Callable[[bytes], Message | None]:
 
 def reader(name: str) -> Callable[[Message], Tree]:
     """Return the reader of parsed messages. It raises InvalidParams for values JSON lacks, and for too many."""
-    return protobuf_json.reader(message_class(name).DESCRIPTOR)
+    return protobuf_json.reader(message_class(name))
 
 
 def encoder(name: str) -> Callable[[bytes], bytes]:
     """Return a function from a message's JSON to its bytes. Members without a field are left out."""
-    made, write = message_class(name), protobuf_json.writer(message_class(name).DESCRIPTOR)
+    made, write = message_class(name), protobuf_json.writer(message_class(name))
 
     def encode(text: bytes) -> bytes:
         return made(**write(_json(text))).SerializeToString()

@@ -49,5 +49,21 @@ async def test_the_other_asks_and_recites_in_pieces(agents: dict[str, Agent]) ->
         ]
 
 
+async def test_they_may_run_in_processes_of_their_own(
+    agents: dict[str, Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
+    monkeypatch.setenv("A2A_APPS", "examples.executors")
+    monkeypatch.setattr(type(agents["poem"]), "runs_in", "process")
+    async with hosting():
+        client = Client(agents["poem"])
+        task = await client.send("a poem, please")
+        assert status_text(task) == "A poem about what?"
+        assert (await seen(client, "rose", task_id=task.id))[-2:] == [
+            "artifact poem +  is a rose. (last)",
+            "completed",
+        ]
+
+
 def test_both_are_in_order(agents: dict[str, Agent]) -> None:
     assert [list(agent.check()) for agent in agents.values()] == [[], []]
