@@ -72,6 +72,7 @@ class BoundedQueue(EventQueue):
         elif said:
             self._said.append(said)
             self._changed.set()
+        await asyncio.sleep(0)  # an executor that waits for nothing else can be cancelled here
 
     def _note_drop(self, event: Any) -> None:
         if not self._dropped:

@@ -231,9 +231,9 @@ class TestWhatItSays:
         assert message["extensions"] == ["https://e"]
 
     async def test_numbers_of_data_stay_whole(self) -> None:
-        artifact = Artifact(artifact_id="a", parts=[new_data_part({"n": 7, "list": [1, 0.5]})])
+        artifact = Artifact(artifact_id="a", parts=list(map(new_data_part, [{"n": 7}, [1, 0.5]])))
         said = await said_by(saying(TaskArtifactUpdateEvent(artifact=artifact)))
-        assert said[1] == "artifact a: {'list': [1, 0.5], 'n': 7}"
+        assert said[1] == "artifact a: {'n': 7} [1, 0.5]"
 
     async def test_more_parts_than_a_client_may_send_are_allowed(self) -> None:
         parts = [Part(text=str(n)) for n in range(500)]
@@ -312,6 +312,14 @@ class TestItsEnd:
 
         assert await said_by(Scripted(work), cleanup_seconds=0.1) == ["working", "completed"]
         assert steps == ["cancelled"]
+
+    async def test_one_that_goes_on_enqueueing_without_end_is_cancelled(self) -> None:
+        async def work(context: RequestContext, queue: EventQueue) -> None:
+            await updater(context, queue).complete()
+            while True:
+                await queue.enqueue_event(piece("x"))
+
+        assert await said_by(Scripted(work), cleanup_seconds=0.1) == ["working", "completed"]
 
     async def test_one_that_cannot_be_cancelled_is_left(
         self, caplog: pytest.LogCaptureFixture
