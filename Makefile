@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A file of tests stays in one process; each process has a database of its own. ARGS="-n 0" for a debugger.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # What runs on SQLite: what needs no database, and what the store has a second implementation for (docs/testing.md).
-ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming \
+ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming tests/integration/frameworks \
 	$(addprefix tests/integration/console/,audit diagnosis privacy search statistics) \
 	tests/journeys/test_smoke.py tests/campaigns/server/test_smoke.py
 ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py)

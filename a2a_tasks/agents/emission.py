@@ -24,6 +24,8 @@ class StatusUpdate:
     metadata: Mapping[str, Any] | None = None
     #: Names of secrets that a person is asked to hand over; the host adds the link.
     hand_over: tuple[str, ...] = ()
+    #: URIs of the extensions that the message follows.
+    extensions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,7 @@ class Reply:
 
     parts: tuple[Part, ...]
     metadata: Mapping[str, Any] | None = None
+    extensions: tuple[str, ...] = ()
 
 
 Emission = StatusUpdate | Chunk | Reply

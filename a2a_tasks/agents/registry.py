@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
@@ -31,6 +32,11 @@ def discover() -> None:
         autodiscover_modules("agents")
     except SyntaxError as fault:
         raise ImproperlyConfigured(f"{fault.filename}, line {fault.lineno}: {fault.msg}") from fault
+    except ModuleNotFoundError as fault:
+        missing = (fault.name or "").partition(".")[0]
+        # the adapters stand above this room, and need not be loaded
+        line = import_module("a2a_tasks.frameworks.table").find_install_line(missing)
+        raise (ImproperlyConfigured(f"{fault}: {line}") if line else fault) from fault
     for cls in _concrete(Agent):
         register(cls)
     if conf.DEFAULT_AGENT not in _found:  # a single agent need not be named

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import ClientSession
 
@@ -23,6 +24,8 @@ from a2a_tasks.protocol.values import UNSET, Message, Part, Task, TaskState
 
 __all__ = ["AgentError", "ArtifactWriter", "Later", "Turn"]
 
+T = TypeVar("T")
+
 
 class ArtifactWriter:
     """An artifact that is written in pieces: `yield page.write("...")`, with `last=True` for the last piece."""
@@ -39,6 +42,13 @@ class ArtifactWriter:
             artifact_id=self.artifact_id, parts=parts(content), append=append, last=last, **about
         )
         return self._unused.watch(piece, "yield page.write(...)")
+
+
+def _later(value: T, loop: asyncio.AbstractEventLoop) -> Later[T]:
+    async def load() -> T:
+        return value
+
+    return Later(load, loop)
 
 
 class Turn:
@@ -62,6 +72,8 @@ class Turn:
         journal: Journal | None = None,
         files: Files | None = None,
         secrets: Secrets | None = None,
+        task: Later[Task | None] | None = None,
+        task_cancelled: Later[bool] | None = None,
     ) -> None:
         #: The message to answer.
         self.message = message
@@ -72,6 +84,10 @@ class Turn:
         self.history = history
         #: The tasks the message refers to, as far as the caller may see them.
         self.references = references
+        #: The task as it stood before this message, with its artifacts; None in the first turn.
+        self.task = task or _later(None, history.loop)
+        #: Was the task cancelled? A run may also be stopped to go on elsewhere.
+        self.task_cancelled = task_cancelled or _later(False, history.loop)
         #: A small JSON object that is kept between the turns of a task; change it in place.
         self.memory = memory
         #: The number of this attempt: 1, or more if the process of an earlier attempt died.
@@ -196,17 +212,22 @@ class Turn:
         wished = {media_type, f"{kind}/*", "*/*"}
         return not self.accepted_output_modes or bool(wished & set(self.accepted_output_modes))
 
-    def working(self, *content: Content) -> StatusUpdate:
+    def working(self, *content: Content, metadata: Mapping[str, Any] | None = None) -> StatusUpdate:
         """Report progress; the task is working."""
-        status = StatusUpdate(TaskState.WORKING, parts(content))
+        status = StatusUpdate(TaskState.WORKING, parts(content), metadata)
         return self._unused.watch(status, "yield turn.working(...)")
 
-    def ask(self, *content: Content) -> StatusUpdate:
+    def ask(self, *content: Content, metadata: Mapping[str, Any] | None = None) -> StatusUpdate:
         """Ask the client; the task waits for its next message, which starts a new turn."""
-        status = StatusUpdate(TaskState.INPUT_REQUIRED, parts(content))
+        status = StatusUpdate(TaskState.INPUT_REQUIRED, parts(content), metadata)
         return self._unused.watch(status, "yield turn.ask(...)")
 
-    def need_auth(self, *content: Content, hand_over: str | Sequence[str] = ()) -> StatusUpdate:
+    def need_auth(
+        self,
+        *content: Content,
+        hand_over: str | Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> StatusUpdate:
         """Ask for a credential, with the reason; the next message starts a new turn.
 
         `hand_over`: names of secrets as people read them: `"GitHub token"`. The host adds a link to a page that takes
@@ -214,27 +235,29 @@ class Turn:
         ValueError for names that cannot be shown to people.
         """
         secrets = check_names(hand_over)
-        status = StatusUpdate(TaskState.AUTH_REQUIRED, parts(content), hand_over=secrets)
+        status = StatusUpdate(TaskState.AUTH_REQUIRED, parts(content), metadata, secrets)
         return self._unused.watch(status, "yield turn.need_auth(...)")
 
-    def complete(self, *content: Content) -> StatusUpdate:
+    def complete(
+        self, *content: Content, metadata: Mapping[str, Any] | None = None
+    ) -> StatusUpdate:
         """Complete the task with a closing message; the end of `run` completes it without one."""
-        status = StatusUpdate(TaskState.COMPLETED, parts(content))
+        status = StatusUpdate(TaskState.COMPLETED, parts(content), metadata)
         return self._unused.watch(status, "yield turn.complete(...)")
 
-    def fail(self, *content: Content) -> StatusUpdate:
+    def fail(self, *content: Content, metadata: Mapping[str, Any] | None = None) -> StatusUpdate:
         """Fail the task, with a text for the client."""
-        status = StatusUpdate(TaskState.FAILED, parts(content))
+        status = StatusUpdate(TaskState.FAILED, parts(content), metadata)
         return self._unused.watch(status, "yield turn.fail(...)")
 
-    def reject(self, *content: Content) -> StatusUpdate:
+    def reject(self, *content: Content, metadata: Mapping[str, Any] | None = None) -> StatusUpdate:
         """Reject the task."""
-        status = StatusUpdate(TaskState.REJECTED, parts(content))
+        status = StatusUpdate(TaskState.REJECTED, parts(content), metadata)
         return self._unused.watch(status, "yield turn.reject(...)")
 
-    def reply(self, *content: Content) -> Reply:
+    def reply(self, *content: Content, metadata: Mapping[str, Any] | None = None) -> Reply:
         """Answer with a direct Message and no task. The agent must declare `replies_directly`."""
-        return self._unused.watch(Reply(parts(content)), "yield turn.reply(...)")
+        return self._unused.watch(Reply(parts(content), metadata), "yield turn.reply(...)")
 
     def artifact(
         self,
@@ -243,6 +266,7 @@ class Turn:
         description: str | None = None,
         id: str | None = None,  # noqa: A002 - the name in the protocol
         metadata: Mapping[str, Any] | None = None,
+        extensions: Sequence[str] = (),
     ) -> Chunk:
         """Return a whole artifact."""
         artifact = Chunk(
@@ -252,6 +276,7 @@ class Turn:
             name=name,
             description=description,
             metadata=metadata,
+            extensions=tuple(extensions),
         )
         return self._unused.watch(artifact, "yield turn.artifact(...)")
 
@@ -262,6 +287,7 @@ class Turn:
         description: str | None = None,
         id: str | None = None,  # noqa: A002
         metadata: Mapping[str, Any] | None = None,
+        extensions: Sequence[str] = (),
     ) -> ArtifactWriter:
         """Return a writer for an artifact in pieces."""
         return ArtifactWriter(
@@ -270,4 +296,5 @@ class Turn:
             name=name,
             description=description,
             metadata=metadata,
+            extensions=tuple(extensions),
         )

@@ -235,6 +235,8 @@ class HostedTurn:
             **carry.about(),
             history=Later(lambda: self._ask("history"), loop),
             references=Later(lambda: self._ask("references"), loop),
+            task=Later(lambda: self._ask("task"), loop),
+            task_cancelled=Later(lambda: self._ask("task_cancelled"), loop),
             journal=AskingJournal(self._ask, self._threads),
             files=AskingFiles(self._ask),
             secrets=AskingSecrets(self._ask),

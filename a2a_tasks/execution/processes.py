@@ -223,6 +223,10 @@ class ProcessRun:
                 return await self._turn.history
             case "references":
                 return await self._turn.references
+            case "task":
+                return await self._turn.task
+            case "task_cancelled":
+                return await self._turn.task_cancelled
             case "load":
                 await journal.load()
                 return dict(journal.results)

@@ -32,7 +32,7 @@ from a2a_tasks.protocol.lifecycle import (
     assemble,
 )
 from a2a_tasks.protocol.soundness import check_json, check_kept, check_parts
-from a2a_tasks.protocol.values import Artifact, ArtifactUpdate, Message, Part, Role, TaskState
+from a2a_tasks.protocol.values import Artifact, ArtifactUpdate, Message, Role, TaskState
 from a2a_tasks.store import event_log
 from a2a_tasks.store.append import append_batched
 from a2a_tasks.store.db import retry_until_answered
@@ -133,7 +133,7 @@ class Recorder:
         match emitted:
             case StatusUpdate():
                 self._begin_if_silent(emitted.state)
-                self._status(emitted.state, emitted.parts, emitted.metadata)
+                self._status(emitted)
             case Chunk():
                 self._begin_if_silent(TaskState.WORKING, speaks=True)
                 self._chunk(emitted)
@@ -147,35 +147,31 @@ class Recorder:
         begun = self.state is TaskState.WORKING or self.state in TERMINAL
         says_so = coming in {TaskState.WORKING, TaskState.REJECTED} and not speaks
         if not begun and not says_so:
-            self._status(TaskState.WORKING)
+            self._status(StatusUpdate(TaskState.WORKING))
 
-    def _status(
-        self,
-        state: TaskState,
-        parts: tuple[Part, ...] = (),
-        metadata: Mapping[str, Any] | None = None,
-    ) -> None:
-        reached = advance(self.state, state)
+    def _status(self, update: StatusUpdate) -> None:
+        state = advance(self.state, update.state)
         # This may raise: then nothing has changed.
-        message = self._message(parts, metadata) if parts else ""
-        self.state = reached
+        message = self._message(update) if update.parts else ""
+        self.state = state
         at = event_log.now()
         self._batch.status = StatusRow(state, at, message)
         body = event_log.status_body(state, at, message)
         self._gathered += len(body)
         self._batch.events.append(NewEvent(EventKind.STATUS, body, state))
 
-    def _message(self, parts: tuple[Part, ...], metadata: Mapping[str, Any] | None) -> str:
-        check_parts(parts)
-        check_json(metadata)
+    def _message(self, said: StatusUpdate | Reply) -> str:
+        check_parts(said.parts)
+        check_json(said.metadata)
         return write(
             Message(
                 message_id=token_hex(16),
                 context_id=self._run.context_id,
                 task_id=self._run.task_id if self.is_task else None,
                 role=Role.AGENT,
-                parts=parts,
-                metadata=metadata,
+                parts=said.parts,
+                metadata=said.metadata,
+                extensions=said.extensions,
             )
         ).decode()
 
@@ -276,15 +272,18 @@ class Recorder:
         ]
 
     def _reply(self, reply: Reply) -> None:
+        last = StatusUpdate(
+            TaskState.COMPLETED, reply.parts, reply.metadata, extensions=reply.extensions
+        )
         if self.is_task:  # too late for a Message: it becomes the task's final status
             self._begin_if_silent(TaskState.COMPLETED)
-            self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
+            self._status(last)
             return
-        body = self._message(reply.parts, reply.metadata)
+        body = self._message(reply)
         self._gathered += len(body)
         self._batch.events.append(NewEvent(EventKind.MESSAGE, body))
         # It is also the final status: if the host could not wait for the Message, the client got a task.
-        self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
+        self._status(last)
 
     def remember(self, memory: Mapping[str, Any]) -> None:
         """Store the turn's memory with the last batch. Raises TypeError that names a member that is not JSON."""
@@ -303,7 +302,7 @@ class Recorder:
                 self._close(artifact_id)
         if self.state not in TERMINAL | INTERRUPTED:
             self._begin_if_silent(TaskState.COMPLETED)
-            self._status(TaskState.COMPLETED)
+            self._status(StatusUpdate(TaskState.COMPLETED))
         self._batch.end = end
         self._schedule()
 

@@ -18,10 +18,10 @@ from a2a_tasks.agents.visibility import is_shared
 from a2a_tasks.caller import Caller, OwnerScope, scope_in
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import SendMessageRequest
-from a2a_tasks.protocol.values import UNSET, Message, Task
+from a2a_tasks.protocol.values import UNSET, Message, Task, TaskState
 from a2a_tasks.store.db import retry_until_answered, run_in_thread
 from a2a_tasks.store.records import ClaimedRun
-from a2a_tasks.store.tasks import find, references
+from a2a_tasks.store.tasks import brief, find, find_before, references
 
 __all__ = ["RunRequest", "run_request", "read_run_request", "turn_of"]
 
@@ -93,6 +93,15 @@ def turn_of(
         )
         return await retry_until_answered(find, repeatable=True)
 
+    async def find_task() -> Task | None:
+        asked = functools.partial(run_in_thread, find_before, run)
+        return await retry_until_answered(asked, repeatable=True)
+
+    async def is_cancelled() -> bool:
+        asked = functools.partial(run_in_thread, brief, run.scope, run.task_id)
+        found = await retry_until_answered(asked, repeatable=True)
+        return found is not None and found.state is TaskState.CANCELED
+
     return Turn(
         message=message,
         task_id=run.task_id,
@@ -111,4 +120,6 @@ def turn_of(
         journal=journal,
         files=files,
         secrets=secrets,
+        task=Later(find_task, loop),
+        task_cancelled=Later(is_cancelled, loop),
     )

@@ -32,6 +32,7 @@ __all__ = [
     "assemble",
     "fold",
     "mark_of",
+    "read_status_body",
 ]
 
 S = TaskState
@@ -147,7 +148,8 @@ _artifact = msgspec.json.Decoder(_Pieces).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def _status_value(body: str) -> TaskStatus:
+def read_status_body(body: str) -> TaskStatus:
+    """Return the status in the body of an event."""
     status = _status(body).status
     message = None if status.message is _NOTHING else status.message
     return TaskStatus(state=status.state, message=message, timestamp=status.timestamp)
@@ -189,7 +191,7 @@ def fold(task: Task, events: Iterable[Recorded]) -> Task:
     chunks: list[str] = []
     for event in events:
         if event.kind is EventKind.STATUS:
-            status = _status_value(event.body)
+            status = read_status_body(event.body)
         elif event.kind is EventKind.ARTIFACT:
             chunks.append(event.body)
         else:

@@ -17,7 +17,7 @@ from a2a_tasks.models import Artifact, Event, Message, Task
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.fields import parse_rfc3339
-from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind
+from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, read_status_body
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import UNSET, Raw, TaskPage, TaskState
 from a2a_tasks.store import task_counter
@@ -25,7 +25,7 @@ from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.backend.statements import Bytes
 from a2a_tasks.store.batched_call import BatchedCall, needs_no_mark
 from a2a_tasks.store.folding import assemble_growing
-from a2a_tasks.store.records import StoredTask, status_of
+from a2a_tasks.store.records import ClaimedRun, StoredTask, status_of
 from a2a_tasks.store.scoping import on, visible_to
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "TaskStatusRow",
     "brief",
     "find",
+    "find_before",
     "find_by_key",
     "find_batched",
     "key_of",
@@ -74,6 +75,28 @@ Key = tuple[OwnerScope, str]
 def find(scope: OwnerScope, public_id: str) -> FoundTask | None:
     """Return the task with this id in the scope; None for missing and for other callers' tasks."""
     return _find_many([(scope, public_id)])[0]
+
+
+def find_before(run: ClaimedRun) -> values.Task | None:
+    """Return the task as it stood before the message of a run, with its present artifacts; None for the first message.
+
+    A question of the agent is in its status, not yet in its history.
+    """
+    found = find(run.scope, run.task_id) if run.input_number > 1 else None
+    if found is None:
+        return None
+    resumed = Q(number=run.input_number + 1, run=None)  # by the message
+    before = Event.objects.filter(~resumed, ~Q(run=run.run), task=run.task, kind=EventKind.STATUS)
+    status = before.order_by("-number").values_list("number", "body").first()
+    if status is None:  # retention has removed it
+        number, standing = 0, found.view.status
+    else:
+        number, standing = status[0], read_status_body(status[1])
+    messages = Message.objects.filter(~Q(number=number), task=run.task, number__lt=run.input_number)
+    history = messages.order_by("number").values_list("body", flat=True)
+    return values.replace(
+        found.view, status=standing, history=[Raw(text.encode()) for text in history]
+    )
 
 
 def brief(scope: OwnerScope, public_id: str) -> FoundTask | None:

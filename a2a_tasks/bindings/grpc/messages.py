@@ -10,7 +10,7 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from a2a_tasks.bindings.grpc.protobuf_json import encoder
+from a2a_tasks.bindings.grpc.codecs import encoder
 from a2a_tasks.bindings.grpc.schema import FINAL, SUPERSET
 from a2a_tasks.bindings.negotiation import switches
 from a2a_tasks.protocol.dialects import CompatOptions, Dialect, cards

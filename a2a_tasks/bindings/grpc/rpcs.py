@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_tasks.bindings.grpc.protobuf_json import encoder, parser, reader
+from a2a_tasks.bindings.grpc.codecs import encoder, parser, reader
 from a2a_tasks.bindings.grpc.schema import FINAL, SUPERSET, service
 from a2a_tasks.protocol.catalogue import BY_NAME
 

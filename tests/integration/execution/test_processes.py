@@ -145,6 +145,8 @@ async def a_turn_knows_there_what_it_knows_here(script: Client, tmp_path: Path) 
         "extensions": [],
         "history": ["facts"],
         "references": [other.id],
+        "task": None,
+        "cancelled": False,
         "ids": [True, True],
         "users": 0,
     }

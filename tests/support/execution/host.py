@@ -196,9 +196,9 @@ async def client_state(client: Client, task: str, word: str) -> bool:
     return await client.states(task) == word
 
 
-def take_away() -> None:
-    """Let the lease of the only run end and be seen by a rescuer."""
-    run = Run.objects.get()
+def take_away(task: str | None = None) -> None:
+    """Let the lease of the only run, or of a task's newest one, end and be seen by a rescuer."""
+    run = Run.objects.filter(task__public_id=task).latest("pk") if task else Run.objects.get()
     for _ in range(100):
         expire(run.pk)
         if runs.reclaim_expired(max_attempts=3):

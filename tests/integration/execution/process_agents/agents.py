@@ -258,6 +258,8 @@ def facts(turn: Turn) -> Any:
             "extensions": list(turn.extensions),
             "history": [message.parts[0].text for message in turn.history.now()],
             "references": [task.id for task in turn.references.now()],
+            "task": turn.task.now(),
+            "cancelled": turn.task_cancelled.now(),
             "ids": [bool(turn.task_id), bool(turn.context_id)],
             "users": User.objects.count(),
         }

@@ -1,4 +1,4 @@
-"""Conversion of messages to the trees that dialects read, and of the JSON that dialects write to messages.
+"""Conversion of protobuf messages to the trees that dialects read, and of the JSON that dialects write to messages.
 
 Each field is converted by ProtoJSON (camelCase names, base64, RFC 3339), with code compiled once per message type:
 protobuf's own `json_format` takes some thirty times as long. Enums are read by their numbers, which dialects accept.
@@ -14,29 +14,29 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
-from a2a_tasks.bindings.grpc.schema import message_class
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.protocol.jsontext import MAX_VALUES
 
-__all__ = ["encoder", "parser", "reader"]
+__all__ = ["Tree", "reader", "writer"]
 
 Tree = dict[str, Any]
 Convert = Callable[[Any], Any]
 
 
-class _Values(threading.local):
-    """The number of Struct values still allowed in the present message: the limit is that of a JSON document."""
+class _Limits(threading.local):
+    """The limits of the present message."""
 
-    left = MAX_VALUES
+    #: The number of Struct values still allowed: the limit is that of a JSON document.
+    values: float = MAX_VALUES
+    #: The number of parts allowed in one list.
+    parts: float = math.inf
 
 
-_values = _Values()
-_json = msgspec.json.Decoder().decode
+_limits = _Limits()
 #: Integers in JSON have at most 64 bits; larger values remain doubles.
 _INT_MIN, _INT_MAX = -(2**63), 2**64
 _STRUCT, _VALUE, _TIMESTAMP = (
@@ -57,25 +57,16 @@ def _below(name: str, fault: InvalidParams) -> InvalidParams:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def parser(name: str) -> Callable[[bytes], Message | None]:
-    """Return the parser for a message of that full name; its result is None for an unreadable message."""
-    from_string = message_class(name).FromString
+def reader(kind: type[Message], *, limited: bool = True) -> Callable[[Message], Tree]:
+    """Return the reader of messages of a class, far slower than parsing. It raises InvalidParams for values JSON lacks.
 
-    def parse(body: bytes) -> Message | None:
-        try:
-            return from_string(body)
-        except DecodeError:
-            return None
-
-    return parse
-
-
-def reader(name: str) -> Callable[[Message], Tree]:
-    """Return the reader of parsed messages, far slower than parsing. It raises InvalidParams for values JSON lacks."""
-    read = _reader(message_class(name).DESCRIPTOR)
+    `limited`: it also raises for more parts and values than a client may send.
+    """
+    read = _reader(kind.DESCRIPTOR)
 
     def read_counted(message: Message) -> Tree:
-        _values.left = MAX_VALUES
+        _limits.values = MAX_VALUES if limited else math.inf
+        _limits.parts = int(conf.MAX_PARTS) if limited else math.inf
         tree: Tree = read(message)
         return tree
 
@@ -111,8 +102,8 @@ def _make_reader(field: FieldDescriptor) -> Convert | None:
 
 def _parts(convert: Convert, values: Sequence[Any]) -> list[Any]:
     """Convert parts, unless there are too many: a few bytes hold a million parts, whose trees would take gigabytes."""
-    if len(values) > int(conf.MAX_PARTS):
-        raise InvalidParams.field("", f"must have at most {conf.MAX_PARTS} parts")
+    if len(values) > _limits.parts:
+        raise InvalidParams.field("", f"must have at most {_limits.parts} parts")
     return _each(convert, values)
 
 
@@ -154,8 +145,8 @@ def _struct(struct: Any, depth: int = 1) -> Tree:
 
 
 def _value(value: Any, depth: int = 1) -> Any:
-    _values.left -= 1
-    if _values.left < 0:
+    _limits.values -= 1
+    if _limits.values < 0:
         raise InvalidParams.field("", f"is beyond {MAX_VALUES} values")
     if depth > int(conf.MAX_JSON_DEPTH):
         raise InvalidParams.field("", f"is nested deeper than {conf.MAX_JSON_DEPTH} levels")
@@ -181,14 +172,9 @@ def _number(number: float) -> float | int:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def encoder(name: str) -> Callable[[bytes], bytes]:
-    """Return a function from a message's JSON to its bytes. Members without a field are left out."""
-    made, write = message_class(name), _writer(message_class(name).DESCRIPTOR)
-
-    def encode(text: bytes) -> bytes:
-        return made(**write(_json(text))).SerializeToString()
-
-    return encode
+def writer(kind: type[Message]) -> Callable[[Mapping[str, Any]], Tree]:
+    """Return a function from JSON to the arguments of a message's class. Members without a field are left out."""
+    return _writer(kind.DESCRIPTOR)
 
 
 @functools.cache

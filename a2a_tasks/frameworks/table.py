@@ -1,0 +1,71 @@
+"""The frameworks whose agents the host runs, one row each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from a2a_tasks.agents import Agent
+
+__all__ = ["CALLABLE", "FRAMEWORKS", "METHODS", "Framework", "find_install_line"]
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A framework and its adapter."""
+
+    #: The package as Python imports it.
+    package: str
+    #: The package as pip installs it.
+    requirement: str
+    #: The class of its agents, wherever in the package it is.
+    kind: str
+    #: Module and class of the adapter, which is imported when it is needed.
+    adapter: str
+    #: The adapter's attribute for the agent.
+    attribute: str
+
+    def makes(self, thing: Any) -> bool:
+        """Is this an agent that the framework makes? The classes of the object tell, so nothing is imported."""
+        return any(
+            base.__name__ == self.kind and base.__module__.partition(".")[0] == self.package
+            for base in type(thing).__mro__
+        )
+
+    def load(self) -> type[Agent]:
+        """Import the adapter, and return its class."""
+        module, _, name = self.adapter.partition(":")
+        found: type[Agent] = getattr(import_module(module), name)
+        return found
+
+
+FRAMEWORKS = (
+    Framework(
+        package="a2a",
+        requirement="a2a-sdk>=1.3,<2",
+        kind="AgentExecutor",
+        adapter="a2a_tasks.frameworks.executor:ExecutorAgent",
+        attribute="executor",
+    ),
+)
+
+#: Methods of runnables, the best first.
+METHODS = ("astream", "ainvoke", "invoke")
+#: The adapter of functions and runnables.
+CALLABLE = Framework(
+    package="",
+    requirement="",
+    kind="",
+    adapter="a2a_tasks.frameworks.callable:CallableAgent",
+    attribute="function",
+)
+
+
+def find_install_line(package: str | None) -> str:
+    """Return the command that installs a framework; empty = it is there, or no framework."""
+    for framework in FRAMEWORKS:
+        if framework.package == package and find_spec(package) is None:
+            return f"pip install '{framework.requirement}'"
+    return ""

@@ -1,0 +1,1 @@
+"""Adapters of frameworks, in a real host on each backend."""

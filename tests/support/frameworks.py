@@ -1,0 +1,62 @@
+"""Agents made by `host`, as long as a block lasts, and what a client saw of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from a2a_tasks.agents import Agent, Skill, registry
+from a2a_tasks.frameworks import host
+from a2a_tasks.protocol.values import Task
+from tests.support.execution.host import Client, listened
+
+__all__ = ["SKILLS", "hosted", "parts_of", "seen", "shown"]
+
+SKILLS = [Skill("do", "Do", "Does as the test says.", tags=["test"])]
+_numbers = itertools.count(1)
+
+
+@contextmanager
+def hosted(thing: Any, **attributes: Any) -> Iterator[Agent]:
+    """Host a thing."""
+    made = host(thing, slug=f"hosted-{next(_numbers)}", skills=SKILLS, **attributes)
+    try:
+        yield registry._found[made.slug]
+    finally:
+        registry._found.pop(made.slug, None)
+        made.abstract = True  # nobody finds it again among the subclasses
+
+
+async def seen(client: Client, text: str = "hello", **about: Any) -> list[str]:
+    """What the client sees in a stream, one line an event."""
+    events = await listened(await client.stream(text, **about))
+    return [shown(msgspec.json.decode(event.body)) for event in events]
+
+
+def shown(body: dict[str, Any]) -> str:
+    """An event in one line: `working: text`, `artifact a: text`, `artifact a + text (last)`."""
+    if "artifact" in body:
+        artifact = body["artifact"]
+        sign = " +" if body.get("append") else ":"
+        last = " (last)" if body.get("lastChunk") else ""
+        return f"artifact {artifact['artifactId']}{sign} {parts_of(artifact)}{last}"
+    if "status" in body:
+        state = body["status"]["state"].removeprefix("TASK_STATE_").lower().replace("_", "-")
+        message = body["status"].get("message")
+        return f"{state}: {parts_of(message)}" if message else state
+    return f"message: {parts_of(body)}"
+
+
+def parts_of(holder: dict[str, Any]) -> str:
+    """The contents of parts, joined."""
+    contents = ((part.get("text"), part.get("data"), part.get("url")) for part in holder["parts"])
+    return " ".join(str(next(c for c in found if c is not None)) for found in contents)
+
+
+def status_text(task: Task) -> str:
+    """The text of the status."""
+    return parts_of(msgspec.json.decode(task.status.message)) if task.status.message else ""
