@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any
 
-from a2a_tasks.agents import Agent, AgentError, Turn
+from a2a_tasks.agents import Agent, AgentError, Conversation, Turn
 from a2a_tasks.agents.author_errors import definition, line_of
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, StatusUpdate, emission
 from a2a_tasks.conf import conf
+from a2a_tasks.conversation_changes import ConversationChanged
 from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.execution.secrets import StoredSecrets
@@ -40,6 +42,7 @@ from a2a_tasks.store.records import ArtifactRow, Batch, ClaimedRun, NewEvent, Ru
 
 __all__ = ["Recorder"]
 
+logger = logging.getLogger(__name__)
 #: Most events that wait for the database, and most of their bytes; with more, the agent waits too.
 MAX_WAITING, MAX_BYTES = 1000, 1024 * 1024
 #: Emissions of one agent after which other runs get the event loop.
@@ -68,8 +71,8 @@ class _Artifact:
 class Recorder:
     """The recorder of one run's events. Not thread-safe: it belongs to the event loop."""
 
-    def __init__(self, assignment: ClaimedRun) -> None:
-        self._run = assignment
+    def __init__(self, assignment: ClaimedRun, conversation: Conversation | None = None) -> None:
+        self._run, self._conversation = assignment, conversation
         self.state, self.is_task = assignment.state, assignment.is_task
         self._artifacts = {
             artifact_id: _Artifact(position, open_=growing, inherited=True)
@@ -286,13 +289,18 @@ class Recorder:
         self._status(TaskState.COMPLETED, reply.parts, reply.metadata)
 
     def remember(self, memory: Mapping[str, Any]) -> None:
-        """Store the turn's memory with the last batch. Raises TypeError that names a member that is not JSON."""
+        """Store the turn's memory, and the changes of its conversation, with the last batch.
+
+        Raises TypeError that names a member of the memory that is not JSON.
+        """
         if not isinstance(memory, dict):
             raise TypeError(f"turn.memory must be a dict, not a {type(memory).__name__}")
         check_kept("turn.memory", memory)
         kept = write(memory).decode() if memory else ""
         if kept != self._memory:
             self._batch.memory = self._memory = kept
+        if self._conversation is not None:
+            self._batch.conversation = self._conversation.list_changes()
 
     def finish(self, end: RunEnd) -> None:
         """End the run: close open artifacts, complete the task unless it ended or waits, and release the task."""
@@ -330,9 +338,22 @@ class Recorder:
 
     @property
     def _ready(self) -> bool:
-        """Is there something to write? A terminal status waits for the end of the run: both are one transaction."""
+        """Is there something to write? A terminal status waits for the end of the run: both are one transaction.
+
+        So does a question, if the turn has used its conversation: what it changes there is written with the question.
+        """
         batch = self._batch
-        return batch.end is not None or (bool(batch.events) and not batch.ends_task)
+        waits = batch.ends_task or (self._asks and self._uses_conversation)
+        return batch.end is not None or (bool(batch.events) and not waits)
+
+    @property
+    def _asks(self) -> bool:
+        status = self._batch.status
+        return status is not None and status.state in INTERRUPTED
+
+    @property
+    def _uses_conversation(self) -> bool:
+        return self._conversation is not None and self._conversation.is_used
 
     async def _flush(self) -> None:
         await asyncio.sleep(0)  # let the agent yield further values
@@ -341,8 +362,31 @@ class Recorder:
             batch.after = self._written
             for artifact in self._artifacts.values():
                 artifact.bodies = None  # further chunks are in another batch
-            await retry_until_answered(functools.partial(self._append, batch), repeatable=True)
+            await self._write(batch)
             self._written += 1
+
+    async def _write(self, batch: Batch) -> None:
+        """Write the batch; if another run has changed the conversation meanwhile, write that the task failed."""
+        try:
+            await retry_until_answered(functools.partial(self._append, batch), repeatable=True)
+        except ConversationChanged as fault:
+            logger.info("run %s has failed: %s", batch.run, fault)
+            self._fail_instead(batch, fault)
+            await retry_until_answered(functools.partial(self._append, batch), repeatable=True)
+
+    def _fail_instead(self, batch: Batch, fault: ConversationChanged) -> None:
+        """Let the last batch of a run end with a failure; what else it says stays, but for a direct Message."""
+        stays = [e for e in batch.events if e.kind is not EventKind.MESSAGE]
+        ends = [e for e in stays if e.state in TERMINAL | INTERRUPTED]
+        message = self._message((Part(text=str(fault)),), None)
+        at = event_log.now()
+        body = event_log.status_body(TaskState.FAILED, at, message)
+        batch.events = [e for e in stays if e not in ends]
+        batch.events.append(NewEvent(EventKind.STATUS, body, TaskState.FAILED))
+        batch.status, self.state = StatusRow(TaskState.FAILED, at, message), TaskState.FAILED
+        batch.reveal, batch.again = True, False
+        batch.memory = batch.conversation = None
+        batch.end = RunEnd("failed", f"{type(fault).__name__}: {fault}\n")
 
     @staticmethod
     async def _append(batch: Batch) -> None:

@@ -47,7 +47,10 @@ class Backend(Protocol):
         """
 
     def append_batches(self, batches: Sequence[Batch]) -> list[int | None]:
-        """Write the batches of runs that still hold their tasks. Returns the number of each one's last event, else None."""
+        """Write the batches of runs that still hold their tasks. Returns the number of each one's last event, else None.
+
+        Raises ConversationChanged if one of them changes what another run has changed; then nothing was written.
+        """
 
     def claim_runs(self, wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         """Take up to `limit` due runs, and hold their tasks for them."""
