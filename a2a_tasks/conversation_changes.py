@@ -1,4 +1,4 @@
-"""What a turn reads of its conversation, and what it changes in it: values that go between agent, runner and store."""
+"""Values of a conversation that go between agent, runner and store: stored ones, and the changes of a turn."""
 
 from __future__ import annotations
 
@@ -39,9 +39,6 @@ class ConversationChanged(Exception):
             f"Another task of this conversation has changed {key!r} meanwhile. Send the message again."
         )
         self.key = key
-
-    def __reduce__(self) -> tuple[type[ConversationChanged], tuple[str]]:
-        return ConversationChanged, (self.key,)
 
 
 class StoredValue(NamedTuple):

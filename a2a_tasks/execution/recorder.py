@@ -86,6 +86,8 @@ class Recorder:
         self._batch = self._new_batch()
         self._flusher: asyncio.Task[None] | None = None
         self._memory = assignment.memory
+        #: A question that is written with the end of the run, since the turn may still change its conversation.
+        self._question: tuple[NewEvent, StatusRow] | None = None
         #: Id of this turn's artifact for plain text; a later attempt of the same turn replaces it.
         self.answer = (
             ANSWER if assignment.input_number == 1 else f"{ANSWER}-{assignment.input_number}"
@@ -132,6 +134,7 @@ class Recorder:
         Raises IllegalTransition, the failure of an earlier flush, and AgentError for too many or too large artifacts.
         """
         self._raise_failure()
+        self._put_question()
         match emitted:
             case StatusUpdate():
                 self._begin_if_silent(emitted.state)
@@ -162,10 +165,19 @@ class Recorder:
         message = self._message(parts, metadata) if parts else ""
         self.state = reached
         at = event_log.now()
-        self._batch.status = StatusRow(state, at, message)
         body = event_log.status_body(state, at, message)
-        self._gathered += len(body)
-        self._batch.events.append(NewEvent(EventKind.STATUS, body, state))
+        self._question = NewEvent(EventKind.STATUS, body, state), StatusRow(state, at, message)
+        uses_conversation = self._conversation is not None and self._conversation.is_used
+        if state not in INTERRUPTED or not uses_conversation:
+            self._put_question()
+
+    def _put_question(self) -> None:
+        """Put a status that was held back into the batch."""
+        if self._question is not None:
+            event, self._batch.status = self._question
+            self._question = None
+            self._gathered += len(event.body)
+            self._batch.events.append(event)
 
     def _message(self, parts: tuple[Part, ...], metadata: Mapping[str, Any] | None) -> str:
         check_parts(parts)
@@ -308,6 +320,7 @@ class Recorder:
         for artifact_id, artifact in self._artifacts.items():
             if artifact.open:
                 self._close(artifact_id)
+        self._put_question()
         if self.state not in TERMINAL | INTERRUPTED:
             self._begin_if_silent(TaskState.COMPLETED)
             self._status(TaskState.COMPLETED)
@@ -338,22 +351,9 @@ class Recorder:
 
     @property
     def _ready(self) -> bool:
-        """Is there something to write? A terminal status waits for the end of the run: both are one transaction.
-
-        So does a question, if the turn has used its conversation: what it changes there is written with the question.
-        """
+        """Is there something to write? A terminal status waits for the end of the run: both are one transaction."""
         batch = self._batch
-        waits = batch.ends_task or (self._asks and self._uses_conversation)
-        return batch.end is not None or (bool(batch.events) and not waits)
-
-    @property
-    def _asks(self) -> bool:
-        status = self._batch.status
-        return status is not None and status.state in INTERRUPTED
-
-    @property
-    def _uses_conversation(self) -> bool:
-        return self._conversation is not None and self._conversation.is_used
+        return batch.end is not None or (bool(batch.events) and not batch.ends_task)
 
     async def _flush(self) -> None:
         await asyncio.sleep(0)  # let the agent yield further values

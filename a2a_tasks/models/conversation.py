@@ -1,4 +1,4 @@
-"""What agents keep in a conversation: values by key, and lists. A run writes them in the transaction that ends its turn."""
+"""The memory of a conversation: values by key, and lists. A run writes them in the transaction that ends its turn."""
 
 from __future__ import annotations
 

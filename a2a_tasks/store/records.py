@@ -304,7 +304,7 @@ class Batch:
     reveal: bool = False
     memory: str | None = None
     end: RunEnd | None = None
-    #: What the turn changes in its conversation; only with its end.
+    #: The changes of its conversation; only a batch that ends its run has some.
     conversation: ConversationChanges | None = None
 
     def come_again(self) -> None:

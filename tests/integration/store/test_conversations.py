@@ -28,9 +28,9 @@ from a2a_tasks.models import (
     Task,
 )
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import append as appending
 from a2a_tasks.store import cancel, conversations, runs
 from a2a_tasks.store.append import append, append_many
+from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.conversations import read_items, read_value
 from a2a_tasks.store.records import Batch, ClaimedRun, LeaseLost, RunEnd
 from tests.support.store.world import (
@@ -294,7 +294,7 @@ class TestRaces:
         self, change: MemoryChange | ListChange
     ) -> None:
         batches = [end(held(f"task-{n}"), change) for n in range(4)]
-        results = at_once(*(lambda batch=batch: append(batch) for batch in batches))  # type: ignore[misc]
+        results = at_once(*(lambda batch=batch: append(batch) for batch in batches))
         assert sorted(type(result).__name__ for result in results) == [
             *["ConversationChanged"] * 3,
             "int",
@@ -307,7 +307,7 @@ class TestRaces:
             end(held("grow"), grow("log", "y", expected=version, kept=2)),
             end(held("clear"), put("a", "2", version), grow("log", expected=version, trims=True)),
         ]
-        results = at_once(*(lambda batch=batch: append(batch) for batch in batches))  # type: ignore[misc]
+        results = at_once(*(lambda batch=batch: append(batch) for batch in batches))
         (winner,) = [
             batch.run for batch, result in zip(batches, results, strict=True) if result == 2
         ]
@@ -321,7 +321,7 @@ class TestRaces:
     ) -> None:
         """As of a process that dies between the two statements."""
         batch = end(held("one"), put("a", "1"))
-        real = appending.backend().append_batches
+        real = backend().append_batches
 
         def write(batches: Any) -> Any:
             with transaction.atomic():
@@ -329,7 +329,7 @@ class TestRaces:
                 raise OperationalError("died")
 
         with monkeypatch.context() as patch:
-            patch.setattr(appending.backend(), "append_batches", write)
+            patch.setattr(backend(), "append_batches", write)
             with pytest.raises(OperationalError):
                 append(batch)
         assert Event.objects.count() == 1

@@ -241,7 +241,7 @@ def contents(owner: str) -> dict[str, list[dict[str, Any]]]:
 
 def _comparable(row: dict[str, Any]) -> dict[str, Any]:
     """Keys and the clock's moments become "is there one?"."""
-    shown = {}
+    shown: dict[str, Any] = {}
     for name, value in row.items():
         if name in {"id", "task_id", "context_id", "list_id", "run", "version", "owner"}:
             shown[name] = value is not None
