@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from a2a_tasks.models import ConversationItem, ConversationMemory, Message, Run
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import conversations, runs
-from a2a_tasks.store.append import append
+from a2a_tasks.store.append import append, append_batched
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import Batch
 from tests.support.agents_under_test import playing
@@ -366,12 +367,13 @@ class TestTwoAtOnce:
             alice = Client(agent)
             await alice.send("change", context_id="talk")
             for text in ("value", "list"):
-                read.clear(), go.clear()
+                read.clear()
+                go.clear()
                 task = await alice.begin(text, context_id="talk")
                 await asyncio.wait_for(read.wait(), 30)
                 await alice.send("change", context_id="talk")
                 go.set()
-                await until(lambda task=task: client_state(alice, task.id, "failed"))
+                await until(partial(client_state, alice, task.id, "failed"))
                 assert "meanwhile" in await message_of(alice, task.id)
 
     async def test_a_direct_message_becomes_a_task_that_failed(self) -> None:
@@ -404,7 +406,7 @@ class TestAnUnknownOutcome:
         self, monkeypatch: pytest.MonkeyPatch, is_written: bool
     ) -> None:
         tries: list[Batch] = []
-        real = recording.append_batched
+        real = append_batched
 
         async def unknown(batch: Batch) -> int:
             if batch.conversation:
@@ -427,7 +429,7 @@ class TestAnUnknownOutcome:
     ) -> None:
         """Its last batch never arrives; another process takes the run over."""
         died = asyncio.Event()
-        real = recording.append_batched
+        real = append_batched
 
         async def die(batch: Batch) -> int:
             if batch.conversation and not died.is_set():

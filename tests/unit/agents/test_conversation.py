@@ -121,12 +121,12 @@ class TestLimits:
         await conversation.memory.set("a", "12345")
         await conversation.append("log", 12345)
         for change in (
-            lambda: conversation.memory.set("b", "x"),
-            lambda: conversation.append("log", 1),
-            lambda: conversation.memory.set("a", "123456"),
+            conversation.memory.set("b", "x"),
+            conversation.append("log", 1),
+            conversation.memory.set("a", "123456"),
         ):
             with pytest.raises(ValueError, match="at most 10 bytes are changed in one turn"):
-                await change()
+                await change
         await conversation.memory.set("a", "1234")
         await conversation.memory.set("b", "x")
 
@@ -137,12 +137,9 @@ class TestLimits:
         await conversation.append("other", 1)
         await conversation.memory.set("a", 2)
         await conversation.append("other", 2)
-        for change in (
-            lambda: conversation.memory.set("c", "x"),
-            lambda: conversation.append("third", 1),
-        ):
+        for change in (conversation.memory.set("c", "x"), conversation.append("third", 1)):
             with pytest.raises(ValueError, match="at most 4 keys are in the conversation, not 5"):
-                await change()
+                await change
         await conversation.memory.delete("b")
         await conversation.memory.set("c", 1)
 
