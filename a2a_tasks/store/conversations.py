@@ -272,20 +272,20 @@ def count_context_rows(contexts: Collection[int]) -> Counter[int]:
     return counts
 
 
-@transaction.atomic
 def sweep_lists(max_count: int) -> int:
     """Remove items of lists whose conversation was removed, at most so many rows. Returns how many went."""
-    left = (
-        ConversationList.objects.filter(context=None)
-        .order_by("pk")
-        .select_for_update(skip_locked=True)
-    )
-    row = left.first()
+    left = ConversationList.objects.filter(context=None).order_by("pk")
+    return _sweep(left, max_count) if left.exists() else 0
+
+
+@transaction.atomic
+def _sweep(left: QuerySet[ConversationList], max_count: int) -> int:
+    row = left.select_for_update(skip_locked=True).first()
     if row is None:
         return 0
     newest = ConversationItem.objects.filter(list=row).aggregate(n=Max("number"))["n"] or 0
     gone, _ = ConversationItem.objects.filter(list=row, number__gt=newest - max_count).delete()
     if gone < max_count:
-        ConversationList.objects.filter(pk=row.pk).delete()
+        row.delete()
         gone += 1
     return gone

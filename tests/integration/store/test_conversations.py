@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conversation_changes import (
@@ -28,10 +30,12 @@ from a2a_tasks.models import (
     Task,
 )
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.store import cancel, conversations, runs
+from a2a_tasks.store import cancel, conversations, legal_holds, runs
 from a2a_tasks.store.append import append, append_many
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.conversations import read_items, read_value
+from a2a_tasks.store.legal_holds import Held
+from a2a_tasks.store.purge import Removed, RetentionLimits, purge
 from a2a_tasks.store.records import Batch, ClaimedRun, LeaseLost, RunEnd
 from tests.support.store.world import (
     ALICE,
@@ -375,3 +379,69 @@ def test_a_turn_that_was_written_reads_chunks_and_values_together() -> None:
     batch.events.insert(0, chunk("x", "said"))
     assert append(batch) == 3
     assert kept()[0] == {"a": "1"}
+
+
+def told(task: str, days: float = 40, **about: Any) -> int:
+    """A task that ended so many days ago and left a value, and a list of 30 items; its run."""
+    version = turn(task, put(task, "kept"), grow(f"log of {task}", *map(str, range(30))), **about)
+    then = timezone.now() - timedelta(days=days)
+    Task.objects.filter(public_id=task).update(created_at=then, status_at=then)
+    Context.objects.filter(tasks__public_id=task).update(created_at=then, updated_at=then)
+    return version
+
+
+def everything_kept() -> list[int]:
+    """The numbers of rows of all conversations."""
+    kinds = (ConversationMemory, ConversationList, ConversationItem)
+    return [kind.objects.count() for kind in kinds]
+
+
+def purged() -> Removed:
+    return sum(purge(RetentionLimits.of(30, 0)), Removed())
+
+
+class TestRemoval:
+    def test_goes_with_the_last_task_of_the_conversation(self) -> None:
+        told("old")
+        told("young", days=1)
+        assert (purged().tasks, everything_kept()) == (1, [2, 2, 60])
+        told("young-too", days=1, context_id="another")
+        Task.objects.filter(public_id="young").update(status_at=timezone.now() - timedelta(days=40))
+        Context.objects.filter(public_id="context-1").update(
+            updated_at=timezone.now() - timedelta(days=40)
+        )
+        removed = purged()
+        assert (removed.tasks, removed.contexts, everything_kept()) == (1, 1, [1, 1, 30])
+
+    def test_takes_no_more_rows_at_once_than_a_batch_has(self, settings: Any) -> None:
+        settings.A2A_PURGE_BATCH = 10
+        told("one")
+        told("two", context_id="another")
+        portions = [removed.rows for removed in purge(RetentionLimits.of(30, 0))]
+        assert max(portions) <= 10
+        assert sum(portions) > 60
+        assert everything_kept() == [0, 0, 0]
+
+    @pytest.mark.parametrize(
+        ("kind", "name"),
+        [
+            (Held.TASK, "old"),
+            (Held.CONTEXT, "context-1"),
+            (Held.PRINCIPAL, ALICE.owner),
+            (Held.TENANT, ""),
+        ],
+    )
+    def test_leaves_what_is_held(self, kind: Held, name: str) -> None:
+        told("old")
+        hold = legal_holds.lay(kind, name, "a lawsuit")
+        assert (purged().tasks, everything_kept()) == (0, [1, 1, 30])
+        legal_holds.release(hold.pk)
+        assert (purged().tasks, everything_kept()) == (1, [0, 0, 0])
+
+    def test_of_a_list_whose_conversation_went_takes_no_item_of_another(self) -> None:
+        told("old")
+        told("young", days=1, context_id="another")
+        purged()
+        assert kept("reader", context_id="another")[1] == {
+            "log of young": [str(n) for n in range(30)]
+        }
