@@ -1,4 +1,4 @@
-"""What agents keep in a conversation, for the page of its context: values and lists, cut by the database."""
+"""The memory of a conversation for the page of its context: values and lists, cut by the database."""
 
 from __future__ import annotations
 

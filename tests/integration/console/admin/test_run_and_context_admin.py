@@ -164,7 +164,8 @@ class TestTheMemoryOfAContext:
         context = make_task().context
         Context.objects.update(tenant=tenant)
         self.keep(context, mine=b"kept here")
-        page = self.page(person(*(f"a2a_tasks.view_{right}" for right in rights)), context)
+        client = person(*(f"a2a_tasks.view_{right}" for right in rights), tenants=("",))
+        page = self.page(client, context)
         assert ("kept here" in page) == ("task" in rights and not tenant)
 
 
