@@ -30,8 +30,10 @@ from a2a_tasks.models import (
     Task,
 )
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store import append as appending
 from a2a_tasks.store import cancel, conversations, legal_holds, runs
 from a2a_tasks.store.append import append, append_many
+from a2a_tasks.store.backend import statements
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.conversations import read_items, read_value
 from a2a_tasks.store.legal_holds import Held
@@ -340,6 +342,41 @@ class TestRaces:
         assert not ConversationMemory.objects.exists()
         assert append(batch) == 2
         assert kept()[0] == {"a": "1"}
+
+
+#: The failpoints that a last batch passes; those inside its transaction are on PostgreSQL, one after each statement.
+PASSED = [("worker.append_begins", 1), ("worker.ended", 1), ("worker.announced", 1)]
+INSIDE = [("worker.ending", nth) for nth in (1, 2, 3)]
+
+
+@pytest.mark.django_db(transaction=True)
+class TestCrashes:
+    @pytest.mark.parametrize(
+        ("point", "nth"),
+        [*PASSED, *(pytest.param(*one, marks=pytest.mark.backend("stack")) for one in INSIDE)],
+    )
+    def test_at_each_failpoint_leave_the_answer_with_its_memory_or_neither(
+        self, monkeypatch: pytest.MonkeyPatch, point: str, nth: int
+    ) -> None:
+        left = [nth]
+
+        def crash(name: str) -> None:
+            left[0] -= name == point
+            if name == point and left[0] == 0:
+                raise OperationalError("died")
+
+        batch = end(held("one"), put("a", "1"), grow("log", "1"), after=0)
+        monkeypatch.setattr(statements, "ON", True)
+        for module in (statements, appending):
+            monkeypatch.setattr(module, "failpoint", crash)
+        with pytest.raises(OperationalError):
+            append(batch)
+        is_written = point in {"worker.ended", "worker.announced"}
+        rows = [Event.objects.count() - 1, ConversationMemory.objects.count()]
+        assert [*rows, ConversationItem.objects.count()] == [is_written] * 3
+        batch.come_again()
+        assert append(batch) == 2, "the same process goes on"
+        assert kept() == ({"a": "1"}, {"log": ["1"]})
 
 
 class TestApart:
