@@ -10,7 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from django.db import transaction
@@ -48,6 +48,8 @@ __all__ = [
 
 #: Most bytes of the messages of a history; older ones are left out.
 HISTORY_BYTES = 8 * 1024 * 1024
+#: Most artifacts that are looked at.
+MAX_ARTIFACTS = 10_000
 #: The number of a status message: it is the last of its task.
 LAST = math.inf
 _artifact = msgspec.json.Decoder(values.Artifact).decode
@@ -114,7 +116,7 @@ def read_history(task: int, input_number: int, limit: int) -> list[str]:
     """Read the last messages of the conversation up to this one of the task, oldest first, as JSON.
 
     Each message of the client is followed by the answers to it: questions and closing words, and the text of artifacts as
-    messages of the agent. Texts of more than HISTORY_BYTES together are left out, the oldest first.
+    messages of the agent. Of more than HISTORY_BYTES together the oldest are left out, and an artifact that is larger.
     """
     return _History.at(task, input_number, limit).read()
 
@@ -146,7 +148,10 @@ class _History:
         """Return the messages."""
         entries, left = [], HISTORY_BYTES
         for entry in sorted(self._list_entries(), reverse=True)[: self.limit]:
-            left -= entry.size
+            size = entry.size or _size_of_pieces(entry)
+            if size > HISTORY_BYTES:
+                continue
+            left -= size
             if left < 0:
                 break
             entries.append(entry)
@@ -161,22 +166,23 @@ class _History:
                 : self.limit
             ]
         )
-        turns = [(task, number, at) for task, number, role, at, _ in rows if role == Role.USER]
-        turns.sort(reverse=True)
+        turns: dict[int, list[tuple[int, datetime.datetime]]] = defaultdict(list)
+        for task, number, role, at, _ in rows:
+            if role == Role.USER:
+                turns[task].append((number, at))
 
         def place(
             task: int, number: float, size: int, position: int | None = None
         ) -> Iterator[_Entry]:
-            for of, begun, at in turns:
-                if of == task and begun <= number:
-                    yield _Entry(at, task, number, size, position)
-                    return
+            begun = [turn for turn in turns[task] if turn[0] <= number]
+            if begun:
+                yield _Entry(max(begun)[1], task, number, size, position)
 
         for task, number, _, _, size in rows:
             yield from place(task, number, size)
         for task, size in self._statuses():
             yield from place(task, LAST, size)
-        for task, number, position, size in self._artifacts():
+        for task, number, position, size in self._artifacts(list(turns)):
             yield from place(task, number, size, position)
 
     def _in_time(self, column: str) -> Q:
@@ -192,16 +198,13 @@ class _History:
         rows = Task.objects.filter(pk__in=shown, state__in=TERMINAL | INTERRUPTED)
         return list(rows.exclude(status_message="").values_list("pk", Bytes("status_message")))
 
-    def _artifacts(self) -> Sequence[tuple[int, int, int, int]]:
-        """Return (task, number, position, bytes) of artifacts; those in pieces have the bytes of all pieces since."""
+    def _artifacts(self, tasks: Collection[int]) -> QuerySet[Any, tuple[int, int, int, int]]:
+        """Select (task, number, position, bytes) of artifacts; those that are in pieces have no bytes yet."""
         rank = Window(RowNumber(), partition_by="task_id", order_by="-first_event")
-        rows = Artifact.objects.filter(self._in_time("first_event"), task_id__in=self.tasks)
-        rows = rows.annotate(rank=rank).filter(rank__lte=self.limit)
-        found = rows.values_list("task_id", "first_event", "position", Bytes("body"))
-        return [
-            (task, number, position, size or _size_of_pieces(task, number))
-            for task, number, position, size in found
-        ]
+        rows = Artifact.objects.filter(self._in_time("first_event"), task_id__in=tasks)
+        rows = rows.annotate(rank=rank).filter(rank__lte=self.limit).order_by("-task_id")
+        columns = ("task_id", "first_event", "position", Bytes("body"))
+        return rows.values_list(*columns)[:MAX_ARTIFACTS]
 
     def _read_messages(self, entries: Collection[_Entry]) -> Mapping[_Entry, str]:
         places = {(entry.task, entry.number): entry for entry in entries if entry.position is None}
@@ -255,8 +258,9 @@ def _at_places(column: str, places: Iterable[tuple[int, int]]) -> Q:
     return wanted
 
 
-def _size_of_pieces(task: int, first: int) -> int:
-    pieces = Event.objects.filter(task_id=task, kind=EventKind.ARTIFACT, number__gte=first)
+def _size_of_pieces(entry: _Entry) -> int:
+    pieces = Event.objects.filter(task_id=entry.task, kind=EventKind.ARTIFACT)
+    pieces = pieces.filter(number__gte=entry.number)
     return pieces.aggregate(size=Sum(Bytes("body")))["size"] or 0
 
 

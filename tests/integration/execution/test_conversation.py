@@ -13,6 +13,7 @@ import pytest
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, AgentError, Turn
 from a2a_tasks.agents.emission import Reply
+from a2a_tasks.caller import Caller
 from a2a_tasks.execution import recorder as recording
 from a2a_tasks.models import ConversationItem, ConversationMemory, Message, Run
 from a2a_tasks.protocol import values
@@ -164,6 +165,41 @@ class TestFromTaskToTask:
         for name in ("memory.set", "append"):
             assert f"without await turn.conversation.{name}(...) it does nothing" in caplog.text
         assert __file__ in caplog.text
+
+
+class TestOthers:
+    @pytest.mark.parametrize(
+        "other",
+        [Caller(principal="user:bob"), Caller(principal="user:alice", tenant="acme")],
+        ids=["owner", "tenant"],
+    )
+    async def test_with_the_same_context_id_have_a_conversation_of_their_own(
+        self, other: Caller
+    ) -> None:
+        async def run(turn: Turn) -> str:
+            log = await turn.conversation.items("log")
+            await turn.conversation.append("log", turn.text)
+            history = [message.parts[0].text for message in await turn.conversation.history()]
+            return f"{log} {history}"
+
+        with playing(run) as agent:
+            await Client(agent).send("alice's", context_id="talk")
+            foreign = await Client(agent, other).send("another's", context_id="talk")
+            again = await Client(agent).send("again", context_id="talk")
+        assert said(foreign) == ['[] ["another\'s"]']
+        assert said(again)[0].startswith('["alice\'s"] ["alice\'s", ')
+        assert "another's" not in said(again)[0]
+
+    async def test_of_a_tenant_that_shares_its_tasks_have_the_same_one(self) -> None:
+        async def run(turn: Turn) -> str:
+            await turn.conversation.append("log", turn.caller.principal)
+            return str(await turn.conversation.items("log"))
+
+        alice, bob = (Caller(principal=f"user:{n}", tenant="acme") for n in ("alice", "bob"))
+        with playing(run, visibility="tenant") as agent:
+            await Client(agent, alice).send(context_id="talk")
+            shared = await Client(agent, bob).send(context_id="talk")
+        assert said(shared) == ["['user:alice', 'user:bob']"]
 
 
 async def ends_by(turn: Turn) -> AsyncIterator[Any]:
@@ -544,3 +580,28 @@ class TestHistory:
             go.set()
             await until(lambda: client_state(alice, slow.id, "completed"))
         assert seen == ["first", "said", "slow"]
+
+    async def test_has_a_limit_of_bytes_and_leaves_out_what_is_larger(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen: list[list[str]] = []
+
+        async def run(turn: Turn) -> AsyncIterator[str]:
+            if turn.text == "look":
+                seen.append([str(m.parts[0].text)[:5] for m in await turn.conversation.history()])
+            elif turn.text == "large":
+                yield "x" * 5000
+            else:
+                yield "small"
+
+        monkeypatch.setattr(conversations, "HISTORY_BYTES", 4000)
+        with playing(run) as agent:
+            alice = Client(agent)
+            for text in ("one", "large", "two", "look"):
+                await alice.send(text, context_id="talk")
+            monkeypatch.setattr(conversations, "HISTORY_BYTES", 600)
+            await alice.send("look", context_id="talk")
+        assert seen[0] == ["one", "small", "large", "two", "small", "look"]
+        whole = [*seen[0], "look"]
+        assert 1 < len(seen[1]) < len(whole)
+        assert seen[1] == whole[-len(seen[1]) :]
