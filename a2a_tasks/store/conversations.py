@@ -269,10 +269,16 @@ def _size_of_pieces(entry: _Entry) -> int:
 
 def count_context_rows(contexts: Collection[int]) -> Counter[int]:
     """Return the number of rows that go with each of these contexts at once: values and lists, not the items."""
+    memory, lists = (
+        rows.filter(context__in=contexts)
+        .order_by()
+        .values_list("context_id")
+        .annotate(n=Count("key"))
+        for rows in (ConversationMemory.objects.all(), ConversationList.objects.all())
+    )
     counts: Counter[int] = Counter()
-    for model in (ConversationMemory, ConversationList):
-        rows = model._default_manager.filter(context__in=contexts).order_by()  # noqa: SLF001 - Django's documented interface
-        counts.update(dict(rows.values_list("context_id").annotate(n=Count("key"))))
+    for context, count in memory.union(lists, all=True):
+        counts[context] += count
     return counts
 
 

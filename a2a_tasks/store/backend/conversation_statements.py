@@ -92,7 +92,7 @@ def _change_memory(batches: Sequence[Batch]) -> None:
         "value": [change.value for _, change in changes],
     }
     size = sum(len(change.value or b"") for _, change in changes)
-    for (key,) in fetch(CHANGE_MEMORY, values, point="worker.ending", size=size):
+    for (key,) in fetch(CHANGE_MEMORY, values, size=size):
         raise ConversationChanged(key)
 
 
@@ -126,5 +126,5 @@ def _change_lists(batches: Sequence[Batch]) -> None:
         "items": [item for _, _, item in items],
     }
     size = sum(len(item) for _, _, item in items)
-    for (key,) in fetch(CHANGE_LISTS, values, point="worker.ending", size=size):
+    for (key,) in fetch(CHANGE_LISTS, values, size=size):
         raise ConversationChanged(key)

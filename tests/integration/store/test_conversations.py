@@ -33,7 +33,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import append as appending
 from a2a_tasks.store import cancel, conversations, legal_holds, runs
 from a2a_tasks.store.append import append, append_many
-from a2a_tasks.store.backend import statements
+from a2a_tasks.store.backend import conversation_statements, postgres, statements
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.conversations import read_items, read_value
 from a2a_tasks.store.legal_holds import Held
@@ -344,31 +344,40 @@ class TestRaces:
         assert kept()[0] == {"a": "1"}
 
 
-#: The failpoints that a last batch passes; those inside its transaction are on PostgreSQL, one after each statement.
-PASSED = [("worker.append_begins", 1), ("worker.ended", 1), ("worker.announced", 1)]
-INSIDE = [("worker.ending", nth) for nth in (1, 2, 3)]
+#: The failpoints that a last batch passes outside its transaction, and its statements, on PostgreSQL.
+PASSED = ["worker.append_begins", "worker.ended", "worker.announced"]
+STATEMENTS = [
+    "insert into a2a_tasks_event",
+    "a2a_tasks_conversationmemory",
+    "conversationlist l set",
+]
 
 
 @pytest.mark.django_db(transaction=True)
 class TestCrashes:
     @pytest.mark.parametrize(
-        ("point", "nth"),
-        [*PASSED, *(pytest.param(*one, marks=pytest.mark.backend("stack")) for one in INSIDE)],
+        "point",
+        [*PASSED, *(pytest.param(one, marks=pytest.mark.backend("stack")) for one in STATEMENTS)],
     )
-    def test_at_each_failpoint_leave_the_answer_with_its_memory_or_neither(
-        self, monkeypatch: pytest.MonkeyPatch, point: str, nth: int
+    def test_at_each_point_leave_the_answer_with_its_memory_or_neither(
+        self, monkeypatch: pytest.MonkeyPatch, point: str
     ) -> None:
-        left = [nth]
+        left = [point]
 
-        def crash(name: str) -> None:
-            left[0] -= name == point
-            if name == point and left[0] == 0:
+        def crash(where: str) -> None:
+            if left and left[0] in where:
+                left.clear()
                 raise OperationalError("died")
 
+        def fetch_and_crash(sql: str, *about: Any, **more: Any) -> list[Any]:
+            found = statements.fetch(sql, *about, **more)
+            crash(sql)
+            return found
+
         batch = end(held("one"), put("a", "1"), grow("log", "1"), after=0)
-        monkeypatch.setattr(statements, "ON", True)
-        for module in (statements, appending):
-            monkeypatch.setattr(module, "failpoint", crash)
+        monkeypatch.setattr(appending, "failpoint", crash)
+        for module in (postgres, conversation_statements):
+            monkeypatch.setattr(module, "fetch", fetch_and_crash)
         with pytest.raises(OperationalError):
             append(batch)
         is_written = point in {"worker.ended", "worker.announced"}
