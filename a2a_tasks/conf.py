@@ -284,6 +284,10 @@ class HostSettings(Constants, Compatibility):
     #: Maximum size of all artifacts of a run, in bytes as they are stored, large files excluded; a larger output fails
     #: the task. 0 = any size.
     MAX_ARTIFACT_BYTES: int = 64 * 1024 * 1024
+    #: Maximum size of one value in the memory of a conversation, in bytes.
+    MEMORY_MAX_BYTES: int = 1024 * 1024
+    #: Maximum number of items of one list of a conversation.
+    MEMORY_MAX_ITEMS: int = 10_000
     #: Maximum size of a file, in bytes, that stays inside its message or artifact; larger ones go to the storage
     #: `a2a_files`.
     FILE_INLINE_BYTES: int = 64 * 1024

@@ -19,11 +19,12 @@ from django.db.models import Exists, OuterRef
 from a2a_console.privacy.principal import Principal
 from a2a_tasks.audit import Action
 from a2a_tasks.audit.chain import redact
-from a2a_tasks.models import AuditEntry, AuditLink, Held, Hold, Tally, Task
+from a2a_tasks.models import AuditEntry, AuditLink, Context, Held, Hold, Tally, Task
 from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import audit, audit_seals, audit_triggers, cancel
+from a2a_tasks.store.conversations import sweep_lists
 from a2a_tasks.store.legal_holds import exclude_held, in_force
 from a2a_tasks.store.purge import Removed, remove_each
 
@@ -89,6 +90,9 @@ def erase(principal: Principal) -> Iterator[Erasure]:
         for count in _rename(principal, done.name):
             done = replace(done, entries=done.entries + count)
             yield done
+    while rows := sweep_lists(SLICE):  # of conversations that have just been removed
+        done = replace(done, removed=done.removed + Removed(rows=rows))
+        yield done
     _conclude(done)
     yield done
 
@@ -125,7 +129,8 @@ def _cancel(task: int) -> bool:
 def _forget(principal: Principal, done: Erasure) -> Erasure:
     """Remove the rest after the tasks: contexts, requests about shared tasks of the tenant, counts, the key."""
     used = Task.objects.filter(context=OuterRef("pk"))
-    contexts, _ = principal.contexts().exclude(Exists(used)).delete()
+    _, gone = principal.contexts().exclude(Exists(used)).delete()
+    contexts = gone.get(Context._meta.label, 0)  # noqa: SLF001 - Django's documented interface
     if principal.tenant is None:
         _take_grants(principal)
         Tally.objects.filter(owner=principal.name).delete()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,17 +14,31 @@ from a2a_console.audit.reading import rows as audit_rows
 from a2a_console.privacy.principal import Principal
 from a2a_console.privacy.webhooks import deliveries, webhooks
 from a2a_tasks.audit import Action
-from a2a_tasks.models import Artifact, Event, Message, RunLine, Task
+from a2a_tasks.conversation_changes import ValueKind
+from a2a_tasks.models import (
+    Artifact,
+    Context,
+    ConversationItem,
+    ConversationMemory,
+    Event,
+    Message,
+    RunLine,
+    Task,
+)
 from a2a_tasks.store import audit
 
 __all__ = ["documents", "note_export"]
 
 Document = Mapping[str, Any]
+#: The number of rows that are read at once, where each may have a megabyte.
+FEW = 8
 
 
 def documents(principal: Principal) -> Iterator[tuple[str, Iterator[Document]]]:
     """Yield the documents, kind by kind, read in slices. None contains secrets."""
     yield "contexts", _columns(principal.contexts(), "public_id", "agent", "tenant", "created_at")
+    yield "memory", _memory(principal.contexts())
+    yield "items", _items(principal.contexts())
     for name, tell in KEPT.items():
         yield name, _read_documents(principal, tell)
     yield "keys", _columns(principal.keys(), *KEY)
@@ -45,6 +60,35 @@ def _read_documents(
 
 def _columns(rows: QuerySet[Any], *names: str) -> Iterator[Document]:
     yield from rows.order_by("pk").values(*names).iterator()
+
+
+def _memory(contexts: QuerySet[Context]) -> Iterator[Document]:
+    rows = ConversationMemory.objects.filter(context__in=contexts).order_by("context_id", "key")
+    columns = ("context__public_id", "context__agent", "key", "kind", "value", "updated_at")
+    for context, agent, key, kind, value, at in rows.values_list(*columns).iterator(FEW):
+        where = {"context": context, "agent": agent, "key": key, "kind": kind, "at": at}
+        yield {**where, **_value(kind, bytes(value))}
+
+
+def _value(kind: str, value: bytes) -> Document:
+    match kind:
+        case ValueKind.JSON:
+            return {"value": msgspec.Raw(value)}
+        case ValueKind.TEXT:
+            return {"value": value.decode()}
+        case _:
+            return {"base64": base64.b64encode(value).decode()}
+
+
+def _items(contexts: QuerySet[Context]) -> Iterator[Document]:
+    rows = ConversationItem.objects.filter(list__context__in=contexts)
+    rows = rows.order_by("list_id", "number")
+    columns = ("list__context__public_id", "list__context__agent", "list__key", "number")
+    for context, agent, key, number, at, value in rows.values_list(
+        *columns, "created_at", "value"
+    ).iterator(FEW):
+        where = {"context": context, "agent": agent, "key": key, "number": number, "at": at}
+        yield {**where, "item": _body(value)}
 
 
 def _tasks(keys: Collection[int]) -> Iterator[Document]:

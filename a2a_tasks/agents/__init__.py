@@ -2,6 +2,7 @@
 
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.content import data, file, link, text
+from a2a_tasks.agents.conversation import Conversation
 from a2a_tasks.agents.faults import AgentError, FileUnavailable
 from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.http import CallRefused
@@ -16,6 +17,7 @@ __all__ = [
     "AgentError",
     "CallRefused",
     "ArtifactWriter",
+    "Conversation",
     "Extension",
     "FileUnavailable",
     "Files",

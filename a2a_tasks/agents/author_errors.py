@@ -28,10 +28,13 @@ class Unused:
         # Keys are ids, since not all values are hashable. Each value is kept, so that its id is not used again.
         self._made: dict[int, tuple[Any, str, CodeType | None, int]] = {}
 
-    def watch(self, value: T, ought: str) -> T:
-        """Watch a value that a method returns to its caller; `ought` is the code that the caller has to write."""
+    def watch(self, value: T, ought: str, *, depth: int = 2) -> T:
+        """Watch a value that a method returns to its caller, `depth` frames away.
+
+        `ought` is the code that the caller has to write.
+        """
         if len(self._made) < MAX_COUNT:
-            caller = _author(sys._getframe(2))  # noqa: SLF001 - inspect would read the source of each frame
+            caller = _author(sys._getframe(depth))  # noqa: SLF001 - inspect would read the source of each frame
             code, line = (caller.f_code, caller.f_lineno) if caller else (None, 0)
             self._made[id(value)] = (value, ought, code, line)
         return value

@@ -12,6 +12,7 @@ from aiohttp import ClientSession
 
 from a2a_tasks.agents.author_errors import Unused
 from a2a_tasks.agents.content import Content, parts
+from a2a_tasks.agents.conversation import Conversation
 from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate
 from a2a_tasks.agents.faults import AgentError
 from a2a_tasks.agents.files import Files
@@ -74,6 +75,7 @@ class Turn:
         secrets: Secrets | None = None,
         task: Later[Task | None] | None = None,
         task_cancelled: Later[bool] | None = None,
+        conversation: Conversation | None = None,
     ) -> None:
         #: The message to answer.
         self.message = message
@@ -109,6 +111,9 @@ class Turn:
         self._unused = Unused()
         #: The generator that yielded the last value; its `file:line` if it runs in another process.
         self._source: Any = None
+        #: The conversation (the context) that joins tasks: values and lists that are kept, messages of all its tasks.
+        self.conversation = conversation or Conversation()
+        self.conversation.join(history.loop, self._unused)
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -14,7 +14,9 @@ from types import GeneratorType
 from typing import Any
 
 from a2a_tasks.agents import Agent, Turn
+from a2a_tasks.agents.emission import StatusUpdate
 from a2a_tasks.execution.run_threads import RunThreads
+from a2a_tasks.protocol.lifecycle import INTERRUPTED
 
 __all__ = ["drive"]
 
@@ -77,6 +79,7 @@ async def _asynchronous(answer: Any, turn: Turn) -> AsyncGenerator[Any, None]:
 def _note(turn: Turn, value: Any, where: Any) -> None:
     """Note that the agent yielded a value, and from which generator: an error about the value names its line."""
     turn._unused.note_use(value)  # noqa: SLF001 - private to agents, not to the host
+    turn.conversation.note_word(asks=isinstance(value, StatusUpdate) and value.state in INTERRUPTED)
     turn._source = where  # noqa: SLF001
 
 

@@ -27,9 +27,11 @@ import django
 from a2a_tasks.agents import (
     Agent,
     AgentError,
+    Conversation,
     Files,
     FileUnavailable,
     Journal,
+    Message,
     Part,
     Secrets,
     Turn,
@@ -39,6 +41,7 @@ from a2a_tasks.agents.author_errors import definition, line_of
 from a2a_tasks.agents.emission import emission
 from a2a_tasks.agents.turn import Later
 from a2a_tasks.conf import conf
+from a2a_tasks.conversation_changes import StoredItems, StoredValue
 from a2a_tasks.execution.agent_call import drive
 from a2a_tasks.execution.pipe import (
     Answer,
@@ -118,6 +121,35 @@ class AskingSecrets(Secrets):
     async def read_handed(self) -> Mapping[str, str]:
         """Read the secrets through the runner."""
         found: Mapping[str, str] = await self._ask("secrets")
+        return found
+
+
+class AskingConversation(Conversation):
+    """The conversation of a turn, read through the runner, which gets the changes at the end of the turn."""
+
+    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+        super().__init__()
+        self._ask = ask
+
+    async def read_value(self, key: str) -> StoredValue:
+        """Read a value through the runner."""
+        return StoredValue(*await self._ask("conversation", "read_value", key))
+
+    async def read_version(self, key: str) -> int:
+        """Read the version of a value through the runner."""
+        return int(await self._ask("conversation", "read_version", key))
+
+    async def read_items(self, key: str, skip: int, limit: int | None) -> StoredItems:
+        """Read a part of a list through the runner."""
+        return StoredItems(*await self._ask("conversation", "read_items", key, skip, limit))
+
+    async def count_keys(self) -> int:
+        """Count the keys through the runner."""
+        return int(await self._ask("conversation", "count_keys"))
+
+    async def read_history(self, limit: int) -> list[Message]:
+        """Read the last messages through the runner."""
+        found: list[Message] = await self._ask("conversation", "read_history", limit)
         return found
 
 
@@ -240,6 +272,7 @@ class HostedTurn:
             journal=AskingJournal(self._ask, self._threads),
             files=AskingFiles(self._ask),
             secrets=AskingSecrets(self._ask),
+            conversation=AskingConversation(self._ask),
         )
         #: True once the agent has ended. Work that it left running must not send questions in the name of the next turn.
         self._over = False
@@ -265,7 +298,8 @@ class HostedTurn:
             await self._run_agent()
             self._over = True
             log.close()
-            self._host.send(TurnEnded(write(self.turn.memory).decode()))
+            changes = self.turn.conversation.list_changes()
+            self._host.send(TurnEnded(write(self.turn.memory).decode(), changes))
         except BaseException as fault:  # noqa: BLE001 - the runner decides about it
             self._over = True
             log.close()

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from a2a_tasks.agents import AgentError, Message, Turn
 from a2a_tasks.caller import Caller
+from a2a_tasks.conversation_changes import ConversationChanges
 from a2a_tasks.execution.run_log_handler import LogLine as Line
 
 __all__ = [
@@ -130,6 +131,8 @@ class TurnEnded:
 
     #: JSON, since a dict of the agent need not be picklable.
     memory: str
+    #: The changes of the conversation.
+    conversation: ConversationChanges | None = None
 
 
 @dataclass(frozen=True, slots=True)

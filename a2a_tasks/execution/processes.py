@@ -206,8 +206,9 @@ class ProcessRun:
                     return output
                 case Ask() as ask:
                     self.child.send(Answer(ask.number, await self._answer(ask)))
-                case TurnEnded(memory):
+                case TurnEnded(memory, changes):
                     self.over, self._turn.memory = True, msgspec.json.decode(memory)
+                    self._turn.conversation.adopt(changes)
                     return None
                 case Raised() as raised:
                     self.over = True
@@ -236,6 +237,9 @@ class ProcessRun:
                 return await _or_why(self._turn._files.download(*ask.arguments))  # noqa: SLF001
             case "secrets":
                 return await self._turn._secrets.read_handed()  # noqa: SLF001
+            case "conversation":
+                name, *arguments = ask.arguments
+                return await self._turn.conversation.read(name, *arguments)
             case "keep":
                 return await journal.keep(*ask.arguments)
             case _:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any
 
-from a2a_tasks.agents import Agent, AgentError, Turn
+from a2a_tasks.agents import Agent, AgentError, Conversation, Turn
 from a2a_tasks.agents.author_errors import definition, line_of
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, StatusUpdate, emission
 from a2a_tasks.conf import conf
+from a2a_tasks.conversation_changes import ConversationChanged
 from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.execution.secrets import StoredSecrets
@@ -40,6 +42,7 @@ from a2a_tasks.store.records import ArtifactRow, Batch, ClaimedRun, NewEvent, Ru
 
 __all__ = ["Recorder"]
 
+logger = logging.getLogger(__name__)
 #: Most events that wait for the database, and most of their bytes; with more, the agent waits too.
 MAX_WAITING, MAX_BYTES = 1000, 1024 * 1024
 #: Emissions of one agent after which other runs get the event loop.
@@ -68,8 +71,8 @@ class _OpenArtifact:
 class Recorder:
     """The recorder of one run's events. Not thread-safe: it belongs to the event loop."""
 
-    def __init__(self, assignment: ClaimedRun) -> None:
-        self._run = assignment
+    def __init__(self, assignment: ClaimedRun, conversation: Conversation | None = None) -> None:
+        self._run, self._conversation = assignment, conversation
         self.state, self.is_task = assignment.state, assignment.is_task
         self._artifacts = {
             artifact_id: _OpenArtifact(position, open_=growing, inherited=True)
@@ -83,6 +86,8 @@ class Recorder:
         self._batch = self._new_batch()
         self._flusher: asyncio.Task[None] | None = None
         self._memory = assignment.memory
+        #: A question that is written with the end of the run, since the turn may still change its conversation.
+        self._question: tuple[NewEvent, StatusRow] | None = None
         #: Id of this turn's artifact for plain text; a later attempt of the same turn replaces it.
         self.answer = (
             ANSWER if assignment.input_number == 1 else f"{ANSWER}-{assignment.input_number}"
@@ -130,6 +135,7 @@ class Recorder:
         Raises IllegalTransition, the failure of an earlier flush, and AgentError for too many or too large artifacts.
         """
         self._raise_failure()
+        self._put_question()
         match emitted:
             case StatusUpdate():
                 self._begin_if_silent(emitted.state)
@@ -155,10 +161,19 @@ class Recorder:
         message = self._message(update) if update.parts else ""
         self.state = state
         at = event_log.now()
-        self._batch.status = StatusRow(state, at, message)
         body = event_log.status_body(state, at, message)
-        self._gathered += len(body)
-        self._batch.events.append(NewEvent(EventKind.STATUS, body, state))
+        self._question = NewEvent(EventKind.STATUS, body, state), StatusRow(state, at, message)
+        uses_conversation = self._conversation is not None and self._conversation.is_used
+        if state not in INTERRUPTED or not uses_conversation:
+            self._put_question()
+
+    def _put_question(self) -> None:
+        """Put a status that was held back into the batch."""
+        if self._question is not None:
+            event, self._batch.status = self._question
+            self._question = None
+            self._gathered += len(event.body)
+            self._batch.events.append(event)
 
     def _message(self, said: StatusUpdate | Reply) -> str:
         check_parts(said.parts)
@@ -286,13 +301,18 @@ class Recorder:
         self._status(last)
 
     def remember(self, memory: Mapping[str, Any]) -> None:
-        """Store the turn's memory with the last batch. Raises TypeError that names a member that is not JSON."""
+        """Store the turn's memory, and the changes of its conversation, with the last batch.
+
+        Raises TypeError that names a member of the memory that is not JSON.
+        """
         if not isinstance(memory, dict):
             raise TypeError(f"turn.memory must be a dict, not a {type(memory).__name__}")
         check_kept("turn.memory", memory)
         kept = write(memory).decode() if memory else ""
         if kept != self._memory:
             self._batch.memory = self._memory = kept
+        if self._conversation is not None:
+            self._batch.conversation = self._conversation.list_changes()
 
     def finish(self, end: RunEnd) -> None:
         """End the run: close open artifacts, complete the task unless it ended or waits, and release the task."""
@@ -300,6 +320,7 @@ class Recorder:
         for artifact_id, artifact in self._artifacts.items():
             if artifact.open:
                 self._close(artifact_id)
+        self._put_question()
         if self.state not in TERMINAL | INTERRUPTED:
             self._begin_if_silent(TaskState.COMPLETED)
             self._status(StatusUpdate(TaskState.COMPLETED))
@@ -341,8 +362,31 @@ class Recorder:
             batch.after = self._written
             for artifact in self._artifacts.values():
                 artifact.bodies = None  # further chunks are in another batch
-            await retry_until_answered(functools.partial(self._append, batch), repeatable=True)
+            await self._write(batch)
             self._written += 1
+
+    async def _write(self, batch: Batch) -> None:
+        """Write the batch; if another run has changed the conversation meanwhile, write that the task failed."""
+        try:
+            await retry_until_answered(functools.partial(self._append, batch), repeatable=True)
+        except ConversationChanged as fault:
+            logger.info("run %s has failed: %s", batch.run, fault)
+            self._fail_instead(batch, fault)
+            await retry_until_answered(functools.partial(self._append, batch), repeatable=True)
+
+    def _fail_instead(self, batch: Batch, fault: ConversationChanged) -> None:
+        """Let the last batch of a run end with a failure; what else it says stays, but for a direct Message."""
+        stays = [e for e in batch.events if e.kind is not EventKind.MESSAGE]
+        ends = [e for e in stays if e.state in TERMINAL | INTERRUPTED]
+        message = self._message((Part(text=str(fault)),), None)
+        at = event_log.now()
+        body = event_log.status_body(TaskState.FAILED, at, message)
+        batch.events = [e for e in stays if e not in ends]
+        batch.events.append(NewEvent(EventKind.STATUS, body, TaskState.FAILED))
+        batch.status, self.state = StatusRow(TaskState.FAILED, at, message), TaskState.FAILED
+        batch.reveal, batch.again = True, False
+        batch.memory = batch.conversation = None
+        batch.end = RunEnd("failed", f"{type(fault).__name__}: {fault}\n")
 
     @staticmethod
     async def _append(batch: Batch) -> None:

@@ -22,6 +22,7 @@ from a2a_tasks.agents.emission import StatusUpdate
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.active_run import ActiveRun
 from a2a_tasks.execution.agent_call import drive
+from a2a_tasks.execution.conversation import StoredConversation
 from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.journal import StoredJournal
 from a2a_tasks.execution.leases import Leases
@@ -318,10 +319,11 @@ class Runner:
 
     async def _carry(self, carried: ActiveRun) -> None:
         run = carried.assignment
-        recorder = Recorder(run)
+        conversation = StoredConversation(run)
+        recorder = Recorder(run, conversation)
         journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds)
         secrets = StoredSecrets(run)
-        turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets)
+        turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)
         log = self._notebook.open(run)
         current.set(log)  # for this task, and for tasks and threads that the agent starts
         try:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from a2a_tasks.agents import registry
+from a2a_tasks.agents.conversation import Conversation
 from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.memory import Memory
 from a2a_tasks.agents.secrets import Secrets
@@ -73,7 +74,11 @@ def _reach(run: ClaimedRun, request: RunRequest) -> OwnerScope:
 
 
 def turn_of(
-    run: ClaimedRun, journal: Journal, files: Files | None = None, secrets: Secrets | None = None
+    run: ClaimedRun,
+    journal: Journal,
+    files: Files | None = None,
+    secrets: Secrets | None = None,
+    conversation: Conversation | None = None,
 ) -> Turn:
     """Make the turn of a run; history and references are read when the agent asks for them."""
     request = read_run_request(run.request or "{}")
@@ -122,4 +127,5 @@ def turn_of(
         secrets=secrets,
         task=Later(find_task, loop),
         task_cancelled=Later(is_cancelled, loop),
+        conversation=conversation,
     )

@@ -8,6 +8,11 @@ from a2a_tasks.models.api_key import ApiKey
 from a2a_tasks.models.assignment import Assignment, Waiting
 from a2a_tasks.models.audit import AuditEntry, AuditLink, AuditSeal
 from a2a_tasks.models.context import Context
+from a2a_tasks.models.conversation import (
+    ConversationItem,
+    ConversationList,
+    ConversationMemory,
+)
 from a2a_tasks.models.event import Event
 from a2a_tasks.models.grant import ALL, Grant, GrantRight
 from a2a_tasks.models.handed_secret import HandedSecret
@@ -30,6 +35,9 @@ __all__ = [
     "AuditLink",
     "AuditSeal",
     "Context",
+    "ConversationItem",
+    "ConversationList",
+    "ConversationMemory",
     "Event",
     "Grant",
     "HandedSecret",

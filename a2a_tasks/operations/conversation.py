@@ -22,10 +22,10 @@ from a2a_tasks.store.records import Accepted
 from a2a_tasks.store.tasks import reveal
 from a2a_tasks.streaming.stream import EventReader, EventsRemoved
 
-__all__ = ["Conversation", "converse"]
+__all__ = ["AcceptedSend", "converse"]
 
 
-class Conversation:
+class AcceptedSend:
     """An accepted message, the run that answers it, and a reader of the log from there on."""
 
     def __init__(
@@ -125,7 +125,7 @@ class Conversation:
 
 async def converse(
     request: SendMessageRequest, call: CallContext, *, pauses: frozenset[TaskState]
-) -> Conversation:
+) -> AcceptedSend:
     """Accept the message, start its run, and follow the log to the end of its turn. Close the conversation.
 
     A message that was accepted before, under the same key, continues the earlier conversation. `pauses`: the states at
@@ -148,9 +148,9 @@ async def converse(
         raise Overloaded
 
 
-async def _join(recalled: PreviousSend, *, pauses: frozenset[TaskState]) -> Conversation:
+async def _join(recalled: PreviousSend, *, pauses: frozenset[TaskState]) -> AcceptedSend:
     accepted = recalled.accepted
-    conversation = Conversation(
+    conversation = AcceptedSend(
         accepted, is_task=recalled.is_task, pauses=pauses, recalled=recalled
     )
     conversation.follower = await EventReader.open(
@@ -165,11 +165,11 @@ async def _begin(
     *,
     pauses: frozenset[TaskState],
     key: IdempotencyKey | None = None,
-) -> Conversation:
+) -> AcceptedSend:
     accepted = await accept(request, call, key)
     run = accepted.assignment
     is_task = bool(request.message.task_id) or makes_task(request, call)
-    conversation = Conversation(accepted, is_task=is_task, pauses=pauses)
+    conversation = AcceptedSend(accepted, is_task=is_task, pauses=pauses)
     try:
         conversation.follower = await EventReader.open(
             accepted.task,

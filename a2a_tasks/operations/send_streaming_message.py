@@ -6,7 +6,7 @@ A repeated request under the same key gives the same stream; with `Last-Event-ID
 from __future__ import annotations
 
 from a2a_tasks.operations.call_context import CallContext
-from a2a_tasks.operations.conversation import Conversation, converse
+from a2a_tasks.operations.conversation import AcceptedSend, converse
 from a2a_tasks.operations.history import trim_history
 from a2a_tasks.protocol.dialects import Subject
 from a2a_tasks.protocol.requests import SendMessageRequest
@@ -36,7 +36,7 @@ async def send_streaming_message(request: SendMessageRequest, call: CallContext)
     )
 
 
-def _read_last_event(conversation: Conversation, call: CallContext) -> int:
+def _read_last_event(conversation: AcceptedSend, call: CallContext) -> int:
     """Return the number of the event after which a repeated request continues; 0 if it begins."""
     seen, recalled = call.last_event_id, conversation.recalled
     if seen is None or recalled is None:
@@ -45,7 +45,7 @@ def _read_last_event(conversation: Conversation, call: CallContext) -> int:
     return seen.number if covered and seen.mark == Subject.of(recalled.accepted.view).mark else 0
 
 
-async def _resume(conversation: Conversation, seen: int, length: int | None) -> EventStream:
+async def _resume(conversation: AcceptedSend, seen: int, length: int | None) -> EventStream:
     """Return the rest of the stream after an event; the Task, if there is no rest."""
     rest = await conversation.reach(seen)
     over = conversation.follower.done and not rest

@@ -29,6 +29,7 @@ from a2a_tasks.models import Artifact, Context, Event, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.store import audit, files, handed_secrets, hooks, task_counter
 from a2a_tasks.store.audit_past import purge_audit
+from a2a_tasks.store.conversations import count_context_rows, sweep_lists
 from a2a_tasks.store.folding import fold
 from a2a_tasks.store.idempotency import forget_idempotency
 from a2a_tasks.store.legal_holds import exclude_held, in_force
@@ -164,12 +165,23 @@ def purge(limits: RetentionLimits) -> Iterator[Removed]:
         _portions(hooks.purge),
         _portions(lambda max_count: files.sweep(min(max_count, files.AT_ONCE))),
         _portions(handed_secrets.sweep),
+        _portions(sweep_lists),
     ]
     if (keys := limits.keys) is not None:
         kinds.append(_portions(lambda max_count: forget_idempotency(keys, max_count)))
     if limits.audit is not None and not in_force().exists():
         batch = max(1, int(conf.PURGE_BATCH))
         kinds.append(Removed(rows=gone) for gone in purge_audit(limits.audit, batch))
+    contexts = 0
+    for removed in _take_turns(kinds):
+        contexts += removed.contexts
+        yield removed
+    if contexts:  # they may have left lists
+        yield from _take_turns([_portions(sweep_lists)])
+
+
+def _take_turns(kinds: list[Iterator[Removed]]) -> Iterator[Removed]:
+    """Remove a portion of each kind in turn."""
     while kinds:
         kind = kinds.pop(0)
         try:
@@ -397,11 +409,12 @@ def _remove_tasks(
     max_count = max(1, room // SMALLEST)
     tasks = _lock(keys[:max_count], limit, needed, skip=skip)
     sizes = _sizes([task.pk for task in tasks])
+    kept = count_context_rows({task.context_id for task in tasks})  # they go with its last task
     whole: list[Task] = []
     rows = 0
     for task in tasks:
         left = [key for key in keys if key >= task.pk]
-        size = 1 + _count_events(task) + sizes.get(task.pk, 0)
+        size = 1 + _count_events(task) + sizes.get(task.pk, 0) + kept[task.context_id]
         if size > room and not whole and (gone := _cut_all(task, room)):
             return Removed(rows=gone), left
         if whole and rows + size > room:
@@ -434,8 +447,8 @@ def _delete(tasks: list[Task], limit: datetime.datetime) -> Removed:
     rows, _ = Task.objects.filter(pk__in=keys).only("pk").delete()
     used = Task.objects.filter(context=OuterRef("pk"))
     empty = Context.objects.filter(pk__in=contexts, updated_at__lt=limit).exclude(Exists(used))
-    gone, _ = empty.delete()
-    return Removed(tasks=len(tasks), contexts=gone, rows=rows + gone)
+    gone, kinds = empty.delete()
+    return Removed(len(tasks), contexts=kinds.get(Context._meta.label, 0), rows=rows + gone)  # noqa: SLF001 - as above
 
 
 def _lock_contexts(keys: set[int]) -> list[int]:

@@ -13,6 +13,7 @@ from django.db import IntegrityError
 
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
+from a2a_tasks.conversation_changes import ConversationChanges
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import UNSET, Raw, Task, TaskState, TaskStatus
@@ -314,6 +315,8 @@ class Batch:
     reveal: bool = False
     memory: str | None = None
     end: RunEnd | None = None
+    #: The changes of its conversation; only a batch that ends its run has some.
+    conversation: ConversationChanges | None = None
 
     def come_again(self) -> None:
         """Mark the batch as a repetition."""
@@ -326,7 +329,7 @@ class Batch:
         texts = [event.body for event in [*self.events, *messages]]
         texts += [row.body for row in self.artifacts]
         texts += [self.memory or "", self.status.message if self.status else ""]
-        return sum(map(len, texts))
+        return sum(map(len, texts)) + (self.conversation.size if self.conversation else 0)
 
     @property
     def ends_task(self) -> bool:

@@ -15,6 +15,7 @@ from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.utils.text import Truncator
 
+from a2a_console.admin.tasks.context_memory import read_memory
 from a2a_console.admin.tasks.conversation import conversation
 from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
@@ -50,7 +51,7 @@ class ContextAdmin(ReadOnlyAdmin[Context]):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the tasks below the fields, to users who may view tasks."""
+        """Show the tasks and what agents keep below the fields, to users who may view tasks."""
         tasks = (
             Task.objects.filter(context=context["original"])
             .only("public_id", "state", "origin_dialect", "created_at", "status_at")
@@ -58,6 +59,7 @@ class ContextAdmin(ReadOnlyAdmin[Context]):
         )
         if may_view(request, Task):
             context.update(tasks=tasks[:TASKS], has_more=len(tasks) > TASKS, most=TASKS)
+            context.update(memory=read_memory(context["original"]))
         return super().render_change_form(request, context, *args, **kwargs)
 
     @method_decorator(csp_update({"media-src": [SELF]}))

@@ -47,7 +47,10 @@ class Backend(Protocol):
         """
 
     def append_batches(self, batches: Sequence[Batch]) -> list[int | None]:
-        """Write the batches whose runs still hold their tasks; return for each the last event's number, else None."""
+        """Write the batches whose runs still hold their tasks; return for each the last event's number, else None.
+
+        Raises ConversationChanged if one of them changes what another run has changed; then nothing was written.
+        """
 
     def claim_runs(self, wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
         """Claim up to `limit` due runs, and give their tokens to their tasks."""

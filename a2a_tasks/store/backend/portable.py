@@ -26,7 +26,25 @@ from django.dispatch import receiver
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
-from a2a_tasks.models import Artifact, Context, Event, Message, Run, RunStatus, Step, Task
+from a2a_tasks.conversation_changes import (
+    ConversationChanged,
+    ConversationChanges,
+    ListChange,
+    MemoryChange,
+)
+from a2a_tasks.models import (
+    Artifact,
+    Context,
+    ConversationItem,
+    ConversationList,
+    ConversationMemory,
+    Event,
+    Message,
+    Run,
+    RunStatus,
+    Step,
+    Task,
+)
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
@@ -39,6 +57,7 @@ from a2a_tasks.store.records import (
     EventRow,
     LogPosition,
     NewTask,
+    RunEnd,
     StepConflict,
     StepResult,
     StoredTask,
@@ -173,19 +192,72 @@ def _append(batch: Batch) -> int | None:
             },
         )
     if batch.end:
-        Run.objects.filter(pk=batch.run).update(
-            status=batch.end.status,
-            # After the errors of earlier attempts.
-            error=Concat(F("error"), Value(batch.end.error)),
-            token="",
-            lease_until=None,
-            ended_at=Now(),
-        )
-        if batch.ends_task:
-            queued = Run.objects.filter(task_id=batch.task, status=RunStatus.QUEUED)
-            queued.update(status=RunStatus.DROPPED, ended_at=Now())
+        _end_run(batch, batch.end)
     empty_reopened(batch)
+    if batch.conversation:
+        _change_conversation(batch, batch.conversation)
     return last
+
+
+def _end_run(batch: Batch, end: RunEnd) -> None:
+    Run.objects.filter(pk=batch.run).update(
+        status=end.status,
+        error=Concat(F("error"), Value(end.error)),  # earlier attempts stay in it
+        token="",
+        lease_until=None,
+        ended_at=Now(),
+    )
+    if batch.ends_task:
+        queued = Run.objects.filter(task_id=batch.task, status=RunStatus.QUEUED)
+        queued.update(status=RunStatus.DROPPED, ended_at=Now())
+
+
+def _change_conversation(batch: Batch, changes: ConversationChanges) -> None:
+    """Write what the run's turn changes in its conversation. Raises ConversationChanged."""
+    context = Task.objects.values_list("context_id", flat=True).get(pk=batch.task)
+    for value in changes.memory:
+        if not _change_value(context, batch.run, value):
+            raise ConversationChanged(value.key)
+    for change in changes.lists:
+        if not _change_list(context, batch.run, change):
+            raise ConversationChanged(change.key)
+
+
+def _change_value(context: int, run: int, change: MemoryChange) -> bool:
+    """Write or delete a value of the expected version. False: there is another one."""
+    old = ConversationMemory.objects.filter(
+        context=context, key=change.key, version=change.expected
+    )
+    if change.value is None:
+        return bool(old.delete()[0])
+    new = {"version": run, "kind": change.kind, "value": change.value}
+    if change.expected:
+        return bool(old.update(**new, updated_at=Now()))
+    _, made = ConversationMemory.objects.get_or_create(
+        context_id=context, key=change.key, defaults=new
+    )
+    return made
+
+
+def _change_list(context: int, run: int, change: ListChange) -> bool:
+    """Cut and lengthen a list of the expected version. False: there is another one."""
+    new = {"version": run, "count": change.kept + len(change.added), "size": change.size}
+    mine = {"context_id": context, "key": change.key}
+    if change.expected:
+        old = ConversationList.objects.filter(**mine, version=change.expected)
+        changed = bool(old.update(**new, updated_at=Now()))
+    else:
+        _, changed = ConversationList.objects.get_or_create(**mine, defaults=new)
+    if not changed:
+        return False
+    row = ConversationList.objects.get(**mine)
+    if change.trims:
+        ConversationItem.objects.filter(list=row, number__gt=change.kept).delete()
+    ConversationItem.objects.bulk_create(
+        ConversationItem(list=row, number=number, value=item)
+        for number, item in enumerate(change.added, change.kept + 1)
+    )
+    return True
 
 
 # --- runs -----------------------------------------------------------------------------------------

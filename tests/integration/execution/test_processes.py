@@ -20,16 +20,29 @@ from aiohttp.test_utils import RawTestServer
 from a2a_console.handover.hand_over import hand_over
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, file, link, registry
+from a2a_tasks.caller import OwnerScope
+from a2a_tasks.conversation_changes import ConversationChanges, ListChange
 from a2a_tasks.execution.processes import _popen
-from a2a_tasks.models import Run, RunStatus, Step, StoredFile, Task
+from a2a_tasks.models import (
+    ConversationItem,
+    ConversationMemory,
+    Run,
+    RunStatus,
+    Step,
+    StoredFile,
+    Task,
+)
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.operators import HANDOVER
+from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.store.append import append
 from a2a_tasks.store.db import run_in_thread
+from a2a_tasks.store.records import RunEnd
 from tests.integration.execution.process_agents.agents import Careful, Script
 from tests.support.execution.host import Client, due, hosting, message_of, runner, status_is
 from tests.support.execution.waiting import until
 from tests.support.rows import rows
-from tests.support.store.world import everything
+from tests.support.store.world import Pen, everything, held, status
 from tests.support.thorough import thorough
 
 #: What happens in processes is the same on both databases, and to start them takes its time.
@@ -112,7 +125,7 @@ async def newest() -> Run:
 
 def traces(place: Path) -> list[str]:
     """What the scripts, and the test, have left."""
-    return sorted(path.name for path in place.iterdir())
+    return sorted(path.name for path in place.iterdir() if path.is_file())
 
 
 async def what_was_handed_over_is_there(script: Client, tmp_path: Path) -> None:
@@ -175,6 +188,58 @@ async def memory_comes_back_with_the_next_turn(script: Client, tmp_path: Path) -
     assert "turn 2, 3 messages" in text_of(task)  # the question is one
 
 
+async def a_conversation_is_kept_from_task_to_task(script: Client, tmp_path: Path) -> None:
+    first = await script.send("converse", context_id="talk")
+    assert answered(first) == "[None, None, [], None] {'n': 0} ['converse']"
+    second = await script.send("converse now", context_id="talk")
+    history = ["converse", answered(first), "converse now"]
+    read = b"\xff\x00"
+    assert answered(second) == f"[{read!r}, {{'n': 0}}, [0], 0] {{'n': 1}} {history}"
+    third = answered(await script.send("converse", context_id="talk"))
+    assert third.startswith(f"[{read!r}, {{'n': 1}}, [0, 1], 1]")
+
+
+async def a_question_is_written_with_the_memory_of_it(script: Client, tmp_path: Path) -> None:
+    asked = await script.send("async_converse", context_id="asking")
+    assert "question 0" in text_of(asked)
+    refused = await script.send("async_converse", context_id="asking")
+    assert "Not again" in text_of(refused)
+    kept = await run_in_thread(lambda: bytes(ConversationMemory.objects.get(key="count").value))
+    assert kept == b"1"
+    await script.begin("late", context_id="asking")
+    await until(lambda: failed_with(script, "comes too late"))
+    assert await count_items("asking") == 1
+
+
+async def of_two_turns_of_a_conversation_the_second_fails(script: Client, tmp_path: Path) -> None:
+    place = tmp_path / "two"
+    place.mkdir()
+    task = await script.begin(f"overtaken {place}", context_id="two")
+    await until((place / "begun").exists, 60)
+    scope = OwnerScope("", "user:alice", Script.slug)
+    mine = await run_in_thread(held, scope=scope, context_id="two")
+    event, row = status(TaskState.COMPLETED)
+    change = ConversationChanges([], [ListChange("log", 0, 0, False, ["1"], 1)])
+    batch = Pen(mine).batch(event, status=row, end=RunEnd(), conversation=change)
+    await run_in_thread(append, batch)
+    (place / "go").touch()
+    await until(lambda: failed_with(script, "ConversationChanged"))
+    assert "Another task of this conversation" in text_of(await script.get(task.id))
+    assert await count_items("two") == 1
+
+
+async def count_items(context: str) -> int:
+    """The number of items in a conversation."""
+    items = ConversationItem.objects.filter(list__context__public_id=context)
+    return await run_in_thread(items.count)
+
+
+async def failed_with(script: Client, text: str) -> bool:
+    """Does the trace of a failed run say this?"""
+    runs = Run.objects.filter(status=RunStatus.FAILED, error__contains=text)
+    return await run_in_thread(runs.exists)
+
+
 async def words_come_as_they_are_said_and_none_after_the_last(
     script: Client, tmp_path: Path
 ) -> None:
@@ -221,6 +286,9 @@ STORIES = (
     a_turn_knows_there_what_it_knows_here,
     files_are_read_fetched_and_kept_by_the_runner,
     memory_comes_back_with_the_next_turn,
+    a_conversation_is_kept_from_task_to_task,
+    a_question_is_written_with_the_memory_of_it,
+    of_two_turns_of_a_conversation_the_second_fails,
     words_come_as_they_are_said_and_none_after_the_last,
     steps_of_an_async_agent_are_kept,
     each_question_gets_its_own_answer,

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from a2a_tasks.models import Artifact
-from a2a_tasks.operations.conversation import Conversation
+from a2a_tasks.operations.conversation import AcceptedSend
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, fold
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import event_log, folding
@@ -33,10 +33,10 @@ async def alone() -> AsyncIterator[None]:
         yield
 
 
-async def begun() -> tuple[Conversation, Pen]:
+async def begun() -> tuple[AcceptedSend, Pen]:
     """A message that was accepted, as a blocking send follows it, and its run."""
     accepted = await run_in_thread(accept, new(held=True))
-    conversation = Conversation(accepted, is_task=True, pauses=INTERRUPTED)
+    conversation = AcceptedSend(accepted, is_task=True, pauses=INTERRUPTED)
     conversation.follower = await EventReader.open(
         accepted.task, after=accepted.number, until=conversation.ends
     )
@@ -95,6 +95,6 @@ class TestALongAnswer:
         await conversation.close()
 
 
-def _is_at(conversation: Conversation, number: int) -> bool:
+def _is_at(conversation: AcceptedSend, number: int) -> bool:
     """Whether it has heard that event."""
     return conversation.follower.number == number

@@ -14,6 +14,7 @@ from a2a_tasks.models import (
     AgentSwitch,
     Artifact,
     Context,
+    ConversationList,
     Event,
     Grant,
     HandedSecret,
@@ -46,6 +47,13 @@ def copied(row: Any) -> Callable[[], object]:
 def second_context() -> object:
     accepted()
     return copied(Context.objects.get())()
+
+
+def second_list() -> object:
+    accepted()
+    row = ConversationList(context=Context.objects.get(), key="log", version=1, count=0, size=0)
+    copied(row)()
+    return copied(row)()
 
 
 def second_task() -> object:
@@ -107,6 +115,7 @@ def changed_run(**changes: Any) -> Callable[[], object]:
 
 CASES: dict[str, list[Callable[[], object]]] = {
     "context_id_is_unique_per_owner": [second_context],
+    "a_list_has_a_key_of_its_own": [second_list],
     "task_id_is_unique_per_owner": [second_task],
     "one_tally_per_scope": [second_tally],
     "idempotency_key_is_unique_per_owner": [second_key],

@@ -6,8 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from a2a_tasks.caller import OwnerScope
+from a2a_tasks.conversation_changes import (
+    ConversationChanged,
+    ConversationChanges,
+    ListChange,
+    MemoryChange,
+    ValueKind,
+)
 from a2a_tasks.models import Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
@@ -89,8 +97,65 @@ def batches(task: int, run: int, token: str) -> list[Batch]:
         batch(chunk("x", "1"), chunk("a", "anew"), artifacts=[ArtifactRow(0, "a", 1)]),
         batch(NewEvent(EventKind.MESSAGE, said("by the way")), asked[0], status=asked[1]),
         batch(working[0], status=working[1], memory=""),
-        batch(done[0], status=done[1], end=RunEnd("failed", "trace")),
+        batch(done[0], status=done[1], end=RunEnd("failed", "trace"), conversation=first_changes()),
     ]
+
+
+def first_changes() -> ConversationChanges:
+    """One of everything a turn may begin in its conversation."""
+    return ConversationChanges(
+        [
+            MemoryChange("json", 0, ValueKind.JSON, b'{"a":1}'),
+            MemoryChange("bytes", 0, ValueKind.BYTES, bytes(range(256))),
+        ],
+        [ListChange("log", 0, 0, False, ["1", '"two"'], 6), ListChange("no", 0, 0, False, [], 0)],
+    )
+
+
+def further_changes(version: int) -> ConversationChanges:
+    """One of everything a turn may do to that."""
+    return ConversationChanges(
+        [
+            MemoryChange("json", version, ValueKind.TEXT, b"a\x00b"),
+            MemoryChange("bytes", version, ValueKind.JSON, None),
+            MemoryChange("new", 0, ValueKind.TEXT, b""),
+        ],
+        [
+            ListChange("log", version, 1, True, ["3"], 2),
+            ListChange("no", version, 0, False, ["4"], 1),
+        ],
+    )
+
+
+def test_conversations() -> None:
+    def story(scope: OwnerScope, insert: Insert, append: Append) -> list[Any]:
+        results: list[Any] = []
+        versions: list[int] = [0]
+        for number, change in enumerate(
+            [first_changes, lambda: further_changes(versions[-1]), first_changes]
+        ):
+            task, run = insert(new(f"task-{number}", scope=scope, held=True, token=f"t{number}"))
+            done = status(TaskState.COMPLETED)
+            batch = Batch(
+                task=task,
+                run=run,
+                token=f"t{number}",
+                events=[done[0]],
+                status=done[1],
+                end=RunEnd(),
+                conversation=change(),
+            )
+            try:
+                with transaction.atomic():
+                    results.append(append(batch))
+            except ConversationChanged as fault:
+                results.append(str(fault))
+            versions.append(run)
+        return results
+
+    first, second, third = both(story)
+    assert (first, second) == (2, 2)
+    assert "meanwhile" in third
 
 
 @pytest.mark.parametrize("waiting", [False, True], ids=["alone", "with a message waiting"])
@@ -130,6 +195,8 @@ def test_many_at_once_are_each_of_them_alone() -> None:
         groups = [news] if together else [[one] for one in news]
         keys = [key for group in groups for key in postgres.insert_tasks(group)]
         stories = [batches(task, run, str(n)) for n, (task, run) in enumerate(keys)]
+        for one in stories[2:]:  # two tasks of a conversation cannot begin the same keys
+            one[-1].conversation = None
         for step in range(8):
             said_ = [one[step] for one in stories]
             for group in [said_] if together else [[one] for one in said_]:

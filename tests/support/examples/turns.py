@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
+from a2a_tasks import agents
 from a2a_tasks.agents import Agent, Message, Part, Turn
 from a2a_tasks.agents.content import Content, parts
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, StatusUpdate, emission
@@ -65,11 +66,13 @@ class Conversation:
         self.agent, self.about = agent, about
         self.memory: dict[str, Any] = {}
         self.messages: list[Message] = []
+        self.conversation = agents.Conversation()
         self.said: list[Emission] = []
 
     async def say(self, *content: Content) -> list[Emission]:
         """Send one message; returns what the agent said to it."""
-        turn = make_turn(*content, earlier=list(self.messages), memory=self.memory, **self.about)
+        about = {"conversation": self.conversation, **self.about}
+        turn = make_turn(*content, earlier=list(self.messages), memory=self.memory, **about)
         self.messages.append(turn.message)
         self.said = await heard(self.agent, turn)
         if self.state in INTERRUPTED:  # what was asked comes into the history with the answer

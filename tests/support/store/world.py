@@ -12,7 +12,17 @@ from django.db import connections
 from django.db.models.functions import Now
 
 from a2a_tasks.caller import OwnerScope
-from a2a_tasks.models import Artifact, Context, Event, Message, Run, Task
+from a2a_tasks.models import (
+    Artifact,
+    Context,
+    ConversationItem,
+    ConversationList,
+    ConversationMemory,
+    Event,
+    Message,
+    Run,
+    Task,
+)
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind, fold
@@ -219,6 +229,11 @@ def contents(owner: str) -> dict[str, list[dict[str, Any]]]:
         "messages": Message.objects.filter(**mine).order_by("task__public_id", "number"),
         "events": Event.objects.filter(**mine).order_by("task__public_id", "number"),
         "artifacts": Artifact.objects.filter(**mine).order_by("task__public_id", "position"),
+        "memory": ConversationMemory.objects.filter(context__owner=owner).order_by("key"),
+        "lists": ConversationList.objects.filter(context__owner=owner).order_by("key"),
+        "items": ConversationItem.objects.filter(list__context__owner=owner).order_by(
+            "list__key", "number"
+        ),
         "runs": Run.objects.filter(**mine).order_by("task__public_id", "input_number"),
     }
     return {name: [_comparable(row) for row in rows.values()] for name, rows in tables.items()}
@@ -226,10 +241,12 @@ def contents(owner: str) -> dict[str, list[dict[str, Any]]]:
 
 def _comparable(row: dict[str, Any]) -> dict[str, Any]:
     """Keys and the clock's moments become "is there one?"."""
-    shown = {}
+    shown: dict[str, Any] = {}
     for name, value in row.items():
-        if name in {"id", "task_id", "context_id", "run", "owner"}:
+        if name in {"id", "task_id", "context_id", "list_id", "run", "version", "owner"}:
             shown[name] = value is not None
+        elif isinstance(value, memoryview):
+            shown[name] = bytes(value)
         elif name == "round":  # it depends on who else waits
             shown[name] = value > 0
         elif isinstance(value, datetime.datetime) and name != "status_at":

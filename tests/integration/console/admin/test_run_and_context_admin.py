@@ -9,7 +9,16 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from a2a_tasks.access.api_keys import issue, principal_of
-from a2a_tasks.models import Run, RunStatus, Task
+from a2a_tasks.conversation_changes import ValueKind
+from a2a_tasks.models import (
+    Context,
+    ConversationItem,
+    ConversationList,
+    ConversationMemory,
+    Run,
+    RunStatus,
+    Task,
+)
 from a2a_tasks.store import run_lines
 from a2a_tasks.store.run_lines import RunLogLine
 from tests.support.console.admin.rows import add_run, make_task
@@ -94,6 +103,73 @@ class TestContexts:
         one = reverse("admin:a2a_tasks_context_change", args=[task.context_id])
         for page in (CONTEXTS, one):
             assert f'title="{key}">acme-bot</a>' in admin_client.get(page).text
+
+
+class TestTheMemoryOfAContext:
+    def keep(self, context: Context, **values: bytes) -> None:
+        for key, value in values.items():
+            kind = ValueKind.BYTES if key == "raw" else ValueKind.TEXT
+            ConversationMemory.objects.create(
+                context=context, key=key, version=7, kind=kind, value=value
+            )
+
+    def page(self, client: Client, context: Context) -> str:
+        return client.get(reverse("admin:a2a_tasks_context_change", args=[context.pk])).text
+
+    def test_shows_values_and_lists_cut_and_escaped(self, admin_client: Client) -> None:
+        context = make_task().context
+        self.keep(context, name=b"<b>Ada</b>", raw=b"\xff\x00", long=b"x" * 100_000)
+        log = ConversationList.objects.create(
+            context=context, key="log", version=8, count=1000, size=9000
+        )
+        ConversationItem.objects.bulk_create(
+            ConversationItem(list=log, number=n, value=f'"item-{n}-{"y" * 1000}"')
+            for n in range(1, 1001)
+        )
+        page = self.page(admin_client, context)
+        for shown in ("&lt;b&gt;Ada&lt;/b&gt;", "ff 00", "97.7", "/a2a_tasks/run/7/change/"):
+            assert shown in page
+        assert ">1000<" in page
+        assert [n for n in range(1, 1001) if f"item-{n}-" in page] == [996, 997, 998, 999, 1000]
+        assert len(page) < 40_000
+
+    def test_reads_no_value_whole_and_asks_the_same_few_queries(self, admin_client: Client) -> None:
+        few, many = make_task("one").context, make_task("two", context_id="many").context
+        self.keep(few, name=b"x")
+        ConversationList.objects.create(context=few, key="log", version=8, count=0, size=0)
+        for number in range(120):
+            self.keep(many, **{f"key-{number:03}": b"x" * 10_000})
+            ConversationList.objects.create(
+                context=many, key=f"log-{number}", version=8, count=0, size=0
+            )
+        counts = []
+        for context in (few, many):
+            self.page(admin_client, context)
+            with CaptureQueriesContext(connection) as captured:
+                page = self.page(admin_client, context)
+            counts.append(len(captured))
+        assert counts[0] == counts[1]
+        assert "The first 100 values and the first 50 lists are shown." in page
+        assert "key-099" in page
+        assert "key-100" not in page
+
+    def test_is_of_this_context_alone(self, admin_client: Client) -> None:
+        mine, other = make_task("one").context, make_task("two", context_id="other").context
+        self.keep(mine, mine=b"kept here")
+        assert "kept here" in self.page(admin_client, mine)
+        assert "kept here" not in self.page(admin_client, other)
+
+    @pytest.mark.parametrize("rights", [["context"], ["context", "task"]])
+    @pytest.mark.parametrize("tenant", ["", "acme"])
+    def test_is_for_those_who_may_view_tasks_of_its_tenant(
+        self, rights: list[str], tenant: str
+    ) -> None:
+        context = make_task().context
+        Context.objects.update(tenant=tenant)
+        self.keep(context, mine=b"kept here")
+        client = person(*(f"a2a_tasks.view_{right}" for right in rights), tenants=("",))
+        page = self.page(client, context)
+        assert ("kept here" in page) == ("task" in rights and not tenant)
 
 
 class TestTheLogOfARun:

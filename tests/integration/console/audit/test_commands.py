@@ -117,6 +117,7 @@ class TestExport:
         found = self.read(file)
         assert {kind: len(rows) for kind, rows in found.items()} == {
             **dict.fromkeys(("contexts", "tasks", "messages", "artifacts"), 1),
+            **dict.fromkeys(("memory", "items"), 0),
             "events": 2,
             "lines": 1,
             "webhooks": 1,

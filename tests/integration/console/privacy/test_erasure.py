@@ -6,6 +6,7 @@ import json
 import threading
 from typing import Any
 
+import msgspec
 import pytest
 from asgiref.sync import async_to_sync
 from django.apps import apps
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from a2a_console.audit.proof import Broken, verify
 from a2a_console.privacy.erasure import Erasure, erase, survey
+from a2a_console.privacy.export import documents
 from a2a_console.privacy.principal import Principal
 from a2a_push.models import Attempt, Delivery, DeliveryStatus, PushConfig
 from a2a_tasks.access import auth_failures, authentication, grants
@@ -21,10 +23,19 @@ from a2a_tasks.access.api_keys import issue
 from a2a_tasks.access.authentication import Credentials, identify
 from a2a_tasks.audit import Action, act_as
 from a2a_tasks.caller import TENANTS, OwnerScope, scope_in
+from a2a_tasks.conversation_changes import (
+    ConversationChanges,
+    ListChange,
+    MemoryChange,
+    ValueKind,
+)
 from a2a_tasks.models import (
     ApiKey,
     AuditEntry,
     Context,
+    ConversationItem,
+    ConversationList,
+    ConversationMemory,
     Event,
     GrantRight,
     Hold,
@@ -52,6 +63,16 @@ CANARY = "key:canary7f3a"
 MINE, OTHERS = OwnerScope("acme", CANARY, "demo"), OwnerScope("acme", "user:bob", "demo")
 
 
+def kept_by(owner: str) -> ConversationChanges:
+    """What an agent keeps in a conversation of somebody."""
+    values = [
+        MemoryChange("name", 0, ValueKind.TEXT, owner.encode()),
+        MemoryChange("bytes", 0, ValueKind.BYTES, b"\xff"),
+        MemoryChange("json", 0, ValueKind.JSON, b'{"a":1}'),
+    ]
+    return ConversationChanges(values, [ListChange(owner, 0, 0, False, [f'"{owner}"'] * 3, 9)])
+
+
 def world() -> None:
     """Two principals with everything there is: a running task, an ended one, webhooks that wait, a known request."""
     for scope in (MINE, OTHERS):
@@ -61,7 +82,7 @@ def world() -> None:
         pen = Pen(run)
         pen.begin("a", "said")
         done = Pen(held("done", scope=scope))
-        done.end()
+        done.end(conversation=kept_by(scope.owner))
         config = make_config(Task.objects.get(public_id="running", owner=scope.owner), scope.owner)
         add_attempt(make_delivery(config, DeliveryStatus.PENDING))
         list_tasks(scope, ListTasksRequest())
@@ -172,10 +193,11 @@ class TestErase:
 
     def test_nothing_of_anybody_else_is_touched(self) -> None:
         world()
-        models = (Task, Context, Event, Run, PushConfig, Delivery, Attempt)
+        kept = (ConversationMemory, ConversationList, ConversationItem)
+        models = (Task, Context, *kept, Event, Run, PushConfig, Delivery, Attempt)
         before = [model.objects.count() for model in models]
         erased()
-        assert [model.objects.count() * 2 for model in models[:2]] == before[:2]
+        assert [model.objects.count() * 2 for model in models[:5]] == before[:5]
         assert set(Task.objects.values_list("owner", flat=True)) == {"user:bob"}
         assert Task.objects.filter(state="TASK_STATE_WORKING").exists() is False
         assert [PushConfig.objects.count(), Delivery.objects.count(), Attempt.objects.count()] == [
@@ -273,6 +295,8 @@ class TestErase:
         assert (done.removed.tasks, done.left, done.entries) == (1, 1, 0)
         assert AuditEntry.objects.filter(actor=CANARY).exists()
         assert Task.objects.filter(owner=CANARY).count() == 1
+        mine = ConversationMemory.objects.filter(context__owner=CANARY)
+        assert mine.count() == 3, "the held task's conversation"
 
     def test_who_is_held_stays_whole(self) -> None:
         world()
@@ -280,6 +304,24 @@ class TestErase:
         assert survey(Principal(CANARY)).held == 2
         done = erased()
         assert (done.removed.tasks, done.cancelled, done.left) == (0, 0, 2)
+
+
+class TestExport:
+    def test_has_what_agents_keep_in_conversations(self) -> None:
+        world()
+        found = {name: list(rows) for name, rows in documents(Principal(CANARY))}
+        assert [(row["key"], row["kind"]) for row in found["memory"]] == [
+            ("bytes", "bytes"),
+            ("json", "json"),
+            ("name", "text"),
+        ]
+        shown = msgspec.json.decode(msgspec.json.encode(found["memory"]))
+        assert [row.get("value", row.get("base64")) for row in shown] == ["/w==", {"a": 1}, CANARY]
+        assert {row["context"] for row in shown} == {"context-1"}
+        items = msgspec.json.decode(msgspec.json.encode(found["items"]))
+        assert [(row["key"], row["number"], row["item"]) for row in items] == [
+            (CANARY, number, CANARY) for number in (1, 2, 3)
+        ]
 
 
 class TestSurvey:

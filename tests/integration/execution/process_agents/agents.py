@@ -273,6 +273,44 @@ async def remember(turn: Turn) -> Any:
     return turn.ask(f"turn {turn.memory['turns']}, {len(history)} messages")
 
 
+def converse(turn: Turn) -> str:
+    """Keep everything there is to keep in the conversation, and say what was kept before."""
+    conversation, memory = turn.conversation, turn.conversation.memory
+    log = conversation.items("log").now()
+    seen = [memory.get("bytes").now(), memory.get("json").now(), log, conversation.pop("log").now()]
+    memory.set("bytes", b"\xff\x00").now()
+    memory.set("json", {"n": len(log)}).now()
+    conversation.append("log", *log[-1:], len(log)).now()
+    memory.set("gone", "x").now()
+    memory.delete("gone").now()
+    history = [message.parts[0].text for message in conversation.history(10).now()]
+    return f"{seen} {memory.get('json').now()} {history}"
+
+
+async def async_converse(turn: Turn) -> AsyncIterator[Any]:
+    """Ask with a memory of the question, then take the answer back."""
+    count = await turn.conversation.memory.get("count", 0)
+    await turn.conversation.memory.set("count", count + 1)
+    if count == 1:
+        raise AgentError("Not again")
+    yield turn.ask(f"question {count}")
+    await turn.conversation.append("asked", count)
+
+
+async def late(turn: Turn) -> AsyncIterator[Any]:
+    """Change the conversation after the question."""
+    yield turn.ask("Well?")
+    await turn.conversation.append("log", 1)
+
+
+def overtaken(turn: Turn) -> str:
+    """Read, let the test change what was read, and write."""
+    with at_work(turn):
+        turn.conversation.append("log", "old").now()
+        wait_for(place(turn) / "go")
+    return "done"
+
+
 def spoken(turn: Turn) -> Iterator[Any]:
     """Say two words, the second when the test wants it; then the last one, after which nothing is done."""
     try:
