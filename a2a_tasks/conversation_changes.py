@@ -74,7 +74,7 @@ class ListChange(NamedTuple):
     expected: int
     #: The number of old items that stay.
     kept: int
-    #: Were there more?
+    #: True if there were more.
     trims: bool
     #: JSON of each item that is appended.
     added: Sequence[str]

@@ -1,4 +1,4 @@
-"""The conversation of a turn: what its agent keeps from task to task, and what was said in all its tasks.
+"""The conversation of a turn: the memory that its agent keeps from task to task, and the messages of all its tasks.
 
 Changes are kept here until the turn ends; the host writes them with the state in which it ends. The subclasses of the host
 (execution/conversation, execution/child) read from the store. docs/agents.md is the guide.
@@ -59,7 +59,7 @@ class _Value:
 
 @dataclass(slots=True)
 class _List:
-    """A list, as this turn knows it: what was stored, how much of it stays, and what is new."""
+    """A list as this turn sees it: the stored items, the number of them that stay, and the new ones."""
 
     stored: StoredItems
     kept: int
@@ -121,9 +121,9 @@ class Conversation:
         self._one_at_a_time = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop
         self._unused = Unused()
-        #: Was a question asked before the conversation was used? Then it may be written, and it is too late for changes.
+        #: True if a question was asked before the conversation was used: it may be written already, too late for changes.
         self._is_late = False
-        #: Has the turn read something, or changed it? Its question is then written with its changes.
+        #: True if the turn has read or changed something: its question is then written with its changes.
         self.is_used = False
 
     def join(self, loop: asyncio.AbstractEventLoop, unused: Unused) -> None:
@@ -170,7 +170,7 @@ class Conversation:
             raise ValueError(f"the limit of a history is 1 to {MAX_HISTORY}, not {limit}")
         return Later(lambda: self.read_history(limit), self._loop)
 
-    # --- what the host reads; its subclasses read the store -----------------------------------
+    # --- reads of the host, by subclasses from the store -----------------------------------
 
     async def read_value(self, key: str) -> StoredValue:
         """Read a value."""

@@ -88,7 +88,7 @@ class Turn:
         self.references = references
         #: The task as it stood before this message, with its artifacts; None in the first turn.
         self.task = task or _later(None, history.loop)
-        #: Was the task cancelled? A run may also be stopped to go on elsewhere.
+        #: True if the task was cancelled; a run may also be stopped to go on elsewhere.
         self.task_cancelled = task_cancelled or _later(False, history.loop)
         #: A small JSON object that is kept between the turns of a task; change it in place.
         self.memory = memory

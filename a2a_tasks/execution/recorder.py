@@ -34,7 +34,7 @@ from a2a_tasks.protocol.lifecycle import (
     assemble,
 )
 from a2a_tasks.protocol.soundness import check_json, check_kept, check_parts
-from a2a_tasks.protocol.values import Artifact, ArtifactUpdate, Message, Role, TaskState
+from a2a_tasks.protocol.values import Artifact, ArtifactUpdate, Message, Part, Role, TaskState
 from a2a_tasks.store import event_log
 from a2a_tasks.store.append import append_batched
 from a2a_tasks.store.db import retry_until_answered
@@ -375,7 +375,7 @@ class Recorder:
             await retry_until_answered(functools.partial(self._append, batch), repeatable=True)
 
     def _fail_instead(self, batch: Batch, fault: ConversationChanged) -> None:
-        """Let the last batch of a run end with a failure; what else it says stays, but for a direct Message."""
+        """Let the last batch of a run end with a failure; its other events stay, except a direct Message."""
         stays = [e for e in batch.events if e.kind is not EventKind.MESSAGE]
         ends = [e for e in stays if e.state in TERMINAL | INTERRUPTED]
         message = self._message((Part(text=str(fault)),), None)

@@ -33,7 +33,7 @@ class CallableAgent(FrameworkAgent, abstract=True):
 
     @property
     def synchronous(self) -> bool:
-        """Does the function need a thread? A function that is made by `build` does."""
+        """Return whether the function needs a thread. A function that is made by `build` does."""
         function = _find_function(self.hosted)
         kinds = (function, getattr(function, "__call__", None))  # noqa: B004 - of an object
         is_async = (inspect.isasyncgenfunction, inspect.iscoroutinefunction)

@@ -39,7 +39,7 @@ class CallerUser(User):
 
     @property
     def is_authenticated(self) -> bool:
-        """Is there a principal?"""
+        """Return whether there is a principal."""
         return not self._caller.anonymous
 
     @property
@@ -55,9 +55,9 @@ class BoundedQueue(EventQueue):
         self._reader = reader
         self._said: deque[list[Emission]] = deque()
         self._room, self._changed = asyncio.Semaphore(ROOM), asyncio.Event()
-        #: Does nobody read it any more? Further events are dropped.
+        #: True if it has no reader any more: further events are dropped.
         self.closed = False
-        #: Has the executor ended?
+        #: True if the executor has ended.
         self._over = False
         self._dropped = False
 
@@ -113,7 +113,7 @@ class ExecutorCall:
         self._executor, self._turn, self._context = executor, turn, context
         self._queue = BoundedQueue(reader)
         self._left: deque[Emission] = deque()
-        #: Was its end noticed, and with it its exception?
+        #: True if its end was noticed, and with it its exception.
         self._noticed = False
         self._work = asyncio.create_task(self._execute())
         self._work.add_done_callback(lambda _: self._queue.finish())

@@ -28,7 +28,7 @@ class Framework:
     attribute: str
 
     def makes(self, thing: Any) -> bool:
-        """Is this an agent that the framework makes? The classes of the object tell, so nothing is imported."""
+        """Return whether the framework makes such an agent. The classes of the object tell, so nothing is imported."""
         return any(
             base.__name__ == self.kind and base.__module__.partition(".")[0] == self.package
             for base in type(thing).__mro__

@@ -56,7 +56,7 @@ class ConversationItem(models.Model):
     """One item of a list; they are numbered from 1 without gaps."""
 
     pk = models.CompositePrimaryKey("list_id", "number")
-    # No constraint in the database, as for events: who writes items holds the row of their list.
+    # No constraint in the database, as for events: a writer of items holds the row of their list.
     list = models.ForeignKey(
         ConversationList,
         on_delete=models.CASCADE,
