@@ -220,14 +220,8 @@ class ProcessRun:
         """Return the answer to a question about the turn. Raises LeaseLost, Overloaded."""
         journal = self._turn._journal  # noqa: SLF001 - private to agents
         match ask.what:
-            case "history":
-                return await self._turn.history
-            case "references":
-                return await self._turn.references
-            case "task":
-                return await self._turn.task
-            case "task_cancelled":
-                return await self._turn.task_cancelled
+            case "history" | "references" | "task" | "task_cancelled":
+                return await getattr(self._turn, ask.what)
             case "load":
                 await journal.load()
                 return dict(journal.results)

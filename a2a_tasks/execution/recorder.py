@@ -378,7 +378,7 @@ class Recorder:
         """Let the last batch of a run end with a failure; its other events stay, except a direct Message."""
         stays = [e for e in batch.events if e.kind is not EventKind.MESSAGE]
         ends = [e for e in stays if e.state in TERMINAL | INTERRUPTED]
-        message = self._message((Part(text=str(fault)),), None)
+        message = self._message(StatusUpdate(TaskState.FAILED, (Part(text=str(fault)),)))
         at = event_log.now()
         body = event_log.status_body(TaskState.FAILED, at, message)
         batch.events = [e for e in stays if e not in ends]

@@ -201,7 +201,7 @@ class TestTheLaw:
     def test_a_fenced_run_writes_nothing(self) -> None:
         run = held("one")
         expire(run.run)
-        runs.rescue(max_attempts=3)
+        runs.reclaim_expired(max_attempts=3)
         (second,) = claim()
         with pytest.raises(LeaseLost):
             append(end(run, put("a", "stolen"), grow("log", "stolen")))
