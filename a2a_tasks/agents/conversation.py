@@ -44,7 +44,7 @@ MAX_HISTORY = 500
 
 
 @dataclass(slots=True)
-class _Value:
+class _StoredValue:
     """A key of the memory, as this turn knows it."""
 
     #: The version that was read; 0 = there was none.
@@ -112,7 +112,7 @@ class Conversation:
             key: [_encode_item(key, item) for item in given] for key, given in (items or {}).items()
         }
         self._stored_history = history
-        self._values: dict[str, _Value] = {}
+        self._values: dict[str, _StoredValue] = {}
         self._lists: dict[str, _List] = {}
         #: The changes of an agent in another process.
         self._adopted: ConversationChanges | None = None
@@ -267,17 +267,17 @@ class Conversation:
         found = await self.read_value(key)
         if known and known.version != found.version:
             raise ConversationChanged(key)
-        self._values[key] = known or _Value(found.version)
+        self._values[key] = known or _StoredValue(found.version)
         return _decode(found) if found.version else default
 
     async def _put(self, key: str, kind: str, value: bytes | None) -> None:
         known = self._values.get(key)
         if known is None:
-            known = self._values[key] = _Value(await self.read_version(key))
+            known = self._values[key] = _StoredValue(await self.read_version(key))
         if value is None and not known.version:
             known.change = None
             return
-        grown = self._changed_bytes() - known.size + len(value or b"")
+        grown = self._measure_changes() - known.size + len(value or b"")
         _check_limit(grown, MAX_CHANGED_BYTES, "bytes are changed in one turn")
         if value is not None and not known.version and known.change is None:
             await self._check_room()
@@ -306,7 +306,7 @@ class Conversation:
             f"bytes are in the list {key!r}",
         )
         _check_limit(
-            self._changed_bytes() + size, MAX_CHANGED_BYTES, "bytes are changed in one turn"
+            self._measure_changes() + size, MAX_CHANGED_BYTES, "bytes are changed in one turn"
         )
         if added and not known.stored.version and not known.added:
             await self._check_room()
@@ -354,7 +354,7 @@ class Conversation:
             self._keys + len(values) + len(lists) + 1, MAX_KEYS, "keys are in the conversation"
         )
 
-    def _changed_bytes(self) -> int:
+    def _measure_changes(self) -> int:
         values = sum(value.size for value in self._values.values())
         return values + sum(known.added_size for known in self._lists.values())
 

@@ -481,7 +481,7 @@ class TestAnUnknownOutcome:
             assert (await stored(), await alice.states(task.id)) == ({}, "working")
             run = await run_in_thread(Run.objects.get)
             await run_in_thread(expire, run.pk)
-            await run_in_thread(runs.rescue, max_attempts=3)
+            await run_in_thread(runs.reclaim_expired, max_attempts=3)
             await until(lambda: client_state(alice, task.id, "input-required"))
         assert (await stored(), await listed()) == ({"a": "ask"}, ['"ask"'])
 

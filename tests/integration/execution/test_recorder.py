@@ -438,7 +438,7 @@ class TestWithoutADatabase:
     ) -> None:
         settings.A2A_DATABASE_SECONDS = 0.1
         refused: list[BaseException] = []
-        monkeypatch.setattr(store_db._outage, "count", refused.append)
+        monkeypatch.setattr(store_db._outage, "warning", refused.append)
         run = await taken()
         async with locked("a2a_tasks_event"):
             writing = asyncio.create_task(recorded([piece("a"), None, piece("b", last=True)], run))

@@ -41,9 +41,9 @@ class TestValues:
     @pytest.mark.parametrize("value", [one for one in NOT_JSON if not isinstance(one, bytes)])
     async def test_that_cannot_be_kept_are_refused(self, value: Any) -> None:
         conversation = conversation_of()
-        with pytest.raises(TypeError, match=r"conversation.memory\['key'\].* cannot be kept"):
+        with pytest.raises(TypeError, match=r"conversation.memory\['key'\].* cannot be stored"):
             await conversation.memory.set("key", value)
-        with pytest.raises(TypeError, match=r"an item of 'log'.* cannot be kept"):
+        with pytest.raises(TypeError, match=r"an item of 'log'.* cannot be stored"):
             await conversation.append("log", value)
 
     async def test_are_changed_by_setting_them(self) -> None:

@@ -42,7 +42,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 #: What is made up for a route, each way.
-EXAMPLES = examples(12, quick=5)
+EXAMPLES = examples(12, quick=12)
 #: The description as programs of operators know it. `make openapi` writes it anew.
 GOLDEN = Path(__file__).parent / "golden" / "openapi.json"
 
