@@ -139,6 +139,11 @@ class Server:
             await asyncio.wait(tasks)
         for protocol in list(self.protocols):
             protocol.processor.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                while self.protocols:  # the loop may end after this
+                    self.lost.clear()
+                    await self.lost.wait()
 
     async def _all_gone(self) -> None:
         """Wait until there is no connection; each closes with its last call."""
