@@ -22,7 +22,7 @@ from bench.postgres import Server
 from bench.procs import say
 from bench.report import Results
 from bench.scenarios import CONSOLE, PLAIN, TITLES, s3, s4
-from bench.targets import CACHE, TARGETS, Target, lacks
+from bench.targets import CACHE, TARGETS, BeforeCelery, BeforeLocal, Target, lacks
 from bench.wrk import Metrics
 
 SCENARIOS = sorted(TITLES)
@@ -49,10 +49,19 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         action="store_true",
         help="one short round of smaller sizes, to see that everything works",
     )
+    parser.add_argument(
+        "--before",
+        type=Path,
+        help="another checkout of this host, measured as before-local and before-celery",
+    )
     parser.add_argument("--json", type=Path, help="also write the JSON here")
     args = parser.parse_args(argv)
     args.scenarios = _choose(parser, args.scenarios, SCENARIOS)
     args.named = args.targets is not None
+    if args.before:
+        if not (args.before / "manage.py").is_file():
+            parser.error(f"--before: there is no manage.py in {args.before}")
+        BeforeLocal.root = BeforeCelery.root = args.before.resolve()
     args.targets = _choose(parser, args.targets or ",".join(TARGETS), list(TARGETS))
     return args
 

@@ -12,6 +12,8 @@ from bench.scenarios import TITLES
 
 REFERENCE = "a2a-pg"
 LOCAL, CELERY = "ours-local", "ours-celery"
+#: Targets of this checkout, and the ones of the checkout before that they are compared with.
+BEFORE = {LOCAL: "before-local", CELERY: "before-celery"}
 
 Round = dict[str, float | None]
 #: figure → target → median over the rounds that gave one
@@ -82,12 +84,15 @@ def show(value: float | None) -> str:
 
 
 def scenario_table(results: Results, scenario: str) -> str:
-    """A markdown table: the medians of each target, then the ratios to the reference."""
+    """A markdown table: the medians of each target, then the ratios to the reference and to the checkout before."""
     targets = list(results.runs.get(scenario, {}))
     others = [target for target in targets if target != REFERENCE] if REFERENCE in targets else []
-    rows = [["", *targets, *(f"{target} ÷" for target in others)]]
+    ratios_of = [(target, REFERENCE) for target in others]
+    ratios_of += [pair for pair in BEFORE.items() if targets.count(pair[1])]
+    heads = [f"{a} ÷" if b == REFERENCE else f"{a} ÷ {b}" for a, b in ratios_of]
+    rows = [["", *targets, *heads]]
     for figure, medians in results.medians(scenario).items():
-        ratios = [show(_divide(medians.get(target), medians.get(REFERENCE))) for target in others]
+        ratios = [show(_divide(medians.get(a), medians.get(b))) for a, b in ratios_of]
         rows.append([figure, *(show(medians.get(target)) for target in targets), *ratios])
     return f"### {scenario}: {TITLES[scenario]}\n\n{_markdown(rows)}\n"
 

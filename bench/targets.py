@@ -41,6 +41,8 @@ class Target(ABC):
 
     name: ClassVar[str]
     path: ClassVar[str] = "/"
+    #: Where its processes run.
+    root: ClassVar[Path] = ROOT
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -80,7 +82,7 @@ class Target(ABC):
     def child(self, suffix: str, command: list[str], env: dict[str, str]) -> Child:
         """A child process that logs to `var/bench/logs/`."""
         log = CACHE / "logs" / f"{self.name}{suffix}.log"
-        return Child(command, {**_clean_environment(), **env}, log, ROOT)
+        return Child(command, {**_clean_environment(), **env}, log, self.root)
 
     def pids(self) -> set[int]:
         """Its processes (without the database's)."""
@@ -210,7 +212,7 @@ class OursLocal(Target):
     def migrate(self) -> None:
         """The tables, which are the same however agents run."""
         env = {**_clean_environment(), **self.env(), "A2A_RUNS": "local"}
-        procs.run([sys.executable, "manage.py", "migrate", "-v", "0"], env=env, cwd=ROOT)
+        procs.run([sys.executable, "manage.py", "migrate", "-v", "0"], env=env, cwd=self.root)
 
     def web(self, port: int, redis: str = "") -> Child:
         """The web process."""
@@ -241,6 +243,21 @@ class OursCelery(OursLocal):
         self.worker = self.child("-worker", [sys.executable, *worker], self.env(redis))
         yield self.worker
         yield self.web(port, redis)
+
+
+class BeforeLocal(OursLocal):
+    """The host of another checkout (`--before`), run by this checkout's Python."""
+
+    name = "before-local"
+    #: Hosts that had a choice of servers are measured on the server of today.
+    settings: ClassVar[dict[str, str]] = {"A2A_SERVER": "uvicorn"}
+
+
+class BeforeCelery(OursCelery):
+    """The host of another checkout (`--before`) with a Celery worker."""
+
+    name = "before-celery"
+    settings = BeforeLocal.settings
 
 
 class OursWorker(OursCelery):
@@ -284,11 +301,12 @@ def lacks(name: str) -> str:
     """Return what the target needs and this machine lacks; empty = nothing."""
     if name == "js-pg" and not (shutil.which("node") and shutil.which("npm")):
         return "node 20 or newer, and npm"
-    if name in {"ours-celery", "ours-grpc", "ours-worker"} and not _redis_binary():
+    if name in {"before-celery", "ours-celery", "ours-grpc", "ours-worker"} and not _redis_binary():
         return "redis-server or valkey-server"
+    if name.startswith("before-") and BeforeLocal.root == ROOT:
+        return "the path of another checkout (--before)"
     return ""
 
 
-TARGETS: dict[str, type[Target]] = {
-    kind.name: kind for kind in (A2aSdk, A2aJs, OursLocal, OursCelery, OursRpc, OursWorker)
-}
+_KINDS = (A2aSdk, A2aJs, BeforeLocal, OursLocal, BeforeCelery, OursCelery, OursRpc, OursWorker)
+TARGETS: dict[str, type[Target]] = {kind.name: kind for kind in _KINDS}
