@@ -103,14 +103,20 @@ ALONE = re.compile(r"^Attempt \d+ on \S+ died: ", re.MULTILINE)
 
 
 def _may_have_been_cut_short(e: Evidence, task: TaskRow) -> bool:
-    """Did a process of its attempts end or freeze, or was the database away for as long as an agent is let be?"""
+    """Did a process of its attempts end or freeze, or was the database away for as long as an agent is let be?
+
+    If the agent never began, the process that had claimed the run is not on record: any hurt one may be it.
+    """
     died = (r for r in e.seen("process") if r.get("event") == "died")
     hurt = {record.get("pid") for record in [*e.seen("fault"), *died]}
     away = (
         e.mended(f.t, math.inf) - f.t for f in e.seen("fault") if f.get("process") == "postgres"
     )
     cut_off = any(seconds > 2 * e.limits.lease for seconds in away)
-    return cut_off or any(began["pid"] in hurt for began in e.did(task, "began"))
+    began = list(e.did(task, "began"))
+    if not began:
+        return cut_off or bool(hurt - {None})
+    return cut_off or any(record["pid"] in hurt for record in began)
 
 
 def nobody_else_cancels(e: Evidence) -> Findings:

@@ -132,6 +132,15 @@ def test_a_task_may_fail_that_must_not_act_twice_and_whose_process_died(well: St
     assert not story.violations()
 
 
+def test_a_task_may_fail_whose_agent_had_not_begun_when_its_process_froze(well: Story) -> None:
+    story = well.copy()
+    story.now = 40
+    story.send("k5", "careful", "careful")
+    story.client("fault", name="worker.claimed", process="worker2", pid=13, action="stop")
+    story.status("careful", "FAILED")
+    assert not [v for v in story.violations() if v.invariant == "I1"]
+
+
 @breaks("I1", "does not exist")
 def an_accepted_task_is_gone(story: Story) -> None:
     story.drop(story.task("forever"))
