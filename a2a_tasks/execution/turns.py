@@ -10,6 +10,7 @@ import msgspec
 
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.conversation import Conversation
+from a2a_tasks.agents.faults import AgentError
 from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.memory import Memory
 from a2a_tasks.agents.secrets import Secrets
@@ -17,12 +18,13 @@ from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.turn import Later, Turn
 from a2a_tasks.agents.visibility import is_shared
 from a2a_tasks.caller import Caller, OwnerScope, scope_in
+from a2a_tasks.conf import conf
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import UNSET, Message, Task, TaskState
 from a2a_tasks.store.db import retry_until_answered, run_in_thread
 from a2a_tasks.store.records import ClaimedRun
-from a2a_tasks.store.tasks import brief, find, find_before, references
+from a2a_tasks.store.tasks import ReferencesTooLarge, brief, find, find_before, references
 
 __all__ = ["RunRequest", "run_request", "read_run_request", "turn_of"]
 
@@ -93,10 +95,13 @@ def turn_of(
         return [_message(text) for text in stored] or [message]
 
     async def refers_to() -> list[Task]:
-        find = functools.partial(
-            run_in_thread, references, _reach(run, request), message.reference_task_ids
-        )
-        return await retry_until_answered(find, repeatable=True)
+        reach, most = _reach(run, request), int(conf.MAX_ARTIFACT_BYTES)
+        find = functools.partial(run_in_thread, references, reach, message.reference_task_ids, most)
+        try:
+            return await retry_until_answered(find, repeatable=True)
+        except ReferencesTooLarge as fault:
+            text = f"The tasks that the message refers to have {fault.size} bytes; an agent reads at most {most}."
+            raise AgentError(text) from fault
 
     async def find_task() -> Task | None:
         asked = functools.partial(run_in_thread, find_before, run)

@@ -31,6 +31,7 @@ from a2a_tasks.store.scoping import on, visible_to
 __all__ = [
     "PAGE_BYTES",
     "FoundTask",
+    "ReferencesTooLarge",
     "TaskStatusRow",
     "brief",
     "find",
@@ -50,6 +51,14 @@ __all__ = [
 PAGE_BYTES = 4 * 1024 * 1024
 #: Maximum number of tasks that are counted for a filter; `totalSize` is this number if there are more.
 MAX_COUNTED = 10_000
+
+
+class ReferencesTooLarge(Exception):
+    """The tasks that a message refers to are too large to be read at once."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"the tasks have {size} bytes")
+        self.size = size
 
 
 class FoundTask:
@@ -260,10 +269,19 @@ def reveal(task: int) -> None:
     Task.objects.filter(pk=task).update(is_task=True)
 
 
-def references(scope: OwnerScope, public_ids: Collection[str]) -> list[values.Task]:
-    """Return those of the tasks a message refers to that are in this scope; others are ignored (A2A 1.0 §3.4)."""
+def references(
+    scope: OwnerScope, public_ids: Collection[str], max_bytes: int = 0
+) -> list[values.Task]:
+    """Return those of the tasks a message refers to that are in this scope; others are ignored (A2A 1.0 §3.4).
+
+    Raises ReferencesTooLarge if their messages and artifacts have more than `max_bytes` (0 = any size).
+    """
     wanted = [public_id for public_id in public_ids if "\x00" not in public_id]
     tasks = Task.objects.filter(visible_to(scope), public_id__in=wanted)
+    if max_bytes:
+        size = _sizes(list(tasks.values_list("pk", flat=True)), None, artifacts=True).total()
+        if size > max_bytes:
+            raise ReferencesTooLarge(size)
     return _views(_Row.of(tasks), history=None, artifacts=True)
 
 
@@ -315,7 +333,8 @@ def _rows(scope: OwnerScope, request: ListTasksRequest) -> list[_Place]:
 
 def _take_fitting(rows: list[_Place], request: ListTasksRequest) -> list[_Place]:
     """Return the first rows that fit into a page, at least one. It reads only sizes."""
-    sizes, room = _sizes([row.pk for row in rows], request), PAGE_BYTES
+    pks, history, room = [row.pk for row in rows], request.history_length, PAGE_BYTES
+    sizes = _sizes(pks, history, artifacts=request.include_artifacts)
     for count, row in enumerate(rows):
         room -= row.size + sizes[row.pk]
         if room < 0 and count:
@@ -323,20 +342,20 @@ def _take_fitting(rows: list[_Place], request: ListTasksRequest) -> list[_Place]
     return rows
 
 
-def _sizes(tasks: list[int], request: ListTasksRequest) -> Counter[int]:
-    """Return the bytes of each task's messages and artifacts, as far as the request includes them."""
+def _sizes(tasks: list[int], history: int | None, *, artifacts: bool) -> Counter[int]:
+    """Return the bytes of each task's newest messages (`history`, None = all), and of its artifacts if asked for."""
     sizes: Counter[int] = Counter()
     body = Bytes("body")
-    if request.history_length:
-        for task, size in _messages(tasks, request.history_length).values_list("task_id", body):
+    if history != 0:
+        for task, size in _messages(tasks, history).values_list("task_id", body):
             sizes[task] += size
-    if request.include_artifacts:
-        artifacts = Artifact.objects.filter(task_id__in=tasks)
-        open_ = artifacts.filter(
+    if artifacts:
+        whole = Artifact.objects.filter(task_id__in=tasks)
+        open_ = whole.filter(
             body="", task_id=OuterRef("task_id"), first_event__lte=OuterRef("number")
         )
         pieces = Event.objects.filter(Exists(open_), task_id__in=tasks, kind=EventKind.ARTIFACT)
-        for rows in (artifacts, pieces):
+        for rows in (whole, pieces):
             sizes.update(dict(rows.order_by().values_list("task_id").annotate(n=Sum(body))))
     return sizes
 

@@ -523,6 +523,22 @@ def a_task_waited_too_long_for_another_worker(story: Story) -> None:
         story.change(event, created_at=event.created_at + 10)
 
 
+@pytest.mark.parametrize(("later", "found"), [(4.5, 0), (5.5, 1)])
+def test_a_rescuer_that_freezes_in_its_transaction_delays_by_a_third_of_a_lease(
+    well: Story, later: float, found: int
+) -> None:
+    story = well.copy()
+    story.now = 7
+    story.client("fault", name="rescue.fenced", process="worker3", pid=99, action="stop")
+    for record in list(story.ledger):
+        if record["task"] == "steps" and record["attempt"] == 2:
+            story.retell(record, later=later)
+    for event in story.log("steps")[2:]:
+        story.change(event, created_at=event.created_at + later)
+    late = [v for v in story.violations() if v.invariant == "I9" and "only after" in v.text]
+    assert len(late) == found
+
+
 @breaks("I9", "never taken up again")
 def attempts_that_died_are_not_counted(story: Story) -> None:
     story.retell(story.record("began", attempt=2), attempt=1)

@@ -21,6 +21,7 @@ from a2a_tasks.protocol.errors import (
     TaskNotFound,
     UnsupportedOperation,
 )
+from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import fold
 from a2a_tasks.protocol.requests import ListTasksRequest, SendMessageRequest
 from a2a_tasks.protocol.sse import EventId
@@ -434,3 +435,22 @@ class TestStrangers:
             )
             await TABLE["SendMessage"](SendMessageRequest(message=message), Client(agent).call())
         assert [task.id for task in given] == [mine.id]
+
+    async def test_a_client_is_told_that_the_tasks_it_refers_to_are_too_large(
+        self, settings: Any
+    ) -> None:
+        async def curious(turn: Turn) -> str:
+            return f"{len(await turn.references)} tasks"
+
+        with playing(curious) as agent:
+            mine = await Client(agent).send("x" * 5_000)
+            settings.A2A_MAX_ARTIFACT_BYTES = 4_000
+            message = Message(
+                message_id="m",
+                role=Role.USER,
+                parts=(Part(text="x"),),
+                reference_task_ids=(mine.id,),
+            )
+            call = Client(agent).call()
+            answer = await TABLE["SendMessage"](SendMessageRequest(message=message), call)
+        assert b"an agent reads at most 4000" in write(answer.status.message)

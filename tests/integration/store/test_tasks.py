@@ -25,7 +25,7 @@ from a2a_tasks.protocol.values import TaskPage, TaskState
 from a2a_tasks.store import task_counter, tasks
 from a2a_tasks.store.append import append
 from a2a_tasks.store.records import NewEvent, RunEnd
-from a2a_tasks.store.tasks import list_tasks, references, reveal
+from a2a_tasks.store.tasks import ReferencesTooLarge, list_tasks, references, reveal
 from tests.support.store.world import (
     ALICE,
     AT,
@@ -356,6 +356,14 @@ class TestReferences:
         accepted("task-3", is_task=False)
         given = references(ALICE, ["task-1", "task-2", "task-3", "task-4", "t\x00"])
         assert given == [found("task-1").view]
+
+    def test_large_ones_are_refused_before_they_are_read(self) -> None:
+        for name in ("task-1", "task-2"):
+            large(name, 5_000)
+        assert len(references(ALICE, ["task-1", "task-2"], 20_000)) == 2
+        with pytest.raises(ReferencesTooLarge) as refused:
+            references(ALICE, ["task-1", "task-2"], 10_000)
+        assert 10_000 < refused.value.size < 20_000
 
 
 @contextmanager
