@@ -43,7 +43,7 @@ def test_without_a_stack_it_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.backend("stack")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 @pytest.mark.django_db(transaction=True)
 def test_a_restart_refuses_nobody_fails_no_task_and_ends_no_stream_for_good(tmp_path: Path) -> None:
     asyncio.run(_restarts(tmp_path))
@@ -106,7 +106,7 @@ def restart(env: dict[str, str]) -> subprocess.CompletedProcess[str]:
         env=env,
         capture_output=True,
         text=True,
-        timeout=LONG,
+        timeout=2 * LONG,  # every process starts twice, beside threads that ask all the time
         check=False,
     )
 
