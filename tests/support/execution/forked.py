@@ -11,7 +11,7 @@ import os
 import socket
 import subprocess
 from multiprocessing import process
-from typing import Any
+from multiprocessing.connection import Connection
 
 from a2a_tasks.execution import processes
 from a2a_tasks.execution.child import main
@@ -30,9 +30,12 @@ class ForkedProcess:
 
     def __init__(self, descriptor: int) -> None:
         """Fork a process that has a copy of the descriptor, and leads a group of its own."""
-        with socket.socket(fileno=os.dup(descriptor)) as pipe:
-            self._process = _context.Process(target=_serve, args=(pipe,))
-            self._process.start()
+        leads, told = _context.Pipe(duplex=False)
+        with leads, socket.socket(fileno=os.dup(descriptor)) as pipe:
+            with told:
+                self._process = _context.Process(target=_serve, args=(pipe, told))
+                self._process.start()
+            leads.recv()  # who kills it kills its group
         # `multiprocessing` would look for its end too, and one of the two would not see the exit code.
         process._children.discard(self._process)  # type: ignore[attr-defined]
         self.pid = self._process.pid
@@ -53,6 +56,8 @@ def start_or_fork(descriptor: int) -> subprocess.Popen[bytes] | ForkedProcess:
     return ForkedProcess(descriptor) if _environ == environ else _start(descriptor)
 
 
-def _serve(pipe: Any) -> None:
+def _serve(pipe: socket.socket, told: Connection) -> None:
     os.setsid()
+    with told:
+        told.send(None)
     main(pipe.detach(), os.getppid())

@@ -2,6 +2,6 @@
 
 import django
 
-import a2a_tasks.execution.child  # noqa: F401 - what each process runs
+import tests.support.execution.forked  # noqa: F401 - what each process runs
 
 django.setup()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import io
 import json
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from schemathesis.specs.openapi.checks import (
 
 from a2a_console.api.views import describe_api
 from a2a_tasks.models import ApiKey, Task
-from tests.support.console.api.rights import BODIES
+from tests.support.console.api.rights import BODIES, RIGHTS
 from tests.support.console.api.world import API, World, asked, key_of, person, populated
 from tests.support.thorough import examples
 
@@ -117,13 +117,23 @@ def world(transactional_db: None) -> World:
     return populated()
 
 
-def operations() -> Iterator[Any]:
-    """Every route, to be asked with what schemathesis makes up."""
+@cache
+def operations() -> dict[str, Any]:
+    """Every route by its name, to be asked with what schemathesis makes up."""
     loaded = schemathesis.openapi.from_dict(json.loads(json.dumps(describe_api())))
     loaded.app = get_wsgi_application()
-    for found in loaded.get_all_operations():
-        assert isinstance(found, Ok)
-        yield found.ok()
+    found = [each.ok() for each in loaded.get_all_operations() if isinstance(each, Ok)]
+    return {each.definition.raw["operationId"]: each for each in found}
+
+
+@pytest.fixture
+def operation(request: pytest.FixtureRequest) -> Any:
+    """The route of that name."""
+    return operations()[request.param]
+
+
+def test_every_route_is_asked() -> None:
+    assert set(operations()) == set(RIGHTS)
 
 
 def names_of_rows(operation: Any, world: World) -> dict[str, Any]:
@@ -135,9 +145,7 @@ def names_of_rows(operation: Any, world: World) -> dict[str, Any]:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-@pytest.mark.parametrize(
-    "operation", list(operations()), ids=lambda found: found.definition.raw["operationId"]
-)
+@pytest.mark.parametrize("operation", sorted(RIGHTS), indirect=True)
 class TestARoute:
     def answers_as_described(
         self,
