@@ -62,8 +62,7 @@ TRUSTED_PROXIES = [
 #: The examples of a checkout; an installed package has none.
 EXAMPLES = ["examples.demo", "examples.tables"] if (BASE_DIR / "examples").is_dir() else []
 INSTALLED_APPS = [
-    "daphne",
-    "a2a_project",  # for its commands
+    "a2a_project",  # for its commands; its `runserver` is daphne's, which as an app loads Twisted into every process
     "a2a_console",  # before the admin, whose pages it extends
     "a2a_project.admin_config.HostAdminConfig",
     "django.contrib.auth",

@@ -131,6 +131,8 @@ def _uses_database(item: pytest.Item) -> bool:
 
 def _only_on(item: pytest.Item) -> str | None:
     marker = item.get_closest_marker("backend")
+    if marker is None and not THOROUGH:
+        marker = item.get_closest_marker("quick_on")
     return marker.args[0] if marker else None
 
 

@@ -1,7 +1,8 @@
 """What each folder of tests costs: `make test-fast ARGS="-p tests.support.costs"`.
 
 Seconds of processor, which other work on the machine changes less than those on the clock: of the tests' own process, and
-of the processes that they started and waited for. Servers are not counted, nor processes that a test leaves to others.
+of the processes that they started and waited for. Servers are not counted, nor processes that a test leaves to others,
+nor those of a fork server (`tests/support/execution/forked.py`).
 """
 
 from __future__ import annotations

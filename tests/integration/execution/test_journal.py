@@ -42,6 +42,7 @@ from tests.support.execution.host import (
 )
 from tests.support.execution.waiting import until
 from tests.support.store.world import claim, everything, expire, held
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -122,7 +123,7 @@ KINDS = st.lists(st.sampled_from(["sync", "async", "thread"]), min_size=1, max_s
 
 @given(kinds=KINDS, data=st.data())
 @hypothesis(
-    max_examples=30,
+    max_examples=examples(30, quick=10),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

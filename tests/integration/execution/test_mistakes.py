@@ -24,7 +24,7 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
 from tests.support.execution.waiting import until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture(autouse=True)
@@ -78,10 +78,8 @@ Tell = Callable[[str], Awaitable[Told]]
 
 
 @pytest.fixture
-async def scripted(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Tell]:
+async def scripted(agent_processes: None) -> AsyncIterator[Tell]:
     """Send a word to `Script`, which runs in a process of its own: one for all words of a test, as it takes its time to start."""
-    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
-    monkeypatch.setenv("A2A_APPS", "tests.integration.execution.process_agents")
     registry.register(Script)
     agent = registry.find_hosted(Script.slug)
     assert agent is not None

@@ -50,7 +50,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("sqli
 
 
 @pytest.fixture(autouse=True)
-def local(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def local(settings: Any, agent_processes: None) -> None:
     """Let runs be this process's own; its processes know the scripts, and are given up soon."""
     settings.A2A_RUNS = "local"
     settings.A2A_POLL_SECONDS = 0.1
@@ -58,8 +58,6 @@ def local(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.A2A_LEASE_SECONDS = 2.0
     settings.A2A_STOP_SECONDS = 1.6
     settings.A2A_AGENT_PROCESSES = 1
-    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
-    monkeypatch.setenv("A2A_APPS", "tests.integration.execution.process_agents")
 
 
 def found(cls: type[Agent]) -> Agent:

@@ -28,10 +28,8 @@ def soon(settings: Any) -> None:
 
 
 @pytest.fixture
-def neighbours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def neighbours(agent_processes: None) -> Iterator[None]:
     """Host the poison and its neighbour, here and in agents' processes."""
-    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
-    monkeypatch.setenv("A2A_APPS", "tests.support.execution.neighbours")
     for cls in (Good, Poison):
         registry.register(cls)
     yield

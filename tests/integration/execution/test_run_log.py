@@ -22,7 +22,7 @@ from tests.support.execution.host import Client, hosting
 from tests.support.execution.waiting import until
 from tests.support.thorough import thorough
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
 logger = logging.getLogger("tests.agent")
 
 
@@ -106,10 +106,8 @@ class TestWhereItIsSaid:
     )
     @pytest.mark.backend("sqlite")  # what happens in processes is the same on both databases
     async def test_in_a_process(
-        self, monkeypatch: pytest.MonkeyPatch, text: str, expected: list[str]
+        self, agent_processes: None, text: str, expected: list[str]
     ) -> None:
-        monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
-        monkeypatch.setenv("A2A_APPS", "tests.integration.execution.process_agents")
         registry.register(Script)
         try:
             async with hosting():

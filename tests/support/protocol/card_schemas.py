@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from a2a.types import AgentCard
@@ -251,16 +252,18 @@ SCHEMAS = {
     "v10": V10,
     "legacy": LEGACY,
 }
-for schema in SCHEMAS.values():
-    Draft202012Validator.check_schema(schema)
+
+
+@cache
+def validator(form: str) -> Draft202012Validator:
+    """The validator of a dialect; a schema that is none raises."""
+    Draft202012Validator.check_schema(SCHEMAS[form])
+    return Draft202012Validator(SCHEMAS[form])
 
 
 def check(form: str, card: object) -> None:
     """Fail if this is no card of that dialect, and say where."""
-    flaws = [
-        f"{flaw.json_path}: {flaw.message}"
-        for flaw in Draft202012Validator(SCHEMAS[form]).iter_errors(card)
-    ]
+    flaws = [f"{flaw.json_path}: {flaw.message}" for flaw in validator(form).iter_errors(card)]
     assert flaws == []
 
 

@@ -17,6 +17,7 @@ from a2a_console.search import key_ranges, selection
 from a2a_tasks.models import Task
 from tests.support.console.admin.rows import make_task
 from tests.support.console.api.world import asked, person
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -144,7 +145,10 @@ class TestAList:
             answer = asked(bob, f"{path}?cursor={cursor}")
             assert (answer.status, answer.code) == (400, "invalid")
 
-    @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(25, quick=8),
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
     @given(
         owners=strategies.lists(strategies.sampled_from("ab"), max_size=9),
         size=strategies.integers(1, 4),

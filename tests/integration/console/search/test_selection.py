@@ -17,6 +17,7 @@ from a2a_console.search.task_flags import MARKS, Mark
 from a2a_tasks.models import Message, Task
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.rows import make_task
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -214,7 +215,10 @@ class TestTheSearch:
 
 
 class TestPages:
-    @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(30, quick=8),
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
     @given(
         owners=strategies.lists(strategies.sampled_from("ab"), max_size=12),
         size=strategies.integers(1, 4),

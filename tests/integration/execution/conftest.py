@@ -1,0 +1,19 @@
+"""Processes for agents, as several files of tests need them."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_tasks.execution import processes
+from tests.support.execution.forked import start_or_fork
+
+#: Apps with the agents that tests run in processes.
+APPS = "tests.integration.execution.process_agents,tests.support.execution.neighbours"
+
+
+@pytest.fixture
+def agent_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let processes for agents know the agents of the tests; they are forked, as long as a test sets nothing else."""
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
+    monkeypatch.setenv("A2A_APPS", APPS)
+    monkeypatch.setattr(processes, "_popen", start_or_fork)
