@@ -82,11 +82,8 @@ class ContextViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Context]):
 
     queryset = Context.objects.all()
     serializer_class = ContextLineSerializer
+    detail_serializer_class = ContextSerializer
     required_right = RequiredRight.to_view("a2a_tasks.context", of_agents=True)
     query_serializer_class = ContextQuerySerializer
     filter_lookups = {"id": "public_id", "agent": "agent", "tenant": "tenant", "owner": "owner"}
     indexed_parameters = frozenset({"id"})
-
-    def get_serializer_class(self) -> Any:
-        """Return the serializer of a context; lists have a shorter one."""
-        return ContextSerializer if self.action == "retrieve" else super().get_serializer_class()

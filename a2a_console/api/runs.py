@@ -139,6 +139,7 @@ class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
 
     queryset = select_runs()
     serializer_class = RunLineSerializer
+    detail_serializer_class = RunSerializer
     required_right = TO_VIEW_RUNS
     visible_by = "task__"
     query_serializer_class = RunQuerySerializer
@@ -148,10 +149,6 @@ class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
         "queue": "queue",
         "worker": "worker",
     }
-
-    def get_serializer_class(self) -> Any:
-        """Return the serializer of a run; lists have a shorter one."""
-        return RunSerializer if self.action == "retrieve" else super().get_serializer_class()
 
     def get_queryset(self) -> QuerySet[Run]:
         """Return the runs. For a single run this includes the error, if the operator may see it."""

@@ -399,11 +399,8 @@ class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
     """Tasks, with their events and runs."""
 
     query_serializer_class = TaskQuerySerializer
+    detail_serializer_class = TaskSerializer
     pagination_class = TaskPagination
-
-    def get_serializer_class(self) -> Any:
-        """Return the serializer of a task; lists have a shorter one."""
-        return TaskSerializer if self.action == "retrieve" else super().get_serializer_class()
 
     @action(detail=True, methods=["post"], required_right=TO_CANCEL)
     def cancel(self, request: Request, key: int) -> Response:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import CreatedFilter, RunStatusFilter
 from a2a_console.admin.widgets.formatting import (
     FormattedBody,
@@ -101,15 +102,15 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         )
         return super().render_change_form(request, context, *args, **kwargs)
 
-    @admin.display(description="run")
-    def number(self, run: Run) -> str:
-        """Show the primary key."""
-        return str(run.pk)
-
-    @admin.display(description="status")
-    def status_badge(self, run: Run) -> str:
-        """Show the status as a badge."""
-        return badge(run.status)
+    number = column("run", lambda row: str(row.pk))
+    status_badge = column("status", lambda row: badge(row.status))
+    lease = column(
+        "lease", lambda row: f"until {moment(row.lease_until)}" if row.lease_until else "not held"
+    )
+    due = column("due", lambda row: moment(row.due_at))
+    created = column("created", lambda row: moment(row.created_at))
+    started = column("started", lambda row: moment(row.started_at))
+    ended = column("ended", lambda row: moment(row.ended_at))
 
     @admin.display(description="task")
     def task_link(self, run: Run) -> str:
@@ -125,31 +126,6 @@ class RunAdmin(ReadOnlyAdmin[Run]):
             return "not started"
         words = duration((run.ended_at or timezone.now()) - run.started_at)
         return words if run.ended_at else f"{words} so far"
-
-    @admin.display(description="lease")
-    def lease(self, run: Run) -> str:
-        """Show until when the lease holds."""
-        return f"until {moment(run.lease_until)}" if run.lease_until else "not held"
-
-    @admin.display(description="due")
-    def due(self, run: Run) -> str:
-        """Show the moment from which the run may start."""
-        return moment(run.due_at)
-
-    @admin.display(description="created")
-    def created(self, run: Run) -> str:
-        """Show the moment to the second."""
-        return moment(run.created_at)
-
-    @admin.display(description="started")
-    def started(self, run: Run) -> str:
-        """Show the moment of the claim."""
-        return moment(run.started_at)
-
-    @admin.display(description="ended")
-    def ended(self, run: Run) -> str:
-        """Show the moment of the end."""
-        return moment(run.ended_at)
 
 
 def _lines(run: Run) -> dict[str, Any]:

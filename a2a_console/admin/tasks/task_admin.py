@@ -39,6 +39,7 @@ from a2a_console.admin.tasks.task_filters import FILTERS
 from a2a_console.admin.tasks.task_list import TaskChangeList
 from a2a_console.admin.webhooks.task_section import webhooks
 from a2a_console.admin.widgets import principals
+from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.inert import part_of, send_file
 from a2a_console.admin.widgets.paging import AtLeast
@@ -156,10 +157,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         opening = getattr(task, "opening", "")
         return format_html('<span class="a2a-opening" title="{}">{}</span>', opening, opening)
 
-    @admin.display(description="state")
-    def state_badge(self, task: Task) -> str:
-        """Show the state as a badge."""
-        return badge(TaskState(task.state).word)
+    state_badge = column("state", lambda row: badge(TaskState(row.state).word))
 
     @admin.display(description="context")
     def context_link(self, task: Task) -> str:
@@ -334,19 +332,15 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         allowed = self.has_cancel_permission if deed == "cancel" else self.has_run_again_permission
         if not (self.has_view_permission(request) and allowed(request)):
             raise PermissionDenied
-        tasks = self._list_named(request)
+        numbers = request.POST.get("keys", "").split(",")[: bulk.AT_ONCE]
+        keys = [int(number[:18]) for number in numbers if number.isascii() and number.isdigit()]
+        tasks = list(self.get_queryset(request).filter(pk__in=keys).order_by("-pk"))
         if deed == "cancel":
             self._tell(request, self._cancel(request, tasks), 0)
         else:
             self._tell_again(request, self._rerun(request, tasks))
         query = QueryDict(request.POST.get("query", "")).urlencode()
         return HttpResponseRedirect(f"{reverse('admin:a2a_tasks_task_changelist')}?{query}")
-
-    def _list_named(self, request: HttpRequest) -> list[Task]:
-        """Return the tasks of the form, newest first."""
-        numbers = request.POST.get("keys", "").split(",")[: bulk.AT_ONCE]
-        keys = [int(number[:18]) for number in numbers if number.isascii() and number.isdigit()]
-        return list(self.get_queryset(request).filter(pk__in=keys).order_by("-pk"))
 
     def _rerun(self, request: HttpRequest, tasks: list[Task]) -> bulk.Rerun:
         def record(task: Task, again: Again) -> None:

@@ -209,6 +209,7 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
 
     queryset = with_company(Delivery.objects.all())
     serializer_class = DeliveryLineSerializer
+    detail_serializer_class = DeliverySerializer
     required_right = RequiredRight.to_view("a2a_push.delivery", of_agents=True)
     visible_by = "task__"
     query_serializer_class = DeliveryQuerySerializer
@@ -221,10 +222,6 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
         "receiver_key": "receiver",
     }
     indexed_parameters = frozenset({"id", "task_key", "config_key", "receiver_key"})
-
-    def get_serializer_class(self) -> Any:
-        """Return the serializer of a delivery; lists have a shorter one."""
-        return DeliverySerializer if self.action == "retrieve" else super().get_serializer_class()
 
     @extend_schema(operation_id="try_delivery_now")
     @action(detail=True, methods=["post"], url_path="try-now", required_right=TO_SEND)
