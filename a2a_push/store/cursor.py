@@ -259,7 +259,7 @@ def _detail(agent: str) -> str:
 
 
 def _notification(config: PushConfig, step: SelectionStep, name: str) -> Notification:
-    """Build the notification of a step; an abridged task if it would be larger than A2A_WEBHOOK_MAX_BYTES."""
+    """Build the notification of a step; an abridged task if it would be larger than WEBHOOK_MAX_BYTES."""
     task, limit = config.task, int(conf.WEBHOOK_MAX_BYTES)
     key = webhook_id(config.pk, task.pk, task.public_id, step.through)
     link = make_linker(task.agent, str(conf.PUBLIC_URL), task.maker or task.owner)
