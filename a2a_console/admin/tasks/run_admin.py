@@ -27,6 +27,7 @@ from a2a_console.staff import may_see_traces, tenants_of, within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Run, Task
 from a2a_tasks.store import run_lines
+from a2a_tasks.store.workers import without_long_columns
 
 __all__ = ["RunAdmin"]
 
@@ -63,16 +64,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         """Return the runs without long columns, and without the token, which is a credential."""
-        rows = super().get_queryset(request).select_related("task")
-        return rows.defer(
-            "error",
-            "request",
-            "token",
-            "task__status_message",
-            "task__metadata",
-            "task__memory",
-            "task__run_token",
-        )
+        return without_long_columns(super().get_queryset(request))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Run], search_term: str

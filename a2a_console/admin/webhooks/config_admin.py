@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import BooleanField, Case, QuerySet, Value, When
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
 from django.utils import timezone
@@ -24,6 +24,7 @@ from a2a_console.admin.widgets.filters import CreatedFilter
 from a2a_console.admin.widgets.paging import newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
 from a2a_console.admin.widgets.staff import own_urls
+from a2a_console.diagnosis.webhooks import without_secrets
 from a2a_console.staff import within
 from a2a_console.times import moment
 from a2a_push.models import PushConfig
@@ -62,15 +63,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PushConfig]:
         """Return the webhooks without their secrets, and with whether there are any."""
-        rows = super().get_queryset(request).select_related("task", "receiver")
-        unread = ("status_message", "metadata", "memory", "run_token")
-        return rows.defer("secret", "token", *(f"task__{name}" for name in unread)).annotate(
-            has_secrets=Case(
-                When(secret="", then=Value(False)),
-                default=Value(True),
-                output_field=BooleanField(),
-            )
-        )
+        return without_secrets(super().get_queryset(request))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[PushConfig], search_term: str

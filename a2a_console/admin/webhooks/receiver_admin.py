@@ -26,7 +26,6 @@ from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
 from a2a_console.admin.widgets.staff import own_urls
 from a2a_console.times import moment
 from a2a_push.models import Delivery, DeliveryStatus, Receiver
-from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.receivers import read
 from a2a_push.store.replays import replay
 from a2a_push.store.retries import is_switched_off
@@ -126,7 +125,14 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         """Ask for confirmation, then disable the receiver, with a reason for later readers."""
         row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
         if not is_confirmed(request):
-            return ask(self, request, _disable_question(row, back))
+            question = Question(
+                title="Disable the receiver?",
+                text=f"Nothing is sent to {row.address} until a user enables it. Deliveries that become due meanwhile are dead at once, "
+                "with your reason, and can be sent again.",
+                verb="Disable",
+                back=back,
+            )
+            return ask(self, request, question)
         text = " ".join(request.POST.get("reason", "").split())[:REASON]
         reason = text or "switched off"
         if disable(row.pk, reason):
@@ -141,7 +147,14 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         """Ask for confirmation, then enable the receiver."""
         row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
         if not is_confirmed(request):
-            return ask(self, request, _enable_question(row, back))
+            question = Question(
+                title="Enable the receiver?",
+                text=f"{row.address} is treated as a new receiver: its circuit breaker is closed, and a pause that it asked for is over. "
+                "What is dead stays so until it is sent again.",
+                verb="Enable",
+                back=back,
+            )
+            return ask(self, request, question)
         if enable(row.pk):
             self.log_change(request, row, "Enabled.")
             self.message_user(request, "The receiver is enabled.", messages.SUCCESS)
@@ -160,7 +173,18 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
             return HttpResponseRedirect(back)
         chosen = form.read_selection(receiver=row.pk)
         if not is_confirmed(request):
-            return ask(self, request, _replay_question(form, chosen, back))
+            count = count_bounded(chosen.rows())
+            warnings = preview_warnings(chosen.rows())
+            if not chosen.only_dead:
+                warnings.append("What was delivered before will come twice.")
+            question = Question(
+                title="Send again?",
+                text=f"{form.words()}: {count}. They are sent again under the same webhook-id, from the beginning of the schedule.",
+                warnings=warnings,
+                verb="Send again",
+                back=back,
+            )
+            return ask(self, request, question)
         done = replay(chosen.keys())
         self.log_change(request, row, f"Sent again, {form.words()}: {done}.")
         level = messages.SUCCESS if done else messages.WARNING
@@ -192,37 +216,3 @@ def _count(row: Receiver, status: DeliveryStatus) -> str:
 
 def _may_replay(request: HttpRequest) -> bool:
     return request.user.has_perm("a2a_push.change_delivery")
-
-
-def _disable_question(row: Receiver, back: str) -> Question:
-    return Question(
-        title="Disable the receiver?",
-        text=f"Nothing is sent to {row.address} until a user enables it. Deliveries that become due meanwhile are dead at once, "
-        "with your reason, and can be sent again.",
-        verb="Disable",
-        back=back,
-    )
-
-
-def _enable_question(row: Receiver, back: str) -> Question:
-    return Question(
-        title="Enable the receiver?",
-        text=f"{row.address} is treated as a new receiver: its circuit breaker is closed, and a pause that it asked for is over. "
-        "What is dead stays so until it is sent again.",
-        verb="Enable",
-        back=back,
-    )
-
-
-def _replay_question(form: SpanForm, chosen: DeliverySelection, back: str) -> Question:
-    count = count_bounded(chosen.rows())
-    warnings = preview_warnings(chosen.rows())
-    if not chosen.only_dead:
-        warnings.append("What was delivered before will come twice.")
-    return Question(
-        title="Send again?",
-        text=f"{form.words()}: {count}. They are sent again under the same webhook-id, from the beginning of the schedule.",
-        warnings=warnings,
-        verb="Send again",
-        back=back,
-    )

@@ -14,9 +14,10 @@ from rest_framework.response import Response
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight, filter_visible
 from a2a_console.api.pagination import (
-    MAX_KEY,
     CreatedQuerySerializer,
     CursorField,
+    agent_field,
+    key_field,
     moment_field,
     sign_cursor,
 )
@@ -140,10 +141,10 @@ class DeliveryQuerySerializer(CreatedQuerySerializer):
         help_text="Any of these.",
     )
     id = serializers.CharField(required=False, max_length=40, help_text="A `webhook-id`.")
-    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
-    task_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
-    config_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
-    receiver_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+    agent = agent_field()
+    task_key = key_field()
+    config_key = key_field()
+    receiver_key = key_field()
 
 
 class ReplayChoiceSerializer(serializers.Serializer[Any]):
@@ -156,9 +157,9 @@ class ReplayChoiceSerializer(serializers.Serializer[Any]):
         max_length=BATCH,
         help_text="`webhook-id`s, also of delivered ones.",
     )
-    task_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
-    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
-    receiver_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+    task_key = key_field()
+    agent = agent_field()
+    receiver_key = key_field()
     since = moment_field("Made then or later.")
     until = moment_field("Made before then.")
     all = serializers.BooleanField(
