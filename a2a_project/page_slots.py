@@ -1,4 +1,4 @@
-"""The limit on requests that Django serves at once (`A2A_MAX_PAGES`): each takes a thread and a database connection.
+"""The limit on requests that Django serves at once (`MAX_PAGES`): each takes a thread and a database connection.
 
 Without it, clients of pages would take both from the protocol, which is served without Django.
 """

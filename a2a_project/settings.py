@@ -129,7 +129,7 @@ DATABASES = {
     )
 }
 #: Options of libpq for an unreachable server, in seconds (tcp_user_timeout: milliseconds). Parameters of DATABASE_URL
-#: take precedence; A2A_DATABASE_SECONDS limits the time of an answer.
+#: take precedence; DATABASE_SECONDS limits the time of an answer.
 POSTGRES_OPTIONS = {
     "connect_timeout": 3,
     "keepalives_idle": 5,

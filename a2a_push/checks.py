@@ -16,13 +16,11 @@ from a2a_tasks.outbound import make_tls_context
 
 __all__ = ["check_public_url", "check_secret_keys", "check_way_out", "check_webhook_secrets"]
 
-_LOOPBACK_IS_OPEN = [
-    Warning(
-        "A2A_WEBHOOK_ALLOW_PRIVATE is set: clients can make this machine call itself by a webhook",
-        hint="It is for development and conformance tests. Unset it if untrusted users have accounts.",
-        id="a2a_push.W001",
-    )
-]
+_LOOPBACK_IS_OPEN = Warning(
+    "A2A_WEBHOOK_ALLOW_PRIVATE is set: clients can make this machine call itself by a webhook",
+    hint="It is for development and conformance tests. Unset it if untrusted users have accounts.",
+    id="a2a_push.W001",
+)
 
 
 @register()
@@ -44,7 +42,7 @@ def check_webhook_secrets(
 ) -> Iterable[CheckMessage]:
     """Report invalid secrets before the first notification is signed."""
     try:
-        keys.check_keys()
+        keys.ring()
     except ValueError as fault:
         hint = "python -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""
         return [Error(str(fault), hint=f"Create one with: {hint}", id="a2a_push.E004")]
@@ -77,11 +75,10 @@ def check_way_out(
         return [
             Error(f"the settings for webhooks are invalid: {fault}", hint=hint, id="a2a_push.E002")
         ]
-    return [*_unreadable_bundle(), *(_LOOPBACK_IS_OPEN if allowed else [])]
-
-
-def _unreadable_bundle() -> Iterable[CheckMessage]:
+    found = [_LOOPBACK_IS_OPEN] if allowed else []
     try:
         make_tls_context(conf.WEBHOOK_CA_BUNDLE)
     except OSError as fault:
-        yield Error(f"A2A_WEBHOOK_CA_BUNDLE cannot be read: {fault}", id="a2a_push.E003")
+        text = f"A2A_WEBHOOK_CA_BUNDLE cannot be read: {fault}"
+        return [Error(text, id="a2a_push.E003"), *found]
+    return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
 import functools
 import logging
 import random
@@ -125,7 +124,7 @@ class Deliverer:
         #: Set once the table was read: this process is ready.
         self.looked = asyncio.Event()
         self._stack = contextlib.ExitStack()
-        self._elsewhere = pubsub.Subscriber(self._hear, everything=True)
+        self._elsewhere = pubsub.Subscriber(self._on_hint, everything=True)
         self._main: asyncio.Task[None] | None = None
         self._draining = False
         self.worker = process.name()
@@ -153,18 +152,13 @@ class Deliverer:
         self._look.set()
 
     def _on_hint(self, hint: pubsub.Hint) -> None:
-        """Handle a hint of this process, in any thread."""
+        """Handle a hint, in any thread."""
         if isinstance(hint, pubsub.Committed) and self._idle_count != PusherPresence.count:
             self._hinted.append(hint.task)
             if not self._woken:  # once for many hints, so that writers are not slowed down
                 self._woken = True
                 with contextlib.suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(self._look.set)
-
-    def _hear(self, hint: pubsub.Hint) -> None:
-        if isinstance(hint, pubsub.Committed) and self._idle_count != PusherPresence.count:
-            self._hinted.append(hint.task)
-            self._look.set()
 
     async def _for_ever(self) -> None:
         while not self._draining:
@@ -208,13 +202,10 @@ class Deliverer:
     def _note(self, candidates: Iterable[Candidate]) -> None:
         for candidate in candidates:
             if candidate.wait > 0:
-                self._loop.call_later(candidate.wait, self._note_due, candidate)
+                self._loop.call_later(candidate.wait, self._put, candidate)
+                self._loop.call_later(candidate.wait, self._look.set)
             else:
                 self._put(candidate)
-
-    def _note_due(self, candidate: Candidate) -> None:
-        self._put(candidate)
-        self._look.set()
 
     def _put(self, candidate: Candidate) -> None:
         if candidate.config not in self._sends and candidate.config not in self._large:
@@ -238,14 +229,11 @@ class Deliverer:
             for claimed in taken.claimed:
                 self._start_send(claimed, until)
             for candidate in chosen:
-                self._put_back(candidate, taken.left.get(candidate.config))
-
-    def _put_back(self, candidate: Candidate, size: int | None) -> None:
-        """Queue a webhook that was not claimed: at once, or with `size` when there is room. None = it was claimed."""
-        if size and self._large.room <= 0:
-            self._large.wait(candidate, size)
-        elif size is not None:
-            self._put(candidate)
+                size = taken.left.get(candidate.config)
+                if size and self._large.room <= 0:
+                    self._large.wait(candidate, size)
+                elif size is not None:
+                    self._put(candidate)
 
     # --- sending ----------------------------------------------------------------------------
 
@@ -258,12 +246,6 @@ class Deliverer:
         send = self._sends[claimed.config] = _Send(claimed)
         send.task = self._loop.create_task(self._send_all(send, until))
         send.task.add_done_callback(functools.partial(self._end_send, send, claimed.receiver))
-
-    def _replace(self, send: _Send, following: ClaimedWebhook) -> None:
-        """Continue a send with the next delivery of its webhook."""
-        if self._sends.get(following.config) is send:
-            self._large.bytes += following.large - send.claimed.large
-        send.claimed = following
 
     def _end_send(self, send: _Send, receiver: int, _: asyncio.Task[None]) -> None:
         if self._sends.get(send.claimed.config) is send:
@@ -288,7 +270,9 @@ class Deliverer:
                 following, until = await self._settle(send.claimed, result, begun)
                 if following is None:
                     return
-                self._replace(send, following)
+                if self._sends.get(config) is send:
+                    self._large.bytes += following.large - send.claimed.large
+                send.claimed = following
         except WebhookLeaseLost:
             logger.info(
                 "webhook %s belongs to another process now; its answer is not recorded", config
@@ -310,7 +294,19 @@ class Deliverer:
             _own.warning(Unanswered(outcome.kind, outcome.detail))
         else:
             self._queues.set_well(claimed.receiver, well=False)
-        return self._result(claimed, outcome, started_at)
+        refused = outcome if isinstance(outcome, AttemptRefused) else None
+        ended = str(refused.kind) if refused else counters.DELIVERED
+        counters.attempts.labels(ended).observe(outcome.seconds)
+        return AttemptResult(
+            started_at=started_at,
+            seconds=outcome.seconds,
+            status=outcome.status,
+            fault=refused.kind if refused else "",
+            excerpt=outcome.excerpt,
+            detail=refused.detail if refused else "",
+            verdict=_verdict(claimed, refused) if refused else None,
+            worker=self.worker,
+        )
 
     async def _outcome(self, claimed: ClaimedWebhook, until: float) -> Outcome:
         """Return the outcome of an attempt; an error on this side counts as the host's own fault.
@@ -339,23 +335,6 @@ class Deliverer:
         failpoint("webhook.sent")
         return await sending
 
-    def _result(
-        self, claimed: ClaimedWebhook, outcome: Outcome, started_at: datetime.datetime
-    ) -> AttemptResult:
-        refused = outcome if isinstance(outcome, AttemptRefused) else None
-        ended = str(refused.kind) if refused else counters.DELIVERED
-        counters.attempts.labels(ended).observe(outcome.seconds)
-        return AttemptResult(
-            started_at=started_at,
-            seconds=outcome.seconds,
-            status=outcome.status,
-            fault=refused.kind if refused else "",
-            excerpt=outcome.excerpt,
-            detail=refused.detail if refused else "",
-            verdict=_verdict(claimed, refused) if refused else None,
-            worker=self.worker,
-        )
-
     async def _settle(
         self, claimed: ClaimedWebhook, result: AttemptResult, begun: float
     ) -> tuple[ClaimedWebhook | None, float]:
@@ -366,7 +345,8 @@ class Deliverer:
         give_up_at = self._loop.time() + lease_seconds() - result.seconds
         while True:
             begins = self._loop.time()
-            seconds = None if self._has_to_end(begun) else lease_seconds()
+            others_wait = bool(self._queues) and begins - begun >= TURN_SECONDS
+            seconds = None if self._draining or others_wait else lease_seconds()
             room = self._large.room + claimed.large
             settled = SettledAttempt(claimed, result, seconds, room=room)
             try:
@@ -375,10 +355,6 @@ class Deliverer:
                 if self._loop.time() >= give_up_at:
                     raise
             await asyncio.sleep(AGAIN_SECONDS)
-
-    def _has_to_end(self, begun: float) -> bool:
-        """Return whether to release a webhook that is sent to since `begun`, even if more is due."""
-        return self._draining or (bool(self._queues) and self._loop.time() - begun >= TURN_SECONDS)
 
     # --- ending -----------------------------------------------------------------------------
 
@@ -396,21 +372,18 @@ class Deliverer:
             self._main.cancel()
         if tasks := [send.task for send in self._sends.values()]:
             await asyncio.wait(tasks, timeout=max(0.0, end - self._loop.time()))
-        try:
-            await self._give_back()
-        finally:
-            self._stack.close()
-            await self._elsewhere.close()
-            await self._sender.close()
-
-    async def _give_back(self) -> None:
         left = list(self._sends.values())
         claimed = [send.claimed for send in left]
         for send in left:
             send.task.cancel()
-        if left:
-            await asyncio.wait([send.task for send in left], timeout=TAKE_SECONDS)
-            await run_in_thread(claims.give_back, claimed)
+        try:
+            if left:
+                await asyncio.wait([send.task for send in left], timeout=TAKE_SECONDS)
+                await run_in_thread(claims.give_back, claimed)
+        finally:
+            self._stack.close()
+            await self._elsewhere.close()
+            await self._sender.close()
 
 
 def _request(claimed: ClaimedWebhook) -> PreparedRequest:

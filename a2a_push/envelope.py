@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +105,14 @@ def notification(id_: str, dialect: str, events: Sequence[Recorded], task: Task)
     `task` is their task in its present state; dialects whose webhooks get Tasks use it with the event's status.
     """
     event = join(events)
-    body = _item(dialect, event, task) if dialect in SENT_EVENTS else _whole(dialect, event, task)
+    if dialect not in SENT_EVENTS:
+        body = _whole(dialect, event, task)
+    else:  # the item of a stream (StreamResponse, A2A 1.0 §4.3.3)
+        spoken = DIALECTS[
+            dialect
+        ]  # with default options: the draft's items always have their wrapper
+        final = event.kind is EventKind.STATUS and event.state in TERMINAL | spoken.features.pauses
+        body = spoken.event(Subject(task.id, task.context_id), event, final=final)
     return Notification(id_, content_type(dialect), body)
 
 
@@ -142,13 +149,6 @@ def _with_metadata(old: Raw, more: dict[str, Any]) -> Raw:
     return Raw(msgspec.json.encode({**members, **more}))
 
 
-def _item(dialect: str, event: Recorded, task: Task) -> bytes:
-    """Return the item of a stream (StreamResponse, A2A 1.0 §4.3.3)."""
-    spoken = DIALECTS[dialect]  # with default options: the draft's items always have their wrapper
-    final = event.kind is EventKind.STATUS and event.state in TERMINAL | spoken.features.pauses
-    return spoken.event(Subject(task.id, task.context_id), event, final=final)
-
-
 def _whole(dialect: str, event: Recorded, task: Task) -> bytes:
     """Return the Task; in 0.1 an object with both forms that its texts describe."""
     standing = fold(replace(task, history=UNSET), [event])
@@ -182,26 +182,17 @@ def prepare(
     own = signing.own_secrets(config.token)
     signed = signing.sign((*own, *keys.signers(audience)), notification.id, now, notification.body)
     headers: list[tuple[str, str]] = [("Content-Type", notification.content_type), *signed]
-    headers += _read_headers(config)
-    headers += [] if own else _token(config)
+    headers += [  # of a seed-0 config
+        (name, value)
+        for name, value in config.headers.items()
+        if name.lower() not in RESERVED and not name.lower().startswith("proxy-")
+    ]
+    if config.token and not own:
+        names = (TOKEN, NOTIFICATION_TOKEN) if config.dialect == "v01" else (NOTIFICATION_TOKEN,)
+        headers += [(name, config.token) for name in names]
     of = {"taskId": config.task_id, "tenant": tenant, "configId": config.id}
     headers += _authorization(config, notification, keys, of, issuer=issuer, now=now)
     return PreparedRequest(config.url, tuple(headers), notification.body)
-
-
-def _read_headers(config: PushConfig) -> Iterator[tuple[str, str]]:
-    """Yield the headers of a seed-0 config."""
-    for name, value in config.headers.items():
-        lower = name.lower()
-        if lower not in RESERVED and not lower.startswith("proxy-"):
-            yield name, value
-
-
-def _token(config: PushConfig) -> list[tuple[str, str]]:
-    if not config.token:
-        return []
-    names = (TOKEN, NOTIFICATION_TOKEN) if config.dialect == "v01" else (NOTIFICATION_TOKEN,)
-    return [(name, config.token) for name in names]
 
 
 def _authorization(
@@ -214,7 +205,8 @@ def _authorization(
     now: float,
 ) -> list[tuple[str, str]]:
     """Return the config's credentials, or the host's own token where the config leaves the choice to the host."""
-    scheme = _scheme(config)
+    known = (scheme for scheme in config.schemes if scheme.lower() in _KNOWN)
+    scheme = next(known, "") or next(iter(config.schemes), "")
     if config.credentials and scheme:
         return [_write_authorization(config, scheme)]
     if scheme.lower() not in BEARER:
@@ -229,16 +221,6 @@ def _authorization(
         now=now,
     )
     return [("Authorization", f"Bearer {token}")]
-
-
-def _scheme(config: PushConfig) -> str:
-    """Return the scheme to use: the first known one, or else the first."""
-    known = _first(scheme for scheme in config.schemes if scheme.lower() in _KNOWN)
-    return known or _first(config.schemes)
-
-
-def _first(schemes: Iterable[str]) -> str:
-    return next(iter(schemes), "")
 
 
 def _write_authorization(config: PushConfig, scheme: str) -> tuple[str, str]:

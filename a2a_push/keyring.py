@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from a2a_push.bearer import TokenKey
-from a2a_push.signing import KeyPair, PublicKey, Secret, Signer, read_key
+from a2a_push.signing import KeyPair, PublicKey, Secret, Signer, read_secret
 
 __all__ = ["Audience", "Ring", "audience_of", "origin"]
 
@@ -102,9 +102,7 @@ def origin(url: str) -> str:
 
 def _master(text: str) -> bytes:
     with suppress(ValueError):
-        found = read_key(text)
-        if isinstance(found, Secret):
-            return found.raw
+        return read_secret(text).raw
     raise ValueError("not a secret of Standard Webhooks: whsec_ and 24 to 64 bytes in base64")
 
 

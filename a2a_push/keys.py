@@ -13,7 +13,7 @@ from django.utils.encoding import force_bytes
 from a2a_push.keyring import Ring
 from a2a_tasks.conf import conf
 
-__all__ = ["check_keys", "issuer", "ring"]
+__all__ = ["issuer", "ring"]
 
 #: The issuer of tokens if the host has no public URL.
 UNNAMED = "urn:a2a-host"
@@ -27,11 +27,6 @@ def ring() -> Ring:
 def issuer() -> str:
     """Return the issuer of tokens: the public URL; the keys are at `/.well-known/jwks.json` below it."""
     return str(conf.PUBLIC_URL).rstrip("/") or UNNAMED
-
-
-def check_keys() -> None:
-    """Raise ValueError, without the keys, unless the settings hold valid master secrets."""
-    ring()
 
 
 @lru_cache(maxsize=4)

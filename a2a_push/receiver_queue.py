@@ -81,7 +81,11 @@ class ReceiverQueues:
         """Take webhooks for the free slots, the receivers in turn, each within its own limit."""
         chosen: list[Candidate] = []
         room = self._slots - self._sending
-        doubtful = self._count_doubtful()
+        # Requests under way to receivers in doubt, by tenant.
+        doubtful: Counter[str] = Counter()
+        for queue in self._queues.values():
+            if queue.sending and not queue.well:
+                doubtful[queue.tenant] += queue.sending
         doubtful_room = max(1, int(self._slots * DOUBTFUL_SHARE)) - doubtful.total()
         for receiver in self._list_turns(doubtful, doubtful_room):
             queue = self._queues[receiver]
@@ -125,14 +129,6 @@ class ReceiverQueues:
 
     def _move_to_end(self, receiver: int) -> None:
         self._queues[receiver] = self._queues.pop(receiver)
-
-    def _count_doubtful(self) -> Counter[str]:
-        """Return the number of requests under way to receivers in doubt, by tenant."""
-        sending: Counter[str] = Counter()
-        for queue in self._queues.values():
-            if queue.sending and not queue.well:
-                sending[queue.tenant] += queue.sending
-        return sending
 
     def _list_turns(self, sending: Counter[str], doubtful_room: int) -> list[int]:
         """Return the receivers, longest waiting first; those in doubt ordered by their tenants' number of slots.

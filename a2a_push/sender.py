@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from a2a_push.address_guard import guard
+from a2a_push.envelope import PreparedRequest
 from a2a_push.retry_schedule import MAX_ASKED_SECONDS, read_retry_after
 from a2a_tasks.conf import conf
 from a2a_tasks.outbound import (
@@ -19,7 +19,7 @@ from a2a_tasks.outbound import (
     make_tls_context,
 )
 
-__all__ = ["Delivered", "Outcome", "OutgoingWebhook", "AttemptRefused", "Sender"]
+__all__ = ["Delivered", "Outcome", "AttemptRefused", "Sender"]
 
 SUCCESS = range(200, 300)
 #: Maximum bytes of an answer that are stored, and characters of the description of a fault.
@@ -32,22 +32,6 @@ OPEN_HEADERS = frozenset(
 #: A shorter secret would also match many harmless texts.
 MIN_SECRET_LENGTH = 6
 HIDDEN = "[hidden]"
-
-
-class OutgoingWebhook(Protocol):
-    """A request that is ready to be sent."""
-
-    @property
-    def url(self) -> str:
-        """The URL of the receiver."""
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """All headers, except those of the connection."""
-
-    @property
-    def body(self) -> bytes:
-        """The body as it was signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +75,7 @@ class Sender:
         self._client = client or _client()
         self._now = now
 
-    async def send(self, prepared: OutgoingWebhook) -> Outcome:
+    async def send(self, prepared: PreparedRequest) -> Outcome:
         """Send a request once. Any answer or failure of the receiver is an outcome, not an exception."""
         begun = time.monotonic()
         try:
@@ -107,9 +91,12 @@ class Sender:
         await self._client.close()
 
     def _outcome(
-        self, answer: IncomingAnswer, prepared: OutgoingWebhook, seconds: float
+        self, answer: IncomingAnswer, prepared: PreparedRequest, seconds: float
     ) -> Outcome:
-        excerpt = _excerpt(answer.body, _secrets(prepared.headers))
+        secrets = _secrets(prepared.headers)
+        # Decoded as far as a secret reaches that begins within the excerpt.
+        reach = EXCERPT + max((len(secret.encode()) for secret in secrets), default=0)
+        excerpt = _redact(answer.body[:reach].decode(errors="replace"), secrets, EXCERPT)
         if answer.status in SUCCESS:
             return Delivered(answer.status, seconds, excerpt)
         retry_after = min(
@@ -119,12 +106,6 @@ class Sender:
         return AttemptRefused(
             FaultKind.STATUS, answer.status, seconds, excerpt, retry_after or None, detail
         )
-
-
-def _excerpt(body: bytes, secrets: set[str]) -> str:
-    # Decoded as far as a secret reaches that begins within the excerpt.
-    reach = EXCERPT + max((len(secret.encode()) for secret in secrets), default=0)
-    return _redact(body[:reach].decode(errors="replace"), secrets, EXCERPT)
 
 
 def _redact(text: str, secrets: set[str], limit: int) -> str:

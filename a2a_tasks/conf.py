@@ -123,6 +123,33 @@ class Constants:
     MAX_PUSH_CONFIGS: int = 16
     #: Hours for which the host remembers an `Idempotency-Key`, or the id of a message where its agent says so.
     IDEMPOTENCY_HOURS: float = 24.0
+    #: Maximum size of one value in the memory of a conversation, in bytes.
+    MEMORY_MAX_BYTES: int = 1024 * 1024
+    #: Maximum number of items of one list of a conversation.
+    MEMORY_MAX_ITEMS: int = 10_000
+    #: Maximum size of a file, in bytes, that stays inside its message or artifact; larger ones go to the storage
+    #: `a2a_files`.
+    FILE_INLINE_BYTES: int = 64 * 1024
+    #: Seconds between keep-alive comments on idle streams. Proxies cut at 60.
+    KEEPALIVE_SECONDS: float = 15.0
+    #: Maximum size of a message, in bytes, as it is stored; above A2A_MAX_BODY_BYTES it has no effect.
+    MAX_MESSAGE_BYTES: int = 4 * 1024 * 1024
+    #: Maximum size of a notification, in bytes; instead of a larger one the task is sent without artifacts and history.
+    #: Pieces of artifacts are joined up to 256 KiB.
+    WEBHOOK_MAX_BYTES: int = 1024 * 1024
+    #: Maximum number of requests to the admin and the management API that a web process serves at once, each in a
+    #: thread with a database connection; 64 more wait, further ones get 503.
+    MAX_PAGES: int = 8
+    #: The header that contains the API key.
+    API_KEY_HEADER: str = "X-API-Key"
+    #: Maximum seconds of a database statement; then it is cancelled and the client gets 503.
+    DATABASE_SECONDS: float = 4.0
+    #: Maximum seconds a blocking send waits; then the task is returned in its current state.
+    MAX_BLOCK_SECONDS: float = 300.0
+    #: Number of process deaths caused by a run, without progress between them, after which its task fails for good.
+    MAX_ATTEMPTS: int = 3
+    #: Maximum size of a file that an agent fetches, and of an answer that it reads whole (`turn.http`), in bytes.
+    FETCH_BYTES: int = 16 * 1024 * 1024
 
 
 class Compatibility:
@@ -164,8 +191,6 @@ class HostSettings(Constants, Compatibility):
     ANONYMOUS: str = "auto"
     #: Callers may authenticate with an API key (`manage.py api_keys`, or the admin).
     API_KEYS: bool = True
-    #: The header that contains the API key.
-    API_KEY_HEADER: str = "X-API-Key"
     #: Callers may authenticate with name and password of a Django user (HTTP Basic).
     BASIC: bool = False
     #: Issuer (`iss`) of the bearer tokens (JWT) that callers may use, such as `https://login.example.com/realms/main`;
@@ -242,30 +267,19 @@ class HostSettings(Constants, Compatibility):
     MAX_STREAMS_PER_TENANT: int = 0
     #: Maximum number of runs that wait in one queue; at the limit sends to its agents get 503. 0 = any number.
     MAX_QUEUED: int = 0
-    #: Maximum number of requests to the admin and the management API that a web process serves at once, each in a
-    #: thread with a database connection; 64 more wait, further ones get 503.
-    MAX_PAGES: int = 8
     #: Name of the deployed code on the page of workers, such as a tag or a commit; empty = the version of the host.
     RELEASE: str = ""
     #: Minimum level of log lines that are kept with the run whose agent wrote them: "DEBUG", "INFO", "WARNING",
     #: "ERROR", or "OFF".
     RUN_LOG_LEVEL: str = "INFO"
-    #: Number of process deaths caused by a run, without progress between them, after which its task fails for good.
-    MAX_ATTEMPTS: int = 3
     #: Threads for synchronous agents.
     AGENT_THREADS: int = 16
     #: Processes for agents with `runs_in = "process"`, started when needed; 0 = one per core.
     AGENT_PROCESSES: int = 0
     #: Threads, each with one database connection, for the store's transactions (SQLite uses one).
     STORE_THREADS: int = 8
-    #: Maximum seconds of a database statement; then it is cancelled and the client gets 503.
-    DATABASE_SECONDS: float = 4.0
     #: Prepare frequent statements on PostgreSQL, and limit the session; 0 behind a transaction pool (PgBouncer).
     PREPARE: bool = True
-    #: Maximum seconds a blocking send waits; then the task is returned in its current state.
-    MAX_BLOCK_SECONDS: float = 300.0
-    #: Seconds between keep-alive comments on idle streams. Proxies cut at 60.
-    KEEPALIVE_SECONDS: float = 15.0
     #: Seconds that a process drains after SIGTERM.
     DRAIN_SECONDS: float = 5.0
     #: Days for which a task is kept after its end; 0 = for ever.
@@ -279,18 +293,9 @@ class HostSettings(Constants, Compatibility):
     AUDIT_KEYS: str = ""
     #: Maximum size of a request body, and of a gRPC message, in bytes.
     MAX_BODY_BYTES: int = 4 * 1024 * 1024
-    #: Maximum size of a message, in bytes, as it is stored; above A2A_MAX_BODY_BYTES it has no effect.
-    MAX_MESSAGE_BYTES: int = 4 * 1024 * 1024
     #: Maximum size of all artifacts of a run, in bytes as they are stored, large files excluded; a larger output fails
     #: the task. 0 = any size.
     MAX_ARTIFACT_BYTES: int = 64 * 1024 * 1024
-    #: Maximum size of one value in the memory of a conversation, in bytes.
-    MEMORY_MAX_BYTES: int = 1024 * 1024
-    #: Maximum number of items of one list of a conversation.
-    MEMORY_MAX_ITEMS: int = 10_000
-    #: Maximum size of a file, in bytes, that stays inside its message or artifact; larger ones go to the storage
-    #: `a2a_files`.
-    FILE_INLINE_BYTES: int = 64 * 1024
     #: Access to download URLs: "signed" (anyone who has the URL) or "authenticated" (only the caller it was made for,
     #: with credentials).
     FILE_URLS: str = "signed"
@@ -304,8 +309,6 @@ class HostSettings(Constants, Compatibility):
     FETCH_PROXY: str = ""
     #: File of certificate authorities (PEM) for servers of files, in addition to the system's.
     FETCH_CA_BUNDLE: str = ""
-    #: Maximum size of a file that an agent fetches, and of an answer that it reads whole (`turn.http`), in bytes.
-    FETCH_BYTES: int = 16 * 1024 * 1024
     #: Maximum number of webhooks for unfinished tasks of one caller (where the tenant shares its tasks: of the tenant).
     #: 0 = any number.
     MAX_PUSH_CONFIGS_PER_CALLER: int = 0
@@ -323,9 +326,6 @@ class HostSettings(Constants, Compatibility):
     WEBHOOK_PROXY: str = ""
     #: File of certificate authorities (PEM) for webhooks, in addition to the system's.
     WEBHOOK_CA_BUNDLE: str = ""
-    #: Maximum size of a notification, in bytes; instead of a larger one the task is sent without artifacts and history.
-    #: Pieces of artifacts are joined up to 256 KiB.
-    WEBHOOK_MAX_BYTES: int = 1024 * 1024
     #: Addresses and networks, separated by commas, that may read `/metrics` without credentials. Others need the scope
     #: `metrics`; for callers without it the page does not exist.
     METRICS_PEERS: str = ""

@@ -161,12 +161,6 @@ class _Publisher:
                 self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
                 self._thread.start()
 
-    def _batch(self) -> list[tuple[str, str]]:
-        """Wait for hints; return all waiting ones in order, without duplicates."""
-        self._some.wait()
-        self._some.clear()
-        return list(dict.fromkeys(self._waiting.popleft() for _ in range(len(self._waiting))))
-
     def _run(self) -> None:
         client = redis.Redis.from_url(
             settings.REDIS_URL,
@@ -175,7 +169,10 @@ class _Publisher:
             retry=Retry(NoBackoff(), 1),  # on a new connection, since the old one may have died
         )
         while True:
-            batch = self._batch()
+            self._some.wait()
+            self._some.clear()
+            waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            batch = list(dict.fromkeys(waiting))  # in order, without duplicates
             try:
                 with client.pipeline(transaction=False) as pipe:
                     for hint in batch:

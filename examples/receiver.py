@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-#: Larger than A2A_WEBHOOK_MAX_BYTES of the host, which is 1 MiB by default.
+#: Larger than any notification of the host, which has at most 1 MiB.
 MAX_BODY_BYTES = 2 * 1024 * 1024
 
 

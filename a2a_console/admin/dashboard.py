@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
@@ -94,7 +91,10 @@ def _page(request: HttpRequest) -> DashboardPage:
     period = PERIODS.get(request.GET.get("period", ""), PERIODS["hour"])
     tenants = tenants_of(request.user)
     found = report(
-        period, partial(_narrow, tenants), whose=(tenants, None), of_host=tenants is None
+        period,
+        lambda rows, by: of_tenants(rows, tenants, f"{by}tenant"),
+        whose=(tenants, None),
+        of_host=tenants is None,
     )
     webhooks = found.webhooks if may_view(request, Delivery) else None
     return DashboardPage(
@@ -106,10 +106,6 @@ def _page(request: HttpRequest) -> DashboardPage:
         tenants=[_link_tasks(request, line, "tenant", period) for line in found.tenants],
         webhooks=_describe_webhooks(request, found, webhooks) if webhooks else None,
     )
-
-
-def _narrow(tenants: frozenset[str] | None, rows: QuerySet[Any], by: str) -> QuerySet[Any]:
-    return of_tenants(rows, tenants, f"{by}tenant")
 
 
 def _make_tiles(request: HttpRequest, numbers: Iterable[Number]) -> list[Tile]:

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 
 from a2a_console.api.operators import RequiredRight, filter_visible, get_operator
-from a2a_console.api.pagination import CreatedQuerySerializer
+from a2a_console.api.pagination import CreatedQuerySerializer, agent_field, tenant_field
 from a2a_console.api.tasks import TaskLineSerializer, add_openings, select_tasks
 from a2a_console.api.viewsets import HostViewSet
 from a2a_tasks.models import Context
@@ -61,13 +61,8 @@ class ContextQuerySerializer(CreatedQuerySerializer):
     """The filters of contexts."""
 
     id = serializers.CharField(required=False, max_length=256, help_text="The whole id.")
-    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
-    tenant = serializers.CharField(
-        required=False,
-        max_length=256,
-        allow_blank=True,
-        help_text="Exact value; empty = without a tenant.",
-    )
+    agent = agent_field()
+    tenant = tenant_field()
     owner = serializers.CharField(
         required=False, max_length=256, allow_blank=True, help_text="A principal."
     )
@@ -82,11 +77,8 @@ class ContextViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Context]):
 
     queryset = Context.objects.all()
     serializer_class = ContextLineSerializer
+    detail_serializer_class = ContextSerializer
     required_right = RequiredRight.to_view("a2a_tasks.context", of_agents=True)
     query_serializer_class = ContextQuerySerializer
     filter_lookups = {"id": "public_id", "agent": "agent", "tenant": "tenant", "owner": "owner"}
     indexed_parameters = frozenset({"id"})
-
-    def get_serializer_class(self) -> Any:
-        """Return the serializer of a context; lists have a shorter one."""
-        return ContextSerializer if self.action == "retrieve" else super().get_serializer_class()

@@ -67,6 +67,26 @@ def moment_field(text: str, **options: Any) -> serializers.DateTimeField:
     return serializers.DateTimeField(**(given | options))
 
 
+def agent_field() -> serializers.CharField:
+    """Return the filter by agent."""
+    return serializers.CharField(required=False, max_length=64, help_text="A slug.")
+
+
+def tenant_field() -> serializers.CharField:
+    """Return the filter by exact tenant."""
+    return serializers.CharField(
+        required=False,
+        max_length=256,
+        allow_blank=True,
+        help_text="Exact value; empty = without a tenant.",
+    )
+
+
+def key_field() -> serializers.IntegerField:
+    """Return the filter by the primary key of a related row."""
+    return serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+
+
 def sign_cursor(salt: str, place: Any) -> str:
     """Return a cursor for a place in the lists of this salt. The place has to be JSON."""
     return signing.Signer(salt=f"a2a.api/{salt}").sign_object(place)

@@ -20,11 +20,13 @@ from a2a_console.api.pagination import (
     CreatedQuerySerializer,
     NumberPagination,
     NumberQuerySerializer,
+    agent_field,
 )
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.staff import may_see_traces
 from a2a_tasks.models import Run, RunLine, RunStatus
 from a2a_tasks.store import run_lines
+from a2a_tasks.store.workers import without_long_columns
 
 __all__ = ["TO_VIEW_RUNS", "RunLineSerializer", "RunViewSet", "select_runs"]
 
@@ -83,7 +85,7 @@ class RunQuerySerializer(CreatedQuerySerializer):
         max_length=len(RunStatus.values),
         help_text="Any of these.",
     )
-    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
+    agent = agent_field()
     queue = serializers.CharField(required=False, max_length=64)
     worker = serializers.CharField(required=False, max_length=128)
 
@@ -122,10 +124,7 @@ class LoggedPagination(NumberPagination):
 
 def select_runs() -> QuerySet[Run]:
     """Return all runs without long columns and credentials."""
-    unread = ("status_message", "metadata", "memory", "run_token")
-    return Run.objects.select_related("task").defer(
-        *("error", "request", "token"), *(f"task__{name}" for name in unread)
-    )
+    return without_long_columns(Run.objects.all())
 
 
 @extend_schema_view(
@@ -139,6 +138,7 @@ class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
 
     queryset = select_runs()
     serializer_class = RunLineSerializer
+    detail_serializer_class = RunSerializer
     required_right = TO_VIEW_RUNS
     visible_by = "task__"
     query_serializer_class = RunQuerySerializer
@@ -148,10 +148,6 @@ class RunViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Run]):
         "queue": "queue",
         "worker": "worker",
     }
-
-    def get_serializer_class(self) -> Any:
-        """Return the serializer of a run; lists have a shorter one."""
-        return RunSerializer if self.action == "retrieve" else super().get_serializer_class()
 
     def get_queryset(self) -> QuerySet[Run]:
         """Return the runs. For a single run this includes the error, if the operator may see it."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -127,15 +125,11 @@ class StatisticsViewSet(HostViewSet[Any]):
         operator = self.operator
         found = report(
             PERIODS[self.validated_query["period"]],
-            partial(_narrow, operator),
+            lambda rows, by: filter_visible(operator, rows, by=by),
             whose=(operator.tenants, operator.agents),
             of_host=operator.sees_all,
         )
         return Response(self.get_serializer(_describe(found, operator)).data)
-
-
-def _narrow(operator: Operator, rows: QuerySet[Any], by: str) -> QuerySet[Any]:
-    return filter_visible(operator, rows, by=by)
 
 
 def _describe(found: Report, operator: Operator) -> dict[str, Any]:

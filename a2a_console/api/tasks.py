@@ -22,8 +22,10 @@ from a2a_console.api.pagination import (
     NumberPagination,
     NumberQuerySerializer,
     PageQuerySerializer,
+    agent_field,
     moment_field,
     sign_cursor,
+    tenant_field,
 )
 from a2a_console.api.runs import TO_VIEW_RUNS, RunLineSerializer, select_runs
 from a2a_console.api.stored import (
@@ -40,7 +42,7 @@ from a2a_console.search import selection
 from a2a_console.search.selection import Selection
 from a2a_console.search.task_flags import MARKS
 from a2a_console.search.task_record import openings
-from a2a_tasks.models import Artifact, Event, Message, Task
+from a2a_tasks.models import LONG_COLUMNS, Artifact, Event, Message, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.binding import Binding
 from a2a_tasks.protocol.dialects import DIALECTS
@@ -203,13 +205,8 @@ class TaskFilterSerializer(serializers.Serializer[Any]):
         max_length=len(STATES),
         help_text=f"Any of these; `{UNFINISHED}`: those that have not ended.",
     )
-    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
-    tenant = serializers.CharField(
-        required=False,
-        max_length=256,
-        allow_blank=True,
-        help_text="Exact value; empty = without a tenant.",
-    )
+    agent = agent_field()
+    tenant = tenant_field()
     owner = serializers.CharField(
         required=False,
         max_length=256,
@@ -332,7 +329,7 @@ def make_selection(given: Mapping[str, Any]) -> Selection:
 def select_tasks() -> QuerySet[Task]:
     """Return all tasks with their contexts, without long columns and credentials."""
     rows = Task.objects.select_related("context")
-    return rows.defer("status_message", "metadata", "memory", "run_token")
+    return rows.defer(*LONG_COLUMNS)
 
 
 def add_openings(tasks: list[Task]) -> list[Task]:
@@ -399,11 +396,8 @@ class TaskViewSet(ListModelMixin, RetrieveModelMixin, TaskRowsViewSet):
     """Tasks, with their events and runs."""
 
     query_serializer_class = TaskQuerySerializer
+    detail_serializer_class = TaskSerializer
     pagination_class = TaskPagination
-
-    def get_serializer_class(self) -> Any:
-        """Return the serializer of a task; lists have a shorter one."""
-        return TaskSerializer if self.action == "retrieve" else super().get_serializer_class()
 
     @action(detail=True, methods=["post"], required_right=TO_CANCEL)
     def cancel(self, request: Request, key: int) -> Response:

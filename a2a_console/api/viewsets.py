@@ -98,12 +98,19 @@ class HostViewSet(StrictRequestMixin, HostAPIView, GenericViewSet[_M]):
     filter_backends = [ParameterFilter]
     lookup_url_kwarg = "key"
     lookup_value_converter = "int"
+    #: The serializer of `retrieve`, if it shows more than lists do.
+    detail_serializer_class: ClassVar[_Serializer | None] = None
     #: The lookup from a row to the object that has a tenant and an agent, such as `task__`.
     visible_by: ClassVar[str] = ""
     #: The query parameters that filter, each with its lookup.
     filter_lookups: ClassVar[Mapping[str, str]] = {}
     #: The query parameters for which an index leads to the rows (`KeyPagination`).
     indexed_parameters: ClassVar[frozenset[str]] = frozenset()
+
+    def get_serializer_class(self) -> Any:
+        """Return the serializer of this action."""
+        detail = self.detail_serializer_class if self.action == "retrieve" else None
+        return detail or super().get_serializer_class()
 
     def get_queryset(self) -> QuerySet[_M]:
         """Return the rows that are visible to the operator."""

@@ -22,6 +22,7 @@ from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import (
     ItemsPagination,
     PageQuerySerializer,
+    agent_field,
     read_cursor,
     sign_cursor,
 )
@@ -32,7 +33,7 @@ from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import assign_by_key
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
 from a2a_tasks.agents import data, file
-from a2a_tasks.models import Task
+from a2a_tasks.models import LONG_COLUMNS, Task
 
 __all__ = ["TaskAnswerViewSet", "WaitingLineSerializer", "WaitingViewSet"]
 
@@ -71,7 +72,7 @@ class WaitingLineSerializer(TaskLineSerializer):
 class WaitingQuerySerializer(PageQuerySerializer):
     """The filters of waiting tasks."""
 
-    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
+    agent = agent_field()
     kind = serializers.ChoiceField(
         list(KINDS), required=False, help_text="Kind of answer they wait for."
     )
@@ -170,7 +171,7 @@ class WaitingViewSet(ListModelMixin, TaskRowsViewSet):
         elif "assigned_to" in given:
             rows = rows.filter(assignment__isnull=True)
         rows = rows.select_related("context", "assignment__user", "handed_secret").defer(
-            *("status_message", "metadata", "memory", "run_token"),
+            *LONG_COLUMNS,
             *("handed_secret__sealed", "handed_secret__token_hash", "handed_secret__reason"),
         )
         return select_stored(rows, "status_message")

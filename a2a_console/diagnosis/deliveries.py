@@ -9,13 +9,14 @@ from a2a_console.diagnosis.delivery_waits import DeliveryFacts, Wait, wait
 from a2a_push.models import Attempt, Delivery, DeliveryStatus
 from a2a_push.retry_schedule import DELAYS
 from a2a_push.store.receivers import read
+from a2a_tasks.models import LONG_COLUMNS
 
 __all__ = ["last_attempt", "reason_of", "wait_of", "with_company"]
 
 #: Long or secret columns, which no list shows.
 UNREAD = (
     *("body", "config__secret", "config__token"),
-    *(f"task__{name}" for name in ("status_message", "metadata", "memory", "run_token")),
+    *(f"task__{name}" for name in LONG_COLUMNS),
 )
 
 

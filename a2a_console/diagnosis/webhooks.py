@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from django.db.models import BooleanField, Case, QuerySet, Value, When
+
 from a2a_console.diagnosis.deliveries import wait_of, with_company
 from a2a_console.diagnosis.delivery_waits import Wait, Why
 from a2a_console.diagnosis.facts import Needs, Reason, RowLink
-from a2a_push.models import Delivery, DeliveryStatus
+from a2a_push.models import Delivery, DeliveryStatus, PushConfig
+from a2a_tasks.models import LONG_COLUMNS
 
-__all__ = ["KIND", "explain_deliveries"]
+__all__ = ["KIND", "explain_deliveries", "without_secrets"]
 
 #: The kind of these reasons among those of a task.
 KIND = "webhook"
@@ -41,3 +44,12 @@ def _reason(row: Delivery, wait: Wait) -> Reason:
         needs=Needs.OPERATOR if disabled else Needs.NOBODY,
         link=RowLink("a2a_push.delivery", row.pk),
     )
+
+
+def without_secrets(rows: QuerySet[PushConfig]) -> QuerySet[PushConfig]:
+    """Add to each its task, its receiver and whether it has secrets, instead of these and of long columns."""
+    unread = ("secret", "token", *(f"task__{name}" for name in LONG_COLUMNS))
+    has_secrets = Case(
+        When(secret="", then=Value(False)), default=Value(True), output_field=BooleanField()
+    )
+    return rows.select_related("task", "receiver").defer(*unread).annotate(has_secrets=has_secrets)

@@ -122,23 +122,19 @@ async def _find_existing(old: Beginning, key: IdempotencyKey | None) -> Again | 
 
 
 async def _begin(old: Beginning, agent: Agent, key: IdempotencyKey | None) -> Again:
+    # The old task, then its own references, as many as a message may have.
+    named = tuple(dict.fromkeys([old.id, *old.message.reference_task_ids]))
     message = replace(
         old.message,
         message_id=str(uuid.uuid4()),
         task_id=str(uuid.uuid4()),
         context_id=old.context_id,
-        reference_task_ids=_references(old),
+        reference_task_ids=named[: int(conf.MAX_REFERENCES)],
     )
     async with _with_files(old, message) as (kept, take):
         new = _new(old, agent, kept, key, *take)
         accepted = await run_in_thread(accept, new)
     return Again(accepted.task, new.id)
-
-
-def _references(old: Beginning) -> tuple[str, ...]:
-    """Return the old task, then its own references, as many as a message may have."""
-    named = dict.fromkeys([old.id, *old.message.reference_task_ids])
-    return tuple(named)[: int(conf.MAX_REFERENCES)]
 
 
 @contextlib.asynccontextmanager

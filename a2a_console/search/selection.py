@@ -88,7 +88,8 @@ class Selection:
 
     def of(self, rows: QuerySet[Task]) -> QuerySet[Task]:
         """Return the tasks of the selection. This sends a few queries first."""
-        if any("\x00" in text for text in self._texts()):
+        given = (getattr(self, field.name) for field in fields(self))
+        if any("\x00" in value for value in given if isinstance(value, str)):
             return rows.filter(_NOTHING)
         for condition in self._match(rows):
             rows = rows.filter(condition)
@@ -102,10 +103,6 @@ class Selection:
         if self.made_before:
             high = min(high, split(Task.objects.all(), self.made_before + SLACK)[1])
         return low, high
-
-    def _texts(self) -> list[str]:
-        values = (getattr(self, field.name) for field in fields(self))
-        return [value for value in values if isinstance(value, str)]
 
     def _match(self, rows: QuerySet[Task]) -> Iterator[Q]:
         for column, value in self._columns().items():

@@ -12,7 +12,7 @@ import msgspec
 from django.db.models import QuerySet
 
 from a2a_console.search.selection import Selection, walk
-from a2a_tasks.models import Message, Task
+from a2a_tasks.models import LONG_COLUMNS, Message, Task
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.values import TaskState
 
@@ -52,7 +52,7 @@ def records(tasks: Collection[Task]) -> list[Record]:
 
 def export_rows(rows: QuerySet[Task], selection: Selection) -> Iterator[list[Record]]:
     """Yield the records of all selected tasks, newest first, in slices."""
-    bare = rows.select_related("context").defer("status_message", "metadata", "memory", "run_token")
+    bare = rows.select_related("context").defer(*LONG_COLUMNS)
     for tasks in walk(bare, selection):
         yield records(tasks)
 

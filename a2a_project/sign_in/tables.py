@@ -25,7 +25,7 @@ class Kept(OfSuperusers, admin.ModelAdmin):  # type: ignore[type-arg]  # of seve
         """Return the kind of factor, or the user's id at the issuer; no secret."""
         return str(row.get_type_display() if isinstance(row, Authenticator) else row.uid)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """Refuse: rows are made by signing in."""
         return False
 

@@ -38,23 +38,20 @@ def registrable(config: PushConfig, task_id: str, dialect: str) -> PushConfig:
 
 
 def _violations(config: PushConfig) -> Iterator[tuple[str, str]]:
+    """Yield wrong members with the reason.
+
+    Values must not be too long, and must not end a header or begin another one (RFC 9110 §5.5).
+    """
     if len(config.id) > MAX_ID_LENGTH or "\x00" in config.id:
         yield "id", f"must have at most {MAX_ID_LENGTH} characters, and no NUL"
-    if flaw := _flaw(config.url):
-        yield "url", flaw
-    if len(_join_headers(config)) > MAX_SECRET_LENGTH:
+    try:
+        check_url(config.url)
+    except AddressRefused as refused:
+        yield "url", refused.reason
+    sent = [config.token, config.credentials, *config.schemes]
+    sent += [*config.headers, *config.headers.values()]
+    if sum(map(len, sent)) > MAX_SECRET_LENGTH:
         yield "authentication", f"is too long, with token and headers over {MAX_SECRET_LENGTH}"
-    yield from _unspeakable(config)
-
-
-def _join_headers(config: PushConfig) -> str:
-    """Return all texts that will be sent in headers."""
-    secrets = [config.token, config.credentials, *config.schemes]
-    return "".join([*secrets, *config.headers, *config.headers.values()])
-
-
-def _unspeakable(config: PushConfig) -> Iterator[tuple[str, str]]:
-    """Yield values that cannot be in a header, or would begin another one (RFC 9110 §5.5)."""
     if _CONTROLS.search(config.token):
         yield "token", "must not hold control characters"
     if _CONTROLS.search(config.credentials):
@@ -66,12 +63,3 @@ def _unspeakable(config: PushConfig) -> Iterator[tuple[str, str]]:
         yield "headers", "must have names of headers"
     if any(map(_CONTROLS.search, config.headers.values())):
         yield "headers", "must not hold control characters"
-
-
-def _flaw(url: str) -> str:
-    """Return the mistake in a URL; empty = its text is acceptable."""
-    try:
-        check_url(url)
-    except AddressRefused as refused:
-        return refused.reason
-    return ""

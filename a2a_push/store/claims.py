@@ -69,11 +69,7 @@ _FREE = Q(token="") | Q(lease_until__lt=Now())
 
 def due(seconds: float = 0.0) -> Q:
     """Return the condition of unleased webhooks with work now, or within `seconds`."""
-    soon = (
-        Q(due_at__lte=Now() + datetime.timedelta(seconds=seconds))
-        if seconds
-        else Q(due_at__lte=Now())
-    )
+    soon = Q(due_at__lte=Now() + datetime.timedelta(seconds=seconds) if seconds else Now())
     return Q(active=True) & _FREE & (soon | _MORE) & (_DISABLED | _REACHABLE)
 
 
@@ -182,7 +178,22 @@ def hold(
             del permitted[config.receiver_id]  # one probe at a time
         config.due_at = None
         body = delivery.body.encode() or texts[bodies.key_of(delivery)]
-        taken.append(_make_claimed(config, token, delivery, body, permit))
+        claimed = ClaimedWebhook(
+            config=config.pk,
+            token=token,
+            receiver=config.receiver_id,
+            permit=permit,
+            well=config.receiver.well,
+            delivery=delivery.pk,
+            notification=Notification(delivery.webhook_id, delivery.content_type, body),
+            made_at=delivery.created_at,
+            attempt=delivery.attempts + 1,
+            trigger=delivery.trigger,
+            tenant=config.task.tenant,
+            target=to_value(config, config.task.public_id),
+            secret=config.secret,
+        )
+        taken.append(claimed)
     update_each(configs, STANDING)
     leased = {claimed.config for claimed in taken}
     until = Now() + datetime.timedelta(seconds=lease_seconds)
@@ -224,49 +235,22 @@ def _permits(receivers: Iterable[Receiver]) -> dict[int, int]:
     A receiver that another transaction has locked gets no permit now, so that the others do not wait for it.
     """
     met = {receiver.pk: receiver for receiver in receivers}
-    found = {key: breaker.ORDINARY for key, receiver in met.items() if _open_to_all(receiver)}
+    found = {
+        receiver.pk: breaker.ORDINARY
+        for receiver in met.values()
+        if not (receiver.probe_at or receiver.paused_until or receiver.disabled_at)
+    }
     doubtful = Receiver.objects.filter(pk__in=met.keys() - found.keys()).order_by("pk")
+    now = timezone.now()
     for receiver in doubtful.select_for_update(no_key=True, skip_locked=True):
-        permit = _permit(receiver)
+        if receiver.paused_until is not None and receiver.paused_until > now:
+            continue
+        state, permit = breaker.ask(read(receiver), now.timestamp(), policy())
+        columns = to_columns(state) | {"paused_until": None}
+        Receiver.objects.filter(pk=receiver.pk).update(**columns)
         if permit is not None:
             found[receiver.pk] = permit
     return found
-
-
-def _open_to_all(receiver: Receiver) -> bool:
-    return (receiver.probe_at, receiver.paused_until, receiver.disabled_at) == (None, None, None)
-
-
-def _permit(receiver: Receiver) -> int | None:
-    """Ask the breaker of a locked receiver for a permit, and store its new state."""
-    now = timezone.now()
-    if receiver.paused_until is not None and receiver.paused_until > now:
-        return None
-    state, permit = breaker.ask(read(receiver), now.timestamp(), policy())
-    columns = to_columns(state) | {"paused_until": None}
-    Receiver.objects.filter(pk=receiver.pk).update(**columns)
-    return permit
-
-
-def _make_claimed(
-    config: PushConfig, token: str, delivery: Delivery, body: bytes, permit: int
-) -> ClaimedWebhook:
-    """Return everything that the holder of the webhook needs to send."""
-    return ClaimedWebhook(
-        config=config.pk,
-        token=token,
-        receiver=config.receiver_id,
-        permit=permit,
-        well=config.receiver.well,
-        delivery=delivery.pk,
-        notification=Notification(delivery.webhook_id, delivery.content_type, body),
-        made_at=delivery.created_at,
-        attempt=delivery.attempts + 1,
-        trigger=delivery.trigger,
-        tenant=config.task.tenant,
-        target=to_value(config, config.task.public_id),
-        secret=config.secret,
-    )
 
 
 def give_back(holds: Collection[ClaimedWebhook]) -> None:

@@ -104,24 +104,16 @@ def put(task: int, config: values.PushConfig, by: str | None = None) -> None:
         return
     if mine.count() >= conf.MAX_PUSH_CONFIGS:
         raise _too_many(config.path)
-    if not now.ended:
-        _check_all_of(now)
+    limit = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
+    if limit and not now.ended:
+        # Of tasks that the caller has created: its own, and those shared in its tenant.
+        made = Q(task__owner=now.maker) | Q(task__owner=TENANTS, task__maker=now.maker)
+        if PushConfig.objects.filter(made, active=True).count() >= limit:
+            raise RateLimited("Too many of your webhooks are active", retry_after=LATER)
     columns |= {"cursor": now.last_event, "looked": now.last_event, "active": not now.ended}
     PushConfig.objects.create(task_id=task, public_id=config.id, **columns)
     _note(Action.WEBHOOK_CREATE, now, config, actor)
     note_one_more()
-
-
-def _check_all_of(task: tasks.TaskStatusRow) -> None:
-    """Raise RateLimited if the creator of the task has the maximum number of webhooks for unfinished tasks."""
-    limit = int(conf.MAX_PUSH_CONFIGS_PER_CALLER)
-    if limit and PushConfig.objects.filter(_match_maker(task.maker), active=True).count() >= limit:
-        raise RateLimited("Too many of your webhooks are active", retry_after=LATER)
-
-
-def _match_maker(principal: str) -> Q:
-    """Return the condition for webhooks of tasks that a principal has created, its own and those shared in its tenant."""
-    return Q(task__owner=principal) | Q(task__owner=TENANTS, task__maker=principal)
 
 
 def _note(action: Action, task: tasks.TaskStatusRow, config: values.PushConfig, actor: str) -> None:
@@ -173,7 +165,8 @@ def _columns(config: values.PushConfig) -> dict[str, Any]:
 def get(scope: OwnerScope, task_id: str, config_id: str = "") -> values.PushConfig:
     """Return one webhook; without an id the one named like its task, else the oldest. Raises TaskNotFound, ConfigNotFound."""
     mine = _of(scope, task_id)
-    row = _find(mine, config_id or task_id)
+    named = config_id or task_id
+    row = None if "\x00" in named else mine.filter(public_id=named).first()
     if row is None and not config_id:
         row = mine.first()
     if row is None:
@@ -195,23 +188,27 @@ def page(scope: OwnerScope, request: ListPushConfigsRequest) -> PushConfigPage:
 
 @transaction.atomic
 def delete(scope: OwnerScope, task_id: str, config_id: str) -> None:
-    """Delete a webhook, if it exists. Raises TaskNotFound for the task."""
+    """Delete a webhook, if it exists. Raises TaskNotFound for the task.
+
+    Pending deliveries are cancelled; requests under way may still arrive.
+    """
     mine = PushConfig.objects.filter(task_id=_lock_task(scope, task_id))
-    if "\x00" not in config_id and _remove(mine.filter(public_id=config_id)):
-        detail = {"config": config_id}
-        audit.note(
-            Action.WEBHOOK_DELETE, task_id, scope=scope, actor=scope.principal, detail=detail
-        )
-
-
-def _remove(which: QuerySet[PushConfig]) -> bool:
-    """Delete webhooks. Pending deliveries are cancelled; requests under way may still arrive. False if there were none."""
+    if "\x00" in config_id:
+        return
+    which = mine.filter(public_id=config_id)
     keys = list(which.order_by("pk").select_for_update().values_list("pk", flat=True))
     pending = Delivery.objects.filter(config__in=keys, status=DeliveryStatus.PENDING)
     pending.update(
         status=DeliveryStatus.CANCELLED, next_at=None, settled_at=Now(), reason=CANCEL_REASON
     )
-    return bool(PushConfig.objects.filter(pk__in=keys).delete()[0])
+    if PushConfig.objects.filter(pk__in=keys).delete()[0]:
+        audit.note(
+            Action.WEBHOOK_DELETE,
+            task_id,
+            scope=scope,
+            actor=scope.principal,
+            detail={"config": config_id},
+        )
 
 
 @transaction.atomic
@@ -269,10 +266,6 @@ def _of(scope: OwnerScope, task_id: str) -> QuerySet[PushConfig]:
     if task is None:
         raise TaskNotFound(taskId=task_id)
     return PushConfig.objects.filter(task_id=task)
-
-
-def _find(mine: QuerySet[PushConfig], config_id: str) -> PushConfig | None:
-    return None if "\x00" in config_id else mine.filter(public_id=config_id).first()
 
 
 def to_value(row: PushConfig, task_id: str) -> values.PushConfig:

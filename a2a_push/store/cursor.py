@@ -61,7 +61,13 @@ def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery],
     The events of disabled webhooks are stored as dead.
     """
     waiting = _find_oldest_pending(configs)
-    glances = _glances([config for config in configs if config.pk not in waiting])
+    behind = [
+        config
+        for config in configs
+        if config.pk not in waiting and config.cursor < config.task.last_event
+    ]
+    read = _read_pages([_after(config) for config in behind], GLANCE, GLANCE_BYTES)
+    glances = {config.pk: events for config, events in zip(behind, read, strict=True)}
     found: dict[int, Delivery] = {}
     steps: list[tuple[PushConfig, SelectionStep]] = []
     left: list[int] = []
@@ -73,7 +79,8 @@ def next_deliveries(configs: Sequence[PushConfig]) -> tuple[dict[int, Delivery],
             else:
                 is_full = _store_dead(config, refusal)
         elif (old := waiting.get(config.pk)) is not None:
-            if _due(config, old):
+            config.due_at = old.next_at  # all later ones wait for it
+            if old.next_at is None or old.next_at <= timezone.now():
                 found[config.pk] = old
         elif (step := _next(config, glances.get(config.pk))) is not None:
             steps.append((config, step))
@@ -141,12 +148,6 @@ def _find_oldest_pending(configs: Iterable[PushConfig]) -> dict[int, Delivery]:
     return {config: delivery for config, delivery in found.items() if config is not None}
 
 
-def _due(config: PushConfig, pending: Delivery) -> bool:
-    """Return whether the oldest pending delivery is due; all later ones wait for it."""
-    config.due_at = pending.next_at
-    return config.due_at is None or config.due_at <= timezone.now()
-
-
 def _store_dead(config: PushConfig, reason: str) -> bool:
     """Store up to BATCH unsent notifications of a disabled webhook as dead, so that they can be replayed.
 
@@ -206,7 +207,11 @@ def _next(config: PushConfig, glance: list[Recorded] | None = None) -> Selection
         events, step = _read(config, glance)
         glance = None
         if step is None and events:
-            _wait_for_more(config, last)
+            if (
+                last > config.looked
+            ):  # wait a moment for more pieces; then, until the artifact grows
+                config.due_at = timezone.now() + datetime.timedelta(seconds=PATIENCE)
+            config.looked = last
             return None
         if step is not None and step.events:
             return step
@@ -214,20 +219,6 @@ def _next(config: PushConfig, glance: list[Recorded] | None = None) -> Selection
     config.looked = last
     config.active = not ended
     return None
-
-
-def _wait_for_more(config: PushConfig, last: int) -> None:
-    """Wait a moment for more pieces of an artifact; if it has not grown since the last search, until it grows."""
-    if last > config.looked:
-        config.due_at = timezone.now() + datetime.timedelta(seconds=PATIENCE)
-    config.looked = last
-
-
-def _glances(configs: Sequence[PushConfig]) -> dict[int, list[Recorded]]:
-    """Return the first events after the cursors of the webhooks that have new events, by key."""
-    behind = [config for config in configs if config.cursor < config.task.last_event]
-    read = _read_pages([_after(config) for config in behind], GLANCE, GLANCE_BYTES)
-    return {config.pk: events for config, events in zip(behind, read, strict=True)}
 
 
 def _read(
@@ -268,7 +259,7 @@ def _detail(agent: str) -> str:
 
 
 def _notification(config: PushConfig, step: SelectionStep, name: str) -> Notification:
-    """Build the notification of a step; an abridged task if it would be larger than A2A_WEBHOOK_MAX_BYTES."""
+    """Build the notification of a step; an abridged task if it would be larger than WEBHOOK_MAX_BYTES."""
     task, limit = config.task, int(conf.WEBHOOK_MAX_BYTES)
     key = webhook_id(config.pk, task.pk, task.public_id, step.through)
     link = make_linker(task.agent, str(conf.PUBLIC_URL), task.maker or task.owner)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import QuerySet
 
@@ -45,13 +44,6 @@ class DeliverySelection:
             else [DeliveryStatus.DEAD, DeliveryStatus.DELIVERED]
         )
         rows = Delivery.objects.filter(status__in=statuses, config__isnull=False)
-        return rows.filter(**self._describe()).order_by("pk")
-
-    def keys(self) -> list[int]:
-        """Return the primary keys of the deliveries, oldest first."""
-        return list(self.rows().values_list("pk", flat=True))
-
-    def _describe(self) -> dict[str, Any]:
         lookups = {
             "webhook_id__in": self.ids,
             "task__public_id": self.task or None,
@@ -62,4 +54,9 @@ class DeliverySelection:
             "created_at__gte": self.since,
             "created_at__lt": self.until,
         }
-        return {name: value for name, value in lookups.items() if value is not None}
+        given = {name: value for name, value in lookups.items() if value is not None}
+        return rows.filter(**given).order_by("pk")
+
+    def keys(self) -> list[int]:
+        """Return the primary keys of the deliveries, oldest first."""
+        return list(self.rows().values_list("pk", flat=True))

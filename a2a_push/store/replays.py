@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection
 
 from django.db import transaction
@@ -10,7 +9,6 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from a2a_push.models import Delivery, DeliveryStatus, PushConfig, Trigger
-from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.presence import note_one_more
 from a2a_push.store.retries import put_on_trial
 from a2a_tasks import pubsub
@@ -18,7 +16,7 @@ from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.store import audit
 
-__all__ = ["replay", "replay_between", "retry_now"]
+__all__ = ["replay", "retry_now"]
 
 #: Deliveries replayed in one transaction.
 SLICE = 500
@@ -38,32 +36,18 @@ def replay(ids: Collection[int]) -> int:
     return count
 
 
-def replay_between(
-    since: datetime.datetime,
-    until: datetime.datetime,
-    *,
-    receiver: int | None = None,
-    config: int | None = None,
-    agent: str = "",
-    only_dead: bool = True,
-) -> int:
-    """Replay the deliveries created from `since` on and before `until`, optionally of one receiver, webhook or agent.
-
-    Returns the number of replayed deliveries. With `only_dead`, these are dead ones; else also delivered ones.
-    """
-    found = DeliverySelection(
-        only_dead=only_dead, receiver=receiver, config=config, agent=agent, since=since, until=until
-    )
-    return replay(found.keys())
-
-
 def retry_now(delivery: int) -> bool:
     """Make a pending delivery due now. False if it is not pending, or an operator has disabled its receiver.
 
     The schedule continues after this attempt. A receiver whose breaker is open still gets nothing; one that was disabled
     automatically is tried.
     """
-    hints = _now(delivery)
+    with transaction.atomic():
+        pending = Delivery.objects.filter(pk=delivery, status=DeliveryStatus.PENDING)
+        configs = put_on_trial(_lock_webhooks(pending))
+        _note(pending.filter(config__in=configs))
+        changes = {"next_at": None, "trigger": Trigger.OPERATOR}
+        hints = _due(configs) if pending.filter(config__in=configs).update(**changes) else []
     _announce(hints)
     return bool(hints)
 
@@ -83,16 +67,6 @@ def _replay(ids: list[int]) -> tuple[int, list[pubsub.Hint]]:
         replays=F("replays") + 1,
     )
     return count, _due(configs)
-
-
-@transaction.atomic
-def _now(delivery: int) -> list[pubsub.Hint]:
-    pending = Delivery.objects.filter(pk=delivery, status=DeliveryStatus.PENDING)
-    configs = put_on_trial(_lock_webhooks(pending))
-    _note(pending.filter(config__in=configs))
-    if not pending.filter(config__in=configs).update(next_at=None, trigger=Trigger.OPERATOR):
-        return []
-    return _due(configs)
 
 
 def _note(deliveries: QuerySet[Delivery]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
@@ -94,27 +94,25 @@ settle_batched = BatchedCall(settle, run=run_to_completion)
 
 @transaction.atomic
 def _settle_group(attempts: list[SettledAttempt]) -> list[ClaimedWebhook | Exception | None]:
-    items = _lock_held(attempts)
-    receivers = _lock_receivers(items.values())
-    _judge(items.values(), receivers)
-    for item in items.values():
+    held = _lock_held(attempts)
+    items = list(held.values())
+    _judge(items)
+    for item in items:
         _settle(item)
-    _keep(list(items.values()))
-    if any(
-        item.config.disabled_reason or item.config.receiver.disabled_at for item in items.values()
-    ):
+    made = [item for item in items if not isinstance(item.attempt.result.verdict, Uncounted)]
+    Attempt.objects.bulk_create([_attempt(item) for item in made])
+    columns = ["attempts", "trigger", "receiver", "next_at", "reason", "status", "settled_at"]
+    update_each([item.delivery for item in items], columns)
+    if any(item.config.disabled_reason or item.config.receiver.disabled_at for item in items):
         failpoint("webhook.disabling")
-    going = _find_next(list(items.values()))
-    return [_take_next(each, items, going) for each in attempts]
-
-
-def _take_next(
-    attempt: SettledAttempt, items: dict[int, _Item], going: dict[int, ClaimedWebhook]
-) -> ClaimedWebhook | WebhookLeaseLost | None:
-    """Return the next delivery of this holder. Another attempt of the batch may be of a former holder of the webhook."""
-    item = items.get(attempt.claimed.config)
-    mine = item is not None and item.attempt.claimed is attempt.claimed
-    return going.get(attempt.claimed.config) if mine else WebhookLeaseLost()
+    going = _find_next(items)
+    results: list[ClaimedWebhook | Exception | None] = []
+    for each in attempts:
+        config = each.claimed.config
+        # Another attempt of the batch may be of a former holder of the webhook.
+        mine = config in held and held[config].attempt.claimed is each.claimed
+        results.append(going.get(config) if mine else WebhookLeaseLost())
+    return results
 
 
 def _lock_held(attempts: Sequence[SettledAttempt]) -> dict[int, _Item]:
@@ -126,51 +124,36 @@ def _lock_held(attempts: Sequence[SettledAttempt]) -> dict[int, _Item]:
     deliveries = Delivery.objects.defer("body").in_bulk(
         [each.claimed.delivery for each in attempts]
     )
-    items = (
-        _item(each, locked.get(each.claimed.config), deliveries.get(each.claimed.delivery))
-        for each in attempts
-    )
-    return {item.config.pk: item for item in items if item is not None}
-
-
-def _item(
-    attempt: SettledAttempt, config: PushConfig | None, delivery: Delivery | None
-) -> _Item | None:
-    claimed = attempt.claimed
-    if config is None or delivery is None or config.token != claimed.token:
-        return None
-    if delivery.status != DeliveryStatus.PENDING or delivery.attempts + 1 != claimed.attempt:
-        return None
-    return _Item(_uncount_if_replaced(attempt, config), config, delivery)
+    held: dict[int, _Item] = {}
+    for each in attempts:
+        claimed = each.claimed
+        config, delivery = locked.get(claimed.config), deliveries.get(claimed.delivery)
+        if config is None or delivery is None or config.token != claimed.token:
+            continue
+        if delivery.status == DeliveryStatus.PENDING and delivery.attempts + 1 == claimed.attempt:
+            held[config.pk] = _Item(_uncount_if_replaced(each, config), config, delivery)
+    return held
 
 
 def _uncount_if_replaced(attempt: SettledAttempt, config: PushConfig) -> SettledAttempt:
     """Do not count a refusal if the webhook was replaced meanwhile: the notification is sent again to the new one."""
     claimed, result = attempt.claimed, attempt.result
-    if result.verdict is None or _is_registered(claimed, config):
+    registered = to_value(config, claimed.target.task_id), config.secret
+    if result.verdict is None or registered == (claimed.target, claimed.secret):
         return attempt
     detail = f"the webhook was replaced meanwhile; before: {result.detail}"
     now = Uncounted(timezone.now().timestamp())
     return replace(attempt, result=replace(result, verdict=now, detail=detail))
 
 
-def _is_registered(claimed: ClaimedWebhook, config: PushConfig) -> bool:
-    return (to_value(config, claimed.target.task_id), config.secret) == (
-        claimed.target,
-        claimed.secret,
-    )
-
-
 # --- the receivers ------------------------------------------------------------------------------
 
 
-def _lock_receivers(items: Iterable[_Item]) -> dict[int, Receiver]:
-    rows = Receiver.objects.filter(pk__in={item.config.receiver_id for item in items})
-    return {row.pk: row for row in rows.order_by("pk").select_for_update(no_key=True)}
-
-
-def _judge(items: Iterable[_Item], receivers: dict[int, Receiver]) -> None:
+def _judge(items: Sequence[_Item]) -> None:
     """Record the results in the receivers' breakers, and store their new states."""
+    rows = Receiver.objects.filter(pk__in={item.config.receiver_id for item in items})
+    locked = rows.order_by("pk").select_for_update(no_key=True)
+    receivers = {row.pk: row for row in locked}
     for item in items:
         _record_result(receivers[item.config.receiver_id], item.attempt)
     columns = ["breaker", "probe_at", "paused_until", "disabled_at", "disabled_reason", "well"]
@@ -232,18 +215,9 @@ def _settle(item: _Item) -> None:
     if isinstance(verdict, Disable):
         item.config.disabled_reason = verdict.reason
         task = item.config.task
-        scope, detail = (
-            OwnerScope(task.tenant, task.owner, task.agent),
-            {"config": item.config.public_id},
-        )
+        scope = OwnerScope(task.tenant, task.owner, task.agent)
+        detail = {"config": item.config.public_id}
         audit.note(Action.WEBHOOK_DISABLE, task.public_id, scope=scope, actor=BY, detail=detail)
-
-
-def _keep(items: Sequence[_Item]) -> None:
-    made = [item for item in items if not isinstance(item.attempt.result.verdict, Uncounted)]
-    Attempt.objects.bulk_create([_attempt(item) for item in made])
-    columns = ["attempts", "trigger", "receiver", "next_at", "reason", "status", "settled_at"]
-    update_each([item.delivery for item in items], columns)
 
 
 def _attempt(item: _Item) -> Attempt:

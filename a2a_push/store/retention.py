@@ -50,16 +50,12 @@ def _forget(limit: datetime.datetime, max_count: int) -> int:
         count = Delivery.objects.filter(pk__in=tasks).only("pk").delete()[0]
         remove_unused(set(tasks.values()))
         return count
-    return _forget_receivers(limit, max_count)
-
-
-def _forget_receivers(limit: datetime.datetime, max_count: int) -> int:
-    """Delete unused receivers, but keep disabled ones, which would be enabled as new ones."""
+    # Unused receivers, but not disabled ones, which would be enabled as new ones.
     webhooks = PushConfig.objects.filter(receiver=OuterRef("pk"))
     deliveries = Delivery.objects.filter(receiver=OuterRef("pk"))
     unused = Receiver.objects.filter(created_at__lt=limit, disabled_at=None)
     unused = unused.exclude(Exists(webhooks)).exclude(Exists(deliveries))
-    locked = unused.order_by("pk").select_for_update(skip_locked=True)
-    keys = list(locked.values_list("pk", flat=True)[:max_count])
+    free = unused.order_by("pk").select_for_update(skip_locked=True)
+    keys = list(free.values_list("pk", flat=True)[:max_count])
     # A second query: a webhook may have been registered between the first one and the lock.
     return unused.filter(pk__in=keys).delete()[0]

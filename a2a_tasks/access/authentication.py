@@ -227,7 +227,10 @@ def _check_use(identity: Identity, credentials: Credentials, slug: str | None) -
 
 
 def _check_binding(identity: Identity, credentials: Credentials) -> None:
-    if identity.bound and identity.bound != _thumbprint(credentials):
+    if not identity.bound:
+        return
+    certificate = certificate_of(credentials)
+    if certificate is None or identity.bound != certificates.thumbprint(certificate):
         raise _refuse_misplaced("a token without the certificate it is bound to")
 
 
@@ -244,11 +247,6 @@ def _is_for(slug: str | None, identity: Identity) -> bool:
         return True
     wanted = tokens.audience(slug)
     return bool(wanted) and wanted in identity.audiences
-
-
-def _thumbprint(credentials: Credentials) -> str:
-    certificate = certificate_of(credentials)
-    return certificates.thumbprint(certificate) if certificate else ""
 
 
 async def _verify_once(credential: ShownCredential, key: bytes) -> Identity:

@@ -70,12 +70,10 @@ class LocalBuckets:
         if not wait and not only_look:
             self._full.update(full)
             if len(self._full) > self._most:
-                self._forget(now)
+                emptiest = sorted(self._full.items(), key=lambda item: item[1], reverse=True)
+                kept = emptiest[: self._most // 2]
+                self._full = {name: full for name, full in kept if full > now}
         return wait / 1e6
-
-    def _forget(self, now: int) -> None:
-        emptiest = sorted(self._full.items(), key=lambda item: item[1], reverse=True)
-        self._full = {name: full for name, full in emptiest[: self._most // 2] if full > now}
 
 
 class SharedBuckets:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from a2a_tasks.bindings.errors import headers_of, to_a2a_error
 from a2a_tasks.bindings.event_stream import STREAM_HEADERS, Envelope, send_stream
-from a2a_tasks.bindings.http import ClientGone, Request, Send, respond
+from a2a_tasks.bindings.http import ClientGone, Send, respond
 from a2a_tasks.bindings.negotiation import (
     NegotiatedRequest,
     RequestContext,
@@ -51,11 +51,6 @@ def _status(fault: A2AError) -> int:
     if isinstance(fault, _WrongContentType):
         return 415
     return fault.http_status if isinstance(fault, _TRANSPORT) else OK
-
-
-def _check_content_type(request: Request) -> None:
-    if called := request.unreadable:
-        raise _WrongContentType("Send application/json", mediaType=called)
 
 
 class _JsonRpcExchange:
@@ -103,7 +98,8 @@ class _JsonRpcExchange:
         caller = await self.visit.caller()  # before the body is read
         try:
             version = self.visit.version()
-            _check_content_type(self.visit.request)
+            if called := self.visit.request.unreadable:
+                raise _WrongContentType("Send application/json", mediaType=called)
         except A2AError as fault:
             await self.refuse(fault)
         call = await self.read()

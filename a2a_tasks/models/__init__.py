@@ -22,11 +22,12 @@ from a2a_tasks.models.run import Run, RunStatus
 from a2a_tasks.models.run_line import RunLine
 from a2a_tasks.models.step import Step
 from a2a_tasks.models.stored_file import StoredFile
-from a2a_tasks.models.task import Artifact, Message, Tally, Task
+from a2a_tasks.models.task import LONG_COLUMNS, Artifact, Message, Tally, Task
 from a2a_tasks.models.worker import Worker, WorkerKind
 
 __all__ = [
     "ALL",
+    "LONG_COLUMNS",
     "AgentSwitch",
     "ApiKey",
     "Artifact",

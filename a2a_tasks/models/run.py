@@ -41,7 +41,7 @@ class Run(models.Model):
     lease_until = models.DateTimeField(null=True)
     #: Number of runs in its process at the last heartbeat, including this one; 0 = unknown.
     company = models.IntegerField(default=0, db_default=0)
-    #: Deaths that count against A2A_MAX_ATTEMPTS: alone in its process, since the last progress of an attempt.
+    #: Deaths that count against MAX_ATTEMPTS: alone in its process, since the last progress of an attempt.
     deaths = models.IntegerField(default=0, db_default=0)
     #: Consecutive deaths of processes that carried other runs as well. They lead to quarantine (`store/quarantine.py`).
     shared_deaths = models.IntegerField(default=0, db_default=0)

@@ -13,6 +13,8 @@ from a2a_tasks.protocol.values import TaskState
 STATES = [(state.value, state.word) for state in TaskState]
 ENDED = sorted(TERMINAL)
 WAITING = sorted(state.value for state in INTERRUPTED)
+#: Columns that no list reads: long ones, and the token, which is a credential.
+LONG_COLUMNS = ("status_message", "metadata", "memory", "run_token")
 
 
 class Task(models.Model):

@@ -19,7 +19,6 @@ from a2a_tasks.protocol.values import (
     Raw,
     Task,
     TaskPage,
-    TaskStatus,
     UnsetType,
     replace,
 )
@@ -100,10 +99,6 @@ def _raws(texts: Sequence[Raw] | UnsetType, link: Link) -> list[Raw] | UnsetType
     return UNSET if isinstance(texts, UnsetType) else [_raw(text, link) for text in texts]
 
 
-def _status(status: TaskStatus, link: Link) -> TaskStatus:
-    return replace(status, message=_raw(status.message, link)) if status.message else status
-
-
 def _task_refers(task: Task) -> bool:
     texts = [task.status.message] if task.status.message else []
     texts += [] if task.history is UNSET else task.history
@@ -115,9 +110,12 @@ def in_task(task: Task, link: Link) -> Task:
     """Return the task with links to its files."""
     if not _task_refers(task):
         return task
+    status = task.status
+    if status.message:
+        status = replace(status, message=_raw(status.message, link))
     return replace(
         task,
-        status=_status(task.status, link),
+        status=status,
         history=_raws(task.history, link),
         artifacts=_raws(task.artifacts, link),
     )

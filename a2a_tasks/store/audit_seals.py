@@ -67,18 +67,13 @@ def newest_seal() -> AuditSeal | None:
 def list_unsealed(*, everywhere: bool = False) -> QuerySet[AuditEntry]:
     """Return the entries without a link. Only `everywhere` includes entries below the floor, which all have one."""
     unlinked = AuditEntry.objects.exclude(Exists(AuditLink.objects.filter(entry=OuterRef("pk"))))
-    return unlinked if everywhere else unlinked.filter(pk__gt=_floor())
+    last = None if everywhere else newest_seal()
+    return unlinked.filter(pk__gt=last.floor) if last else unlinked
 
 
 def entry_of(row: AuditEntry) -> ChainEntry:
     """Return the hashed fields of a row."""
     return ChainEntry(*(getattr(row, name) for name in COLUMNS))
-
-
-def _floor() -> int:
-    """Return the number up to which all entries are certainly sealed."""
-    last = newest_seal()
-    return last.floor if last else 0
 
 
 def _find_horizon() -> int:

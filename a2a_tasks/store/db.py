@@ -3,7 +3,7 @@
 The thread-sensitive executor of asgiref (one thread for a whole process) is not used, nor a job for each query; see
 docs/decisions/0002. SQLite has one writer, so it gets one thread, and no thread waits on a busy lock.
 
-If the database is away, a call fails after A2A_DATABASE_SECONDS. docs/decisions/0005 lists the failures that leave the
+If the database is away, a call fails after DATABASE_SECONDS. docs/decisions/0005 lists the failures that leave the
 outcome unknown, and explains how a repeated write is recognised.
 """
 

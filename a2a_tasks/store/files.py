@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import datetime
-import functools
 import hashlib
 import logging
 import os
@@ -46,7 +45,6 @@ __all__ = [
     "keep",
     "open_file",
     "read",
-    "remove_of",
     "sweep",
 ]
 
@@ -242,22 +240,6 @@ async def read(row: FileRow) -> bytes:
 
 
 # --- removing -----------------------------------------------------------------------------------
-
-
-def remove_of(tasks: Collection[int]) -> int:
-    """Detach the files of these tasks, by primary keys, in the caller's transaction; the bytes are removed after it.
-
-    Returns the number of files. If bytes cannot be removed then, the next sweep removes them.
-    """
-    files = StoredFile.objects.filter(task__in=tasks)
-    gone = files.update(task=None)
-    transaction.on_commit(functools.partial(_sweep_all, gone))
-    return gone
-
-
-def _sweep_all(limit: int) -> None:
-    while limit > 0 and (gone := sweep()):
-        limit -= gone
 
 
 def sweep(limit: int = AT_ONCE) -> int:

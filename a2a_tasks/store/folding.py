@@ -99,7 +99,9 @@ class _Folding:
             bodies: list[str] = []
             if one.numbers and one.worth_folding:
                 for begin in range(0, len(one.numbers), SLICE):
-                    bodies += self._read(one.numbers[begin : begin + SLICE])
+                    numbers = one.numbers[begin : begin + SLICE].tolist()
+                    pieces = Event.objects.filter(task_id=self._task, number__in=numbers)
+                    bodies += pieces.order_by("number").values_list("body", flat=True)
                     yield
                 if whole := assemble(bodies).get(one.artifact.artifact_id):
                     self._keep(one, whole.decode())
@@ -122,10 +124,6 @@ class _Folding:
             one.numbers.append(number)
             one.size += size
         return len(found) == SLICE
-
-    def _read(self, numbers: array[int]) -> list[str]:
-        pieces = Event.objects.filter(task_id=self._task, number__in=numbers.tolist())
-        return list(pieces.order_by("number").values_list("body", flat=True))
 
     def _keep(self, one: _Open, whole: str) -> None:
         """Write the assembled artifact into its row, unless it has grown meanwhile."""

@@ -1,6 +1,6 @@
 """Quarantine: the way a run starts again after its process has died, and the deaths that count against it.
 
-If a process dies with several runs, the cause is unknown, so only a death without other runs counts (A2A_MAX_ATTEMPTS).
+If a process dies with several runs, the cause is unknown, so only a death without other runs counts (MAX_ATTEMPTS).
 One run may still be the cause. Shared deaths move each run, step by step, into a process without other runs:
 
 1. After the first shared death all runs start again at once: most deaths are not caused by a run.

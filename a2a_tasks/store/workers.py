@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from a2a_tasks.conf import conf
-from a2a_tasks.models import Run, RunStatus, Worker, WorkerKind
+from a2a_tasks.models import LONG_COLUMNS, Run, RunStatus, Worker, WorkerKind
 
 __all__ = [
     "KEPT",
@@ -33,6 +33,7 @@ __all__ = [
     "leave",
     "list_seen",
     "count_serving",
+    "without_long_columns",
 ]
 
 #: Number of missed reports after which a process counts as dead.
@@ -167,9 +168,10 @@ def list_hosted(within: datetime.timedelta) -> dict[str, set[str]]:
 def list_runs(worker: str) -> QuerySet[Run]:
     """Return the runs that a process holds, oldest first, with their tasks and without their long columns."""
     runs = Run.objects.filter(status=RunStatus.RUNNING, worker=worker[:MAX_NAME_LENGTH])
-    unread = ("status_message", "metadata", "memory", "run_token")
-    return (
-        runs.select_related("task")
-        .defer("error", "request", "token", *(f"task__{name}" for name in unread))
-        .order_by("pk")
-    )
+    return without_long_columns(runs).order_by("pk")
+
+
+def without_long_columns(runs: QuerySet[Run]) -> QuerySet[Run]:
+    """Return the runs with their tasks, and without long columns and credentials of both."""
+    unread = ("error", "request", "token", *(f"task__{name}" for name in LONG_COLUMNS))
+    return runs.select_related("task").defer(*unread)

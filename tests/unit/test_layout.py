@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from a2a_tasks.bindings.grpc.service import SERVICES
-from a2a_tasks.conf import HostSettings
+from a2a_tasks.conf import Constants, HostSettings
 from tests import ROOT
 from tests.support.procfile import command_of
 
@@ -173,7 +173,7 @@ class TestNginx:
         body = re.findall(r"client_max_body_size (\d+)m;", text("deploy/nginx/a2a.conf"))
         assert int(body[0]) * 1024 * 1024 == HostSettings.__dict__["MAX_BODY_BYTES"]
         waits = re.findall(r"_read_timeout (\d+)s;", text("deploy/nginx/a2a.conf"))
-        assert all(float(wait) > HostSettings.__dict__["MAX_BLOCK_SECONDS"] for wait in waits)
+        assert all(float(wait) > Constants.MAX_BLOCK_SECONDS for wait in waits)
         header = (
             f"proxy_set_header {HostSettings.__dict__['MTLS_HEADER']} $ssl_client_escaped_cert;"
         )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin import ModelAdmin, SimpleListFilter
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -19,13 +17,15 @@ from django.views.decorators.http import require_POST
 
 from a2a_console.admin.access.audit_verification import verify_for
 from a2a_console.admin.widgets import principals
-from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
+from a2a_console.admin.widgets.columns import column
+from a2a_console.admin.widgets.filters import ChoiceFilter, CreatedFilter, NewestAgentFilter
 from a2a_console.admin.widgets.paging import NewestFirst, newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.staff import own_urls
 from a2a_console.staff import sees_all
 from a2a_console.times import moment
 from a2a_tasks.audit import HOST_WIDE, Action
-from a2a_tasks.models import AuditEntry, AuditLink
+from a2a_tasks.models import AuditEntry
 from a2a_tasks.store import audit
 
 __all__ = ["AuditEntryAdmin"]
@@ -33,16 +33,15 @@ __all__ = ["AuditEntryAdmin"]
 Rows = QuerySet[Any]
 
 
-class ActionFilter(SimpleListFilter):
+class ActionFilter(ChoiceFilter):
     """A filter of the newest entries by type of object."""
 
     title = "object type (newest 100,000)"
     parameter_name = "about"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[Any]:
-        """List the types of object."""
-        kinds = dict.fromkeys(action.value.partition(".")[0] for action in Action)
-        return [(kind, kind.replace("_", " ")) for kind in kinds]
+    offered = tuple(
+        (kind, kind.replace("_", " "))
+        for kind in dict.fromkeys(action.value.partition(".")[0] for action in Action)
+    )
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to one type."""
@@ -51,30 +50,24 @@ class ActionFilter(SimpleListFilter):
         return newest(queryset).filter(action__startswith=f"{self.value()}.")
 
 
-class OutcomeFilter(SimpleListFilter):
+class OutcomeFilter(ChoiceFilter):
     """A filter of the newest entries by outcome."""
 
     title = "outcome (newest 100,000)"
     parameter_name = "outcome"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[Any]:
-        """List both outcomes."""
-        return [("done", "done"), ("refused", "refused")]
+    offered = (("done", "done"), ("refused", "refused"))
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to one outcome."""
         return newest(queryset).filter(outcome=self.value()) if self.value() else queryset
 
 
-class SealFilter(SimpleListFilter):
+class SealFilter(ChoiceFilter):
     """A filter of the newest entries: sealed or not yet."""
 
     title = "seal (newest 100,000)"
     parameter_name = "sealed"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Iterable[Any]:
-        """List both states."""
-        return [("yes", "sealed"), ("no", "not yet")]
+    offered = (("yes", "sealed"), ("no", "not yet"))
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to one state."""
@@ -126,8 +119,7 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
 
     def get_urls(self) -> list[URLPattern]:
         """Put the URL of the button before Django's own."""
-        view = self.admin_site.admin_view(self.verify_view)
-        return [path("verify/", view, name="a2a_tasks_auditentry_verify"), *super().get_urls()]
+        return [*own_urls(self, {"verify/": self.verify_view}), *super().get_urls()]
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -156,15 +148,22 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
             return queryset.filter(object=wanted), False
         return newest(queryset).filter(actor=wanted), False
 
-    @admin.display(description="when")
-    def created(self, row: AuditEntry) -> str:
-        """Show the moment to the second."""
-        return moment(row.created_at)
-
-    @admin.display(description="actor")
-    def who(self, row: AuditEntry) -> str:
-        """Show the actor, by name if there is one, as a link to the actor's tasks."""
-        return principals.link_of(row, row.actor)
+    created = column("when", lambda row: moment(row.created_at))
+    who = column("actor", lambda row: principals.link_of(row, row.actor))
+    detail_cut = column("detail", lambda row: _cut(row.detail))
+    outcome_badge = column("outcome", lambda row: badge(row.outcome))
+    #: The place of the entry in the chain of hashes, if it has one.
+    place = column("link", lambda row: str(row.link.number) if hasattr(row, "link") else "not yet")
+    seal = column(
+        "seal", lambda row: f"link {row.link.number}" if hasattr(row, "link") else "not yet"
+    )
+    hash = column(
+        "hash",
+        lambda row: format_html("<code>{}</code>", row.link.hash) if hasattr(row, "link") else "",
+    )
+    meaning = column(
+        "meaning", lambda row: next((action.about for action in Action if action == row.action), "")
+    )
 
     @admin.display(description="action")
     def what(self, row: AuditEntry) -> str:
@@ -178,44 +177,7 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
         whose = " · ".join(filter(None, (row.agent, row.tenant)))
         return format_html('{}<span class="a2a-note">{}</span>', _cut(row.object), whose)
 
-    @admin.display(description="detail")
-    def detail_cut(self, row: AuditEntry) -> str:
-        """Show the detail, cut."""
-        return _cut(row.detail)
-
-    @admin.display(description="outcome")
-    def outcome_badge(self, row: AuditEntry) -> str:
-        """Show the outcome as a badge."""
-        return badge(row.outcome)
-
-    @admin.display(description="meaning")
-    def meaning(self, row: AuditEntry) -> str:
-        """Explain the action and its object."""
-        return next((action.about for action in Action if action == row.action), "")
-
-    @admin.display(description="link")
-    def place(self, row: AuditEntry) -> str:
-        """Show the number of the entry's link in the chain."""
-        link = _link(row)
-        return str(link.number) if link else "not yet"
-
-    @admin.display(description="seal")
-    def seal(self, row: AuditEntry) -> str:
-        """Show the place of the entry in the chain."""
-        link = _link(row)
-        return f"link {link.number}" if link else "not yet"
-
-    @admin.display(description="hash")
-    def hash(self, row: AuditEntry) -> str:
-        """Show the hash of the entry's link."""
-        link = _link(row)
-        return format_html("<code>{}</code>", link.hash) if link else ""
-
 
 def _cut(text: str) -> str:
     """Return the text, cut by CSS: its tooltip and a selection hold the whole text."""
     return format_html('<span class="a2a-cut" title="{}">{}</span>', text, text) if text else ""
-
-
-def _link(row: AuditEntry) -> AuditLink | None:
-    return getattr(row, "link", None)

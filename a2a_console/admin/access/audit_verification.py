@@ -51,16 +51,13 @@ def verify_for(so_far: str, seconds: float | None = None) -> VerificationProgres
         for now in verify(so_far=proof):
             proof = now
             if time.monotonic() >= end and began < now.verified < now.total:
-                return VerificationProgress(word="verifying", proof=now, so_far=_seal_progress(now))
+                state = dataclasses.asdict(now) | {"beginnings": sorted(now.beginnings)}
+                sealed = signing.dumps(state, salt=SALT, compress=True)
+                return VerificationProgress(word="verifying", proof=now, so_far=sealed)
     except Broken as fault:
         return VerificationProgress(word="broken", proof=proof or Proof(), broken=str(fault))
     assert proof is not None  # noqa: S101 - verify yields at least once
     return VerificationProgress(word="intact", proof=proof)
-
-
-def _seal_progress(proof: Proof) -> str:
-    state = dataclasses.asdict(proof) | {"beginnings": sorted(proof.beginnings)}
-    return signing.dumps(state, salt=SALT, compress=True)
 
 
 def _open_progress(so_far: str) -> Proof | None:

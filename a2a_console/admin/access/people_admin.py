@@ -20,25 +20,11 @@ __all__ = ["GroupsOfSuperusers", "OfSuperusers", "UsersOfSuperusers"]
 class OfSuperusers:
     """Pages for superusers only, whatever permissions other users have."""
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return _is_superuser(request)
+    def has_module_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.is_active and request.user.is_superuser
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return _is_superuser(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return _is_superuser(request)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return _is_superuser(request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return _is_superuser(request)
-
-
-def _is_superuser(request: HttpRequest) -> bool:
-    user = request.user
-    return user.is_active and user.is_superuser
+    has_view_permission = has_add_permission = has_module_permission
+    has_change_permission = has_delete_permission = has_module_permission
 
 
 admin.site.unregister([User, Group])

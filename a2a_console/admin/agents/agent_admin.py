@@ -20,7 +20,7 @@ from django.views.decorators.http import require_POST
 
 from a2a_console.admin.agents.card_previews import previews
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
-from a2a_console.admin.widgets.staff import HostWideAdmin, may_view
+from a2a_console.admin.widgets.staff import HostWideAdmin, may_view, own_urls
 from a2a_console.statistics.counts import COUNTED
 from a2a_console.statistics.reports import Line, report_agents
 from a2a_console.times import moment
@@ -188,16 +188,14 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
 
     def get_urls(self) -> list[URLPattern]:
         """Put the URLs by slug before Django's own."""
-        views = {"": ("agent", self.agent_view), "set/": ("set", self.set_view)}
-        own = [
-            path(
-                f"agent/<slug:slug>/{end}",
-                self.admin_site.admin_view(view),
-                name=f"a2a_tasks_agentswitch_{name}",
-            )
-            for end, (name, view) in views.items()
+        views = {"agent/<slug:slug>/set/": self.set_view}
+        page = self.admin_site.admin_view(self.agent_view)
+        name = "a2a_tasks_agentswitch_agent"
+        return [
+            path("agent/<slug:slug>/", page, name=name),
+            *own_urls(self, views),
+            *super().get_urls(),
         ]
-        return [*own, *super().get_urls()]
 
     def _check_view(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):

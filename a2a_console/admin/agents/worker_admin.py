@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.read_only import badge
 from a2a_console.admin.widgets.staff import HostWideAdmin, may_view
 from a2a_console.times import duration, moment
@@ -83,35 +84,15 @@ class WorkerAdmin(HostWideAdmin[Worker]):
         context.update(held=runs[:HELD], more=len(runs) > HELD, shows=shows)
         return super().render_change_form(request, context, *args, **kwargs)
 
-    @admin.display(description="state")
-    def state(self, row: Worker) -> str:
-        """Show the state as a badge."""
-        return badge(state_of(_read_seen(row)))
-
-    @admin.display(description="queues")
-    def queue_names(self, row: Worker) -> str:
-        """List the queues that the process serves."""
-        return ", ".join(row.queues)
-
-    @admin.display(description="agents")
-    def agent_names(self, row: Worker) -> str:
-        """List the agents in the code of the process, with the versions of their cards."""
-        return ", ".join(f"{slug} {version}" for slug, version in sorted(row.agents.items()))
-
-    @admin.display(description="runs")
-    def load(self, row: Worker) -> str:
-        """Show the number of runs at the last heartbeat, and of slots."""
-        return f"{row.running} of {row.slots}" if row.slots else ""
-
-    @admin.display(description="last heartbeat")
-    def seen(self, row: Worker) -> str:
-        """Show the time since the last heartbeat."""
-        return f"{duration(_read_seen(row).silence)} ago"
-
-    @admin.display(description="began")
-    def started(self, row: Worker) -> str:
-        """Show the moment to the second."""
-        return moment(row.started_at)
+    state = column("state", lambda row: badge(state_of(_read_seen(row))))
+    queue_names = column("queues", lambda row: ", ".join(row.queues))
+    agent_names = column(
+        "agents",
+        lambda row: ", ".join(f"{slug} {version}" for slug, version in sorted(row.agents.items())),
+    )
+    load = column("runs", lambda row: f"{row.running} of {row.slots}" if row.slots else "")
+    seen = column("last heartbeat", lambda row: f"{duration(_read_seen(row).silence)} ago")
+    started = column("began", lambda row: moment(row.started_at))
 
 
 def _read_seen(row: Worker) -> workers.Seen:

@@ -11,16 +11,17 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 from django.utils.decorators import method_decorator
 from django.utils.text import Truncator
 
 from a2a_console.admin.tasks.context_memory import read_memory
 from a2a_console.admin.tasks.conversation import conversation
 from a2a_console.admin.widgets import principals
+from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
-from a2a_console.admin.widgets.staff import may_view
+from a2a_console.admin.widgets.staff import may_view, own_urls
 from a2a_console.times import moment
 from a2a_tasks.models import Context, Task
 
@@ -84,14 +85,13 @@ class ContextAdmin(ReadOnlyAdmin[Context]):
 
     def get_urls(self) -> list[URLPattern]:
         """Put the URL of the conversation before Django's own, the last of which matches every path."""
-        view = self.admin_site.admin_view(self.conversation_view)
-        name = "a2a_tasks_context_conversation"
-        return [path("<int:object_id>/conversation/", view, name=name), *super().get_urls()]
+        views = {"<int:object_id>/conversation/": self.conversation_view}
+        return [*own_urls(self, views), *super().get_urls()]
 
-    @admin.display(description="context id")
-    def short_id(self, row: Context) -> str:
-        """Show the id, cut: the client may have chosen it."""
-        return Truncator(row.public_id).chars(40)
+    short_id = column("context id", lambda row: Truncator(row.public_id).chars(40))
+    caller = column("owner", lambda row: principals.link_of(row, row.owner))
+    created = column("created", lambda row: moment(row.created_at))
+    updated = column("updated", lambda row: moment(row.updated_at))
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[principals.NamingList]:
         """Return the list that shows principals by name."""
@@ -101,18 +101,3 @@ class ContextAdmin(ReadOnlyAdmin[Context]):
     def principal_of(row: Context) -> str:
         """Return the owner."""
         return row.owner
-
-    @admin.display(description="owner")
-    def caller(self, row: Context) -> str:
-        """Show the owner by name, as a link to the owner's tasks."""
-        return principals.link_of(row, row.owner)
-
-    @admin.display(description="created")
-    def created(self, row: Context) -> str:
-        """Show the moment to the second."""
-        return moment(row.created_at)
-
-    @admin.display(description="updated")
-    def updated(self, row: Context) -> str:
-        """Show the moment of the newest message."""
-        return moment(row.updated_at)

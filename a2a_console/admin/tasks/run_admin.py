@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import CreatedFilter, RunStatusFilter
 from a2a_console.admin.widgets.formatting import (
     FormattedBody,
@@ -26,6 +27,7 @@ from a2a_console.staff import may_see_traces, tenants_of, within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Run, Task
 from a2a_tasks.store import run_lines
+from a2a_tasks.store.workers import without_long_columns
 
 __all__ = ["RunAdmin"]
 
@@ -62,16 +64,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         """Return the runs without long columns, and without the token, which is a credential."""
-        rows = super().get_queryset(request).select_related("task")
-        return rows.defer(
-            "error",
-            "request",
-            "token",
-            "task__status_message",
-            "task__metadata",
-            "task__memory",
-            "task__run_token",
-        )
+        return without_long_columns(super().get_queryset(request))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
@@ -101,15 +94,15 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         )
         return super().render_change_form(request, context, *args, **kwargs)
 
-    @admin.display(description="run")
-    def number(self, run: Run) -> str:
-        """Show the primary key."""
-        return str(run.pk)
-
-    @admin.display(description="status")
-    def status_badge(self, run: Run) -> str:
-        """Show the status as a badge."""
-        return badge(run.status)
+    number = column("run", lambda row: str(row.pk))
+    status_badge = column("status", lambda row: badge(row.status))
+    lease = column(
+        "lease", lambda row: f"until {moment(row.lease_until)}" if row.lease_until else "not held"
+    )
+    due = column("due", lambda row: moment(row.due_at))
+    created = column("created", lambda row: moment(row.created_at))
+    started = column("started", lambda row: moment(row.started_at))
+    ended = column("ended", lambda row: moment(row.ended_at))
 
     @admin.display(description="task")
     def task_link(self, run: Run) -> str:
@@ -125,31 +118,6 @@ class RunAdmin(ReadOnlyAdmin[Run]):
             return "not started"
         words = duration((run.ended_at or timezone.now()) - run.started_at)
         return words if run.ended_at else f"{words} so far"
-
-    @admin.display(description="lease")
-    def lease(self, run: Run) -> str:
-        """Show until when the lease holds."""
-        return f"until {moment(run.lease_until)}" if run.lease_until else "not held"
-
-    @admin.display(description="due")
-    def due(self, run: Run) -> str:
-        """Show the moment from which the run may start."""
-        return moment(run.due_at)
-
-    @admin.display(description="created")
-    def created(self, run: Run) -> str:
-        """Show the moment to the second."""
-        return moment(run.created_at)
-
-    @admin.display(description="started")
-    def started(self, run: Run) -> str:
-        """Show the moment of the claim."""
-        return moment(run.started_at)
-
-    @admin.display(description="ended")
-    def ended(self, run: Run) -> str:
-        """Show the moment of the end."""
-        return moment(run.ended_at)
 
 
 def _lines(run: Run) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from a2a_console.admin.tasks.task_filters import FILTERS
 from a2a_console.admin.tasks.task_list import TaskChangeList
 from a2a_console.admin.webhooks.task_section import webhooks
 from a2a_console.admin.widgets import principals
+from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.inert import part_of, send_file
 from a2a_console.admin.widgets.paging import AtLeast
@@ -48,7 +49,7 @@ from a2a_console.rerun.run_again import MAX_NONCE_LENGTH, Again
 from a2a_console.search.selection import Selection
 from a2a_console.times import duration, moment
 from a2a_tasks.audit import Action
-from a2a_tasks.models import AuditEntry, Message, StoredFile, Task
+from a2a_tasks.models import LONG_COLUMNS, AuditEntry, Message, StoredFile, Task
 from a2a_tasks.protocol.dialects import Dialect
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
 from a2a_tasks.protocol.values import TaskState
@@ -92,7 +93,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
         """Return the tasks without their bodies; the page reads these in slices."""
         rows = super().get_queryset(request).select_related("context")
-        return rows.defer("status_message", "metadata", "memory", "run_token")
+        return rows.defer(*LONG_COLUMNS)
 
     def get_fieldsets(self, request: HttpRequest, obj: Task | None = None) -> Any:
         """Return no fields: the header shows them, and is updated."""
@@ -156,10 +157,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         opening = getattr(task, "opening", "")
         return format_html('<span class="a2a-opening" title="{}">{}</span>', opening, opening)
 
-    @admin.display(description="state")
-    def state_badge(self, task: Task) -> str:
-        """Show the state as a badge."""
-        return badge(TaskState(task.state).word)
+    state_badge = column("state", lambda row: badge(TaskState(row.state).word))
 
     @admin.display(description="context")
     def context_link(self, task: Task) -> str:
@@ -334,19 +332,15 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         allowed = self.has_cancel_permission if deed == "cancel" else self.has_run_again_permission
         if not (self.has_view_permission(request) and allowed(request)):
             raise PermissionDenied
-        tasks = self._list_named(request)
+        numbers = request.POST.get("keys", "").split(",")[: bulk.AT_ONCE]
+        keys = [int(number[:18]) for number in numbers if number.isascii() and number.isdigit()]
+        tasks = list(self.get_queryset(request).filter(pk__in=keys).order_by("-pk"))
         if deed == "cancel":
             self._tell(request, self._cancel(request, tasks), 0)
         else:
             self._tell_again(request, self._rerun(request, tasks))
         query = QueryDict(request.POST.get("query", "")).urlencode()
         return HttpResponseRedirect(f"{reverse('admin:a2a_tasks_task_changelist')}?{query}")
-
-    def _list_named(self, request: HttpRequest) -> list[Task]:
-        """Return the tasks of the form, newest first."""
-        numbers = request.POST.get("keys", "").split(",")[: bulk.AT_ONCE]
-        keys = [int(number[:18]) for number in numbers if number.isascii() and number.isdigit()]
-        return list(self.get_queryset(request).filter(pk__in=keys).order_by("-pk"))
 
     def _rerun(self, request: HttpRequest, tasks: list[Task]) -> bulk.Rerun:
         def record(task: Task, again: Again) -> None:
@@ -378,7 +372,17 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             raise PermissionDenied
         task = self.get_object(request, object_id)
         if not is_confirmed(request):
-            return ask(self, request, _again_question(task))
+            question = Question(
+                title="Run the task again?",
+                text=f"A new task of {task.agent} begins, of the same owner and in the same context, by the first message of "
+                f"task {task.public_id}, which stays as it is. Webhooks are not taken over.",
+                warnings=[
+                    "What the agent did before it may do twice: steps of the old task are not remembered."
+                ],
+                verb="Run again",
+                back=reverse("admin:a2a_tasks_task_change", args=[task.pk]),
+            )
+            return ask(self, request, question)
         result = self._rerun(request, [task])
         self._tell_again(request, result)
         shown = result.again[0][1].task if result.again else task.pk
@@ -403,7 +407,15 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             raise PermissionDenied
         task = self.get_object(request, object_id)
         if not is_confirmed(request):
-            return ask(self, request, _cancel_question(task))
+            question = Question(
+                title="Cancel the task?",
+                text=f"Task {task.public_id} of {task.agent} becomes canceled at once, for its client, too; then its agent is "
+                "stopped.",
+                warnings=["This cannot be undone. The task may be run again, as a new task."],
+                verb="Cancel task",
+                back=reverse("admin:a2a_tasks_task_change", args=[task.pk]),
+            )
+            return ask(self, request, question)
         self._tell(request, self._cancel(request, [task]), 0)
         return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=[task.pk]))
 
@@ -502,30 +514,6 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             ),
             *super().get_urls(),
         ]
-
-
-def _cancel_question(task: Task) -> Question:
-    return Question(
-        title="Cancel the task?",
-        text=f"Task {task.public_id} of {task.agent} becomes canceled at once, for its client, too; then its agent is "
-        "stopped.",
-        warnings=["This cannot be undone. The task may be run again, as a new task."],
-        verb="Cancel task",
-        back=reverse("admin:a2a_tasks_task_change", args=[task.pk]),
-    )
-
-
-def _again_question(task: Task) -> Question:
-    return Question(
-        title="Run the task again?",
-        text=f"A new task of {task.agent} begins, of the same owner and in the same context, by the first message of "
-        f"task {task.public_id}, which stays as it is. Webhooks are not taken over.",
-        warnings=[
-            "What the agent did before it may do twice: steps of the old task are not remembered."
-        ],
-        verb="Run again",
-        back=reverse("admin:a2a_tasks_task_change", args=[task.pk]),
-    )
 
 
 def _make_reading(request: HttpRequest, task: Task) -> Reading:

@@ -79,36 +79,28 @@ class TaskDialectFilter(SearchFilter, filters.DialectFilter):
     title = "origin dialect"
 
 
-class BindingFilter(SearchFilter):
+class BindingFilter(SearchFilter, filters.ChoiceFilter):
     """A filter by the binding of the first request."""
 
     title = "binding"
     parameter_name = "binding"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> filters.Choices:
-        """List the bindings."""
-        return [(binding.value, binding.value) for binding in Binding]
+    offered = tuple((binding.value, binding.value) for binding in Binding)
 
 
-class MarkFilter(SearchFilter):
+class MarkFilter(SearchFilter, filters.ChoiceFilter):
     """A filter by marks of trouble."""
 
     title = "trouble"
     parameter_name = "mark"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> filters.Choices:
-        """List the marks."""
-        return [(mark.name, mark.words) for mark in MARKS.values()]
+    offered = tuple((mark.name, mark.words) for mark in MARKS.values())
 
 
-class _TextFilter(SearchFilter):
+class _TextFilter(SearchFilter, filters.ChoiceFilter):
     """A filter by a text that the user enters."""
 
     template = "admin/a2a_tasks/task/text_filter.html"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> filters.Choices:
-        """Return one empty choice: there are too many values to list."""
-        return [("", "")]
+    #: One empty choice: there are too many values to list.
+    offered = (("", ""),)
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
         """Yield the context of the form, with the values of the other filters."""
@@ -149,14 +141,6 @@ class ContextFilter(_TextFilter):
 
 
 FILTERS = (
-    *(
-        EndedFilter,
-        TaskStateFilter,
-        SearchAgentFilter,
-        TaskCreatedFilter,
-        OwnerFilter,
-        TenantFilter,
-        ContextFilter,
-    ),
-    *(MarkFilter, BindingFilter, TaskDialectFilter),
+    *(EndedFilter, TaskStateFilter, SearchAgentFilter, TaskCreatedFilter, OwnerFilter),
+    *(TenantFilter, ContextFilter, MarkFilter, BindingFilter, TaskDialectFilter),
 )

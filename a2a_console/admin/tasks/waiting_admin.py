@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
@@ -20,6 +20,7 @@ from a2a_console.admin.tasks import queue
 from a2a_console.admin.tasks.assigning import ANSWER, CannotHave, candidates, find_user
 from a2a_console.admin.widgets.paging import count_bounded
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
+from a2a_console.admin.widgets.staff import own_urls
 from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import UNCHECKED, assign_by_key
@@ -223,18 +224,12 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
 
     def get_urls(self) -> list[URLPattern]:
         """Put the actions before Django's URLs, the last of which matches every path."""
-        own: Iterable[tuple[str, str, Any]] = (
-            ("assign/", "assign", self.assign_view),
-            ("<int:object_id>/answer/", "answer", self.answer_view),
-            ("<int:object_id>/link/", "link", self.link_view),
-        )
-        return [
-            *(
-                path(at, self.admin_site.admin_view(view), name=f"a2a_tasks_waiting_{name}")
-                for at, name, view in own
-            ),
-            *super().get_urls(),
-        ]
+        views: dict[str, Callable[..., Any]] = {
+            "assign/": self.assign_view,
+            "<int:object_id>/answer/": self.answer_view,
+            "<int:object_id>/link/": self.link_view,
+        }
+        return [*own_urls(self, views), *super().get_urls()]
 
 
 def _address(request: HttpRequest) -> str:

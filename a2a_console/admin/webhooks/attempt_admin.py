@@ -10,6 +10,7 @@ from django.utils.html import format_html
 
 from a2a_console.admin.webhooks import cells
 from a2a_console.admin.webhooks.filters import AnswerFilter
+from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
 from a2a_console.times import moment
 from a2a_push.models import Attempt, Delivery
@@ -47,32 +48,14 @@ class AttemptAdmin(ReadOnlyAdmin[Attempt]):
         found = Delivery.objects.filter(webhook_id=wanted).values_list("pk", flat=True)
         return queryset.filter(delivery_id__in=list(found)), False
 
-    @admin.display(description="started")
-    def started(self, row: Attempt) -> str:
-        """Show the moment to the second."""
-        return moment(row.started_at)
-
-    @admin.display(description="delivery")
-    def delivery_cell(self, row: Attempt) -> str:
-        """Link to the delivery."""
-        return cells.delivery_link(row.delivery)
-
-    @admin.display(description="receiver")
-    def receiver_cell(self, row: Attempt) -> str:
-        """Link to the receiver."""
-        return cells.receiver_link(row.delivery.receiver)
-
-    @admin.display(description="answer")
-    def answer(self, row: Attempt) -> str:
-        """Show the HTTP status, or the fault that prevented a response."""
-        return render_to_string("admin/a2a_push/answer.html", {"attempt": row})
-
-    @admin.display(description="took")
-    def took(self, row: Attempt) -> str:
-        """Show the duration."""
-        return cells.took(row)
-
-    @admin.display(description="response")
-    def excerpt_cell(self, row: Attempt) -> str:
-        """Show the beginning of the response as it came."""
-        return format_html('<span class="a2a-text" dir="auto">{}</span>', row.excerpt or "–")
+    started = column("started", lambda row: moment(row.started_at))
+    delivery_cell = column("delivery", lambda row: cells.delivery_link(row.delivery))
+    receiver_cell = column("receiver", lambda row: cells.receiver_link(row.delivery.receiver))
+    answer = column(
+        "answer", lambda row: render_to_string("admin/a2a_push/answer.html", {"attempt": row})
+    )
+    took = column("took", lambda row: cells.took(row))
+    excerpt_cell = column(
+        "response",
+        lambda row: format_html('<span class="a2a-text" dir="auto">{}</span>', row.excerpt or "–"),
+    )

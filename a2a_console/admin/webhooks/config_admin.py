@@ -7,9 +7,9 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import BooleanField, Case, QuerySet, Value, When
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.text import Truncator
@@ -18,10 +18,13 @@ from django.views.decorators.http import require_POST
 from a2a_console.admin.webhooks import cells
 from a2a_console.admin.webhooks.filters import DeliveryStateFilter
 from a2a_console.admin.webhooks.sent_notifications import newest_deliveries
+from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
 from a2a_console.admin.widgets.paging import newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.staff import own_urls
+from a2a_console.diagnosis.webhooks import without_secrets
 from a2a_console.staff import within
 from a2a_console.times import moment
 from a2a_push.models import PushConfig
@@ -60,15 +63,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PushConfig]:
         """Return the webhooks without their secrets, and with whether there are any."""
-        rows = super().get_queryset(request).select_related("task", "receiver")
-        unread = ("status_message", "metadata", "memory", "run_token")
-        return rows.defer("secret", "token", *(f"task__{name}" for name in unread)).annotate(
-            has_secrets=Case(
-                When(secret="", then=Value(False)),
-                default=Value(True),
-                output_field=BooleanField(),
-            )
-        )
+        return without_secrets(super().get_queryset(request))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[PushConfig], search_term: str
@@ -86,35 +81,17 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
 
     # -- columns and fields
 
-    @admin.display(description="webhook")
-    def short_id(self, row: PushConfig) -> str:
-        """Show the id, cut: the client may have chosen it."""
-        return Truncator(row.public_id).chars(40)
-
-    @admin.display(description="state")
-    def state_badge(self, row: PushConfig) -> str:
-        """Show the state as a badge."""
-        return badge(state_of(row))
-
-    @admin.display(description="task")
-    def task_cell(self, row: PushConfig) -> str:
-        """Link to the task."""
-        return cells.task_link(row)
-
-    @admin.display(description="receiver")
-    def receiver_cell(self, row: PushConfig) -> str:
-        """Link to the receiver."""
-        return cells.receiver_link(row.receiver)
-
-    @admin.display(description="URL")
-    def url_cell(self, row: PushConfig) -> str:
-        """Show the URL without the values of its query."""
-        return cells.redact_url(row.url)
-
-    @admin.display(description="processed events")
-    def progress(self, row: PushConfig) -> str:
-        """Show the number of processed events, and of all events."""
-        return f"{row.cursor} of {row.task.last_event}"
+    short_id = column("webhook", lambda row: Truncator(row.public_id).chars(40))
+    state_badge = column("state", lambda row: badge(state_of(row)))
+    task_cell = column("task", lambda row: cells.task_link(row))
+    receiver_cell = column("receiver", lambda row: cells.receiver_link(row.receiver))
+    url_cell = column("URL", lambda row: cells.redact_url(row.url))
+    progress = column("processed events", lambda row: f"{row.cursor} of {row.task.last_event}")
+    secrets = column(
+        "token, credentials, headers",
+        lambda row: "stored, hidden" if getattr(row, "has_secrets", True) else "none",
+    )
+    created = column("created", lambda row: moment(row.created_at))
 
     @admin.display(description="next check")
     def due(self, row: PushConfig) -> str:
@@ -138,16 +115,6 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
         except ValueError:
             return row.schemes
         return ", ".join(map(str, names)) or "none"
-
-    @admin.display(description="token, credentials, headers")
-    def secrets(self, row: PushConfig) -> str:
-        """Show only whether there are secrets."""
-        return "stored, hidden" if getattr(row, "has_secrets", True) else "none"
-
-    @admin.display(description="created")
-    def created(self, row: PushConfig) -> str:
-        """Show the moment to the second."""
-        return moment(row.created_at)
 
     # -- the page
 
@@ -187,8 +154,5 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
 
     def get_urls(self) -> list[URLPattern]:
         """Put the URL of the button before Django's own, the last of which matches every path."""
-        view = self.admin_site.admin_view(self.enable_view)
-        return [
-            path("<int:object_id>/enable/", view, name="a2a_push_pushconfig_enable"),
-            *super().get_urls(),
-        ]
+        views = {"<int:object_id>/enable/": self.enable_view}
+        return [*own_urls(self, views), *super().get_urls()]

@@ -9,7 +9,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -24,10 +24,12 @@ from a2a_console.admin.webhooks.filters import (
     TaskAgentFilter,
 )
 from a2a_console.admin.webhooks.preview import HELD_BACK, preview_warnings
+from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.filters import CreatedFilter
 from a2a_console.admin.widgets.formatting import format_body, select_start, size
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.staff import own_urls
 from a2a_console.diagnosis.deliveries import last_attempt, reason_of, with_company
 from a2a_console.staff import within
 from a2a_console.times import duration, moment
@@ -96,35 +98,15 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
 
     # -- columns and fields
 
-    @admin.display(description="webhook id")
-    def short_id(self, row: Delivery) -> str:
-        """Show the id."""
-        return row.webhook_id
-
-    @admin.display(description="status")
-    def status_badge(self, row: Delivery) -> str:
-        """Show the status as a badge."""
-        return badge(row.status)
-
-    @admin.display(description="task")
-    def task_cell(self, row: Delivery) -> str:
-        """Link to the task."""
-        return cells.task_link(row)
-
-    @admin.display(description="agent")
-    def agent(self, row: Delivery) -> str:
-        """Show the agent of the task."""
-        return row.task.agent
-
-    @admin.display(description="receiver")
-    def receiver_cell(self, row: Delivery) -> str:
-        """Link to the receiver."""
-        return cells.receiver_link(row.receiver)
-
-    @admin.display(description="webhook")
-    def config_cell(self, row: Delivery) -> str:
-        """Link to the webhook."""
-        return cells.config_link(row.config)
+    short_id = column("webhook id", lambda row: row.webhook_id)
+    status_badge = column("status", lambda row: badge(row.status))
+    task_cell = column("task", lambda row: cells.task_link(row))
+    agent = column("agent", lambda row: row.task.agent)
+    receiver_cell = column("receiver", lambda row: cells.receiver_link(row.receiver))
+    config_cell = column("webhook", lambda row: cells.config_link(row.config))
+    reason_cell = column("reason", lambda row: reason_of(row))
+    created = column("created", lambda row: moment(row.created_at))
+    settled = column("settled", lambda row: moment(row.settled_at))
 
     @admin.display(description="events")
     def event_link(self, row: Delivery) -> str:
@@ -160,21 +142,6 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
             return "at once"
         words = duration(row.next_at - now)
         return format_html('<span title="{}">in {}</span>', moment(row.next_at), words)
-
-    @admin.display(description="reason")
-    def reason_cell(self, row: Delivery) -> str:
-        """Explain in a sentence why the delivery waits or failed."""
-        return reason_of(row)
-
-    @admin.display(description="created")
-    def created(self, row: Delivery) -> str:
-        """Show the moment to the second."""
-        return moment(row.created_at)
-
-    @admin.display(description="settled")
-    def settled(self, row: Delivery) -> str:
-        """Show the moment when the delivery succeeded, died or was cancelled."""
-        return moment(row.settled_at)
 
     # -- the page
 
@@ -285,14 +252,11 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
 
     def get_urls(self) -> list[URLPattern]:
         """Put the URLs of the buttons before Django's own, the last of which matches every path."""
-        view = self.admin_site.admin_view
-        return [
-            path(
-                "<int:object_id>/replay/", view(self.replay_view), name="a2a_push_delivery_replay"
-            ),
-            path("<int:object_id>/retry/", view(self.retry_view), name="a2a_push_delivery_retry"),
-            *super().get_urls(),
-        ]
+        views = {
+            "<int:object_id>/replay/": self.replay_view,
+            "<int:object_id>/retry/": self.retry_view,
+        }
+        return [*own_urls(self, views), *super().get_urls()]
 
 
 def _replay_question(rows: list[Delivery], back: str) -> Question:

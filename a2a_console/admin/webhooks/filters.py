@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from a2a_console.admin.webhooks.receiver_health import Word
-from a2a_console.admin.widgets.filters import AgentFilter, Choices, PeriodFilter, Rows
+from a2a_console.admin.widgets.filters import AgentFilter, ChoiceFilter, Choices, PeriodFilter, Rows
 from a2a_console.admin.widgets.paging import NEWEST, newest
 from a2a_console.staff import within
 from a2a_push.breaker import Phase
@@ -37,16 +37,13 @@ _PHASE = {
 }
 
 
-class StatusFilter(SimpleListFilter):
+class StatusFilter(ChoiceFilter):
     """A filter by status: pending and dead deliveries have indexes (`delivery_pending`, `delivery_dead`)."""
 
     title = f"status {LOOKS_BACK}"
     parameter_name = "status"
     INDEXED = frozenset({DeliveryStatus.PENDING, DeliveryStatus.DEAD})
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List the statuses."""
-        return [(status.value, status.value) for status in DeliveryStatus]
+    offered = tuple((status.value, status.value) for status in DeliveryStatus)
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the status."""
@@ -117,12 +114,13 @@ class ReceiverFilter(_KeyFilter):
         asked = mine.filter(pk=self.key() or 0)
         troubled = newest(mine).exclude(disabled_at=None, probe_at=None)
         rows = [*asked, *troubled.order_by("-pk")[:OFFERED]]
-        return {str(row.pk): _describe(row) for row in rows}
-
-
-def _describe(row: Receiver) -> str:
-    """Return the address and the tenant: each tenant has its own receiver at an address."""
-    return f"{row.address[:80]} ({row.tenant[:40]})" if row.tenant else row.address[:80]
+        # Each tenant has its own receiver at an address.
+        return {
+            str(row.pk): f"{row.address[:80]} ({row.tenant[:40]})"
+            if row.tenant
+            else row.address[:80]
+            for row in rows
+        }
 
 
 class ConfigFilter(_KeyFilter):
@@ -138,15 +136,12 @@ class ConfigFilter(_KeyFilter):
         return {str(row.pk): row.public_id[:80] for row in rows}
 
 
-class DeliveryStateFilter(SimpleListFilter):
+class DeliveryStateFilter(ChoiceFilter):
     """A filter of webhooks by state."""
 
     title = f"state {LOOKS_BACK}"
     parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List the states."""
-        return [("active", "active"), ("settled", "settled"), ("disabled", "disabled")]
+    offered = (("active", "active"), ("settled", "settled"), ("disabled", "disabled"))
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the state."""
@@ -158,16 +153,15 @@ class DeliveryStateFilter(SimpleListFilter):
         return queryset
 
 
-class ReceiverHealthFilter(SimpleListFilter):
+class ReceiverHealthFilter(ChoiceFilter):
     """A filter of receivers by health."""
 
     title = f"health {LOOKS_BACK}"
     parameter_name = "health"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List the states, and one for a failed last attempt."""
-        offered = [Word.DISABLED, Word.OPEN, Word.HALF_OPEN, Word.PAUSED]
-        return [*((word.value, word.value) for word in offered), ("failing", "failed last")]
+    offered = (
+        *((word.value, word.value) for word in Word if word is not Word.CLOSED),
+        ("failing", "failed last"),
+    )
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the state."""
@@ -184,17 +178,16 @@ class ReceiverHealthFilter(SimpleListFilter):
         return queryset
 
 
-class AnswerFilter(SimpleListFilter):
+class AnswerFilter(ChoiceFilter):
     """A filter of attempts by result."""
 
     title = f"response {LOOKS_BACK}"
     parameter_name = "answer"
     SPANS = {"2xx": range(200, 300), "4xx": range(400, 500), "5xx": range(500, 600)}
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List classes of HTTP status, then the faults that prevented a response."""
-        faults = [kind.value for kind in FaultKind if kind is not FaultKind.STATUS]
-        return [(word, word.replace("_", " ")) for word in (*self.SPANS, *faults)]
+    offered = (
+        *((name, name) for name in SPANS),
+        *((kind.value, kind.value.replace("_", " ")) for kind in FaultKind if kind != "status"),
+    )
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the result."""

@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -19,12 +19,13 @@ from a2a_console.admin.webhooks.preview import preview_warnings
 from a2a_console.admin.webhooks.receiver_health import describe_health
 from a2a_console.admin.webhooks.sent_notifications import newest_deliveries
 from a2a_console.admin.webhooks.span import SpanForm
+from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.paging import count_bounded, newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.admin.widgets.staff import own_urls
 from a2a_console.times import moment
 from a2a_push.models import Delivery, DeliveryStatus, Receiver
-from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.receivers import read
 from a2a_push.store.replays import replay
 from a2a_push.store.retries import is_switched_off
@@ -69,20 +70,20 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         shown = format_html('<span title="{}">{}</span>', row.address[:500], row.address[:80])
         return format_html('{}<br><span class="a2a-quiet">{}</span>', shown, row.tenant)
 
-    @admin.display(description="breaker")
-    def health_badge(self, row: Receiver) -> str:
-        """Show the health as a badge."""
-        return badge(describe_health(row, timezone.now()).word)
-
-    @admin.display(description="reason")
-    def why(self, row: Receiver) -> str:
-        """Show why nothing is sent to the receiver."""
-        return describe_health(row, timezone.now()).why
-
-    @admin.display(description="until")
-    def until(self, row: Receiver) -> str:
-        """Show until when nothing is sent to the receiver."""
-        return moment(describe_health(row, timezone.now()).until)
+    health_badge = column("breaker", lambda row: badge(describe_health(row, timezone.now()).word))
+    why = column("reason", lambda row: describe_health(row, timezone.now()).why)
+    until = column("until", lambda row: moment(describe_health(row, timezone.now()).until))
+    in_a_row = column("failures since the last success", lambda row: str(read(row).in_a_row))
+    openings = column("times the breaker opened", lambda row: str(read(row).openings))
+    success = column("last success", lambda row: moment(row.last_success_at) or "never")
+    failure = column("last failure", lambda row: moment(row.last_failure_at) or "never")
+    latency = column(
+        "last attempt took",
+        lambda row: "" if row.last_seconds is None else f"{row.last_seconds:.2f} s",
+    )
+    pending = column("pending", lambda row: _count(row, DeliveryStatus.PENDING))
+    dead = column("dead", lambda row: _count(row, DeliveryStatus.DEAD))
+    created = column("created", lambda row: moment(row.created_at))
 
     @admin.display(description="Retry-After until")
     def pause(self, row: Receiver) -> str:
@@ -90,56 +91,10 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         ahead = row.paused_until is not None and row.paused_until > timezone.now()
         return moment(row.paused_until) if ahead else ""
 
-    @admin.display(description="failures since the last success")
-    def in_a_row(self, row: Receiver) -> str:
-        """Show the number of consecutive failures."""
-        return str(read(row).in_a_row)
-
-    @admin.display(description="times the breaker opened")
-    def openings(self, row: Receiver) -> str:
-        """Show how often the breaker opened since it was closed last."""
-        return str(read(row).openings)
-
     @admin.display(description="last success, failure")
     def success_and_failure(self, row: Receiver) -> str:
         """Show both moments, one below the other."""
         return format_html("{}<br>{}", self.success(row), self.failure(row))
-
-    @admin.display(description="last success")
-    def success(self, row: Receiver) -> str:
-        """Show the moment to the second."""
-        return moment(row.last_success_at) or "never"
-
-    @admin.display(description="last failure")
-    def failure(self, row: Receiver) -> str:
-        """Show the moment to the second."""
-        return moment(row.last_failure_at) or "never"
-
-    @admin.display(description="last attempt took")
-    def latency(self, row: Receiver) -> str:
-        """Show the duration of the last attempt."""
-        if row.last_seconds is None:
-            return ""
-        return f"{row.last_seconds:.2f} s"
-
-    @admin.display(description="pending")
-    def pending(self, row: Receiver) -> str:
-        """Show the number of pending deliveries."""
-        return self._count(row, DeliveryStatus.PENDING)
-
-    @admin.display(description="dead")
-    def dead(self, row: Receiver) -> str:
-        """Show the number of dead deliveries."""
-        return self._count(row, DeliveryStatus.DEAD)
-
-    def _count(self, row: Receiver, status: DeliveryStatus) -> str:
-        mine = Delivery.objects.filter(receiver=row, status=status)
-        return str(count_bounded(mine.order_by("-pk")))
-
-    @admin.display(description="created")
-    def created(self, row: Receiver) -> str:
-        """Show the moment to the second."""
-        return moment(row.created_at)
 
     # -- the page
 
@@ -170,7 +125,14 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         """Ask for confirmation, then disable the receiver, with a reason for later readers."""
         row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
         if not is_confirmed(request):
-            return ask(self, request, _disable_question(row, back))
+            question = Question(
+                title="Disable the receiver?",
+                text=f"Nothing is sent to {row.address} until a user enables it. Deliveries that become due meanwhile are dead at once, "
+                "with your reason, and can be sent again.",
+                verb="Disable",
+                back=back,
+            )
+            return ask(self, request, question)
         text = " ".join(request.POST.get("reason", "").split())[:REASON]
         reason = text or "switched off"
         if disable(row.pk, reason):
@@ -185,7 +147,14 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         """Ask for confirmation, then enable the receiver."""
         row, back = self._read_form(request, object_id, may=self.has_switch_permission(request))
         if not is_confirmed(request):
-            return ask(self, request, _enable_question(row, back))
+            question = Question(
+                title="Enable the receiver?",
+                text=f"{row.address} is treated as a new receiver: its circuit breaker is closed, and a pause that it asked for is over. "
+                "What is dead stays so until it is sent again.",
+                verb="Enable",
+                back=back,
+            )
+            return ask(self, request, question)
         if enable(row.pk):
             self.log_change(request, row, "Enabled.")
             self.message_user(request, "The receiver is enabled.", messages.SUCCESS)
@@ -204,7 +173,18 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
             return HttpResponseRedirect(back)
         chosen = form.read_selection(receiver=row.pk)
         if not is_confirmed(request):
-            return ask(self, request, _replay_question(form, chosen, back))
+            count = count_bounded(chosen.rows())
+            warnings = preview_warnings(chosen.rows())
+            if not chosen.only_dead:
+                warnings.append("What was delivered before will come twice.")
+            question = Question(
+                title="Send again?",
+                text=f"{form.words()}: {count}. They are sent again under the same webhook-id, from the beginning of the schedule.",
+                warnings=warnings,
+                verb="Send again",
+                back=back,
+            )
+            return ask(self, request, question)
         done = replay(chosen.keys())
         self.log_change(request, row, f"Sent again, {form.words()}: {done}.")
         level = messages.SUCCESS if done else messages.WARNING
@@ -222,54 +202,17 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     def get_urls(self) -> list[URLPattern]:
         """Put the URLs of the buttons before Django's own, the last of which matches every path."""
         views = {
-            "disable": self.disable_view,
-            "enable": self.enable_view,
-            "replay": self.replay_view,
+            "<int:object_id>/disable/": self.disable_view,
+            "<int:object_id>/enable/": self.enable_view,
+            "<int:object_id>/replay/": self.replay_view,
         }
-        own = [
-            path(
-                f"<int:object_id>/{name}/",
-                self.admin_site.admin_view(view),
-                name=f"a2a_push_receiver_{name}",
-            )
-            for name, view in views.items()
-        ]
-        return [*own, *super().get_urls()]
+        return [*own_urls(self, views), *super().get_urls()]
+
+
+def _count(row: Receiver, status: DeliveryStatus) -> str:
+    mine = Delivery.objects.filter(receiver=row, status=status)
+    return str(count_bounded(mine.order_by("-pk")))
 
 
 def _may_replay(request: HttpRequest) -> bool:
     return request.user.has_perm("a2a_push.change_delivery")
-
-
-def _disable_question(row: Receiver, back: str) -> Question:
-    return Question(
-        title="Disable the receiver?",
-        text=f"Nothing is sent to {row.address} until a user enables it. Deliveries that become due meanwhile are dead at once, "
-        "with your reason, and can be sent again.",
-        verb="Disable",
-        back=back,
-    )
-
-
-def _enable_question(row: Receiver, back: str) -> Question:
-    return Question(
-        title="Enable the receiver?",
-        text=f"{row.address} is treated as a new receiver: its circuit breaker is closed, and a pause that it asked for is over. "
-        "What is dead stays so until it is sent again.",
-        verb="Enable",
-        back=back,
-    )
-
-
-def _replay_question(form: SpanForm, chosen: DeliverySelection, back: str) -> Question:
-    count = count_bounded(chosen.rows())
-    warnings = preview_warnings(chosen.rows())
-    if not chosen.only_dead:
-        warnings.append("What was delivered before will come twice.")
-    return Question(
-        title="Send again?",
-        text=f"{form.words()}: {count}. They are sent again under the same webhook-id, from the beginning of the schedule.",
-        warnings=warnings,
-        verb="Send again",
-        back=back,
-    )

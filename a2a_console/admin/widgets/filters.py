@@ -22,6 +22,7 @@ from a2a_tasks.protocol.values import TaskState
 
 __all__ = [
     "AgentFilter",
+    "ChoiceFilter",
     "CreatedFilter",
     "DialectFilter",
     "PeriodFilter",
@@ -36,15 +37,23 @@ UNFINISHED = "unfinished"
 _LOOKS_BACK = f"(newest {NEWEST:,})"
 
 
-class StateFilter(SimpleListFilter):
+class ChoiceFilter(SimpleListFilter):
+    """A filter whose choices are known beforehand."""
+
+    #: Values in the URL, and their words.
+    offered: Choices = ()
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
+        """List the choices."""
+        return self.offered
+
+
+class StateFilter(ChoiceFilter):
     """A filter by state, or by all states before the end (index `task_admin_state`)."""
 
     title = "state"
     parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List the states, after the most frequent choice."""
-        return [(UNFINISHED, "not ended"), *((state.word, state.word) for state in TaskState)]
+    offered = ((UNFINISHED, "not ended"), *((state.word, state.word) for state in TaskState))
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the state."""
@@ -54,15 +63,12 @@ class StateFilter(SimpleListFilter):
         return queryset.filter(state=states[0]) if states else queryset
 
 
-class RunStatusFilter(SimpleListFilter):
+class RunStatusFilter(ChoiceFilter):
     """A filter by status: queued and running runs have indexes; of ended runs only the newest are searched."""
 
     title = f"status {_LOOKS_BACK}"
     parameter_name = "status"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List the statuses."""
-        return [(status.value, status.value) for status in RunStatus]
+    offered = tuple((status.value, status.value) for status in RunStatus)
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the status."""
@@ -73,7 +79,7 @@ class RunStatusFilter(SimpleListFilter):
         return (queryset if indexed else newest(queryset)).filter(status=status)
 
 
-class CreatedFilter(SimpleListFilter):
+class CreatedFilter(ChoiceFilter):
     """A filter by age. The moment is first turned into a bound on the primary key (`search/key_ranges.py`)."""
 
     title = "created"
@@ -87,6 +93,7 @@ class CreatedFilter(SimpleListFilter):
         "older-week": ("more than 7 days ago", timedelta(days=7)),
         "older-month": ("more than 30 days ago", timedelta(days=30)),
     }
+    offered = tuple((key, words) for key, (words, _) in SPANS.items())
 
     def __init__(
         self,
@@ -97,10 +104,6 @@ class CreatedFilter(SimpleListFilter):
     ) -> None:
         super().__init__(request, params, model, model_admin)
         self._all = model_admin.get_queryset(request)
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List the spans."""
-        return [(key, words) for key, (words, _) in self.SPANS.items()]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the span."""
@@ -115,12 +118,10 @@ class CreatedFilter(SimpleListFilter):
         return queryset.filter(pk__gt=low, created_at__gte=moment)
 
 
-class PeriodFilter(SimpleListFilter):
+class PeriodFilter(ChoiceFilter):
     """A filter by one of the dashboard's periods."""
 
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List the periods."""
-        return [(period.name, period.words) for period in PERIODS.values()]
+    offered = tuple((period.name, period.words) for period in PERIODS.values())
 
     def since(self) -> datetime | None:
         """Return the begin of the chosen period, as the dashboard counts it; None = no period is chosen."""
@@ -154,17 +155,12 @@ class NewestAgentFilter(AgentFilter):
         return super().queryset(request, newest(queryset)) if self.value() else queryset
 
 
-class DialectFilter(SimpleListFilter):
+class DialectFilter(ChoiceFilter):
     """A filter by the dialect in which a task was created; no index serves it."""
 
     title = f"protocol version {_LOOKS_BACK}"
     parameter_name = "dialect"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin[Any]) -> Choices:
-        """List the dialects of this host."""
-        return [
-            (dialect.code, f"{dialect.code} (A2A {dialect.title})") for dialect in DIALECTS.values()
-        ]
+    offered = tuple((one.code, f"{one.code} (A2A {one.title})") for one in DIALECTS.values())
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         """Narrow to the dialect."""

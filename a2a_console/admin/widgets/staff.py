@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
+from django.urls import URLPattern, path
 
 from a2a_console.staff import sees_all, within
 
@@ -21,7 +23,7 @@ else:
             return cls
 
 
-__all__ = ["HostWideAdmin", "TenantAdmin", "may_view"]
+__all__ = ["HostWideAdmin", "TenantAdmin", "may_view", "own_urls"]
 
 _M = TypeVar("_M", bound=Model)
 
@@ -71,3 +73,17 @@ class HostWideAdmin(_ModelAdmin[_M]):
     def has_delete_permission(self, request: HttpRequest, obj: _M | None = None) -> bool:
         """Allow only users who see all tenants."""
         return sees_all(request.user) and super().has_delete_permission(request, obj)
+
+
+def own_urls(
+    page: admin.ModelAdmin[Any], views: Mapping[str, Callable[..., Any]]
+) -> list[URLPattern]:
+    """Return the URLs of a model's own views, by their paths, which end with their names.
+
+    They come before Django's own URLs, the last of which matches every path.
+    """
+    model = f"{page.opts.app_label}_{page.opts.model_name}"
+    return [
+        path(where, page.admin_site.admin_view(view), name=f"{model}_{where.split('/')[-2]}")
+        for where, view in views.items()
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import BooleanField, Case, QuerySet, Value, When
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -16,9 +16,10 @@ from a2a_console.admin.webhooks.cells import redact_url
 from a2a_console.admin.webhooks.config_admin import state_of
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight
-from a2a_console.api.pagination import MAX_KEY, CreatedQuerySerializer
+from a2a_console.api.pagination import CreatedQuerySerializer, agent_field, key_field
 from a2a_console.api.stored import parse_stored
 from a2a_console.api.viewsets import HostViewSet
+from a2a_console.diagnosis.webhooks import without_secrets
 from a2a_push.models import PushConfig
 from a2a_push.store.switches import enable_config
 
@@ -83,9 +84,9 @@ class ConfigQuerySerializer(CreatedQuerySerializer):
     """The filters of webhooks."""
 
     state = serializers.ChoiceField(STATES, required=False)
-    task_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
-    receiver_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
-    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
+    task_key = key_field()
+    receiver_key = key_field()
+    agent = agent_field()
 
 
 @extend_schema_view(
@@ -101,18 +102,7 @@ class ConfigViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[PushConfig])
     query_serializer_class = ConfigQuerySerializer
     filter_lookups = {"task_key": "task", "receiver_key": "receiver", "agent": "task__agent"}
     indexed_parameters = frozenset({"task_key", "receiver_key"})
-    queryset = (
-        PushConfig.objects.select_related("task", "receiver")
-        .defer(
-            *("secret", "token", "task__status_message", "task__metadata"),
-            *("task__memory", "task__run_token"),
-        )
-        .annotate(
-            has_secrets=Case(
-                When(secret="", then=Value(False)), default=Value(True), output_field=BooleanField()
-            )
-        )
-    )
+    queryset = without_secrets(PushConfig.objects.all())
 
     def filter_queryset(self, queryset: QuerySet[PushConfig, Any]) -> QuerySet[PushConfig, Any]:
         """Return the webhooks that match all given parameters."""

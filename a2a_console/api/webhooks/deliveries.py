@@ -14,9 +14,10 @@ from rest_framework.response import Response
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight, filter_visible
 from a2a_console.api.pagination import (
-    MAX_KEY,
     CreatedQuerySerializer,
     CursorField,
+    agent_field,
+    key_field,
     moment_field,
     sign_cursor,
 )
@@ -140,10 +141,10 @@ class DeliveryQuerySerializer(CreatedQuerySerializer):
         help_text="Any of these.",
     )
     id = serializers.CharField(required=False, max_length=40, help_text="A `webhook-id`.")
-    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
-    task_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
-    config_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
-    receiver_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+    agent = agent_field()
+    task_key = key_field()
+    config_key = key_field()
+    receiver_key = key_field()
 
 
 class ReplayChoiceSerializer(serializers.Serializer[Any]):
@@ -156,9 +157,9 @@ class ReplayChoiceSerializer(serializers.Serializer[Any]):
         max_length=BATCH,
         help_text="`webhook-id`s, also of delivered ones.",
     )
-    task_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
-    agent = serializers.CharField(required=False, max_length=64, help_text="A slug.")
-    receiver_key = serializers.IntegerField(required=False, min_value=1, max_value=MAX_KEY)
+    task_key = key_field()
+    agent = agent_field()
+    receiver_key = key_field()
     since = moment_field("Made then or later.")
     until = moment_field("Made before then.")
     all = serializers.BooleanField(
@@ -209,6 +210,7 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
 
     queryset = with_company(Delivery.objects.all())
     serializer_class = DeliveryLineSerializer
+    detail_serializer_class = DeliverySerializer
     required_right = RequiredRight.to_view("a2a_push.delivery", of_agents=True)
     visible_by = "task__"
     query_serializer_class = DeliveryQuerySerializer
@@ -221,10 +223,6 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
         "receiver_key": "receiver",
     }
     indexed_parameters = frozenset({"id", "task_key", "config_key", "receiver_key"})
-
-    def get_serializer_class(self) -> Any:
-        """Return the serializer of a delivery; lists have a shorter one."""
-        return DeliverySerializer if self.action == "retrieve" else super().get_serializer_class()
 
     @extend_schema(operation_id="try_delivery_now")
     @action(detail=True, methods=["post"], url_path="try-now", required_right=TO_SEND)

@@ -132,12 +132,9 @@ class ReceiverViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Receiver])
 
     queryset = Receiver.objects.all()
     serializer_class = ReceiverLineSerializer
+    detail_serializer_class = ReceiverSerializer
     required_right = RequiredRight.to_view("a2a_push.receiver")
     query_serializer_class = ReceiverQuerySerializer
-
-    def get_serializer_class(self) -> Any:
-        """Return the serializer of a receiver; lists have a shorter one."""
-        return ReceiverSerializer if self.action == "retrieve" else super().get_serializer_class()
 
     def filter_queryset(self, queryset: QuerySet[Receiver, Any]) -> QuerySet[Receiver, Any]:
         """Return the receivers that match all given parameters."""

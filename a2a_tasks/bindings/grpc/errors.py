@@ -38,13 +38,6 @@ class GrpcRefusal:
     trailers: Metadata
 
 
-def _translate(fault: A2AError, dialect: str) -> A2AError:
-    """Return the dialect's error for this one: in 0.3, a message to an ended task is a wrong parameter."""
-    if dialect == "v03" and isinstance(fault, TaskEnded):
-        return InvalidParams(fault.message)
-    return fault
-
-
 def _code(fault: A2AError, dialect: str) -> GrpcStatus:
     name = fault.grpc_status
     if dialect != "v10" or switches().v10_error_table == "1.0.0":
@@ -96,7 +89,8 @@ def _pack(detail: Message) -> Packed:
 
 def refusal(fault: A2AError, dialect: str, agent: Agent | None = None) -> GrpcRefusal:
     """Return the error in a dialect's form; HTTP's headers (challenges, Retry-After) become trailers."""
-    fault = _translate(fault, dialect)
+    if dialect == "v03" and isinstance(fault, TaskEnded):
+        fault = InvalidParams(fault.message)  # the error of 0.3 for a message to an ended task
     code, message = _code(fault, dialect), _clip(_message(fault, dialect))
     headers = [(name.decode(), value.decode()) for name, value in headers_of(fault, agent)]
     status = status_pb2.Status(

@@ -92,14 +92,9 @@ def _card_url(where: str) -> str:
 def _keys_url(where: str, card: Mapping[str, Any]) -> str:
     if not _is_url(where):
         raise CommandError("for a card in a file, --keys must name the trusted keys")
-    own = _origin(where)
+    own = f"{_parts(where).scheme}://{_parts(where).netloc}"
     named = [header.jku for header in headers(card) if header.jku.startswith(f"{own}/")]
     return named[0] if named else f"{own}/{JWKS_PATH}"
-
-
-def _origin(url: str) -> str:
-    parts = _parts(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _parts(url: str) -> SplitResult:

@@ -45,13 +45,6 @@ S = TaskState
 REOPENED = frozenset({"s0", "v00", "v01"})
 
 
-def _modes(fields: Fields) -> tuple[str, ...]:
-    """Read modes, which were words before they were media types."""
-    return tuple(
-        cards.MEDIA_TYPES.get(mode, mode) for mode in fields.strings("accepted_output_modes")
-    )
-
-
 class V00(TreeDialect):
     """The dialect 0.0; see `Dialect` and `TreeDialect` for the purpose of each method."""
 
@@ -122,7 +115,11 @@ class V00(TreeDialect):
             reopens=REOPENED if self.switches.v01_reopen_terminal else frozenset(),
             wants_task=not self.features.direct_message,
             pauses=self.features.pauses,
-            accepted_output_modes=_modes(fields),
+            # Modes were words before they were media types.
+            accepted_output_modes=tuple(
+                cards.MEDIA_TYPES.get(mode, mode)
+                for mode in fields.strings("accepted_output_modes")
+            ),
             history_length=self.features.history if length is None else length,
             push_config=self.read_inline_push(fields, name),
             metadata=fields.struct("metadata"),

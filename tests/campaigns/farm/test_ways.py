@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from a2a_push.envelope import PreparedRequest
 from a2a_push.sender import AttemptRefused, Delivered, Sender
 from a2a_tasks.outbound import (
     Client,
@@ -19,7 +20,6 @@ from a2a_tasks.outbound import (
     OutboundPolicy,
 )
 from tests.campaigns.farm.server import PORTS, Farm, Place, opened
-from tests.campaigns.farm.throughput import Post
 from tests.campaigns.farm.ways import WAYS, Ends, Way
 from tests.campaigns.faultlab.history import Record, read
 from tests.support.ports import free_ports
@@ -100,7 +100,7 @@ async def outcomes(way: Way, place: Place, sender: Sender, times: int = 1) -> li
     """What came of the last of so many attempts at each variant."""
     for _ in range(times):
         found = [
-            await sender.send(Post(f"{url}?tag=t&agent=farm-tell", HEADERS, BODY))
+            await sender.send(PreparedRequest(f"{url}?tag=t&agent=farm-tell", HEADERS, BODY))
             for url in way.urls(place.ports)
         ]
     return found
@@ -149,7 +149,7 @@ async def test_who_says_no_at_first_says_yes_in_the_end(
 async def test_what_comes_is_written_down_whole(place: Place, sender: Sender) -> None:
     headers = (*HEADERS, ("webhook-signature", "v1,x"), ("X-A2A-Notification-Token", "tok"))
     url = f"http://receiver.farm.test:{place.ports['http']}/e/7?tag=t-7"
-    assert isinstance(await sender.send(Post(url, headers, BODY)), Delivered)
+    assert isinstance(await sender.send(PreparedRequest(url, headers, BODY)), Delivered)
     arrived, answered = arrivals(place)
     assert (arrived["id"], arrived["tag"], arrived["path"]) == ("msg_1", "t-7", "/e/7")
     assert (arrived["signature"], arrived["token"]) == ("v1,x", "tok")
@@ -159,5 +159,5 @@ async def test_what_comes_is_written_down_whole(place: Place, sender: Sender) ->
 
 async def test_whoever_comes_to_the_canary_is_told_of(place: Place, sender: Sender) -> None:
     url = f"http://receiver.farm.test:{place.ports['canary']}/"
-    await sender.send(Post(url, HEADERS, BODY))
+    await sender.send(PreparedRequest(url, HEADERS, BODY))
     assert [record.what for record in arrivals(place)] == ["intruded"]

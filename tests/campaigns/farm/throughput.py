@@ -11,10 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import httpx
 
+from a2a_push.envelope import PreparedRequest
 from a2a_push.sender import Delivered, Sender
 from a2a_tasks.outbound import Client, Guard, OutboundPolicy
 
@@ -22,15 +22,6 @@ BODY = b'{"task":{"id":"' + b"x" * 1000 + b'"}}'
 HEADERS = (("Content-Type", "application/json"), ("webhook-id", "m-1"), ("X-Token", "x" * 40))
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 ROUNDS = 3
-
-
-@dataclass(frozen=True)
-class Post:
-    """What is sent."""
-
-    url: str
-    headers: tuple[tuple[str, str], ...] = HEADERS
-    body: bytes = BODY
 
 
 class Receiver(asyncio.Protocol):
@@ -78,7 +69,7 @@ async def compare(url: str, seconds: float, at_once: int) -> None:
     bare = httpx.AsyncClient(limits=limits, timeout=60, trust_env=False)
 
     async def ours() -> None:
-        assert isinstance(await sender.send(Post(url)), Delivered)
+        assert isinstance(await sender.send(PreparedRequest(url, HEADERS, BODY)), Delivered)
 
     async def theirs() -> None:
         assert (await bare.post(url, content=BODY, headers=dict(HEADERS))).status_code == 200

@@ -25,8 +25,8 @@ from a2a_push.envelope import webhook_id
 from a2a_push.keyring import Audience
 from a2a_push.keys import ring
 from a2a_push.models import Delivery, PushConfig, Receiver
-from a2a_push.signing import SignatureMismatch, verify
 from a2a_push.store import claims, configs, receivers, replays, switches
+from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.records import Candidate
 from a2a_tasks import pubsub
 from a2a_tasks.models import Event, Task
@@ -39,6 +39,7 @@ from tests.support.execution.waiting import until
 from tests.support.push.configs import config as whole
 from tests.support.push.inbox import OK, Inbox, delivering, inbox, pen, register, row, settled, told
 from tests.support.push.receivers import Seen, answer, nobody
+from tests.support.push.verification import SignatureMismatch, verify
 from tests.support.store.world import ALICE, CHARLIE, Pen
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -60,6 +61,11 @@ async def receiver() -> AsyncIterator[Inbox]:
     """Somebody who is told."""
     async with inbox() as made:
         yield made
+
+
+def replay(selection: DeliverySelection) -> int:
+    """Send the selected deliveries again; returns their number."""
+    return replays.replay(selection.keys())
 
 
 async def story(writer: Pen) -> None:
@@ -320,16 +326,17 @@ class TestReplays:
             await story(writer)
             await settled(3)
             key = (await row()).pk
-            between = functools.partial(replays.replay_between, begun, timezone.now())
-            assert await run_in_thread(between, agent="other") == 0
+            until_now = functools.partial(DeliverySelection, since=begun, until=timezone.now())
+            assert await run_in_thread(replay, until_now(agent="other")) == 0
             assert await run_in_thread(switches.enable_config, key)
-            assert await run_in_thread(between, config=key) == 2
+            assert await run_in_thread(replay, until_now(config=key)) == 2
             await receiver.has(4)
             rows = await settled(3)
         assert [row.status for row in rows] == ["delivered"] * 3
         assert receiver.said == ["working", "one two", "one two", "completed"]
-        assert await run_in_thread(between, config=key) == 0
-        assert await run_in_thread(replays.replay_between, begun, begun, only_dead=False) == 0
+        assert await run_in_thread(replay, until_now(config=key)) == 0
+        none = DeliverySelection(since=begun, until=begun, only_dead=False)
+        assert await run_in_thread(replay, none) == 0
 
     async def test_that_cannot_wait_are_tried_at_once(
         self, receiver: Inbox, settings: Settings

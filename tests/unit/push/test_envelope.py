@@ -13,12 +13,13 @@ from standardwebhooks import Webhook
 from a2a_push import bearer
 from a2a_push.envelope import Notification, PreparedRequest, notification, prepare, webhook_id
 from a2a_push.keyring import Audience, Ring
-from a2a_push.signing import Secret, SignatureMismatch, verify
+from a2a_push.signing import Secret
 from a2a_tasks.protocol.dialects import CLASSES
 from a2a_tasks.protocol.dialects.v03_rest import V03Rest
 from a2a_tasks.protocol.lifecycle import EventKind, Recorded
 from a2a_tasks.protocol.values import PushConfig, Raw, Task, TaskState, TaskStatus
 from tests.support.push.configs import CREDENTIALS, HEADER, TOKEN, config, tells_none
+from tests.support.push.verification import SignatureMismatch, verify
 from tests.support.rows import rows
 
 S = TaskState

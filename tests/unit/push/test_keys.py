@@ -12,9 +12,10 @@ from a2a_push import keys
 from a2a_push.checks import check_webhook_secrets
 from a2a_push.keyring import Audience, Ring, audience_of, origin
 from a2a_push.operations.webhook import registrable
-from a2a_push.signing import PublicKey, Secret, read_key, sign, verify
+from a2a_push.signing import Secret, sign
 from a2a_tasks.protocol.dialects import CLASSES
 from a2a_tasks.protocol.values import PushConfig
+from tests.support.push.verification import verify
 
 OLD, NEW = Secret(b"o" * 32), Secret(b"n" * 64)
 URL = "https://hooks.example.com"
@@ -154,9 +155,8 @@ class TestTheCommand:
         call_command("webhook_keys", f"{URL}/a2a?for=alice", *options, stdout=said)
         first, *lines = said.getvalue().splitlines()
         assert first == " ".join(filter(None, [URL, *options]))
-        told = [read_key(line) for line in lines]
-        assert told == [*keys.ring().verifiers(expected)]
-        assert [type(key) for key in told] == [Secret, Secret, PublicKey, PublicKey]
+        assert lines == [key.text for key in keys.ring().verifiers(expected)]
+        assert [line.partition("_")[0] for line in lines] == ["whsec", "whsec", "whpk", "whpk"]
 
     @pytest.mark.parametrize("url", ["hooks.example.com", "ftp://hooks.example.com", "https://"])
     def test_wants_a_url(self, url: str) -> None:

@@ -9,12 +9,12 @@ import time
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import pytest
 import uvloop
 from pytest_django import Settings
 
+from a2a_push.envelope import PreparedRequest
 from a2a_push.sender import AttemptRefused, Delivered, Outcome, Sender
 from a2a_tasks.outbound import (
     Client,
@@ -31,15 +31,14 @@ from tests.support.push.receivers import NAME, Authority, Farm
 #: The one address of this machine that these tests take for a public one.
 OPEN = "127.0.0.1/32"
 NOW = 1_800_000_000.0
+JSON = (("Content-Type", "application/json"),)
 
 
-@dataclass(frozen=True)
-class Post:
+def request_to(
+    url: str, headers: tuple[tuple[str, str], ...] = JSON, body: bytes = b'{"task":1}'
+) -> PreparedRequest:
     """What is sent."""
-
-    url: str
-    headers: tuple[tuple[str, str], ...] = (("Content-Type", "application/json"),)
-    body: bytes = field(default=b'{"task":1}', repr=False)
+    return PreparedRequest(url, headers, body)
 
 
 class Names:
@@ -147,7 +146,7 @@ class TestADelivery:
     @pytest.mark.parametrize("path", TAKEN)
     async def test_is_taken_by_whoever_answers_2xx(self, path: str, farm: Farm) -> None:
         async with closing(sending(total=1.0 if path in ENDLESS else 20.0)) as sender:
-            outcome = await sender.send(Post(farm.url(path)))
+            outcome = await sender.send(request_to(farm.url(path)))
         assert isinstance(outcome, Delivered), outcome
         assert (outcome.status, outcome.excerpt) == TAKEN[path]
         assert 0 < outcome.seconds < 20
@@ -155,7 +154,7 @@ class TestADelivery:
     @pytest.mark.parametrize("path", BROKEN)
     async def test_without_an_answer_is_refused(self, path: str, farm: Farm) -> None:
         async with closing(sending(total=1.0 if path in ENDLESS else 20.0)) as sender:
-            outcome = await sender.send(Post(farm.url(path)))
+            outcome = await sender.send(request_to(farm.url(path)))
         assert isinstance(outcome, AttemptRefused), outcome
         assert (outcome.kind, outcome.status, outcome.excerpt) == (BROKEN[path], None, "")
         assert outcome.detail.isprintable()
@@ -167,7 +166,7 @@ class TestADelivery:
         self, path: str, farm: Farm, sender: Sender
     ) -> None:
         """It depends on whether both come in one piece."""
-        outcome = await sender.send(Post(farm.url(path)))
+        outcome = await sender.send(request_to(farm.url(path)))
         taken = isinstance(outcome, Delivered) and outcome.status == 200
         assert taken or outcome.kind in {FaultKind.PROTOCOL, FaultKind.TOO_LARGE}  # type: ignore[union-attr]
 
@@ -177,7 +176,7 @@ class TestADelivery:
     async def test_with_another_status_is_refused(
         self, status: int, farm: Farm, sender: Sender
     ) -> None:
-        outcome = await sender.send(Post(farm.url(f"/status?{status}")))
+        outcome = await sender.send(request_to(farm.url(f"/status?{status}")))
         assert isinstance(outcome, AttemptRefused)
         assert (outcome.kind, outcome.status) == (FaultKind.STATUS, status)
         assert outcome.excerpt == ("" if status == 304 else "words")
@@ -186,14 +185,14 @@ class TestADelivery:
     @pytest.mark.parametrize("path", ["/never-answers", "/head-by-bytes"])
     async def test_that_is_never_answered_ends_in_time(self, path: str, farm: Farm) -> None:
         async with closing(sending(total=0.5)) as sender:
-            outcome = await sender.send(Post(farm.url(path)))
+            outcome = await sender.send(request_to(farm.url(path)))
         assert isinstance(outcome, AttemptRefused)
         assert (outcome.kind, outcome.status) == (FaultKind.TIMEOUT, None)
         assert outcome.seconds >= 0.5
 
     async def test_with_a_body_that_never_ends_is_as_good_as_its_head(self, farm: Farm) -> None:
         async with closing(sending(total=2.0)) as sender:
-            outcome = await sender.send(Post(farm.url("/body-by-bytes")))
+            outcome = await sender.send(request_to(farm.url("/body-by-bytes")))
         assert isinstance(outcome, Delivered)
         assert set(outcome.excerpt) == {"x"}
         assert outcome.seconds >= 2.0
@@ -202,7 +201,7 @@ class TestADelivery:
         headers = (("Content-Type", "application/a2a+json"), ("webhook-id", "m-1"), ("X-É", " ü "))
         body = b"\x00\xff" * 1000
         assert isinstance(
-            await sender.send(Post(farm.url("/status?400&a=b#c"), headers[:2], body)),
+            await sender.send(request_to(farm.url("/status?400&a=b#c"), headers[:2], body)),
             AttemptRefused,
         )
         (seen,) = farm.seen
@@ -228,7 +227,7 @@ class TestADelivery:
         self, name: str, farm: Farm, sender: Sender
     ) -> None:
         """Headers come from clients (seed-0 registers any): none may say whom or how we talk to."""
-        outcome = await sender.send(Post(farm.url("/ok"), ((name, "100-continue"),)))
+        outcome = await sender.send(request_to(farm.url("/ok"), ((name, "100-continue"),)))
         assert isinstance(outcome, Delivered)
         (seen,) = farm.seen
         assert "100-continue" not in dict(seen.headers).values()
@@ -241,13 +240,13 @@ class TestADelivery:
     async def test_that_would_begin_another_header_is_not_sent(
         self, header: tuple[str, str], farm: Farm, sender: Sender
     ) -> None:
-        outcome = await sender.send(Post(farm.url("/ok"), (header,)))
+        outcome = await sender.send(request_to(farm.url("/ok"), (header,)))
         assert isinstance(outcome, AttemptRefused)
         assert (outcome.kind, outcome.detail) == (FaultKind.REQUEST, "a header cannot be sent")
         assert farm.seen == []
 
     async def test_is_not_decompressed(self, farm: Farm, sender: Sender) -> None:
-        outcome = await sender.send(Post(farm.url("/gzip-bomb")))
+        outcome = await sender.send(request_to(farm.url("/gzip-bomb")))
         assert isinstance(outcome, Delivered)
         assert len(outcome.excerpt) <= 1024
         assert "\x00" not in outcome.excerpt
@@ -258,7 +257,7 @@ class TestADelivery:
             ("X-A2A-Notification-Token", "token-7f3a"),
             ("Content-Type", "application/json"),
         )
-        outcome = await sender.send(Post(farm.url("/echo"), headers))
+        outcome = await sender.send(request_to(farm.url("/echo"), headers))
         assert isinstance(outcome, AttemptRefused)
         assert "application/json" in outcome.excerpt
         assert "credentials-91bc" not in outcome.excerpt
@@ -268,7 +267,7 @@ class TestADelivery:
         self, farm: Farm, sender: Sender
     ) -> None:
         headers = (("Authorization", "Bearer credentials-91bc"),)
-        outcome = await sender.send(Post(farm.url("/echo-late"), headers))
+        outcome = await sender.send(request_to(farm.url("/echo-late"), headers))
         assert isinstance(outcome, Delivered)
         assert outcome.excerpt == "x" * 1015 + "[hidden]"
 
@@ -284,13 +283,13 @@ class TestADelivery:
         async with receivers.serving(answers) as port:
             for _ in range(400):
                 bytes_sent.append(mutated(chance))
-                outcome = await sender.send(Post(f"http://127.0.0.1:{port}/"))
+                outcome = await sender.send(request_to(f"http://127.0.0.1:{port}/"))
                 assert isinstance(outcome, Delivered | AttemptRefused), bytes_sent[-1]
 
     async def test_goes_beside_hundreds_of_others(self, farm: Farm, sender: Sender) -> None:
         outcomes = await asyncio.gather(
-            *(sender.send(Post(farm.url("/ok"))) for _ in range(300)),
-            *(sender.send(Post(farm.url("/status?500"))) for _ in range(100)),
+            *(sender.send(request_to(farm.url("/ok"))) for _ in range(300)),
+            *(sender.send(request_to(farm.url("/status?500"))) for _ in range(100)),
         )
         assert [type(outcome) for outcome in outcomes] == [Delivered] * 300 + [AttemptRefused] * 100
         assert len(farm.seen) == 400
@@ -299,14 +298,14 @@ class TestADelivery:
 class TestAReceiver:
     async def test_at_whose_port_nobody_listens(self, sender: Sender) -> None:
         with receivers.nobody() as port:
-            outcome = await sender.send(Post(f"http://127.0.0.1:{port}/"))
+            outcome = await sender.send(request_to(f"http://127.0.0.1:{port}/"))
         assert isinstance(outcome, AttemptRefused)
         assert outcome.kind is FaultKind.CONNECT
 
     async def test_that_is_full(self) -> None:
         with receivers.full() as port:
             async with closing(sending(connect=0.3)) as sender:
-                outcome = await sender.send(Post(f"http://127.0.0.1:{port}/"))
+                outcome = await sender.send(request_to(f"http://127.0.0.1:{port}/"))
         assert isinstance(outcome, AttemptRefused)
         assert (outcome.kind, outcome.detail) == (FaultKind.TIMEOUT, "no connection in time")
 
@@ -314,13 +313,15 @@ class TestAReceiver:
     async def test_that_never_accepts_nor_reads(self, size: int) -> None:
         with receivers.deaf() as port:
             async with closing(sending(total=0.5)) as sender:
-                outcome = await sender.send(Post(f"http://127.0.0.1:{port}/", body=b"x" * size))
+                outcome = await sender.send(
+                    request_to(f"http://127.0.0.1:{port}/", body=b"x" * size)
+                )
         assert isinstance(outcome, AttemptRefused)
         assert (outcome.kind, outcome.detail) == (FaultKind.TIMEOUT, "no answer in time")
 
     async def test_that_sends_a_hundred_megabytes_costs_less_than_one(self, sender: Sender) -> None:
         async with receivers.flooding(100 * 1024 * 1024) as port:
-            post = Post(f"http://127.0.0.1:{port}/")
+            post = request_to(f"http://127.0.0.1:{port}/")
             tracemalloc.start()
             try:
                 outcome = await sender.send(post)
@@ -335,10 +336,10 @@ class TestAReceiver:
     async def test_that_never_ends_costs_less_than_a_megabyte(self, path: str, farm: Farm) -> None:
         """The receiver's own memory is in it."""
         async with closing(sending(total=2.0)) as sender:
-            await sender.send(Post(farm.url("/ok")))
+            await sender.send(request_to(farm.url("/ok")))
             tracemalloc.start()
             try:
-                await sender.send(Post(farm.url(path)))
+                await sender.send(request_to(farm.url(path)))
                 _, peak = tracemalloc.get_traced_memory()
             finally:
                 tracemalloc.stop()
@@ -363,7 +364,7 @@ class TestARedirect:
     ) -> None:
         with canary() as bird, watched() as heard:
             to = location.format(canary=bird.port)
-            outcome = await sender.send(Post(farm.url(f"/status?{status}&Location={to}")))
+            outcome = await sender.send(request_to(farm.url(f"/status?{status}&Location={to}")))
             assert isinstance(outcome, AttemptRefused)
             assert (outcome.kind, outcome.status) == (FaultKind.STATUS, status)
             assert heard == [("socket.connect", ("127.0.0.1", farm.port))]
@@ -377,7 +378,7 @@ class TestAName:
     ) -> None:
         """Rebinding: public when it was looked at, private when it is called. There is no second look, and no cached one."""
         names = Names("127.0.0.1")
-        post = Post(farm.url("/ok", "flips.example"))
+        post = request_to(farm.url("/ok", "flips.example"))
         async with closing(sending(names=names)) as sender:
             assert isinstance(await sender.send(post), Delivered)
             assert names.asked == 1
@@ -397,7 +398,7 @@ class TestAName:
         guard = Guard(OutboundPolicy.read(http=True, allowed="127.0.0.0/8"), names)
         client = Client(guard, tls=make_tls_context())
         async with receivers.farm() as farm, closing(Sender(client)) as sender:
-            post = Post(farm.url("/ok", "moves.example"))
+            post = request_to(farm.url("/ok", "moves.example"))
             assert isinstance(await sender.send(post), Delivered)
             names.answers = ("127.0.0.9",)
             outcome = await sender.send(post)
@@ -406,7 +407,7 @@ class TestAName:
 
     async def test_without_addresses_is_not_called(self, farm: Farm) -> None:
         async with closing(sending(names=Names())) as sender:
-            outcome = await sender.send(Post(farm.url("/ok", "gone.example")))
+            outcome = await sender.send(request_to(farm.url("/ok", "gone.example")))
         assert isinstance(outcome, AttemptRefused)
         assert outcome.kind is FaultKind.DNS
 
@@ -417,7 +418,7 @@ class TestAName:
 
         guard = Guard(OutboundPolicy.read(), never)
         sender = Sender(Client(guard, limits=ClientLimits(total=0.05), tls=make_tls_context()))
-        outcome = await sender.send(Post("https://slow.example/"))
+        outcome = await sender.send(request_to("https://slow.example/"))
         assert isinstance(outcome, AttemptRefused)
         assert outcome.kind is FaultKind.DNS
 
@@ -426,7 +427,7 @@ class TestAName:
         guard = Guard(OutboundPolicy.read(http=True, allowed="127.0.0.1,::1"), names)
         sender = Sender(Client(guard, tls=make_tls_context()))
         async with closing(sender):
-            outcome = await sender.send(Post(farm.url("/ok", "two.example")))
+            outcome = await sender.send(request_to(farm.url("/ok", "two.example")))
         assert isinstance(outcome, Delivered)
 
 
@@ -437,7 +438,7 @@ def test_the_other_event_loop_makes_no_difference(authority: Authority) -> None:
         paths = [*TAKEN, *BROKEN]
         trusting_it = sending(total=2.0, bundle=str(authority.bundle))
         async with receivers.farm(tls) as farm, closing(trusting_it) as sender:
-            found = [await sender.send(Post(farm.url(path, NAME))) for path in paths]
+            found = [await sender.send(request_to(farm.url(path, NAME))) for path in paths]
         return {path: essence(outcome) for path, outcome in zip(paths, found, strict=True)}
 
     def essence(outcome: Outcome) -> FaultKind | tuple[int, str]:
@@ -454,7 +455,7 @@ def test_the_other_event_loop_makes_no_difference(authority: Authority) -> None:
 class TestConnections:
     async def test_are_used_again(self, farm: Farm, sender: Sender) -> None:
         for path in ("/ok", "/status?500", "/chunked", "/status?204", "/ok"):
-            await sender.send(Post(farm.url(path)))
+            await sender.send(request_to(farm.url(path)))
         assert (farm.connections, len(farm.seen)) == (1, 5)
 
     @pytest.mark.parametrize(
@@ -463,8 +464,8 @@ class TestConnections:
     async def test_are_not_after_such_an_answer(
         self, path: str, farm: Farm, sender: Sender
     ) -> None:
-        await sender.send(Post(farm.url(path)))
-        outcome = await sender.send(Post(farm.url("/ok")))
+        await sender.send(request_to(farm.url(path)))
+        outcome = await sender.send(request_to(farm.url("/ok")))
         assert isinstance(outcome, Delivered)
         assert outcome.excerpt == "thanks"
         assert farm.connections == 2
@@ -473,7 +474,7 @@ class TestConnections:
         self, farm: Farm, sender: Sender
     ) -> None:
         for _ in range(20):
-            assert isinstance(await sender.send(Post(farm.url("/closes-later"))), Delivered)
+            assert isinstance(await sender.send(request_to(farm.url("/closes-later"))), Delivered)
 
 
 @pytest.fixture(scope="module")
@@ -488,7 +489,7 @@ class TestTls:
         async with receivers.farm(server) as farm:
             sender = sending(bundle=str(authority.bundle))
             async with closing(sender):
-                return await sender.send(Post(farm.url("/ok", host)))
+                return await sender.send(request_to(farm.url("/ok", host)))
 
     async def test_with_the_right_name_is_spoken(self, authority: Authority) -> None:
         assert isinstance(await self.outcome(authority, authority.server(), NAME), Delivered)
@@ -515,20 +516,20 @@ class TestTls:
         self, authority: Authority
     ) -> None:
         async with receivers.farm(authority.server()) as farm, closing(sending()) as sender:
-            outcome = await sender.send(Post(farm.url("/ok", NAME)))
+            outcome = await sender.send(request_to(farm.url("/ok", NAME)))
         assert isinstance(outcome, AttemptRefused)
         assert outcome.kind is FaultKind.TLS
 
     async def test_is_refused_where_the_other_side_speaks_something_else(self) -> None:
         async with receivers.greeting() as port, closing(sending()) as sender:
-            outcome = await sender.send(Post(f"https://127.0.0.1:{port}/"))
+            outcome = await sender.send(request_to(f"https://127.0.0.1:{port}/"))
         assert isinstance(outcome, AttemptRefused)
         assert outcome.kind is FaultKind.TLS
 
     async def test_that_never_begins_ends_in_time(self) -> None:
         with receivers.deaf() as port:
             async with closing(sending(connect=0.3)) as sender:
-                outcome = await sender.send(Post(f"https://127.0.0.1:{port}/"))
+                outcome = await sender.send(request_to(f"https://127.0.0.1:{port}/"))
         assert isinstance(outcome, AttemptRefused)
         assert (outcome.kind, outcome.detail) == (FaultKind.TIMEOUT, "no connection in time")
 
@@ -548,7 +549,7 @@ class TestRetryAfter:
     async def test_is_heard(
         self, status: int, asked: str, seconds: float | None, farm: Farm, sender: Sender
     ) -> None:
-        outcome = await sender.send(Post(farm.url(f"/status?{status}&Retry-After={asked}")))
+        outcome = await sender.send(request_to(farm.url(f"/status?{status}&Retry-After={asked}")))
         assert isinstance(outcome, AttemptRefused)
         assert outcome.retry_after == seconds
 
@@ -563,7 +564,7 @@ class TestTheSettings:
 
     async def test_refuse_this_machine_by_default(self, farm: Farm) -> None:
         with watched() as heard:
-            outcome = await Sender().send(Post(farm.url("/ok")))
+            outcome = await Sender().send(request_to(farm.url("/ok")))
         assert isinstance(outcome, AttemptRefused)
         assert outcome.kind is FaultKind.ADDRESS
         assert heard == []
@@ -572,7 +573,7 @@ class TestTheSettings:
         settings.A2A_WEBHOOK_ALLOW_PRIVATE = True
         sender = Sender()
         for host in ("127.0.0.1", "localhost"):
-            assert isinstance(await sender.send(Post(farm.url("/ok", host))), Delivered)
+            assert isinstance(await sender.send(request_to(farm.url("/ok", host))), Delivered)
         await sender.close()
 
     async def test_limit_the_time(self, farm: Farm, settings: Settings) -> None:
@@ -580,7 +581,7 @@ class TestTheSettings:
         settings.A2A_WEBHOOK_SECONDS = 0.3
         begun = time.monotonic()
         async with closing(Sender()) as sender:
-            outcome = await sender.send(Post(farm.url("/never-answers")))
+            outcome = await sender.send(request_to(farm.url("/never-answers")))
         assert isinstance(outcome, AttemptRefused)
         assert outcome.kind is FaultKind.TIMEOUT
         assert time.monotonic() - begun >= 0.3

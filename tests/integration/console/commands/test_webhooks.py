@@ -13,7 +13,7 @@ from a2a_console.management.commands import webhooks
 from a2a_push.models import Delivery, DeliveryStatus
 from a2a_push.store import switches
 from a2a_push.store.delivery_selection import DeliverySelection
-from a2a_push.store.replays import replay_between
+from a2a_push.store.replays import replay
 from tests.support.console.admin.rows import make_task
 from tests.support.push.rows import give_up, make_config, make_delivery, make_receiver
 
@@ -163,7 +163,8 @@ class TestChosen:
         now = timezone.now()
         day = timedelta(days=1)
         assert DeliverySelection(since=now - day, until=now).keys()[:1] == [dead.pk]
-        assert replay_between(now - day, now - timedelta(hours=1)) == 1
+        older = DeliverySelection(since=now - day, until=now - timedelta(hours=1))
+        assert replay(older.keys()) == 1
         assert pending() == {dead.webhook_id}
 
     def test_is_narrowed_by_no_ids_to_nothing(self, dead: Delivery) -> None:
