@@ -116,7 +116,7 @@ class CancelledSerializer(PlanSerializer):
 class NewTaskSerializer(serializers.Serializer[Any]):
     """A task and the new task that repeats it."""
 
-    key = serializers.IntegerField(help_text="Expiry of the old secret.")
+    key = serializers.IntegerField(help_text="Number of the task that was run again.")
     new_key = serializers.IntegerField()
     new_id = serializers.CharField()
     before = serializers.BooleanField(

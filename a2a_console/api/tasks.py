@@ -80,8 +80,7 @@ class TaskLineSerializer(serializers.ModelSerializer[Task]):
 
     key = serializers.IntegerField(source="pk", help_text="Number in this host.")
     id = serializers.CharField(
-        source="public_id",
-        help_text="The owner's id of the context. Other owners may use an equal id.",
+        source="public_id", help_text="The task's id, as its client knows it."
     )
     context = serializers.CharField(source="context.public_id")  # type: ignore[assignment] # DRF takes fields off the class
     context_key = serializers.IntegerField(source="context_id")
@@ -137,7 +136,7 @@ class ArtifactSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField(source="artifact_id")
     position = serializers.IntegerField()
-    first_event = serializers.IntegerField(help_text="The agent as it is now.")
+    first_event = serializers.IntegerField(help_text="Number of the event that began it.")
     is_complete = serializers.BooleanField(
         source="length", help_text="False while the artifact grows; its pieces are events."
     )

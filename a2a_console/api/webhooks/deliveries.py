@@ -87,7 +87,7 @@ class DeliveryLineSerializer(serializers.ModelSerializer[Delivery]):
     )
     receiver = serializers.CharField(source="receiver.address")
     receiver_key = serializers.IntegerField(source="receiver_id")
-    first_event = serializers.IntegerField(source="number", help_text="Number of the events in it.")
+    first_event = serializers.IntegerField(source="number", help_text="Number of its first event.")
     last_event = serializers.IntegerField(source="through")
     last_attempt = serializers.SerializerMethodField()
     created_at = serializers.DateTimeField()
