@@ -29,7 +29,7 @@ from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.frameworks.pydantic_ai_messages import MessageStore, make_prompt
 from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
 from a2a_tasks.frameworks.pydantic_ai_question import UnfitAnswer, ask, read_answer
-from a2a_tasks.frameworks.pydantic_ai_steps import StepBackend, TurnDurability
+from a2a_tasks.frameworks.pydantic_ai_steps import ModelSilent, StepBackend, TurnDurability
 from a2a_tasks.protocol.values import UNSET
 
 __all__ = ["PydanticAICall"]
@@ -49,7 +49,7 @@ WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
         "This conversation has become too long for the model. Please begin a new one.",
     ),
     (ModelRequestRejectedError, "The model refused the request."),
-    ((ModelAPIError, TimeoutError), "The model did not answer. Please try again later."),
+    ((ModelAPIError, ModelSilent), "The model did not answer. Please try again later."),
     (ContentFilterError, "The model refused to answer this."),
     (UnexpectedModelBehavior, "The model gave an answer that cannot be used."),
     (UsageLimitExceeded, "This message needs more of the model than one message may use."),
@@ -118,6 +118,10 @@ class PydanticAICall:
         return said
 
     def _raise_fault(self) -> None:
+        if (
+            self._work.cancelled()
+        ):  # by itself: to the host it would look as if its own stop had come
+            raise RuntimeError("the run of the agent was cancelled")
         fault = self._work.exception()
         if fault is None:
             return
@@ -156,6 +160,6 @@ class PydanticAICall:
         else:
             kind = TypeAdapter(type(output))
             part = data(kind.dump_python(output, mode="json"))
-            metadata = {"schema": self._agent.output_json_schema()}
+            metadata = {"schema": kind.json_schema(mode="serialization")}
         name = self._output.name_artifact("result")
         return [Chunk(artifact_id=name, parts=(part,), last=True, metadata=metadata)]

@@ -32,9 +32,13 @@ from a2a_tasks.agents import Turn
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
 from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
 
-__all__ = ["TurnDurability", "find_unfit"]
+__all__ = ["ModelSilent", "StepBackend", "TurnDurability", "find_unfit"]
 
 Body = Callable[[], Awaitable[object]]
+
+
+class ModelSilent(Exception):
+    """The model said nothing for too long."""
 
 
 class TurnDurability(BaseDurabilityCapability[Any]):
@@ -121,11 +125,13 @@ class StepBackend(CallableOperationBackend[None]):
         return f"{name}#{self._counts[name]}"
 
     async def _request(self, body: Body) -> object:
-        """Ask the model; its words are in the log before its answer is stored. Raises TimeoutError when it is silent."""
+        """Ask the model; its words are in the log before its answer is stored. Raises ModelSilent."""
         self._output.begin_response()
         try:
             async with asyncio.timeout(self._model_seconds) as self._silence:
                 payload = await body()
+        except TimeoutError as fault:
+            raise ModelSilent(f"the model was silent for {self._model_seconds} s") from fault
         finally:
             self._silence = None
         await self._output.end_response(JSON_CODEC.load(ModelResponse, payload))

@@ -108,6 +108,10 @@ class Ledger:
             raise ModelRetry("only even numbers")
         return "fine"
 
+    def time_out(self) -> str:
+        """Fail as a call to somewhere else does."""
+        raise TimeoutError("elsewhere")
+
     def break_down(self) -> str:
         """Break."""
         raise KeyError("secret")
@@ -407,14 +411,17 @@ class TestTrouble:
                 assert text_of(await Client(agent).send(script)) == ["fine"]
         assert ledger.calls == [1, 2]
 
+    @pytest.mark.parametrize(
+        ("tool", "fault"), [("break_down", "KeyError: 'secret'"), ("time_out", "TimeoutError")]
+    )
     async def test_a_tool_that_breaks_fails_the_run_as_in_the_framework(
-        self, model: ModelServer, ledger: Ledger
+        self, model: ModelServer, ledger: Ledger, tool: str, fault: str
     ) -> None:
-        with hosted(made(model, tools=[ledger.break_down])) as agent:
+        with hosted(made(model, tools=[getattr(ledger, tool)])) as agent:
             async with hosting():
-                task = await Client(agent).send("CALL break_down\nSAY never")
+                task = await Client(agent).send(f"CALL {tool}\nSAY never")
         assert status_text(task) == "The agent failed."
-        assert "KeyError: 'secret'" in await trace()
+        assert fault in await trace()
 
 
 class TestCancelling:

@@ -49,3 +49,17 @@ async def test_it_chats_and_sends_mail_if_it_may(agent: Agent) -> None:
         assert status_text(asked).startswith('May I call send_mail(to="Bob", text="hi")? Please')
         done = await client.send("yes", task_id=asked.id)
         assert (said_in(done), done.status.state.word) == ("sent to Bob: hi", "completed")
+
+
+async def test_it_may_run_in_a_process_of_its_own(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
+    monkeypatch.setenv("A2A_APPS", "examples.pydantic_ai_chat")
+    monkeypatch.setattr(type(agent), "runs_in", "process")
+    async with hosting():
+        client = Client(agent)
+        first = await client.send('CALL roll_dice {"sides": 1}\nSAY a $RESULT for $USERS')
+        assert said_in(first) == "a 1 for 1"
+        second = await client.send("SAY $USERS", context_id=first.context_id)
+        assert said_in(second) == "2"
