@@ -49,6 +49,13 @@ FRAMEWORKS = (
         adapter="a2a_tasks.frameworks.executor:ExecutorAgent",
         attribute="executor",
     ),
+    Framework(
+        package="pydantic_ai",
+        requirement="pydantic-ai-slim>=2.68,<3",
+        kind="AbstractAgent",
+        adapter="a2a_tasks.frameworks.pydantic_ai:PydanticAIAgent",
+        attribute="agent",
+    ),
 )
 
 #: Methods of runnables, the best first.

@@ -14,7 +14,14 @@ import pytest
 from tests import ROOT
 
 APPS = ("a2a_console", "a2a_project", "a2a_push", "a2a_tasks")
-METADATA = ("pyproject.toml", "README.md", "LICENSE", "requirements.txt", "requirements-sso.txt")
+METADATA = (
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "requirements.txt",
+    "requirements-sso.txt",
+    "requirements-pydantic-ai.txt",
+)
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 #: Renders three pages, and loads every template of the package.
 PAGES = """

@@ -84,6 +84,13 @@ class Plain:
         assert answer.status_code == 200, answer.text
         return str(answer.json()["task"]["id"])
 
+    async def answer(self, task: str, text: str) -> None:
+        """Answer the question of a task, without waiting."""
+        params = message(text, configuration={"returnImmediately": True})
+        params["message"]["taskId"] = task
+        answer = await self._http.post(f"{self._base}/message:send", json=params)
+        assert answer.status_code == 200, answer.text
+
     async def send(self, text: str) -> dict[str, Any]:
         """Send and wait for the task to settle."""
         answer = await self._http.post(f"{self._base}/message:send", json=message(text))

@@ -1,0 +1,163 @@
+"""Durability of a pydantic-ai run: each call of a model or a tool is a durable step of the turn.
+
+The seam is pydantic-ai's contract for durable engines (`pydantic_ai.durable_exec`): a capability that is given to one
+run, so the agent itself does not change. A replayed call returns its stored result, and says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterable, Awaitable, Callable
+from typing import Any
+
+from pydantic_ai import AgentStreamEvent, ModelResponse, RunContext, UserError
+from pydantic_ai.agent import AbstractAgent
+from pydantic_ai.durable_exec import (
+    JSON_CODEC,
+    BaseDurabilityCapability,
+    CallableOperationBackend,
+    DurabilityEngineSpec,
+    DurableOperationId,
+    EventStreamHandlerId,
+    JournalOperationNamer,
+    ModelRequestId,
+    RoleBasedOperationConfig,
+    ToolsetCallToolId,
+    record_durable_unit,
+)
+
+from a2a_tasks.agents import Turn
+from a2a_tasks.agents.steps import MAX_NAME_LENGTH
+from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
+
+__all__ = ["ModelSilent", "StepBackend", "TurnDurability", "find_unfit"]
+
+Body = Callable[[], Awaitable[object]]
+
+
+class ModelSilent(Exception):
+    """The model said nothing for too long."""
+
+
+class TurnDurability(BaseDurabilityCapability[Any]):
+    """The durable engine of one run: the steps of a turn."""
+
+    engine_spec = DurabilityEngineSpec(
+        engine_name="A2A host",
+        durable_unit_noun="step",
+        durable_container_noun="turn",
+        codec=JSON_CODEC,
+        toolset_lifecycles={
+            "function": "enter-always",
+            "mcp": "enter-in-durable-unit",
+            "dynamic": "enter-never",
+        },
+    )
+
+    def __init__(self, backend: StepBackend, *, streams: bool) -> None:
+        """Make the engine of a run. `streams`: the words of the model are wanted as they come."""
+        self._backend = backend
+        super().__init__(
+            name="agent", event_stream_handler=backend.handle_events if streams else None
+        )
+
+    @property
+    def in_durable_context(self) -> bool:
+        """Return True: the engine exists only as long as its run."""
+        return True
+
+    def get_durable_operation_backend(self) -> StepBackend:
+        """Return the backend, which counts the steps of the run."""
+        return self._backend
+
+
+class StepBackend(CallableOperationBackend[None]):
+    """The operations of one run as steps of its turn."""
+
+    def __init__(self, turn: Turn, output: OutputQueue, model_seconds: float) -> None:
+        config: RoleBasedOperationConfig[None] = RoleBasedOperationConfig(
+            model=None, event=None, capability=None, tool=None
+        )
+        super().__init__(namer=JournalOperationNamer("agent"), config=config)
+        self._turn, self._output, self._model_seconds = turn, output, model_seconds
+        self._counts: Counter[str] = Counter()
+        #: The limit of the model's silence, while a request is under way.
+        self._silence: asyncio.Timeout | None = None
+
+    async def execute(
+        self,
+        *,
+        operation_id: DurableOperationId,
+        name: str,
+        body: Body,
+        cache_key: tuple[object, ...],
+        config: None,
+    ) -> object:
+        """Take an operation as a step. Events are no steps: those of a replay are told again, and say nothing."""
+        if isinstance(operation_id, EventStreamHandlerId):
+            return await body()
+        requests = isinstance(operation_id, ModelRequestId)
+        taken = False
+
+        async def take() -> object:
+            nonlocal taken
+            taken = True
+            return await (self._request(body) if requests else body())
+
+        payload: object = await self._turn.step(self._name(operation_id, name, cache_key), take)
+        record_durable_unit(executed=taken)
+        if requests and not taken:
+            self._output.skip_response(JSON_CODEC.load(ModelResponse, payload))
+        return payload
+
+    def _name(
+        self, operation_id: DurableOperationId, name: str, cache_key: tuple[object, ...]
+    ) -> str:
+        """Return the name of a step, equal in every attempt: calls of tools run side by side, so their ids name them."""
+        if isinstance(operation_id, ToolsetCallToolId):
+            (context,) = (value for value in cache_key if isinstance(value, RunContext))
+            name = f"{name}:{context.tool_call_id}"
+        if len(name) > MAX_NAME_LENGTH - 10 or not name.isprintable():
+            name = hashlib.sha256(name.encode()).hexdigest()
+        self._counts[name] += 1
+        return f"{name}#{self._counts[name]}"
+
+    async def _request(self, body: Body) -> object:
+        """Ask the model; its words are in the log before its answer is stored. Raises ModelSilent."""
+        self._output.begin_response()
+        try:
+            async with asyncio.timeout(self._model_seconds) as self._silence:
+                payload = await body()
+        except TimeoutError as fault:
+            raise ModelSilent(f"the model was silent for {self._model_seconds} s") from fault
+        finally:
+            self._silence = None
+        await self._output.end_response(JSON_CODEC.load(ModelResponse, payload))
+        return payload
+
+    async def handle_events(
+        self, context: RunContext[Any], events: AsyncIterable[AgentStreamEvent]
+    ) -> None:
+        """Pass on the words of the model as they come."""
+        loop = asyncio.get_running_loop()
+        async for event in events:
+            if self._silence is not None:
+                self._silence.reschedule(loop.time() + self._model_seconds)
+            self._output.read_event(event)
+
+
+def find_unfit(agent: Any) -> str:
+    """Return why an agent cannot run in durable steps; empty = it can."""
+    if not isinstance(agent, AbstractAgent):
+        return f"is a {type(agent).__name__}, not an agent of pydantic-ai"
+    try:
+        other = BaseDurabilityCapability.from_agent(agent)
+        if other is not None:
+            return f"is made durable by {other.engine_name}; the host does that itself"
+        backend = StepBackend(None, None, 0)  # type: ignore[arg-type] # it is bound, and takes no steps
+        TurnDurability(backend, streams=False).for_agent(agent)
+    except UserError as fault:
+        return f"cannot be hosted: {fault}"
+    return ""
