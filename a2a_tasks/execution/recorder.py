@@ -95,7 +95,8 @@ class Recorder:
         self.answer_begun = False
 
     def _new_batch(self) -> Batch:
-        return Batch(task=self._run.task, run=self._run.run, token=self._run.token)
+        run = self._run
+        return Batch(task=run.task, run=run.run, token=run.token, ordered=run.ordered)
 
     async def record(
         self, values: AsyncIterator[Any], agent: Agent, turn: Turn, threads: RunThreads

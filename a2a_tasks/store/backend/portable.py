@@ -107,10 +107,10 @@ def _insert_task(new: NewTask) -> tuple[int, int]:
     )
     Event.objects.create(task=task, number=1, kind=EventKind.INPUT)
     audit.note(Action.TASK_SEND, new.id, scope=new.scope, actor=new.actor, request=new.request_id)
-    return task.pk, create_run(task.pk, 1, new).pk
+    return task.pk, create_run(task, 1, new).pk
 
 
-def create_run(task: int, number: int, new: NewTask) -> Run:
+def create_run(task: Task, number: int, new: NewTask) -> Run:
     """Write the run that answers event `number`, queued or held. It serves every database."""
     hold = new.hold
     columns: dict[str, Any]
@@ -127,10 +127,11 @@ def create_run(task: int, number: int, new: NewTask) -> Run:
             "started_at": Now(),
         }
     return Run.objects.create(
-        task_id=task,
+        task_id=task.pk,
         input_number=number,
         queue=new.queue,
         share=new.share,
+        ordered_in=task.context_id if new.ordered else None,
         request=new.request,
         **columns,
     )
@@ -336,6 +337,7 @@ def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -
         share=run.share,
         quarantine=Quarantine.after(run.shared_deaths),
         longest_life=run.longest_life,
+        ordered=run.ordered_in is not None,
         artifacts=list_artifacts(task.pk),
         requested_at=requested_at,
     )
