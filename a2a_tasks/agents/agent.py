@@ -63,6 +63,8 @@ class Agent:
     push_events: ClassVar[str] = "coalesced"
     #: True if `run` may answer with a direct Message. The host then waits for its first value before it answers.
     replies_directly: ClassVar[bool] = False
+    #: True if the card declares that tasks show the usage of models (`turn.usage`).
+    reports_usage: ClassVar[bool] = False
     #: True if a second message with an id, to the same task or context, is a repetition of the first.
     idempotent_message_ids: ClassVar[bool] = False
     #: True if authenticated callers get a fuller card from `extended_card`.

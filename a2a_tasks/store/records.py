@@ -321,6 +321,8 @@ class Batch:
     reveal: bool = False
     memory: str | None = None
     end: RunEnd | None = None
+    #: The usage of models in its turn, as JSON (`agents.usage`); only a batch that ends its run has it.
+    usage: str = ""
     #: The changes of its conversation; only a batch that ends its run has some.
     conversation: ConversationChanges | None = None
 
