@@ -26,6 +26,7 @@ __all__ = [
     "Needs",
     "Reason",
     "RunAt",
+    "RunBefore",
     "TaskFacts",
 ]
 __all__ += ["load_facts"]
@@ -90,6 +91,17 @@ class RunAt:
     ended_at: datetime.datetime | None
     #: The number of runs of the same task that wait for this one, up to COUNTED.
     behind: int = 0
+    #: The key of the context whose runs wait for each other; None = they do not.
+    ordered_in: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunBefore:
+    """The run of the same conversation that has to end first: its key, its task's id, and the number of such runs."""
+
+    key: int
+    task: str
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +154,7 @@ class TaskFacts:
     run: RunAt | None = None
     nap: SleepingStep | None = None
     line: QueuePosition | None = None
+    before: RunBefore | None = None
     #: The operators' settings of its agent.
     switch: Switch = ON
 
@@ -155,6 +168,7 @@ def load_facts(task: int) -> TaskFacts | None:
     agent, state, since, last = row
     now = datetime.datetime.fromtimestamp(steps.clock(), datetime.UTC)
     run = _run(task, TaskState(state))
+    is_queued = run is not None and run.status == RunStatus.QUEUED
     spoken = Event.objects.filter(task_id=task, number=last)
     return TaskFacts(
         now=now,
@@ -164,7 +178,8 @@ def load_facts(task: int) -> TaskFacts | None:
         spoke_at=spoken.values_list("created_at", flat=True).first(),
         run=run,
         nap=_nap(task, run, now) if run and run.status == RunStatus.RUNNING else None,
-        line=_read_position(agent, run, now) if run and run.status == RunStatus.QUEUED else None,
+        line=_read_position(agent, run, now) if run and is_queued else None,
+        before=_find_before(run) if run and is_queued else None,
         switch=switches.of(agent),
     )
 
@@ -183,11 +198,21 @@ def _run(task: int, state: TaskState) -> RunAt | None:
 def _runs(rows: QuerySet[Run]) -> RunAt | None:
     columns = ("status", "queue", "share", "round", "attempt", "deaths", "shared_deaths", "worker")
     moments = ("due_at", "started_at", "lease_until", "ended_at")
-    found = list(rows.values("pk", *columns, *moments))
+    found = list(rows.values("pk", *columns, *moments, "ordered_in"))
     if not found:
         return None
     first = found[0]
     return RunAt(key=first.pop("pk"), behind=len(found) - 1, **first)
+
+
+def _find_before(run: RunAt) -> RunBefore | None:
+    if run.ordered_in is None:
+        return None
+    earlier = Run.objects.filter(
+        ordered_in=run.ordered_in, pk__lt=run.key, status__in=UNFINISHED
+    ).order_by("pk")
+    first = earlier.values_list("pk", "task__public_id").first()
+    return first and RunBefore(*first, _count(earlier))
 
 
 def _nap(task: int, run: RunAt, now: datetime.datetime) -> SleepingStep | None:

@@ -66,6 +66,7 @@ class DiagnosisKind(enum.StrEnum):
     SHARE = "share"  #: its tenant has as many active runs as it may
     SLOTS = "slots"  #: all slots of the processes are in use
     QUARANTINE = "quarantine"  #: processes that ran it died, so it runs alone or beside few others
+    CONVERSATION = "conversation"  #: an earlier run of its conversation goes first
     LINE = "line"  #: other runs go first
     DUE = "due"  #: the run begins at any moment
 
@@ -258,6 +259,18 @@ def _explain_queued(
             next=f"Then {attempt} begins.",
             at=run.due_at,
             link=_run(run),
+        )
+    if at.before:
+        others = at.before.count - 1
+        also = f" and {_count(others)} more {'run' if others == 1 else 'runs'}" if others else ""
+        yield Reason(
+            kind=DiagnosisKind.CONVERSATION,
+            sentence=f"Waits for the task {at.before.task}{also} of its conversation: "
+            f"the agent {at.agent} answers one message of a conversation at a time.{_behind(run)}",
+            next=f"When they have ended or ask for input, {attempt} begins."
+            if others
+            else f"When that task has ended or asks for input, {attempt} begins.",
+            link=RowLink("a2a_tasks.run", at.before.key),
         )
     yield from _explain_unserved(at, run, line, host)
     if not (line.hosting or (host.hosted and not line.processes)):

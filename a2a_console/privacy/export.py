@@ -97,7 +97,8 @@ def _tasks(keys: Collection[int]) -> Iterator[Document]:
     for row in rows:
         values = {name: getattr(row, name) for name in columns}
         bodies = {
-            name: _body(getattr(row, name)) for name in ("status_message", "metadata", "memory")
+            name: _body(getattr(row, name))
+            for name in ("status_message", "metadata", "memory", "usage")
         }
         yield values | {"context": row.context.public_id} | bodies
 

@@ -188,6 +188,7 @@ def _new(
         opening=title_of(message),
         queue=switches.queue_of(agent),
         share=SHARE,
+        ordered=agent.one_at_a_time == "context",
         request=old.request,
         sender=actor(),
         companions=(noting, *beside, remember(key)) if key else (noting, *beside),

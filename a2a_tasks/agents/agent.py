@@ -22,8 +22,12 @@ __all__ = ["Agent", "unfit_skills"]
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 MEDIA_TYPE = re.compile(r"[\w.+*-]+/[\w.+*-]+(\s*;.*)?")
-AFTER_CRASH = ("resume", "fail")
-RUNS_IN = ("", "process")
+#: Attributes with a few possible values, and the numbers of their checks.
+CHOICES = (
+    ("after_crash", "a2a_tasks.E009", ("resume", "fail")),
+    ("runs_in", "a2a_tasks.E020", ("", "process")),
+    ("one_at_a_time", "a2a_tasks.E052", ("", "context")),
+)
 PUSH_EVENTS = ("all", "coalesced", "states")
 SKILLS = 'skills = [Skill("id", "Name", "What it does", tags=["..."])]'
 Yielded = Emission | Content
@@ -59,6 +63,8 @@ class Agent:
     push_events: ClassVar[str] = "coalesced"
     #: True if `run` may answer with a direct Message. The host then waits for its first value before it answers.
     replies_directly: ClassVar[bool] = False
+    #: True if the card declares that tasks show the usage of models (`turn.usage`).
+    reports_usage: ClassVar[bool] = False
     #: True if a second message with an id, to the same task or context, is a repetition of the first.
     idempotent_message_ids: ClassVar[bool] = False
     #: True if authenticated callers get a fuller card from `extended_card`.
@@ -79,6 +85,8 @@ class Agent:
     runs_in: ClassVar[str] = ""
     #: Recovery after its process died: "resume" runs it again for the same message, "fail" fails the task.
     after_crash: ClassVar[str] = "resume"
+    #: Runs that wait for each other: those of one conversation ("context"), in order of acceptance; "" = of one task.
+    one_at_a_time: ClassVar[str] = ""
     #: Set by `class Base(Agent, abstract=True)`: a base class of other agents that is not hosted itself.
     abstract: ClassVar[bool] = True
 
@@ -127,20 +135,14 @@ class Agent:
         yield from self._check_skills(where)
         yield from self._check_modes(where)
         yield from self._check_push(where)
-        if self.after_crash not in AFTER_CRASH:
-            yield Error(
-                f"after_crash is {self.after_crash!r}",
-                hint=f"It is one of {', '.join(map(repr, AFTER_CRASH))}.",
-                obj=where,
-                id="a2a_tasks.E009",
-            )
-        if self.runs_in not in RUNS_IN:
-            yield Error(
-                f"runs_in is {self.runs_in!r}",
-                hint=f"It is one of {', '.join(map(repr, RUNS_IN))}.",
-                obj=where,
-                id="a2a_tasks.E020",
-            )
+        for name, number, choices in CHOICES:
+            if getattr(self, name) not in choices:
+                yield Error(
+                    f"{name} is {getattr(self, name)!r}",
+                    hint=f"It is one of {', '.join(map(repr, choices))}.",
+                    obj=where,
+                    id=number,
+                )
         try:
             read_rate(self.rate)
         except ValueError as fault:

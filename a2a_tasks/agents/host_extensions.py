@@ -5,7 +5,7 @@ from __future__ import annotations
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.skill import Extension
 
-__all__ = ["IDEMPOTENT_SENDS", "RESUMABLE_STREAMS", "list_extensions"]
+__all__ = ["IDEMPOTENT_SENDS", "RESUMABLE_STREAMS", "USAGE", "list_extensions"]
 
 RESUMABLE_STREAMS = Extension(
     "urn:a2a-host:extensions:resumable-streams:1",
@@ -15,9 +15,14 @@ IDEMPOTENT_SENDS = Extension(
     "urn:a2a-host:extensions:idempotent-sends:1",
     description="A send with an Idempotency-Key can be sent again: it gives the same task and joins its answer.",
 )
+USAGE = Extension(
+    "urn:a2a-host:extensions:usage:1",
+    description="The metadata of a task has the tokens and requests of its ended turns, summed by model.",
+)
 
 
 def list_extensions(agent: Agent) -> tuple[Extension, ...]:
     """Return the extensions in an agent's card: its own, and the host's."""
     streams = (RESUMABLE_STREAMS,) if agent.streaming else ()
-    return (*agent.extensions, *streams, IDEMPOTENT_SENDS)
+    usage = (USAGE,) if agent.reports_usage else ()
+    return (*agent.extensions, *streams, IDEMPOTENT_SENDS, *usage)

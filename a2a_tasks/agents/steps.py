@@ -13,9 +13,8 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
-import msgspec
-
 from a2a_tasks.agents.later import begin_on
+from a2a_tasks.agents.usage import Usage, begin_step, unwrap
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
 
@@ -35,6 +34,8 @@ class Journal:
     def __init__(self, results: Mapping[str, Any] | None = None) -> None:
         #: Results as JSON, of this attempt and of earlier ones.
         self.results = {name: as_json(name, result) for name, result in (results or {}).items()}
+        #: The usage that the agent has reported in this attempt, with that of the steps it was given.
+        self.usage = Usage()
         self._begun: set[str] = set()
         self._waits: set[Future[Any]] = set()
         self._stopped = False
@@ -114,12 +115,14 @@ class DurableStep:
         kept = await self._journal.begin(self.name)
         if kept is None:
             try:
-                kept = as_json(self.name, await self._call())
+                with begin_step(self._journal.usage) as spent:
+                    kept = as_json(self.name, await self._call())
+                kept = spent.wrap(kept)
                 await self._journal.keep(self.name, kept)
             except BaseException:
                 self._journal.give_up(self.name)
                 raise
-        return msgspec.json.decode(kept)
+        return unwrap(kept, self._journal.usage)
 
     async def _call(self) -> Any:
         if inspect.iscoroutinefunction(self._work):
@@ -133,12 +136,14 @@ class DurableStep:
         kept = self._wait(lambda: self._journal.begin(self.name))
         if kept is None:
             try:
-                kept = result = as_json(self.name, self._call_here())
+                with begin_step(self._journal.usage) as spent:
+                    kept = as_json(self.name, self._call_here())
+                kept = result = spent.wrap(kept)
                 self._wait(lambda: self._journal.keep(self.name, result))
             except BaseException:
                 self._journal.give_up(self.name)
                 raise
-        return msgspec.json.decode(kept)
+        return unwrap(kept, self._journal.usage)
 
     def _call_here(self) -> Any:
         result = self._work()

@@ -8,6 +8,7 @@ from functools import partial
 from secrets import token_hex
 from typing import Any, TypeVar
 
+import msgspec
 from aiohttp import ClientSession
 
 from a2a_tasks.agents.author_errors import Unused
@@ -20,6 +21,7 @@ from a2a_tasks.agents.http import open_session
 from a2a_tasks.agents.later import Later, is_running_here
 from a2a_tasks.agents.secrets import Secrets, check_names
 from a2a_tasks.agents.steps import DurableStep, Journal, Sleep
+from a2a_tasks.agents.usage import ModelUsage, check_usage, find_usage
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import UNSET, Message, Part, Task, TaskState
 
@@ -171,6 +173,25 @@ class Turn:
         """Sleep for seconds from the first attempt's call on: `await turn.sleep(60)`, or `.now()` in a thread."""
         sleep = Sleep(self._journal, self.history.loop, name, seconds, self._unused.note_use)
         return self._unused.watch(sleep, "await turn.sleep(...)")
+
+    def usage(
+        self,
+        *,
+        model: str,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        cached_tokens: int = 0,
+        requests: int = 1,
+        cost: float | None = None,
+    ) -> None:
+        """Report what a model was used for; the sums by model are stored with the end of the turn.
+
+        Report it in the step that calls the model: then it is kept with the step, and counted once, also after a crash.
+        `cost` is in a currency of your choice. Figures that cannot be true are not counted; the run's log names them.
+        """
+        more = ModelUsage(requests, input_tokens, output_tokens, cached_tokens, cost)
+        if check_usage(model, **msgspec.structs.asdict(more)):
+            find_usage(self._journal.usage).add(model, more)
 
     def read(self, part: Part) -> Later[bytes]:
         """Return the bytes of a file in a message: `await turn.read(part)`, or `.now()` in a synchronous agent.

@@ -294,16 +294,17 @@ class HostedTurn:
         self._host.send(Started())
         log = TellingLog(self._host.send_from_any_thread)
         current.set(log)
+        usage = self.turn._journal.usage  # noqa: SLF001 - private to agents
         try:
             await self._run_agent()
             self._over = True
             log.close()
             changes = self.turn.conversation.list_changes()
-            self._host.send(TurnEnded(write(self.turn.memory).decode(), changes))
+            self._host.send(TurnEnded(write(self.turn.memory).decode(), changes, usage.write()))
         except BaseException as fault:  # noqa: BLE001 - the runner decides about it
             self._over = True
             log.close()
-            self._host.send(_describe_fault(fault))
+            self._host.send(_describe_fault(fault, usage.write()))
 
     async def _free(self) -> None:
         """Report when also the threads have ended for which the agent did not wait."""
@@ -345,13 +346,13 @@ class HostedTurn:
             raise
 
 
-def _describe_fault(fault: BaseException) -> Raised:
+def _describe_fault(fault: BaseException, usage: str) -> Raised:
     is_public = isinstance(fault, AgentError)
     trace = "".join(traceback.format_exception(fault))
     notes = "\n".join(map(str, getattr(fault, "__notes__", ()))).splitlines()
     # This works even if its str() raises; the notes come last and are skipped.
     text = traceback.format_exception_only(fault)[-1 - len(notes)].rstrip()
-    return Raised(str(fault) if is_public else text, trace, is_public)
+    return Raised(str(fault) if is_public else text, trace, is_public, usage)
 
 
 # --- the process ----------------------------------------------------------------------------

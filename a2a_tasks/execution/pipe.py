@@ -133,6 +133,8 @@ class TurnEnded:
     memory: str
     #: The changes of the conversation.
     conversation: ConversationChanges | None = None
+    #: The turn's usage of models, as JSON.
+    usage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,8 @@ class Raised:
     trace: str
     #: True for AgentError, whose text is for the client.
     is_public: bool
+    #: The turn's usage of models, as JSON.
+    usage: str = ""
 
     def fault(self) -> Exception:
         """Return the exception that the runner's process raises."""

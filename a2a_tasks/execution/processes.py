@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from a2a_tasks.agents import Agent, FileUnavailable, Turn
+from a2a_tasks.agents.usage import Usage
 from a2a_tasks.conf import conf
 from a2a_tasks.execution.pipe import (
     Answer,
@@ -206,15 +207,20 @@ class ProcessRun:
                     return output
                 case Ask() as ask:
                     self.child.send(Answer(ask.number, await self._answer(ask)))
-                case TurnEnded(memory, changes):
-                    self.over, self._turn.memory = True, msgspec.json.decode(memory)
-                    self._turn.conversation.adopt(changes)
+                case TurnEnded() as ended:
+                    self.over, self._turn.memory = True, msgspec.json.decode(ended.memory)
+                    self._turn.conversation.adopt(ended.conversation)
+                    self._adopt_usage(ended.usage)
                     return None
                 case Raised() as raised:
                     self.over = True
+                    self._adopt_usage(raised.usage)
                     raise raised.fault()
                 case None:
                     raise ProcessDied(self.child.death)
+
+    def _adopt_usage(self, usage: str) -> None:
+        self._turn._journal.usage = Usage(usage)  # noqa: SLF001 - private to agents
 
     async def _answer(self, ask: Ask) -> Any:
         """Return the answer to a question about the turn. Raises LeaseLost, Overloaded."""

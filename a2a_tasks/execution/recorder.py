@@ -95,7 +95,8 @@ class Recorder:
         self.answer_begun = False
 
     def _new_batch(self) -> Batch:
-        return Batch(task=self._run.task, run=self._run.run, token=self._run.token)
+        run = self._run
+        return Batch(task=run.task, run=run.run, token=run.token, ordered=run.ordered)
 
     async def record(
         self, values: AsyncIterator[Any], agent: Agent, turn: Turn, threads: RunThreads
@@ -314,8 +315,11 @@ class Recorder:
         if self._conversation is not None:
             self._batch.conversation = self._conversation.list_changes()
 
-    def finish(self, end: RunEnd) -> None:
-        """End the run: close open artifacts, complete the task unless it ended or waits, and release the task."""
+    def finish(self, end: RunEnd, *, usage: str = "") -> None:
+        """End the run: close open artifacts, complete the task unless it ended or waits, and release the task.
+
+        `usage`: its turn's usage of models, as JSON.
+        """
         self._mark_last_chunk()
         for artifact_id, artifact in self._artifacts.items():
             if artifact.open:
@@ -324,7 +328,7 @@ class Recorder:
         if self.state not in TERMINAL | INTERRUPTED:
             self._begin_if_silent(TaskState.COMPLETED)
             self._status(StatusUpdate(TaskState.COMPLETED))
-        self._batch.end = end
+        self._batch.end, self._batch.usage = end, usage
         self._schedule()
 
     def _mark_last_chunk(self) -> None:

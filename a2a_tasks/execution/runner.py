@@ -330,7 +330,7 @@ class Runner:
             end = await self._listen_to(carried, turn, recorder)
             failpoint("worker.agent_returned")
             carried.ending = True
-            recorder.finish(end)
+            recorder.finish(end, usage=journal.usage.write())
             await recorder.wait_written()
             await secrets.wipe()
         except LeaseLost:

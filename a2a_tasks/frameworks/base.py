@@ -17,6 +17,8 @@ __all__ = ["FrameworkAgent"]
 class FrameworkAgent(Agent, abstract=True):
     """An agent whose work is done by an object of a framework: an attribute of the class, or made by `build`."""
 
+    #: Most frameworks keep the state of a conversation, and expect its messages one after the other.
+    one_at_a_time: ClassVar[str] = "context"
     #: The package of the framework, as in `table.py`; empty = it needs none.
     framework: ClassVar[str] = ""
     #: The name of the attribute for the object.

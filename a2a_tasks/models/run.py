@@ -50,6 +50,8 @@ class Run(models.Model):
     furthest = models.IntegerField(default=0, db_default=0)
     #: Upper bound of the lifetime of an attempt that died, in seconds.
     longest_life = models.FloatField(default=0, db_default=0)
+    #: The key of its context if the runs of the context wait for each other (`Agent.one_at_a_time`); null = they do not.
+    ordered_in = models.BigIntegerField(null=True)
     due_at = models.DateTimeField(db_default=Now())
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
@@ -82,6 +84,12 @@ class Run(models.Model):
                 "id",
                 name="run_suspect",
                 condition=Q(status="queued", shared_deaths__gte=2),
+            ),
+            models.Index(
+                "ordered_in",
+                "id",
+                name="run_ordered",
+                condition=Q(status__in=["queued", "running"], ordered_in__isnull=False),
             ),
         ]
 

@@ -81,7 +81,7 @@ async def accept(
     too late; KeyTaken; Overloaded and RateLimited.
     """
     await tenant_limit.admit(call.caller.quota_key)
-    lease = _claim_slot(call)
+    lease = _claim_slot(request, call)
     if lease is None:
         await queue_limit.admit(switches.queue_of(call.agent))
     context_id = request.message.context_id
@@ -125,17 +125,19 @@ def _by_operator(call: CallContext) -> bool:
     return call.answers is not None and call.answers.by_operator
 
 
-def _claim_slot(call: CallContext) -> PreclaimedLease | None:
+def _claim_slot(request: SendMessageRequest, call: CallContext) -> PreclaimedLease | None:
     """Return a lease of this process, if it has a free slot.
 
-    None for pages, whose event loop ends with their answer, and for an agent with a limit, whose runs are counted when
-    they are claimed.
+    None for pages, whose event loop ends with their answer; for an agent with a limit, whose runs are counted when they
+    are claimed; and for a message that may have to wait for the earlier ones of its context.
     """
     if call.answers:
         return None
     # `hold` also starts the runner of this process. So it is called even if its lease is not used.
     lease = dispatch.hold(switches.queue_of(call.agent), call.caller.quota_key)
-    return None if call.agent.slug in switches.limits() else lease
+    joins = bool(request.message.context_id or request.message.task_id or request.named)
+    waits = call.agent.one_at_a_time == "context" and joins
+    return None if waits or call.agent.slug in switches.limits() else lease
 
 
 def _check_takes_tasks(call: CallContext) -> None:
@@ -175,6 +177,7 @@ def _make_new_task(
         request=run_request(request, call.caller, call.extensions, by_operator=_by_operator(call)),
         request_id=call.request_id,
         is_task=makes_task(request, call),
+        ordered=call.agent.one_at_a_time == "context",
         reopens=request.reopens,
         companions=(*companions, remember(key)) if key else companions,
         lock=key.name if key else "",

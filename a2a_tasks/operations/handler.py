@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from a2a_tasks.operations.backpressure import limit_waiting, stream_limit
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.files import add_links
+from a2a_tasks.operations.usage import add_usage
 from a2a_tasks.protocol.catalogue import Operation
 
 __all__ = ["OperationHandler", "OperationTable"]
@@ -24,7 +25,7 @@ class OperationHandler:
     #: The whole operation counts among the requests that wait for the database (`A2A_MAX_WAITING`).
     #: The two sends count themselves, until their message is accepted.
     waits_for_database: bool = False
-    #: The answer may refer to files of the task: each gets a URL to download it.
+    #: The answer may have tasks: their files get URLs to download them, and their usage is added if the client wants it.
     has_files: bool = False
 
     async def __call__(self, request: Any, call: CallContext) -> Any:
@@ -37,7 +38,9 @@ class OperationHandler:
                 answer = await stream_limit.open(self.run, request, call)
             else:
                 answer = await self.run(request, call)
-        return add_links(answer, call) if self.has_files else answer
+        if not self.has_files:
+            return answer
+        return add_links(await add_usage(answer, call.scope(request.tenant), call), call)
 
 
 #: The operations by their names in A2A 1.0 (§3.1).

@@ -96,4 +96,5 @@ def _assignment(new: NewTask, task: int, run: int) -> ClaimedRun | None:
         request=new.request,
         memory="",
         share=new.share,
+        ordered=new.ordered,
     )

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
-from a2a_tasks.models import Event, Run, RunStatus
+from a2a_tasks.models import Event, Run
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store.backend.interface import backend
 from a2a_tasks.store.batched_call import BatchedCall, one_by_one
 from a2a_tasks.store.db import AWAY, run_to_completion
 from a2a_tasks.store.folding import fold_behind
 from a2a_tasks.store.records import Batch, LeaseLost
+from a2a_tasks.store.runs import find_next
 
 __all__ = ["append", "append_many", "append_batched"]
 
@@ -60,20 +61,25 @@ def _try_to_announce(batch: Batch, last: int | None) -> int | Exception:
     pubsub.publish(pubsub.Committed(batch.task, last, batch.to_recorded(last)))
     if batch.closed:
         fold_behind(batch.task, last, batch.closed)
-    if batch.end and not batch.ends_task:
-        _call_next(batch.task)
+    if batch.end:
+        _call_next(batch)
     return last
 
 
-def _call_next(task: int) -> None:
-    """Announce the task's next run, if a message arrived during the run that ended.
+def _call_next(batch: Batch) -> None:
+    """Announce the run that waited for the end of this one: of its context if that is ordered, else of its task.
 
     The query comes after the commit: the statement that ends a run waits for a message that is being written, but does
     not see it.
     """
-    waiting = Run.objects.filter(task=task, status=RunStatus.QUEUED).order_by("pk")
-    for queue in waiting.values_list("queue", flat=True)[:1]:
-        pubsub.publish(pubsub.RunQueued(queue))
+    hints: list[pubsub.Hint] = []
+    if batch.ordered:
+        context = Run.objects.filter(pk=batch.run).values("ordered_in")
+        hints = find_next(ordered_in__in=context)
+    elif not batch.ends_task:
+        hints = find_next(task=batch.task)
+    for hint in hints:
+        pubsub.publish(hint)
 
 
 def _announce(batch: Batch, last: int | None) -> int | Exception:

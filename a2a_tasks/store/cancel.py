@@ -17,6 +17,7 @@ from a2a_tasks.protocol.errors import TaskNotCancelable, TaskNotFound
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, event_log
+from a2a_tasks.store.runs import find_next
 from a2a_tasks.store.scoping import visible_to
 from a2a_tasks.store.tasks import view
 
@@ -52,22 +53,28 @@ def _cancel(by: _By, which: Q) -> values.Task:
     pubsub.publish(pubsub.Committed(task.pk, recorded.number, [recorded]))
     for run in runs:
         pubsub.publish(pubsub.Stop(run))
+    for context in filter(None, set(runs.values())):
+        for hint in find_next(ordered_in=context):
+            pubsub.publish(hint)
     return view(task)
 
 
 @transaction.atomic
-def _write(by: _By, which: Q, *, open_before: bool) -> tuple[Task, Recorded | None, list[int]]:
+def _write(
+    by: _By, which: Q, *, open_before: bool
+) -> tuple[Task, Recorded | None, dict[int, int | None]]:
+    """Return the task, the event, and the cancelled runs with the context in which they are ordered."""
     task = event_log.lock_task(which)
     if task is None:
         raise TaskNotFound(taskId=by.name)
     state = TaskState(task.state)
     # Another request cancelled it meanwhile: both succeed (A2A 1.0 §3.1.5).
     if state is TaskState.CANCELED and open_before:
-        return task, None, []
+        return task, None, {}
     if state in TERMINAL:
         raise TaskNotCancelable(f"The task is {state.word}", taskId=task.public_id)
     active = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED])
-    runs = list(active.values_list("pk", flat=True))
+    runs = dict(active.values_list("pk", "ordered_in"))
     active.update(status=RunStatus.CANCELED, token="", lease_until=None, ended_at=Now())
     scope = OwnerScope(task.tenant, task.owner, task.agent)
     audit.note(Action.TASK_CANCEL, task.public_id, scope=scope, actor=by.actor, request=by.request)

@@ -119,6 +119,8 @@ class NewTask:
     sender: str = ""
     #: False if the agent may answer with a direct Message.
     is_task: bool = True
+    #: True if its run waits for the earlier ones of its context.
+    ordered: bool = False
     hold: PreclaimedLease | None = None
     #: Dialects whose ended tasks begin anew: if the task has ended and was created in one of them, a successor begins.
     reopens: frozenset[str] = frozenset()
@@ -189,6 +191,8 @@ class ClaimedRun:
     quarantine: Quarantine = Quarantine.NONE
     #: Longest life of an attempt that died, in seconds.
     longest_life: float = 0.0
+    #: True if later runs of its context wait for it.
+    ordered: bool = False
     #: Existing artifacts: (id, position, true if it is still growing).
     artifacts: tuple[tuple[str, int, bool], ...] = ()
     #: Time of the request for its lease, by this process's clock.
@@ -299,6 +303,8 @@ class Batch:
     task: int
     run: int
     token: str
+    #: True if later runs of its context wait for it.
+    ordered: bool = False
     events: list[NewEvent] = field(default_factory=list)
     #: The last status among the events.
     status: StatusRow | None = None
@@ -315,6 +321,8 @@ class Batch:
     reveal: bool = False
     memory: str | None = None
     end: RunEnd | None = None
+    #: The usage of models in its turn, as JSON (`agents.usage`); only a batch that ends its run has it.
+    usage: str = ""
     #: The changes of its conversation; only a batch that ends its run has some.
     conversation: ConversationChanges | None = None
 

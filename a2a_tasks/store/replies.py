@@ -66,7 +66,7 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
     busy = Run.objects.filter(task=task, status__in=[RunStatus.RUNNING, RunStatus.QUEUED]).exists()
     if busy:
         new = replace(new, hold=None)  # it waits for the runs before it
-    run = create_run(task.pk, number, new)
+    run = create_run(task, number, new)
     _note(new)
     new.accompany(task.pk)
     if new.hold:
@@ -147,5 +147,6 @@ def _assignment(task: Task, run: Run, new: NewTask) -> ClaimedRun | None:
         request=new.request,
         memory=task.memory,
         share=new.share,
+        ordered=new.ordered,
         artifacts=list_artifacts(task.pk),
     )

@@ -27,6 +27,7 @@ __all__ = [
     "claim",
     "give_up",
     "hand_back",
+    "find_next",
     "has_more",
     "heartbeat",
     "heartbeat_locked",
@@ -249,20 +250,20 @@ def _queue_again(
 
 def give_up(key: int, *, max_attempts: int) -> bool:
     """Fail the task of a lost run without an attempt left. False: its lease was extended, or another process was faster."""
-    hint = _give_up_lost(key, max_attempts)
-    if hint is not None:
+    hints = _give_up_lost(key, max_attempts)
+    for hint in hints:
         pubsub.publish(hint)
-    return hint is not None
+    return bool(hints)
 
 
 @transaction.atomic
-def _give_up_lost(key: int, max_attempts: int) -> pubsub.Hint | None:
+def _give_up_lost(key: int, max_attempts: int) -> list[pubsub.Hint]:
     task = event_log.lock_task(
         pk=Run.objects.values_list("task_id", flat=True).get(pk=key), skip=True
     )
     run = _lock_run(skip=True, pk=key, lease_until__lt=Now())
     if task is None or run is None:
-        return None
+        return []
     others = _count_others(run, _count_carried({run.worker}))
     return _fail_attempt(task, run, _late(run), max_attempts, others=others, client="")
 
@@ -308,11 +309,12 @@ def report_crash(claimed: ClaimedRun, how: str, *, max_attempts: int) -> None:
 
     Raises LeaseLost if the run has lost its task.
     """
-    pubsub.publish(_report_crash(claimed, how, max_attempts))
+    for hint in _report_crash(claimed, how, max_attempts):
+        pubsub.publish(hint)
 
 
 @transaction.atomic
-def _report_crash(claimed: ClaimedRun, how: str, max_attempts: int) -> pubsub.Hint:
+def _report_crash(claimed: ClaimedRun, how: str, max_attempts: int) -> list[pubsub.Hint]:
     task = event_log.lock_task(pk=claimed.task)
     run = _lock_run(pk=claimed.run, token=claimed.token)
     if task is None or run is None:
@@ -322,15 +324,22 @@ def _report_crash(claimed: ClaimedRun, how: str, max_attempts: int) -> pubsub.Hi
 
 def _fail_attempt(
     task: Task, run: Run, how: str, max_attempts: int, *, others: int, client: str
-) -> pubsub.Hint:
+) -> list[pubsub.Hint]:
     """End an attempt that died: another attempt follows, or the task fails, with a message for its client."""
     run.task, task.run_token = task, ""
     _die(run, how, others, stepped=bool(_find_stepped([run])))
     if run.deaths >= max_attempts:
-        return pubsub.Committed(task.pk, task.last_event + 1, [_give_up(task, run, client)])
+        failed = pubsub.Committed(task.pk, task.last_event + 1, [_give_up(task, run, client)])
+        return [failed, *(find_next(ordered_in=run.ordered_in) if run.ordered_in else ())]
     task.save(update_fields=["run_token"])
     _save_as_queued([run])
-    return pubsub.RunQueued(run.queue)
+    return [pubsub.RunQueued(run.queue)]
+
+
+def find_next(**which: Any) -> list[pubsub.Hint]:
+    """Return the hint that the first queued run is due: `task=`, or `ordered_in=` a context. Empty = there is none."""
+    waiting = Run.objects.filter(**which, status=RunStatus.QUEUED).order_by("pk")
+    return [pubsub.RunQueued(queue) for queue in waiting.values_list("queue", flat=True)[:1]]
 
 
 def _die(run: Run, how: str, others: int, *, stepped: bool) -> None:
@@ -360,6 +369,8 @@ def _give_up(task: Task, run: Run, client: str) -> Recorded:
         f"The process running the agent died {times}, and the task was given up.\n{run.error}"
     )
     run.save(update_fields=[*COUNTED, *WAITING, "ended_at"])
+    behind = Run.objects.filter(task=task, status=RunStatus.QUEUED)
+    behind.update(status=RunStatus.DROPPED, ended_at=Now())
     status_message = write(
         {
             "messageId": secrets.token_hex(16),

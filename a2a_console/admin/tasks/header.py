@@ -21,6 +21,7 @@ from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.formatting import escape_name
 from a2a_console.admin.widgets.staff import may_view
 from a2a_console.times import duration, moment
+from a2a_tasks.agents.usage import ModelUsage, Usage
 from a2a_tasks.models import Context, Run, RunStatus, Task
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import TERMINAL
@@ -78,6 +79,8 @@ def _facts(request: HttpRequest, task: Task) -> Iterator[tuple[str, Any]]:
     yield "Status since", moment(task.status_at)
     yield "Events", str(task.last_event)
     yield "Context", _context(request, task)
+    for model, used in Usage(task.usage).models.items():
+        yield f"Usage of {escape_name(model)}", _describe_usage(used)
     if task.predecessor_id:
         yield "Began anew after", _predecessor(task)
 
@@ -128,6 +131,13 @@ def _context(request: HttpRequest, task: Task) -> Any:
     chat = reverse("admin:a2a_tasks_context_conversation", args=[task.context_id])
     link = '<a class="a2a-id" href="{}">{}</a> · <a href="{}">conversation</a>'
     return format_html(link, url, name, chat)
+
+
+def _describe_usage(used: ModelUsage) -> str:
+    cached = f", {used.cached_tokens} cached" if used.cached_tokens else ""
+    cost = "" if used.cost is None else f", cost {used.cost:g}"
+    requests = "1 request" if used.requests == 1 else f"{used.requests} requests"
+    return f"{requests}: {used.input_tokens} tokens in{cached}, {used.output_tokens} out{cost}"
 
 
 def _predecessor(task: Task) -> Any:

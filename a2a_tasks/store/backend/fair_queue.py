@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from a2a_tasks.models import Run, RunStatus
 from a2a_tasks.store.backend.statements import fetch
 
-__all__ = ["behind_another", "find_last_eligible_round", "join_round"]
+__all__ = ["BEHIND_IN_CONTEXT", "behind_another", "find_last_eligible_round", "join_round"]
 
 #: Maximum number of shares that are read one by one. With more waiting shares, one that is not full is never far back.
 SHARES = 50
@@ -39,21 +39,26 @@ from waiting w where w.share is not null limit %(most)s
 """
 
 
-def behind_another() -> Exists:
-    """Return the condition that an earlier run of the same task has to end first."""
-    return Exists(
-        Run.objects.filter(
-            task=OuterRef("task"),
-            pk__lt=OuterRef("pk"),
-            status__in=[RunStatus.QUEUED, RunStatus.RUNNING],
-        )
+#: The condition in SQL that run `r` has to wait for an earlier one of its context. Runs get their ids while the row of
+#: their context is locked, so that a transaction that sees a run sees all earlier ones.
+BEHIND_IN_CONTEXT = """(r.ordered_in is not null and exists (select from a2a_tasks_run e where e.ordered_in = r.ordered_in
+      and e.id < r.id and e.status in ('queued', 'running')))"""
+
+
+def behind_another() -> Q:
+    """Return the condition that an earlier run has to end first: of the same task, or in order of the same context."""
+    earlier = Run.objects.filter(
+        pk__lt=OuterRef("pk"), status__in=[RunStatus.QUEUED, RunStatus.RUNNING]
+    )
+    return Q(Exists(earlier.filter(task=OuterRef("task")))) | Q(ordered_in__isnull=False) & Q(
+        Exists(earlier.filter(ordered_in=OuterRef("ordered_in")))
     )
 
 
 def join_round(queue: str, share: str) -> int:
     """Return the round that a new run of this share joins (its twin is in `postgres.INSERT_TASKS`)."""
     waiting = Run.objects.filter(status=RunStatus.QUEUED, queue=queue)
-    # A run that waits for another one of its task must not count: it would delay the rounds of all shares.
+    # A run that waits for an earlier one must not count: it would delay the rounds of all shares.
     starting = waiting.exclude(behind_another()).order_by("round", "pk")
     last = waiting.filter(share=share).order_by("-round")
     return 1 + max(_round_of(starting), _round_of(last))

@@ -49,7 +49,7 @@ from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import Role, TaskState
 from a2a_tasks.store import audit, workers
 from a2a_tasks.store.backend import fair_queue
-from a2a_tasks.store.backend.statements import READ_AFTER, empty_reopened, is_wanted
+from a2a_tasks.store.backend.statements import READ_AFTER, add_usage, empty_reopened, is_wanted
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     Batch,
@@ -107,10 +107,10 @@ def _insert_task(new: NewTask) -> tuple[int, int]:
     )
     Event.objects.create(task=task, number=1, kind=EventKind.INPUT)
     audit.note(Action.TASK_SEND, new.id, scope=new.scope, actor=new.actor, request=new.request_id)
-    return task.pk, create_run(task.pk, 1, new).pk
+    return task.pk, create_run(task, 1, new).pk
 
 
-def create_run(task: int, number: int, new: NewTask) -> Run:
+def create_run(task: Task, number: int, new: NewTask) -> Run:
     """Write the run that answers event `number`, queued or held. It serves every database."""
     hold = new.hold
     columns: dict[str, Any]
@@ -127,10 +127,11 @@ def create_run(task: int, number: int, new: NewTask) -> Run:
             "started_at": Now(),
         }
     return Run.objects.create(
-        task_id=task,
+        task_id=task.pk,
         input_number=number,
         queue=new.queue,
         share=new.share,
+        ordered_in=task.context_id if new.ordered else None,
         request=new.request,
         **columns,
     )
@@ -194,6 +195,7 @@ def _append(batch: Batch) -> int | None:
     if batch.end:
         _end_run(batch, batch.end)
     empty_reopened(batch)
+    add_usage(batch)
     if batch.conversation:
         _change_conversation(batch, batch.conversation)
     return last
@@ -336,6 +338,7 @@ def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -
         share=run.share,
         quarantine=Quarantine.after(run.shared_deaths),
         longest_life=run.longest_life,
+        ordered=run.ordered_in is not None,
         artifacts=list_artifacts(task.pk),
         requested_at=requested_at,
     )

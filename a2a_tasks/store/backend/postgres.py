@@ -25,7 +25,13 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import workers
 from a2a_tasks.store.backend import fair_queue
 from a2a_tasks.store.backend.conversation_statements import change_conversations
-from a2a_tasks.store.backend.statements import READ_AFTER, empty_reopened, fetch, is_wanted
+from a2a_tasks.store.backend.statements import (
+    READ_AFTER,
+    add_usage,
+    empty_reopened,
+    fetch,
+    is_wanted,
+)
 from a2a_tasks.store.quarantine import Quarantine
 from a2a_tasks.store.records import (
     CLAIM_BYTES,
@@ -67,6 +73,7 @@ NEW_TASK: dict[str, tuple[str, Callable[[NewTask], Any]]] = {
     "request": ("text", lambda new: new.request),
     "request_id": ("text", lambda new: new.request_id),
     "actor": ("text", lambda new: new.actor),
+    "ordered": ("bool", lambda new: new.ordered),
     "token": ("text", lambda new: new.hold.token if new.hold else ""),
     "worker": ("text", lambda new: new.hold.worker if new.hold else ""),
     "lease": ("float8", lambda new: new.hold.lease_seconds if new.hold else 0.0),
@@ -95,9 +102,9 @@ with input as (
   from input i join context c
     on (c.public_id, c.agent, c.owner, c.tenant) = (i.context_id, i.agent, i.owner, i.tenant)
   order by i.n
-  returning id, public_id, tenant, owner, agent
+  returning id, public_id, tenant, owner, agent, context_id
 ), keyed as (
-  select i.*, t.id as key from input i join task t
+  select i.*, t.id as key, case when i.ordered then t.context_id end as ordered_in from input i join task t
     on (t.public_id, t.agent, t.owner, t.tenant) = (i.id, i.agent, i.owner, i.tenant)
 ), message as (
   insert into a2a_tasks_message (task_id, number, role, body, opening)
@@ -108,7 +115,7 @@ with input as (
   select j.queue, j.share, 1 + greatest(
     coalesce((select r.round from a2a_tasks_run r where r.status = 'queued' and r.queue = j.queue
       and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
-        and e.status in ('queued', 'running'))
+        and e.status in ('queued', 'running')) and not {fair_queue.BEHIND_IN_CONTEXT}
       order by r.round, r.id limit 1), 0),
     coalesce((select max(r.round) from a2a_tasks_run r
       where r.status = 'queued' and r.queue = j.queue and r.share = j.share), 0)) as round
@@ -118,14 +125,15 @@ with input as (
   select tenant, agent, actor, 'task.send', id, 'done', '', request_id from keyed
 ), run as (
   insert into a2a_tasks_run (task_id, input_number, queue, share, round, status, attempt, token, worker,
-    lease_seconds, lease_until, started_at, request, error)
+    lease_seconds, lease_until, started_at, request, error, ordered_in)
   select key, 1, k.queue, k.share,
     coalesce(j.round - 1 + row_number() over (partition by j.queue, j.share order by n), 0),
     case when token = '' then 'queued' else 'running' end,
     case when token = '' then 0 else 1 end, token, worker, lease,
     case when token <> '' then clock_timestamp() + make_interval(secs => lease) end,
-    case when token <> '' then clock_timestamp() end, request, ''
+    case when token <> '' then clock_timestamp() end, request, '', k.ordered_in
   from keyed k left join joining j on k.token = '' and (j.queue, j.share) = (k.queue, k.share)
+  order by k.n
   returning task_id, id
 )
 select k.n, k.key, r.id from keyed k join run r on r.task_id = k.key order by k.n
@@ -204,13 +212,14 @@ select h.n, h.last_event from held h
 
 def append_batches(batches: Sequence[Batch]) -> list[int | None]:
     """See `interface.Backend`."""
-    if not any(batch.reopened or batch.conversation for batch in batches):
+    if not any(batch.reopened or batch.conversation or batch.usage for batch in batches):
         return _append(batches)
     with transaction.atomic():
         written = _append(batches)
         held = [batch for batch, last in zip(batches, written, strict=True) if last]
         for batch in held:
             empty_reopened(batch)
+            add_usage(batch)
         change_conversations(held)
         return written
 
@@ -271,6 +280,7 @@ with due as (
         and e.ended_at > clock_timestamp() - make_interval(secs => %(orphan)s)))
     and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
       and e.status in ('queued', 'running'))
+    and not {behind}
   order by {order} limit %(limit)s
   for update of r, t skip locked
 ), fit as (
@@ -289,11 +299,12 @@ with due as (
     started_at = case when d.ended then null else clock_timestamp() end,
     ended_at = case when d.ended then clock_timestamp() end, company = %(carrying)s + (select count(*) from fit)
   from fit d where r.id = d.id
-  returning r.id, r.task_id, r.token, r.attempt, r.input_number, r.request, r.share, r.round, r.shared_deaths, r.longest_life
+  returning r.id, r.task_id, r.token, r.attempt, r.input_number, r.request, r.share, r.round, r.shared_deaths, r.longest_life,
+    r.ordered_in
 )
 select r.id as run, r.token, r.attempt, t.id as task, t.tenant, t.owner, t.agent, t.public_id as task_id,
   c.public_id as context_id, t.state, t.is_task, t.last_event, r.input_number, m.body as input, r.request, t.memory,
-  r.share, r.shared_deaths, r.longest_life,
+  r.share, r.shared_deaths, r.longest_life, r.ordered_in is not null as ordered,
   (select array_agg(array[a.artifact_id, a.position::text, (a.body = '')::text] order by a.position)
    from a2a_tasks_artifact a where a.task_id = t.id) as artifacts
 from run r join task t on t.id = r.task_id join a2a_tasks_context c on c.id = t.context_id
@@ -310,7 +321,9 @@ QUARANTINES = {
 }
 #: The statements by quarantine, and by whether agents are withheld.
 CLAIMS = {
-    (quarantine, bool(withheld)): CLAIM.format(quarantine=deaths, order=order, withheld=withheld)
+    (quarantine, bool(withheld)): CLAIM.format(
+        quarantine=deaths, order=order, withheld=withheld, behind=fair_queue.BEHIND_IN_CONTEXT
+    )
     for quarantine, (deaths, order) in QUARANTINES.items()
     for withheld in ("", "t.agent <> all(%(withheld)s) and ")
 }
@@ -361,6 +374,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
             share=row.share,
             quarantine=Quarantine.after(row.shared_deaths),
             longest_life=row.longest_life,
+            ordered=row.ordered,
             artifacts=tuple(
                 (artifact_id, int(position), growing == "true")
                 for artifact_id, position, growing in row.artifacts or ()

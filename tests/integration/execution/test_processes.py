@@ -344,6 +344,14 @@ class TestRunning:
 
 
 class TestPlaces:
+    @pytest.mark.parametrize("how", ["well", "badly"])
+    async def test_what_models_were_used_for_is_counted_once(
+        self, script: Client, how: str
+    ) -> None:
+        task = await script.send(f"spending {how}")
+        row = await run_in_thread(Task.objects.get, public_id=task.id)
+        assert row.usage == '{"m":{"requests":2,"inputTokens":11}}'
+
     async def test_who_finds_no_process_free_waits_and_keeps_its_lease(
         self, script: Client, tmp_path: Path
     ) -> None:

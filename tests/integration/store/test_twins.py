@@ -63,6 +63,7 @@ def test_accept(held: bool, is_task: bool) -> None:
                     held=held,
                     token=f"{scope.owner}-{number}"[-2:],
                     is_task=is_task,
+                    ordered=is_task,
                     metadata='{"a":1}',
                     request='{"b":2}',
                     text="nul: \x00 and ü",

@@ -171,8 +171,14 @@ class Pen:
 
     def batch(self, *events: NewEvent, **more: Any) -> Batch:
         """A batch of this run."""
+        run = self.run
         return Batch(
-            task=self.run.task, run=self.run.run, token=self.run.token, events=list(events), **more
+            task=run.task,
+            run=run.run,
+            token=run.token,
+            ordered=run.ordered,
+            events=list(events),
+            **more,
         )
 
     def state(self, state: TaskState, text: str = "", **more: Any) -> int:
@@ -243,7 +249,16 @@ def _comparable(row: dict[str, Any]) -> dict[str, Any]:
     """Keys and the clock's moments become "is there one?"."""
     shown: dict[str, Any] = {}
     for name, value in row.items():
-        if name in {"id", "task_id", "context_id", "list_id", "run", "version", "owner"}:
+        if name in {
+            "id",
+            "task_id",
+            "context_id",
+            "list_id",
+            "run",
+            "version",
+            "owner",
+            "ordered_in",
+        }:
             shown[name] = value is not None
         elif isinstance(value, memoryview):
             shown[name] = bytes(value)

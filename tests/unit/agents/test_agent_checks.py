@@ -33,6 +33,7 @@ MISTAKES: list[tuple[str, str, dict[str, Any]]] = [
     ("E008", "must not be empty", {"default_output_modes": []}),
     ("E009", "'resume', 'fail'", {"after_crash": "retry"}),
     ("E020", "'', 'process'", {"runs_in": "thread"}),
+    ("E052", "'', 'context'", {"one_at_a_time": "task"}),
     ("E016", "'all', 'coalesced', 'states'", {"push_events": "none"}),
     ("E021", "'bearer', 'apiKey', 'basic', 'mutualTLS'", {"schemes": ["jwt"]}),
     ("E022", "'two words'", {"scopes": ["two words"]}),

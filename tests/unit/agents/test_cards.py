@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from a2a_tasks.agents import Agent, Extension, Provider, Skill
 from a2a_tasks.agents.cards import card_of, url_of
-from a2a_tasks.agents.host_extensions import IDEMPOTENT_SENDS, RESUMABLE_STREAMS
+from a2a_tasks.agents.host_extensions import IDEMPOTENT_SENDS, RESUMABLE_STREAMS, USAGE
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.mounts import DETECTING, MOUNTS
@@ -82,6 +84,11 @@ class TestACard:
             ["description", "id", "name", "outputModes", "tags"],
         ]
         assert not {"provider", "documentationUrl", "iconUrl"} & card_of(Terse(), BASE).keys()
+
+    def test_declares_usage_if_the_agent_reports_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert USAGE.uri not in str(card_of(Talkative(), BASE))
+        monkeypatch.setattr(Talkative, "reports_usage", True)
+        assert USAGE.uri in str(card_of(Talkative(), BASE))
 
     def test_lists_the_ways_in_the_newest_first(self) -> None:
         ways = [

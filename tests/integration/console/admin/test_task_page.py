@@ -270,6 +270,14 @@ class TestTheHeader:
         for word in ("working", "alice", "demo", "0.3 (v03)", "attempt 3 on worker-9", "so far"):
             assert word in head
 
+    def test_says_what_models_were_used_for(self, admin_client: Client) -> None:
+        task = make_task()
+        usage = '{"large <b>":{"requests":2,"inputTokens":30,"cachedTokens":7,"outputTokens":4,"cost":0.25}}'
+        Task.objects.filter(pk=task.pk).update(usage=usage)
+        head = admin_client.get(url(task, "header")).text
+        assert "Usage of large &lt;b&gt;" in head
+        assert "2 requests: 30 tokens in, 7 cached, 4 out, cost 0.25" in head
+
     def test_names_who_made_what_its_tenant_shares(self, admin_client: Client) -> None:
         task = make_task(owner="tenant-drawer")
         Task.objects.filter(pk=task.pk).update(maker="carol")

@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from a2a_console.diagnosis.facts import RunAt, TaskFacts, load_facts
+from a2a_console.diagnosis.facts import RunAt, RunBefore, TaskFacts, load_facts
 from a2a_tasks.models import Run, RunStatus, Worker
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import cancel, runs, steps, switches, workers
@@ -106,6 +106,16 @@ class TestItsRun:
         for text in ("and?", "well?"):
             reply(new("task-1", text=text))
         assert (run_of(run.task).key, run_of(run.task).behind) == (run.run, 2)
+
+    def test_waits_for_the_earlier_ones_of_its_conversation(self) -> None:
+        earlier = held("a", ordered=True)
+        accepted("b", ordered=True)
+        task = accepted("c", ordered=True).task
+        assert of(earlier.task).before is None
+        assert of(task).before == RunBefore(earlier.run, "a", 2)
+        cancel.cancel(ALICE, "b")
+        Pen(earlier).end()
+        assert of(task).before is None
 
 
 class TestANap:

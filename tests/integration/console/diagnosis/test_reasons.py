@@ -15,6 +15,7 @@ from a2a_console.diagnosis.facts import (
     LostWorker,
     QueuePosition,
     RunAt,
+    RunBefore,
     SleepingStep,
     TaskFacts,
 )
@@ -336,6 +337,25 @@ TABLE: list[tuple[TaskFacts, HostRules, DiagnosisKind, str, str, datetime | None
         DiagnosisKind.SLOTS,
         "All 20 run slots of 2 workers are in use. First in the queue agents.",
         "When one of them ends, the next queued run begins; attempt 1 in its turn.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(run=replace(QUEUED, behind=1), line=BEFORE, before=RunBefore(7, "task-6")),
+        HostRules(),
+        DiagnosisKind.CONVERSATION,
+        "Waits for the task task-6 of its conversation: the agent demo answers one message of a conversation at a time."
+        " 1 more message from the client waits after it.",
+        "When that task has ended or asks for input, attempt 1 begins.",
+        None,
+        Needs.NOBODY,
+    ),
+    (
+        task(run=QUEUED, line=QueuePosition(), before=RunBefore(7, "task-6", 3)),
+        HostRules(),
+        DiagnosisKind.CONVERSATION,
+        "Waits for the task task-6 and 2 more runs of its conversation: the agent demo answers one message of a conversation at a time.",
+        "When they have ended or ask for input, attempt 1 begins.",
         None,
         Needs.NOBODY,
     ),

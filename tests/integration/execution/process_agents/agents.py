@@ -439,6 +439,16 @@ def odd(turn: Turn) -> Any:
     return 42
 
 
+async def spending(turn: Turn) -> Any:
+    """Use a model in a step and beside it, die once, and end as the second word says."""
+    await turn.step("call", lambda: turn.usage(model="m", input_tokens=10))
+    turn.usage(model="m", input_tokens=1)
+    if turn.attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if turn.text.endswith("badly"):
+        raise AgentError("no")
+
+
 # --- deaths ---------------------------------------------------------------------------------
 
 
