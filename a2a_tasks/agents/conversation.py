@@ -298,7 +298,7 @@ class Conversation:
         _check_limit(
             known.count + len(added),
             int(conf.MEMORY_MAX_ITEMS),
-            f"items are in the list {key!r} (A2A_MEMORY_MAX_ITEMS)",
+            f"items are in the list {key!r}",
         )
         _check_limit(
             known.kept_size + known.added_size + size,
@@ -381,7 +381,7 @@ class ConversationValues:
         _check_limit(
             len(stored),
             int(conf.MEMORY_MAX_BYTES),
-            f"bytes are in the value of {key!r} (A2A_MEMORY_MAX_BYTES)",
+            f"bytes are in the value of {key!r}",
         )
         inner = self._conversation
         return inner._change(lambda: inner._put(key, kind, stored), "memory.set")  # noqa: SLF001

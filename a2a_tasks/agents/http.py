@@ -74,7 +74,7 @@ async def _deadline(seconds: float, fault: str) -> AsyncIterator[None]:
 
 
 class _BoundedAnswer(aiohttp.ClientResponse):
-    """An answer that is read whole only within A2A_FETCH_BYTES, decompressed, and A2A_FETCH_SECONDS."""
+    """An answer that is read whole only within FETCH_BYTES, decompressed, and A2A_FETCH_SECONDS."""
 
     async def read(self) -> bytes:
         """Return the body; `text` and `json` call this. Raises ClientPayloadError and ServerTimeoutError."""

@@ -21,6 +21,7 @@ class PydanticAIAgent(FrameworkAgent, abstract=True):
 
     framework = "pydantic_ai"
     attribute = "agent"
+    reports_usage = True
     default_input_modes = ("text/plain", "application/json")
     default_output_modes = ("text/plain", "application/json")
     #: The agent; one for all turns.

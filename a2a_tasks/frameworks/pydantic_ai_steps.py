@@ -125,7 +125,7 @@ class StepBackend(CallableOperationBackend[None]):
         return f"{name}#{self._counts[name]}"
 
     async def _request(self, body: Body) -> object:
-        """Ask the model; its words are in the log before its answer is stored. Raises ModelSilent."""
+        """Ask the model in a step; its words are in the log before its answer is stored. Raises ModelSilent."""
         self._output.begin_response()
         try:
             async with asyncio.timeout(self._model_seconds) as self._silence:
@@ -134,7 +134,14 @@ class StepBackend(CallableOperationBackend[None]):
             raise ModelSilent(f"the model was silent for {self._model_seconds} s") from fault
         finally:
             self._silence = None
-        await self._output.end_response(JSON_CODEC.load(ModelResponse, payload))
+        response = JSON_CODEC.load(ModelResponse, payload)
+        self._turn.usage(
+            model=response.model_name or "unknown",
+            input_tokens=response.usage.input_tokens,
+            output_tokens=response.usage.output_tokens,
+            cached_tokens=response.usage.cache_read_tokens,
+        )
+        await self._output.end_response(response)
         return payload
 
     async def handle_events(

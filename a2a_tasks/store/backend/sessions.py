@@ -1,4 +1,4 @@
-"""Connections with deadlines of A2A_DATABASE_SECONDS: to connect, for an answer, and for rows locked by a frozen process.
+"""Connections with deadlines of DATABASE_SECONDS: to connect, for an answer, and for rows locked by a frozen process.
 
 The server ends a statement that takes longer (`statement_timeout`). If the server does not answer within one more
 second, the connection is closed, and the outcome of its transaction is unknown. The client never cancels a statement: if
@@ -176,7 +176,7 @@ _door = _Door()
 
 
 def await_no_longer_than_asked() -> None:
-    """Connect if necessary, and limit each wait for an answer on this connection to A2A_DATABASE_SECONDS."""
+    """Connect if necessary, and limit each wait for an answer on this connection to DATABASE_SECONDS."""
     if connection.vendor != "postgresql":
         return
     if connection.connection is None:

@@ -30,7 +30,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Part, Turn, data, file
 from a2a_tasks.frameworks.pydantic_ai import PydanticAIAgent
-from a2a_tasks.models import Run
+from a2a_tasks.models import Run, Task
 from a2a_tasks.store.db import run_in_thread
 from tests.model_server import ModelServer, serving_model
 from tests.support.execution.host import (
@@ -248,6 +248,25 @@ class TestContent:
             async with hosting():
                 task = await Client(agent).send("CALL who\nSAY you are $RESULT")
         assert text_of(task) == ["you are user:alice"]
+
+
+class TestUsage:
+    async def test_it_is_what_the_model_server_counts_over_tools_and_turns(
+        self, model: ModelServer, ledger: Ledger
+    ) -> None:
+        with hosted(paying(model, ledger)) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.send(PAY)
+                await client.send("yes", task_id=task.id)
+        assert ledger.calls == [7]
+        row = await run_in_thread(Task.objects.get, public_id=task.id)
+        ((name, used),) = msgspec.json.decode(row.usage).items()
+        counts = model.counts
+        assert name == "scripted"
+        assert used["requests"] == counts["requests"] == 2
+        assert used["inputTokens"] == counts["input_tokens"]
+        assert used["outputTokens"] == counts["output_tokens"]
 
 
 class TestMemory:
