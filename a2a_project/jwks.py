@@ -15,7 +15,8 @@ from a2a_tasks.signatures import ring
 
 __all__ = ["jwks"]
 
-#: Seconds for which readers may cache the keys; a new key signs no earlier if it was first added in second place.
+#: Seconds for which readers may cache the keys. Add a new key in second place first, so that it signs only after readers
+#: have it.
 FRESH_SECONDS = 300
 
 

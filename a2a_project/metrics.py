@@ -117,7 +117,7 @@ class _Standing(Collector):
         blocked = {"breaker": now.breakers_open, "paused": now.paused, "disabled": now.disabled}
         yield _by(
             "a2a_webhook_receivers_blocked",
-            "Receivers without deliveries now, by reason.",
+            "Receivers to which nothing, or one delivery at a time, is sent now, by reason.",
             "by",
             blocked,
         )

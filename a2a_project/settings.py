@@ -179,7 +179,7 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = env.bool("SECURE_HSTS_INCLUDE_SUBDOMAINS", defa
 SECURE_HSTS_PRELOAD = env.bool("SECURE_HSTS_PRELOAD", default=False)
 SILENCED_SYSTEM_CHECKS = [
     "security.W005",  # subdomains may belong to others
-    "security.W021",  # so may a preload list of browsers
+    "security.W021",  # a preload list includes all subdomains
 ]
 
 AUTHENTICATION_BACKENDS = [

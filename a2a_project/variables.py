@@ -34,7 +34,9 @@ def server(name: str, url: str, schemes: Iterable[str]) -> str:
     scheme, separator, rest = url.partition("://")
     if url and not (separator and rest and scheme in schemes):
         allowed = ", ".join(f"{one}://" for one in schemes)
-        raise ImproperlyConfigured(f"{name} is not the URL of a server: it begins with {allowed}")
+        raise ImproperlyConfigured(
+            f"{name} is not the URL of a server: it must begin with {allowed}"
+        )
     return url
 
 

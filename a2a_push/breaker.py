@@ -4,8 +4,8 @@ The laws:
 
 * Closed lets everything through. It opens after 10 failures in a row, or when 70 % of at least 10 attempts within five
   minutes failed.
-* Open lets nothing through until its time is up; each opening without a success in between lasts twice as long, up to
-  an hour.
+* Open lets nothing through until its time is up; until it closes, each opening lasts twice as long as the one before,
+  up to an hour.
 * Half-open lets one attempt through at a time, the probe. Five successful probes close it, one failure opens it;
   attempts made before have no effect. A probe without a result, because its process died, is void after a minute.
 * A receiver that fails for five days without a success is given up: disabled, with a reason, until it is enabled.

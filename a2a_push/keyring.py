@@ -83,7 +83,7 @@ class Ring:
         return (*self.secrets(audience), *self.pairs(audience))
 
     def verifiers(self, audience: Audience) -> tuple[Secret | PublicKey, ...]:
-        """Return the public keys with which an audience verifies."""
+        """Return the keys with which an audience verifies: its secrets, then its public keys."""
         return (*self.secrets(audience), *(pair.public for pair in self.pairs(audience)))
 
     def token_keys(self) -> tuple[TokenKey, ...]:

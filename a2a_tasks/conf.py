@@ -31,7 +31,7 @@ def _parse(kind: type, name: str, text: str) -> Any:
     except ValueError:
         raise ValueError(f"{name} must be a number, not {text!r}") from None
     if not 0 <= number < float("inf"):  # false for NaN, too
-        raise ValueError(f"{name} must not be negative, and finite, not {text!r}")
+        raise ValueError(f"{name} must be finite, and not negative, not {text!r}")
     return number
 
 

@@ -74,7 +74,7 @@ class ListChange(NamedTuple):
     expected: int
     #: The number of old items that stay.
     kept: int
-    #: True if there were more.
+    #: True if old items after these are removed.
     trims: bool
     #: JSON of each item that is appended.
     added: Sequence[str]

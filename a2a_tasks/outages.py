@@ -13,7 +13,7 @@ __all__ = ["ThrottleFilter", "ThrottledLogger"]
 INTERVAL_SECONDS = 10.0
 
 
-#: Kinds of lines that a ThrottleFilter counts; more of them at once are not counted.
+#: Maximum number of kinds of lines that a ThrottleFilter counts. At this number it forgets all counts.
 MAX_KINDS = 100
 
 

@@ -1,7 +1,8 @@
 """The admin site: lists and pages of every task, context, run and entry of the audit log.
 
-Tasks can be cancelled. Only API keys, grants, holds and tenants' days of retention can be edited. Members of staff see
-the rows of their own tenants (`staff.py`).
+Operators can cancel, repeat and answer tasks, send deliveries again, and switch agents and receivers. API keys,
+grants, holds and tenants' days of retention are made here. Members of staff see the rows of their own tenants
+(`staff.py`).
 
 The tables may hold millions of rows. Each list is read along an index and counts no further than it has to
 (`paging.py`); each page reads bounded slices (`timeline.py`).

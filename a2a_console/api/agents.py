@@ -30,7 +30,7 @@ __all__ = ["AgentViewSet"]
 
 TO_VIEW = RequiredRight.to_view("a2a_tasks.task", of_agents=True)
 TO_SWITCH = RequiredRight.to_change("a2a_tasks.agentswitch")
-BOUND = f"Counted to {COUNTED_RUNS:,} of all agents."
+BOUND = f"Counting stops at {COUNTED_RUNS:,} runs of all agents."
 
 
 class SkillSerializer(serializers.Serializer[Any]):

@@ -110,7 +110,9 @@ class CancelledSerializer(PlanSerializer):
     cancelled = serializers.IntegerField()
     ended = serializers.IntegerField(help_text="Tasks that have ended in the meantime.")
     gone = serializers.IntegerField(help_text="Tasks that no longer exist.")
-    untried = serializers.IntegerField(help_text="The database was away: repeat the request.")
+    untried = serializers.IntegerField(
+        help_text="Tasks that were not tried because the database was away. Repeat the request."
+    )
 
 
 class NewTaskSerializer(serializers.Serializer[Any]):
@@ -120,7 +122,7 @@ class NewTaskSerializer(serializers.Serializer[Any]):
     new_key = serializers.IntegerField()
     new_id = serializers.CharField()
     before = serializers.BooleanField(
-        help_text="Tasks created earlier by a request with this `nonce`."
+        help_text="True if an earlier request with this `nonce` created the new task."
     )
 
 
@@ -138,7 +140,7 @@ class RunAgainSerializer(PlanSerializer):
     refused = RefusalSerializer(many=True)
     gone = serializers.IntegerField(help_text="Tasks that no longer exist.")
     untried = serializers.IntegerField(
-        help_text="The host was overloaded, or the database away: repeat the request with this `nonce`."
+        help_text="Tasks that were not tried because the host was overloaded or the database away. Repeat the request with this `nonce`."
     )
 
 

@@ -29,7 +29,7 @@ class ContextLineSerializer(serializers.ModelSerializer[Context]):
         help_text="The owner's id of the context. Other owners may use an equal id.",
     )
     created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField(help_text="Time of its newest message.")
+    updated_at = serializers.DateTimeField(help_text="Time of the client's newest message in it.")
 
     class Meta:
         model = Context

@@ -71,7 +71,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     status = serializers.IntegerField()
     code = serializers.CharField(
         help_text="`invalid`, `unauthenticated`, `missing_scope`, `missing_permission`, `csrf`, `not_found`, "
-        "`method_not_allowed`, `conflict`, `too_large`, `unsupported_media_type`, `unavailable`, `internal`."
+        "`method_not_allowed`, `conflict`, `too_large`, `unsupported_media_type`, `too_many_requests`, `unavailable`, `internal`."
     )
     detail = serializers.CharField(help_text="Description of the error for people.")
     errors = MistakeSerializer(many=True, required=False)  # type: ignore[assignment] # DRF takes fields off the class

@@ -1,4 +1,5 @@
-"""API keys in the API: list, create, rotate, revoke. A key is in the answer that creates it, and nowhere else.
+"""API keys in the API: list, create, rotate, revoke. A key is in the answer that creates or
+rotates it, and nowhere else.
 
 No key has more rights than the operator who made it: a caller may give its own scopes, within its tenant, and may
 rotate only keys of such scopes, because a rotation shows the new secret. The scopes of staff are their groups. Staff who see all tenants may give any scope, as in the admin.
@@ -53,7 +54,7 @@ class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
         allow_null=True, help_text="End of the validity of the secret before the last rotation."
     )
     previous_used_at = serializers.DateTimeField(
-        allow_null=True, help_text="Time of that key's last use."
+        allow_null=True, help_text="Time of that secret's last use."
     )
     last_used_at = serializers.DateTimeField(allow_null=True, help_text="Exact to about a minute.")
     revoked_at = serializers.DateTimeField(allow_null=True)
@@ -194,7 +195,8 @@ class KeyViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[ApiKey]):
     def rotate(self, request: Request, prefix: str) -> Response:
         """Give a key a new secret and show it, only this once; the old secret works until the overlap ends.
 
-        409 for a key that was revoked or has expired, or has scopes or tenants that the operator does not have.
+        409 for a key that was revoked or has expired. 403 (a caller) or 409 (staff) if the key has scopes that the
+        operator does not have; 409 if it has rights or tenants that the operator does not have.
         """
         row = self.get_object()
         self.operator.check_scopes(*row.scopes.split())

@@ -142,7 +142,7 @@ class NumberQuerySerializer(serializers.Serializer[Any]):
         default=0,
         min_value=0,
         max_value=2**31 - 1,
-        help_text="Only events with greater numbers.",
+        help_text="Only rows with greater numbers.",
     )
     size = serializers.IntegerField(
         required=False, default=SIZE, min_value=1, max_value=MAX_SIZE, help_text="Rows of a page."

@@ -20,7 +20,7 @@ MAX_BYTES = 256 * 1024
 
 
 class HostJSONParser(BaseParser):
-    """A parser with the limits of the protocol's bindings."""
+    """A parser with the depth limit of the protocol's bindings, and a size limit of its own."""
 
     media_type = "application/json"
 

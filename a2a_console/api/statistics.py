@@ -34,7 +34,7 @@ class NumberSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     label = serializers.CharField(help_text="Display name.")  # type: ignore[assignment] # DRF takes fields off the class
     value = serializers.FloatField(
-        allow_null=True, help_text="Null: the first message no longer exists."
+        allow_null=True, help_text="Null: there is nothing to measure, such as no queued run."
     )
     unit = serializers.ChoiceField(["", "s"], help_text="Empty: a count; s: seconds.")
 
@@ -47,7 +47,7 @@ class SeriesSerializer(serializers.Serializer[Any]):
 
 
 class LineSerializer(serializers.Serializer[Any]):
-    """Ended and active tasks of an agent or a tenant in the period."""
+    """The tasks of an agent or a tenant that ended in the period, and its unfinished runs now."""
 
     name = serializers.CharField()
     ended = serializers.IntegerField()

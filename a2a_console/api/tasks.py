@@ -98,7 +98,9 @@ class TaskLineSerializer(serializers.ModelSerializer[Task]):
     opening = serializers.SerializerMethodField(
         help_text="The beginning of its first message's text, on one line."
     )
-    is_task = serializers.BooleanField(help_text="False: answered by a direct Message.")
+    is_task = serializers.BooleanField(
+        help_text="False: answered by a direct Message, or without output yet so that it may be."
+    )
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField(source="status_at", help_text="Time of its status.")
     last_event = serializers.IntegerField(help_text="Number of its newest event.")
@@ -220,7 +222,7 @@ class TaskFilterSerializer(serializers.Serializer[Any]):
     mark = serializers.ChoiceField(
         [(one.name, one.words) for one in MARKS.values()],
         required=False,
-        help_text="Further conditions, applied to the newest 5,000 such tasks.",
+        help_text="`webhooks`: the tasks of the newest 5,000 dead deliveries.",
     )
     text = serializers.CharField(
         required=False,
@@ -292,7 +294,7 @@ class ReasonSerializer(serializers.Serializer[Reason]):
     kind = serializers.CharField(help_text="One word; docs/operating.md has the actions for each.")
     sentence = serializers.CharField(help_text="The reason in words.")
     next = serializers.CharField(help_text="The next thing that happens to it.")
-    at = serializers.DateTimeField(allow_null=True, help_text="The time; null = unknown.")
+    at = serializers.DateTimeField(allow_null=True, help_text="The time of `next`; null = unknown.")
     needs = serializers.ChoiceField(
         list(Needs), help_text="The party that must act so that the task goes on."
     )

@@ -60,7 +60,7 @@ def wait_of(delivery: Delivery) -> Wait:
         reason=delivery.reason,
         next_at=delivery.next_at,
         behind=getattr(delivery, "behind", False),
-        webhook_disabled=config.disabled_reason if config else "it was taken away",
+        webhook_disabled=config.disabled_reason if config else "it was deleted",
         worker=config.worker if config else "",
         lease_until=config.lease_until if config else None,
         receiver_disabled=receiver.disabled_at is not None,

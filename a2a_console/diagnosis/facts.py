@@ -129,7 +129,7 @@ class QueuePosition:
     #: The number of queued runs that start earlier, and of those among them with the same share.
     ahead: int = 0
     ahead_of_share: int = 0
-    #: The numbers of active runs: in these processes, of this share, of this agent.
+    #: The numbers of active runs: in the processes that serve the queue, of this share, of this agent.
     running: int = 0
     running_of_share: int = 0
     running_of_agent: int = 0

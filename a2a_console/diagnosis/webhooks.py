@@ -35,7 +35,7 @@ def explain_deliveries(task: int) -> Iterator[Reason]:
 
 def _reason(row: Delivery, wait: Wait) -> Reason:
     disabled = wait.why in DISABLED
-    webhook = row.config.public_id if row.config else "taken away"
+    webhook = row.config.public_id if row.config else "(deleted)"
     return Reason(
         kind=KIND,
         sentence=f"The webhook {webhook} is to be told of event {row.number}. {wait.sentence}",
@@ -47,7 +47,7 @@ def _reason(row: Delivery, wait: Wait) -> Reason:
 
 
 def without_secrets(rows: QuerySet[PushConfig]) -> QuerySet[PushConfig]:
-    """Add to each its task, its receiver and whether it has secrets, instead of these and of long columns."""
+    """Load each with its task and its receiver, and add `has_secrets`. Secrets and long columns are not read."""
     unread = ("secret", "token", *(f"task__{name}" for name in LONG_COLUMNS))
     has_secrets = Case(
         When(secret="", then=Value(False)), default=Value(True), output_field=BooleanField()

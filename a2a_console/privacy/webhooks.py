@@ -1,4 +1,4 @@
-"""The webhooks of a principal's tasks for the export, without secrets, and with only the origins of URLs."""
+"""The webhooks of a principal's tasks for the export, without secrets, and with URLs without their query."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from a2a_push.models import Delivery, DeliveryStatus
 
 __all__ = ["MARKS", "MAX_COUNT", "Mark", "find_troubled"]
 
-#: The largest number of tasks with one mark: the newest ones.
+#: The largest number of rows that a mark reads, the newest ones: it finds at most so many tasks.
 MAX_COUNT = 5_000
 
 

@@ -41,7 +41,7 @@ __all__ = ["TASKS", "TOP", "Line", "Report", "forget", "report", "report_agents"
 TOP = 20
 #: The part of a slot for which the counts of ended tasks are kept: 10 s of half an hour, a minute of three hours.
 PART = 180
-#: The largest number of periods and of different users for which it is kept.
+#: The largest number of kept results: one for each period and each set of rows that users see.
 KEPT = 100
 TASKS, RUNS, WORKERS = "a2a_tasks.task", "a2a_tasks.run", "a2a_tasks.worker"
 #: The states in the chart of tasks that ended, from the bottom to the top.

@@ -38,7 +38,7 @@ class PushConfig(models.Model):
     token = models.CharField(max_length=40, blank=True, default="", db_default="", editable=False)
     lease_until = models.DateTimeField(null=True, blank=True)
     worker = models.CharField(max_length=128, blank=True, default="", db_default="")
-    #: The reason why it is disabled; empty = it is active.
+    #: The reason why it is disabled; empty = it is not disabled.
     disabled_reason = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(db_default=Now())
 

@@ -15,14 +15,14 @@ class Receiver(models.Model):
     digest = models.CharField(max_length=64, unique=True, editable=False)
     #: JSON of `a2a_push.breaker.Breaker`.
     breaker = models.TextField(blank=True, default="{}")
-    #: Time at which the breaker lets an attempt through; null = it is closed.
+    #: Time at which the breaker lets an attempt through; null = it is closed, or the receiver is disabled.
     probe_at = models.DateTimeField("next probe", null=True, blank=True)
     #: Nothing is sent before this time, by the receiver's Retry-After.
     paused_until = models.DateTimeField(null=True, blank=True)
-    #: Nothing is sent until an operator enables it.
+    #: Time at which it was disabled; null = it is not. A disabled receiver gets nothing until it is enabled.
     disabled_at = models.DateTimeField(null=True, blank=True)
     disabled_reason = models.TextField(blank=True, default="")
-    #: True if its last answer was a quick 2xx: it may get several notifications at a time.
+    #: True if its last answer was quick, and 2xx or 410: it may get several notifications at a time.
     well = models.BooleanField(default=False)
     delivered = models.BigIntegerField(default=0)
     failed = models.BigIntegerField("failed attempts", default=0)

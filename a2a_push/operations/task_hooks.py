@@ -22,7 +22,10 @@ class WebhookHooks(TaskHooks):
     def on_accept(
         self, request: SendMessageRequest, task_id: str, dialect: str
     ) -> Companion | None:
-        """Write the webhook of the message. Raises InvalidParams."""
+        """Return the function that writes the webhook of the message; None if the message has none.
+
+        Raises InvalidParams.
+        """
         if request.push_config is None:
             return None
         config = registrable(request.push_config, task_id, dialect)

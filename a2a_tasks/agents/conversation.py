@@ -143,7 +143,7 @@ class Conversation:
         return Later(lambda: self._in_turn(lambda: self._items(key, limit)), self._loop)
 
     def append(self, key: str, *items: Any) -> Later[None]:
-        """Append JSON values to a list, which begins with its first item: `await conversation.append("log", item)`.
+        """Append JSON values to a list: `await conversation.append("log", item)`. The first item creates the list.
 
         Raises TypeError for other values, and ValueError for too many or too large items.
         """

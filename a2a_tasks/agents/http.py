@@ -22,7 +22,8 @@ from a2a_tasks.outbound import (
 
 __all__ = ["CallRefused", "guard", "open_session"]
 
-#: Seconds until the head of an answer must be there; a server that sends it by bytes is never silent.
+#: Maximum seconds until the head of an answer is complete. A server that sends it byte by byte is never silent, so that
+#: no other timeout ends the call.
 HEAD_SECONDS = 300.0
 
 
@@ -74,7 +75,7 @@ async def _deadline(seconds: float, fault: str) -> AsyncIterator[None]:
 
 
 class _BoundedAnswer(aiohttp.ClientResponse):
-    """An answer that is read whole only within FETCH_BYTES, decompressed, and A2A_FETCH_SECONDS."""
+    """An answer that is read whole only within FETCH_BYTES, counted after decompression, and within FETCH_SECONDS."""
 
     async def read(self) -> bytes:
         """Return the body; `text` and `json` call this. Raises ClientPayloadError and ServerTimeoutError."""

@@ -34,7 +34,7 @@ def discover() -> None:
         raise ImproperlyConfigured(f"{fault.filename}, line {fault.lineno}: {fault.msg}") from fault
     except ModuleNotFoundError as fault:
         missing = (fault.name or "").partition(".")[0]
-        # the adapters stand above this room, and need not be loaded
+        # The adapters are in a layer above this package, and need not be loaded.
         line = import_module("a2a_tasks.frameworks.table").find_install_line(missing)
         raise (ImproperlyConfigured(f"{fault}: {line}") if line else fault) from fault
     for cls in _concrete(Agent):

@@ -28,7 +28,10 @@ class Secrets:
 
 
 def check_names(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the requested secrets. Raises ValueError for names that cannot be shown to people."""
+    """Return the names of the requested secrets.
+
+    Raises ValueError for blank, too long or repeated names, and for too many.
+    """
     checked = (names,) if isinstance(names, str) else tuple(names)
     good = all(name.strip() and len(name) <= MAX_LENGTH for name in checked)
     if not good or len(checked) > MAX_COUNT or len(set(checked)) < len(checked):

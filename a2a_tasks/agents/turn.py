@@ -137,7 +137,7 @@ class Turn:
         """Return a session of aiohttp for calls to other servers: `async with turn.http.get(url) as answer: ...`
 
         Every call, redirects included, may reach only what A2A_FETCH_* allows; else it raises CallRefused, an
-        aiohttp.ClientError. `read`, `text` and `json` of an answer are bounded by FETCH_BYTES and A2A_FETCH_SECONDS;
+        aiohttp.ClientError. `read`, `text` and `json` of an answer are bounded by FETCH_BYTES and FETCH_SECONDS;
         its `content` can be read as it comes. The session ends with the turn. Raises RuntimeError in a synchronous agent.
         """
         if not is_running_here(self.history.loop):
@@ -206,7 +206,7 @@ class Turn:
     ) -> Later[bytes]:
         """Return the bytes as `read` does, and also download the URL of a part, if the address guard allows it.
 
-        A download is limited to `max_bytes` and `seconds`, and to FETCH_BYTES and A2A_FETCH_SECONDS. Raises
+        A download is limited to `max_bytes` and `seconds`, and to FETCH_BYTES and FETCH_SECONDS. Raises
         FileUnavailable, an AgentError whose text the client may read.
         """
         return Later(lambda: self._files.fetch(part, max_bytes, seconds), self.history.loop)
@@ -258,7 +258,7 @@ class Turn:
 
         `hand_over`: names of secrets as people read them: `"GitHub token"`. The host adds a link to a page that takes
         the secrets once, outside the conversation; then a new turn starts that can read them (`turn.secret`). Raises
-        ValueError for names that cannot be shown to people.
+        ValueError for blank, too long or repeated names, and for too many.
         """
         secrets = check_names(hand_over)
         status = StatusUpdate(TaskState.AUTH_REQUIRED, parts(content), metadata, secrets)

@@ -55,7 +55,10 @@ class Action(StrEnum):
     SECRETS_RESEAL = "secrets.reseal", "stored secrets were sealed anew: nothing; the detail counts"
     KEY_CREATE = "key.create", "an API key was made: its prefix"
     KEY_ROTATE = "key.rotate", "an API key got a new secret: its prefix"
-    KEY_CHANGE = "key.change", "name, scopes or end of an API key were changed: its prefix"
+    KEY_CHANGE = (
+        "key.change",
+        "name, scopes, rate limit or end of an API key were changed: its prefix",
+    )
     KEY_REVOKE = "key.revoke", "an API key was revoked: its prefix"
     GRANT_ADD = "grant.add", "a right to an agent was granted: the grantee"
     GRANT_REMOVE = "grant.remove", "a right to an agent was removed: the grantee"
@@ -74,7 +77,10 @@ class Action(StrEnum):
     LOGIN = "login.done", "a user signed in to the pages: `user:<number>`"
     LOGOUT = "login.ended", "a user signed out: `user:<number>`"
     LOGIN_FAILED = "login.failed", "a sign-in failed: `user:<number>`, if there is such a user"
-    ACCESS_REFUSED = "access.refused", "credentials were missing or wrong (401): nothing"
+    ACCESS_REFUSED = (
+        "access.refused",
+        "credentials were missing or wrong (401): the principal of wrong credentials, if it is known",
+    )
     ACCESS_DENIED = "access.denied", "an identified caller was refused (403): nothing"
     AUDIT_PURGE = (
         "audit.purge",

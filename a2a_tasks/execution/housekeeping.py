@@ -1,7 +1,7 @@
 """The hourly purge, by a Celery worker that beat calls, or by the process that runs agents itself.
 
-It pauses after each batch as long as the batch took, so that it never takes more than half of the database's capacity.
-It works for A2A_PURGE_SECONDS at most, and continues an hour later.
+It pauses after each batch as long as the batch took, but at most MAX_REST_SECONDS. So it takes about half of the
+database's capacity at most. It works for A2A_PURGE_SECONDS at most, and continues an hour later.
 """
 
 from __future__ import annotations

@@ -27,7 +27,9 @@ from a2a_tasks.store.workers import WorkerKind
 
 __all__ = ["WorkerLoad", "Presence", "begin"]
 
-_silence = ThrottledLogger(logging.getLogger(__name__), "heartbeat failed")
+_silence = ThrottledLogger(
+    logging.getLogger(__name__), "the presence of this process was not reported"
+)
 #: Longest wait for the last report, in seconds.
 LAST_SECONDS = 1.0
 
@@ -56,7 +58,7 @@ class Presence:
         process_lifetime.on_drain(self._due.set)
 
     def stop(self) -> None:
-        """Remove this process from the reports; blocks for LAST_SECONDS at most."""
+        """Report that this process ends; blocks for LAST_SECONDS at most."""
         self._ended.set()
         self._due.set()
         if self._thread.is_alive():

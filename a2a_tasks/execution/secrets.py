@@ -46,7 +46,10 @@ class StoredSecrets(Secrets):
         )
 
     async def add_link(self, status: StatusUpdate) -> StatusUpdate:
-        """Return the agent's question with the link. Raises LeaseLost, Overloaded, TypeError for other names."""
+        """Return the agent's question with the link.
+
+        Raises LeaseLost, Overloaded, and TypeError for names that are not texts.
+        """
         reason = "\n".join(part.text for part in status.parts if isinstance(part.text, str))
         ask = functools.partial(
             run_in_thread, handed_secrets.ask, self._run, status.hand_over, reason

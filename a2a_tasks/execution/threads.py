@@ -26,7 +26,7 @@ class ThreadJob:
 
     def __init__(self, work: Callable[[], Any], agent: str) -> None:
         self.work, self.agent = work, agent
-        #: The result of the call. A job that is cancelled before it begins is not done.
+        #: The result of the call. If it is cancelled before the call begins, the call is not made.
         self.future: Future[Any] = Future()
         #: True once the call has ended, or its thread was abandoned.
         self.settled = False

@@ -19,7 +19,10 @@ SAID = (str, Part, StatusUpdate, Chunk, Reply)
 
 
 class CallableAgent(FrameworkAgent, abstract=True):
-    """An agent that a function of a text works for, of any kind, or of a text and the turn."""
+    """An agent whose work is done by a function of any kind.
+
+    It gets the text of the message, and the turn if it has a parameter `turn`.
+    """
 
     attribute = "function"
     function: ClassVar[Any] = None

@@ -25,7 +25,8 @@ def host(
     """Host an agent of a framework, or a function; return its class.
 
     The name is made from the slug, and the description is the first line of the docstring. `attributes` are those of
-    the adapter, such as `streaming=False`. Raises TypeError for things and attributes that no adapter has.
+    the adapter, such as `streaming=False`. Raises TypeError for things that no adapter hosts, and for attributes that
+    the adapter does not have.
     """
     framework = find_adapter(thing)
     adapter = framework.load()

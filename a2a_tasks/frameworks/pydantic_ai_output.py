@@ -51,7 +51,7 @@ class OutputQueue:
         self._queue.task_done()
 
     def finish(self) -> None:
-        """Put the end."""
+        """Send the rest of the text, then the mark of the end."""
         self._flush()
         self._queue.put_nowait(None)
 
@@ -88,7 +88,7 @@ class OutputQueue:
         await self._queue.join()
 
     def skip_response(self, response: ModelResponse, *, send_files: bool = False) -> None:
-        """Count the artifacts of an answer that is in the log already."""
+        """Count the artifacts of an answer whose text is in the log already; with `send_files`, send its files."""
         if response.text:
             self._count += 1
         for part in response.parts:

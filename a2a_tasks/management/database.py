@@ -27,7 +27,10 @@ REFUSALS = (
 
 
 def count_missing_migrations() -> int:
-    """Return the number of missing migrations. Quicker than Django's own empty run. Raises DatabaseError."""
+    """Return the number of missing migrations.
+
+    This is quicker than a run of `migrate` that has nothing to apply. Raises DatabaseError.
+    """
     executor = MigrationExecutor(connections["default"])
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 class SwitchState(models.TextChoices):
     """The state of an agent."""
 
-    ON = "on"  #: as its class says
+    ON = "on"  #: takes messages, as its class declares
     DRAINING = "draining"  #: existing tasks go on; no new tasks
     OFF = "off"  #: clients see no such agent; accepted runs are finished
 

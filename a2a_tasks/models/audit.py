@@ -58,7 +58,8 @@ class AuditSeal(models.Model):
     hash = models.CharField(max_length=64)
     mac = models.CharField(max_length=64)
     at = models.DateTimeField(db_default=Now())
-    #: The newest entry it looked for, and the first transaction (PostgreSQL's xid8) that began after it.
+    #: The highest number of an entry that any seal has seen, and the first transaction (PostgreSQL's xid8) that had not
+    #: begun when the entries were read.
     newest = models.BigIntegerField()
     horizon = models.BigIntegerField()
     #: The entry up to which all entries are certainly sealed.

@@ -36,7 +36,7 @@ class ConversationList(models.Model):
         Context, on_delete=models.SET_NULL, null=True, related_name="lists", db_index=False
     )
     key = models.CharField(max_length=200)
-    #: As of a value of the memory.
+    #: The run that last changed the list, as for a value of the memory.
     version = models.BigIntegerField()
     #: The number of items, which is also the number of the newest one, and their bytes.
     count = models.IntegerField()

@@ -58,7 +58,7 @@ class Run(models.Model):
     ended_at = models.DateTimeField(null=True)
     #: The parameters of the request besides the message (output modes, metadata, extensions), as JSON.
     request = models.TextField(blank=True, default="")
-    #: The traceback of a failed run, for operators only.
+    #: Notes about attempts that died or were stopped, then the traceback of a failed run. For operators only.
     error = models.TextField(blank=True, default="")
 
     class Meta:

@@ -29,7 +29,7 @@ class StoredFile(models.Model):
     #: Name of the file in the storage.
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField(db_default=Now())
-    #: Time until which a task may take the file; null = it has been taken.
+    #: Time until which a task may take the file; null = a task has it, or no task may take it any more.
     pending_until = models.DateTimeField(null=True)
 
     class Meta:

@@ -126,7 +126,7 @@ class AcceptedSend:
 async def converse(
     request: SendMessageRequest, call: CallContext, *, pauses: frozenset[TaskState]
 ) -> AcceptedSend:
-    """Accept the message, start its run, and follow the log to the end of its turn. Close the conversation.
+    """Accept the message, start its run, and follow the log to the end of its turn. The caller closes the result.
 
     A message that was accepted before, under the same key, continues the earlier conversation. `pauses`: the states at
     which the turn ends although the task goes on. Raises the errors of the request: TaskNotFound, TaskEnded,

@@ -37,7 +37,7 @@ async def _find_gap(found: FoundTask, seen: int | None) -> int:
 
 
 async def subscribe_to_task(request: SubscribeToTaskRequest, call: CallContext) -> EventStream:
-    """Follow a task. Raises TaskNotFound, UnsupportedOperation (it has ended, or the agent does not stream)."""
+    """Follow a task. Raises TaskNotFound, and UnsupportedOperation if the task has ended."""
     key, resumes = (call.scope(request.tenant), request.id), call.last_event_id is not None
     found = await (run_in_thread(brief, *key) if resumes else find_batched(key))
     if found is None:

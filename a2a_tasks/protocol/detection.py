@@ -69,7 +69,8 @@ class Rule:
     methods: frozenset[str]
     #: Code of the dialect; None = the decision depends on the origin of the task.
     decide: Callable[[DetectionInput], str | None]
-    #: Methods that 1.0 does not have are refused to clients that ask for 1.0.
+    #: True if 1.0 does not have these methods: they are refused to clients that ask for 1.0, unless the operator lets
+    #: them be served.
     legacy: bool = False
 
 

@@ -102,7 +102,7 @@ class Fields:
         return camel(name) in self.members or name in self.members
 
     def string(self, name: str, *, required: bool = False, longest: int = 0) -> str | None:
-        """Return a string; an empty one counts as absent where it is required."""
+        """Return a string; an empty one counts as absent."""
         found = self.value(name)
         if found is None or found == "":
             if required:

@@ -88,8 +88,8 @@ def find_first_number(task: int) -> int | None:
 def lock_task(*which: Q, skip: bool = False, **columns: object) -> Task | None:
     """Return the task row, locked until the transaction ends (SQLite locks the whole store by itself).
 
-    The query runs twice: while the first one waited for the row, a successor may have taken over its id.
-    `skip`: return None as well if another transaction has locked the row.
+    If the query finds nothing, it runs once more: while the first one waited for the row, a successor may have taken
+    over its id. `skip`: return None as well if another transaction has locked the row.
     """
     tasks = Task.objects.filter(*which, **columns).select_related("context")
     tasks = tasks.select_for_update(of=("self",), skip_locked=skip)

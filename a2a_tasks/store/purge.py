@@ -221,7 +221,9 @@ def _go_on_after(fault: Exception, what: str) -> None:
 
 
 def remove_each(keys: list[int]) -> Iterator[Removed]:
-    """Remove these tasks, without the rest of their webhooks' deliveries; tasks that have not ended, or are held, stay.
+    """Remove these tasks, and do not wait for the rest of their webhooks' deliveries.
+
+    Tasks that have not ended, or are held, stay.
 
     It waits for rows that other transactions have locked, for example while an artifact is folded.
     """
@@ -234,7 +236,10 @@ def remove_each(keys: list[int]) -> Iterator[Removed]:
 
 
 def survey(limits: RetentionLimits) -> Removed:
-    """Count the rows that `purge` would remove now, except contexts."""
+    """Count the tasks with their rows, and the events of logs, that `purge` would remove now.
+
+    Contexts and the other kinds of rows are not counted.
+    """
 
     def log(keys: list[int], limit: datetime.datetime, _: int) -> tuple[Removed, list[int]]:
         going = _filter_purgeable(keys, limit)

@@ -8,10 +8,10 @@ One run may still be the cause. Shared deaths move each run, step by step, into 
    lived longer than ever before.
 3. After the third one each run starts in a process of its own.
 
-An attempt that got further than all earlier attempts, by a kept step or by more events, resets both counts. The number
-of resets is limited, since a run may get further and kill its process each time. Such a run gets a process of its own
-as well, and its task fails in the end.
-See docs/decisions/0004.
+An attempt that got further than all earlier attempts, by a kept step or by more events, resets the count of its own
+deaths. If it died together with other runs, it resets the count of shared deaths, too. The number of resets is
+limited, since a run may get further and kill its process each time. Such a run gets a process of its own as well, and
+its task fails in the end. See docs/decisions/0004.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def set_days(tenant: str, days: float | None) -> None:
     if days is None:
         TenantRetention.objects.filter(tenant=tenant).delete()
     elif not 0 <= days < float("inf"):
-        raise ValueError("Days must not be negative, and finite")
+        raise ValueError("Days must be finite, and not negative")
     else:
         TenantRetention.objects.update_or_create(tenant=tenant, defaults={"days": days})
     audit.note(Action.RETENTION_SET, tenant, tenant=tenant, detail={"days": days})

@@ -42,7 +42,7 @@ def python(here: Path, *words: str, **variables: str) -> subprocess.CompletedPro
         ({"DATABASE_URL": "postgress://u:s3cret@h/x"}, "postgres://USER:PASSWORD@HOST:5432/NAME"),
         thorough({"DATABASE_URL": "postgres://u:s3cret@h:port/x"}, "DATABASE_URL is not the URL"),
         ({"REDIS_URL": "127.0.0.1:6379"}, "REDIS_URL is not the URL of a server"),
-        thorough({"CELERY_BROKER_URL": "u:s3cret@rabbit:5672"}, "it begins with amqp://"),
+        thorough({"CELERY_BROKER_URL": "u:s3cret@rabbit:5672"}, "it must begin with amqp://"),
         thorough({"A2A_APPS": "examples.demo,concirge"}, "A2A_APPS names 'concirge'"),
         ({"A2A_APPS": "examples.dmo"}, "A2A_APPS names 'examples.dmo'"),
     ],

@@ -289,8 +289,12 @@ def _limit(status: AgentStatus, form: Mapping[str, str]) -> _Act:
     if limit is not None and limit <= status.statistics.running:
         question = Question(
             title=f"Limit {status.agent.name} to {limit}?",
-            text=f"{status.statistics.running} runs are active and continue. No run begins until fewer than {limit} are active."
-            + (" New messages stay queued until the limit is raised." if limit == 0 else ""),
+            text=f"{status.statistics.running} runs are active and continue. "
+            + (
+                f"No run begins until fewer than {limit} are active."
+                if limit
+                else "No run begins, and messages stay queued, until the limit is raised."
+            ),
             verb="Set limit",
             back=_page(status.agent.slug),
         )

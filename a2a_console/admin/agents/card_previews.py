@@ -40,7 +40,7 @@ class Preview:
     #: Indented JSON.
     text: str
     flaws: list[str]
-    #: "signed" (by a key that is published, verified just now), "unsigned" or "unverified".
+    #: "signed" (by a published key, verified just now), "unsigned", "unverified", or "–" (this form has no signatures).
     signature: str
     #: The key that signed, or the reason why none did.
     note: str

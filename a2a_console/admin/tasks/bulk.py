@@ -36,7 +36,7 @@ class Deed:
     verb: str
     #: The consequences, for the operator.
     text: str
-    #: The reasons against it.
+    #: Warnings to read before the confirmation.
     warnings: tuple[str, ...]
     #: The reason why other tasks are left alone, after their number.
     impossible: str

@@ -280,7 +280,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         except Http404:
             return None
 
-    # -- cancelling
+    # -- cancelling and running again
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may cancel. The permission `change task` means this and nothing else here."""
@@ -309,7 +309,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     ) -> HttpResponse | None:
         plan = bulk.plan(deed, queryset.select_related(None).only("pk", "state", "agent"))
         if not plan.keys:
-            note = f"None of the {plan.others} selected tasks {deed.impossible}."
+            note = f"{plan.others} of the selected tasks {deed.impossible}."
             self.message_user(request, note, messages.WARNING)
             return None
         context = {
@@ -388,7 +388,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         shown = result.again[0][1].task if result.again else task.pk
         return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=[shown]))
 
-    # -- export
+    # -- export, cancelling one task
 
     @method_decorator(require_POST)
     def export_view(self, request: HttpRequest, form: str) -> HttpResponseBase:

@@ -47,7 +47,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
     """The inbox and its actions."""
 
     def has_view_permission(self, request: HttpRequest, obj: Waiting | None = None) -> bool:
-        """Allow users that may view tasks."""
+        """Allow users that may view, cancel or answer tasks."""
         seen = ("a2a_tasks.view_task", "a2a_tasks.change_task", ANSWER)
         return any(map(request.user.has_perm, seen))
 

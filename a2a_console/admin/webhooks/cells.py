@@ -48,7 +48,7 @@ def delivery_link(delivery: Delivery) -> str:
 def config_link(config: PushConfig | None) -> str:
     """Link to the webhook, or say that it was deleted."""
     if config is None:
-        return "taken away"
+        return "deleted"
     return _link("admin:a2a_push_pushconfig_change", config.pk, config.public_id)
 
 

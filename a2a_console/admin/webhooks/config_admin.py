@@ -37,7 +37,7 @@ TASKS = 100
 
 
 def state_of(row: PushConfig) -> str:
-    """Return `active`, `settled` (the task has ended and all its events are delivered) or `disabled`."""
+    """Return `active`, `settled` (the task has ended, and all its events are delivered or dead) or `disabled`."""
     if row.disabled_reason:
         return "disabled"
     return "active" if row.active else "settled"
@@ -97,7 +97,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
     def due(self, row: PushConfig) -> str:
         """Show the moment of the next check."""
         if not row.active:
-            return "when it is enabled"
+            return "never: the task has ended"
         return moment(row.due_at) or "on the next event"
 
     @admin.display(description="lease")

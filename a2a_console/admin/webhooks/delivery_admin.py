@@ -173,7 +173,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     def replay_selected(
         self, request: HttpRequest, queryset: QuerySet[Delivery]
     ) -> HttpResponse | None:
-        """Ask for confirmation, then send the settled deliveries again, newest first."""
+        """Ask for confirmation, then send the newest AT_ONCE of the settled deliveries again."""
         settled = queryset.exclude(status=DeliveryStatus.PENDING).filter(config__isnull=False)
         rows = list(settled.order_by("-pk")[: AT_ONCE + 1])
         if rows and not is_confirmed(request):
@@ -186,7 +186,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     def retry_selected(
         self, request: HttpRequest, queryset: QuerySet[Delivery]
     ) -> HttpResponse | None:
-        """Ask for confirmation, then try the pending deliveries now, newest first."""
+        """Ask for confirmation, then try the newest AT_ONCE of the pending deliveries now."""
         pending = queryset.filter(status=DeliveryStatus.PENDING)
         rows = list(pending.order_by("-pk")[: AT_ONCE + 1])
         if rows and not is_confirmed(request):

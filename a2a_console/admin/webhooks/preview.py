@@ -11,8 +11,8 @@ __all__ = ["HELD_BACK", "preview_warnings"]
 
 HELD_BACK = "Not sent because an operator disabled the endpoint: {}. Enable the endpoint first."
 ON_TRIAL = (
-    "Deliveries to an endpoint or webhook that was disabled automatically: {}. A first success enables it again; "
-    "ten more consecutive failures, or a 410, disable it again and its pending deliveries fail."
+    "Deliveries to a receiver or webhook that was disabled automatically: {}. It is enabled again at once; "
+    "after ten more failures before a first success, or a 410, it is disabled again and its pending deliveries are dead."
 )
 
 

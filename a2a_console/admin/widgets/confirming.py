@@ -22,7 +22,7 @@ class Question:
     title: str
     #: The consequences.
     text: str
-    #: The reasons against it.
+    #: Warnings to read before the confirmation.
     warnings: Sequence[str] = ()
     #: The label of the button.
     verb: str

@@ -1,4 +1,4 @@
-"""The lines of a task's timeline that are not events."""
+"""The lines of a task's timeline, and the span of time and of events that they are read for."""
 
 from __future__ import annotations
 

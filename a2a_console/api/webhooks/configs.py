@@ -76,7 +76,7 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
 
     @extend_schema_field(serializers.ChoiceField(STATES))
     def get_state(self, row: PushConfig) -> str:
-        """`active`, `settled` (the task has ended and all its events are delivered) or `disabled`."""
+        """`active`, `settled` (the task has ended, and all its events are delivered or dead) or `disabled`."""
         return state_of(row)
 
 

@@ -180,7 +180,7 @@ class ReplaySerializer(serializers.Serializer[Any]):
     found = serializers.IntegerField(help_text="Number of deliveries that this request selected.")
     replayed = serializers.IntegerField(help_text="Number of them that will be sent again.")
     left_alone = serializers.IntegerField(
-        help_text="Pending, without a webhook, unknown, or held back. Of a dry run, all that were found."
+        help_text="Number of the selected deliveries that are not sent: pending, without a webhook, unknown, or held back. In a dry run, all of them."
     )
     on_trial = serializers.IntegerField(
         help_text="Number of them that go to a receiver or webhook that was disabled automatically. It is enabled again."
@@ -241,12 +241,13 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, HostViewSet[Delivery])
     def replay(self, request: Request, key: int) -> Response:
         """Send a settled delivery again, under the same `webhook-id`, from the beginning of the schedule.
 
-        A receiver or a webhook that was disabled automatically is tried again, and enabled if it accepts the delivery.
-        409 if the delivery is pending, its webhook was deleted, or an operator has disabled its receiver.
+        A receiver or a webhook that was disabled automatically is enabled again at once. It is disabled again after
+        ten more failures before a first success, or a 410. 409 if the delivery is pending, its webhook was deleted,
+        or an operator has disabled its receiver.
         """
         row = self.get_object()
         if not replay([row.pk]):
-            gone = "The delivery is pending, or its webhook was taken away"
+            gone = "The delivery is pending, or its webhook was deleted"
             raise Conflict(_explain_refusal(row) or gone)
         return Response(self.get_serializer(self.get_object()).data)
 

@@ -62,7 +62,7 @@ class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
         return describe_health(row, timezone.now()).word
 
     def get_why(self, row: Receiver) -> str:
-        """The reason why nothing is sent to it; empty if deliveries are sent."""
+        """The reason why nothing, or one delivery at a time, is sent to it; empty if all deliveries are sent."""
         return describe_health(row, timezone.now()).why
 
     @extend_schema_field(serializers.DateTimeField(allow_null=True))
@@ -104,7 +104,7 @@ class ReceiverQuerySerializer(CreatedQuerySerializer):
     health = serializers.ChoiceField(
         [Word.DISABLED.value, Word.OPEN.value, Word.PAUSED.value, "failing"],
         required=False,
-        help_text="`open`: also those that are half-open. `failing`: the last attempt failed.",
+        help_text="`open`: also those that are half-open. `failing`: the last attempt failed, or was slow and an earlier one failed.",
     )
     address = serializers.CharField(
         required=False, max_length=2_000, help_text="A piece of the URL, without the query."

@@ -133,7 +133,8 @@ class Command(BaseCommand):
 def _add_filters(parser: ArgumentParser) -> None:
     """Add the filters of the list in the admin."""
     add = parser.add_argument
-    add("--state", type=_states, action="append", default=[], help="may come again; `unfinished`")
+    several = "a state, or `unfinished`; may be given several times"
+    add("--state", type=_states, action="append", default=[], help=several)
     add("--agent", metavar="SLUG")
     add("--tenant", help="exactly; empty = of none")
     add("--owner", metavar="PRINCIPAL", help="owner or creator")

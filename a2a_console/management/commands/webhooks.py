@@ -117,7 +117,7 @@ def _add_narrowing(parser: ArgumentParser) -> None:
 
 
 def _choose(options: dict[str, Any]) -> DeliverySelection:
-    """Return the selection for the options; deliveries with given ids are selected in any status."""
+    """Return the selection for the options; of given ids also the delivered ones are selected, not only the dead ones."""
     ids = options.get("ids") or None
     return DeliverySelection(
         only_dead=not (options.get("also_delivered") or ids),

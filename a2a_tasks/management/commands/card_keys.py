@@ -100,7 +100,7 @@ class Command(BaseCommand):
                 raise ValueError("name one key, as `card_keys` lists it")
             return key_file.revoke(text, options["kid"][0])
         if not 0 <= options["days"] < float("inf"):
-            raise ValueError("days must not be negative, and finite")
+            raise ValueError("days must be finite, and not negative")
         now, new = time.time(), CardKey.new(options["algorithm"])
         until = float(int(now + options["days"] * DAY))
         return key_file.rotate(text, new, until=until, now=now)

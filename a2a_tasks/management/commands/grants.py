@@ -1,4 +1,4 @@
-"""`manage.py grants add|list|remove`: the rights of callers to use, see and operate listed agents."""
+"""`manage.py grants add|list|remove`: the rights of callers to use and see listed agents, and to operate agents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHO = "key:PREFIX, jwt:'ISSUER SUB', user:ID, cert:NAME, scope:SCOPE, tenant:TEN
 class Command(BaseCommand):
     """The command: it makes, lists and removes grants."""
 
-    help = "Grant agents to callers, list grants, remove them. Grants apply to listed agents (A2A_GRANTS)."
+    help = "Grant agents to callers, list grants, remove them. The rights use and see apply to listed agents (A2A_GRANTS), operate to all agents."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add a subcommand for each action."""

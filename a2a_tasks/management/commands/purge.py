@@ -29,7 +29,7 @@ class Command(BaseCommand):
             type=float,
             metavar="DAYS",
             default=conf.RETENTION_DAYS,
-            help="remove tasks that ended so many days ago (default A2A_RETENTION_DAYS; 0 = none)",
+            help="remove tasks that ended so many days ago (default A2A_RETENTION_DAYS; 0 = none); tenants with days of their own keep these",
         )
         parser.add_argument(
             "--events-older-than",
@@ -41,10 +41,10 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="only count, remove nothing")
 
     def handle(self, **options: Any) -> None:
-        """Remove everything, and print the counts."""
+        """Remove the rows, or only count them, and print the counts."""
         days = options["older_than"], options["events_older_than"]
         if not all(0 <= number < float("inf") for number in days):
-            raise CommandError("Days must not be negative, and finite.")
+            raise CommandError("Days must be finite, and not negative.")
         if not any([*days, conf.AUDIT_RETENTION_DAYS, *days_of_tenants().values()]):
             raise CommandError(
                 "Everything is kept: set A2A_RETENTION_DAYS, A2A_EVENT_RETENTION_DAYS or A2A_AUDIT_RETENTION_DAYS, "

@@ -114,7 +114,7 @@ def _read(where: str) -> bytes:
 
 
 async def _download(url: str) -> bytes:
-    """Download the card. The operator names the host, so any address is allowed; redirects are not followed."""
+    """Download a card or keys. The operator names the host, so any address is allowed; redirects are not followed."""
     try:
         policy = OutboundPolicy.read(http=True, loopback=True, allowed=_parts(url).hostname or "")
     except ValueError as flaw:

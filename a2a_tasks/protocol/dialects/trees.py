@@ -256,6 +256,6 @@ class TreeDialect(Dialect):
         return DialectRefusal(self.http_status(fault), write(self.error(fault)))
 
 
-#: Errors of 1.0 that have other names in the older dialects.
+#: Codes and titles that stand in the older dialects for errors that they do not have.
 INVALID = (errors.InvalidParams.code, errors.InvalidParams.title)
 INTERNAL = (errors.InternalError.code, errors.InternalError.title)

@@ -73,7 +73,7 @@ class TestInTheAdmin:
         assert [sign_in(f"guess {n}").status_code for n in range(3)] == [200, 200, 429]
         answer = sign_in()
         assert answer.status_code == 429
-        assert b"Too many failed sign-ins" in answer.content
+        assert b"Too many sign-in attempts" in answer.content
         assert "content-security-policy" in answer.headers
 
     def test_nobody_is_kept_out_from_elsewhere_nor_are_others_from_here(self) -> None:
@@ -132,7 +132,7 @@ class TestAnAddress:
         answers = [sign_in("guess", name=f"nobody-{n}") for n in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
         assert int(answers[2]["Retry-After"]) > 0
-        assert b"Too many failed sign-ins" in answers[2].content
+        assert b"Too many sign-in attempts" in answers[2].content
         assert sign_in().status_code == 429
         assert AccessAttempt.objects.count() == 2  # what is refused is neither hashed nor kept
         assert sign_in(address=ELSEWHERE).status_code == 302

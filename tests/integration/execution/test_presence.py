@@ -91,7 +91,7 @@ def test_what_fails_is_told_once_and_tried_again(
 
     monkeypatch.setattr(workers, "beat", fail)
     # One that has told of no other test's failures.
-    fresh = ThrottledLogger(logging.getLogger(presence.__name__), "heartbeat failed")
+    fresh = ThrottledLogger(logging.getLogger(presence.__name__), "the presence of this process was not reported")
     with caplog.at_level(logging.WARNING), pytest.MonkeyPatch.context() as silence:
         silence.setattr(presence, "_silence", fresh)
         made = Presence(WorkerKind.WEB)
@@ -158,4 +158,4 @@ def test_beat_takes_it_back_as_its_interpreter_ends() -> None:
         timeout=60,
     )
     assert Worker.objects.get(kind="beat").left_at is not None
-    assert "heartbeat failed" not in ended.stderr
+    assert "the presence of this process was not reported" not in ended.stderr

@@ -205,7 +205,7 @@ class TestThePage:
         delivery = make_delivery(make_config(make_task()), DeliveryStatus.CANCELLED)
         Delivery.objects.update(config=None)
         body = client.get(page_of(delivery)).text
-        assert "taken away" in body
+        assert "deleted" in body
         assert "Send again" not in body
 
 
