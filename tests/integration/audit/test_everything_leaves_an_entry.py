@@ -476,7 +476,16 @@ def reseal() -> None:
 
 
 #: Commands that change nothing of the host's state.
-LOOKS = {"restart", "serve", "serve_grpc", "up", "startagent", "verify_card", "webhook_keys"}
+LOOKS = {
+    "restart",
+    "runserver",
+    "serve",
+    "serve_grpc",
+    "up",
+    "startagent",
+    "verify_card",
+    "webhook_keys",
+}
 COMMANDS: dict[str, dict[str, tuple[Callable[[Path], object], set[str]]]] = {
     "a2a": {
         "cancel": (lambda _: run("a2a", "cancel", f"#{accepted().task}", "--yes"), {"task.cancel"})

@@ -91,7 +91,9 @@ def test_what_fails_is_told_once_and_tried_again(
 
     monkeypatch.setattr(workers, "beat", fail)
     # One that has told of no other test's failures.
-    fresh = ThrottledLogger(logging.getLogger(presence.__name__), "the presence of this process was not reported")
+    fresh = ThrottledLogger(
+        logging.getLogger(presence.__name__), "the presence of this process was not reported"
+    )
     with caplog.at_level(logging.WARNING), pytest.MonkeyPatch.context() as silence:
         silence.setattr(presence, "_silence", fresh)
         made = Presence(WorkerKind.WEB)
