@@ -28,15 +28,15 @@ class UnfitAnswer(Exception):
     """An answer that does not fit its question; the text says how, and the client reads it."""
 
 
-def ask(turn: Turn, requests: DeferredToolRequests, fault: str = "") -> StatusUpdate:
+def ask(turn: Turn, deferred: DeferredToolRequests, fault: str = "") -> StatusUpdate:
     """Ask the client about deferred calls of tools; `fault` is the mistake in the answer before."""
-    questions = [f"May I call {_format(call)}?" for call in requests.approvals]
-    questions += [f"What is the result of {_format(call)}?" for call in requests.calls]
-    hint = "Please answer yes or no." if requests.approvals else ""
+    questions = [f"May I call {_format(call)}?" for call in deferred.approvals]
+    questions += [f"What is the result of {_format(call)}?" for call in deferred.calls]
+    hint = "Please answer yes or no." if deferred.approvals else ""
     text = " ".join(filter(None, [fault, "\n".join(questions), hint]))
     described = {
-        "approvals": [_describe(call, requests) for call in requests.approvals],
-        "calls": [_describe(call, requests) for call in requests.calls],
+        "approvals": [_describe(call, deferred) for call in deferred.approvals],
+        "calls": [_describe(call, deferred) for call in deferred.calls],
     }
     return turn.ask(text, data(described))
 
@@ -53,13 +53,13 @@ def _arguments(call: ToolCallPart) -> Mapping[str, Any]:
     return found
 
 
-def _describe(call: ToolCallPart, requests: DeferredToolRequests) -> dict[str, Any]:
+def _describe(call: ToolCallPart, deferred: DeferredToolRequests) -> dict[str, Any]:
     described = {"id": call.tool_call_id, "tool": call.tool_name, "arguments": _arguments(call)}
-    metadata = requests.metadata.get(call.tool_call_id)
+    metadata = deferred.metadata.get(call.tool_call_id)
     return {**described, "metadata": metadata} if metadata else described
 
 
-def read_answer(turn: Turn, requests: DeferredToolRequests) -> DeferredToolResults:
+def read_answer(turn: Turn, deferred: DeferredToolRequests) -> DeferredToolResults:
     """Return the results that the message of a turn gives. Raises UnfitAnswer.
 
     A data part is `{"approvals": {id: true | false | {"approved": …, "arguments": …, "message": …}}, "calls": {id:
@@ -67,13 +67,13 @@ def read_answer(turn: Turn, requests: DeferredToolRequests) -> DeferredToolResul
     """
     answers = [part.data for part in turn.parts if part.data is not UNSET]
     if not answers:
-        return _read_text(turn.text.strip(), requests)
+        return _read_text(turn.text.strip(), deferred)
     answer = answers[0]
     if not isinstance(answer, dict) or not answer.keys() <= {"approvals", "calls"}:
         raise UnfitAnswer("The data must be an object with approvals, calls or both.")
-    approvals = _read_members("approvals", answer, requests.approvals)
-    calls = _read_members("calls", answer, requests.calls)
-    return requests.build_results(
+    approvals = _read_members("approvals", answer, deferred.approvals)
+    calls = _read_members("calls", answer, deferred.calls)
+    return deferred.build_results(
         approvals={key: _read_approval(key, value) for key, value in approvals.items()}, calls=calls
     )
 
@@ -106,21 +106,21 @@ def _read_approval(key: str, value: Any) -> ToolApproved | ToolDenied:
     return ToolDenied(message) if message else ToolDenied()
 
 
-def _read_text(text: str, requests: DeferredToolRequests) -> DeferredToolResults:
-    if requests.calls:
-        if requests.approvals or len(requests.calls) > 1:
+def _read_text(text: str, deferred: DeferredToolRequests) -> DeferredToolResults:
+    if deferred.calls:
+        if deferred.approvals or len(deferred.calls) > 1:
             raise UnfitAnswer(
                 "There are several questions: please answer each by its id, in a data part."
             )
         if not text:
             raise UnfitAnswer("The answer is empty.")
-        return requests.build_results(calls={requests.calls[0].tool_call_id: text})
+        return deferred.build_results(calls={deferred.calls[0].tool_call_id: text})
     word = text.split(maxsplit=1)[0].strip(",.;:!").lower() if text else ""
     if word not in YES | NO:
         raise UnfitAnswer("I did not understand the answer.")
-    ids = [call.tool_call_id for call in requests.approvals]
+    ids = [call.tool_call_id for call in deferred.approvals]
     if word in YES:
-        return requests.build_results(approvals=dict.fromkeys(ids, True))
+        return deferred.build_results(approvals=dict.fromkeys(ids, True))
     # the words after the no are the reason, which the model reads
     denied = ToolDenied(text) if len(text.split()) > 1 else ToolDenied()
-    return requests.build_results(approvals=dict.fromkeys(ids, denied))
+    return deferred.build_results(approvals=dict.fromkeys(ids, denied))

@@ -9,7 +9,7 @@ from a2a_push.store.retries import forecast
 
 __all__ = ["HELD_BACK", "preview_warnings"]
 
-HELD_BACK = "Not sent because an operator disabled the endpoint: {}. Enable the endpoint first."
+HELD_BACK = "Not sent because an operator disabled the receiver: {}. Enable the receiver first."
 ON_TRIAL = (
     "Deliveries to a receiver or webhook that was disabled automatically: {}. It is enabled again at once; "
     "after ten more failures before a first success, or a 410, it is disabled again and its pending deliveries are dead."

@@ -295,11 +295,11 @@ class TestSending:
             make_config(make_task("three"), disabled_reason="410"), DeliveryStatus.DELIVERED
         )
         for row, name, warning in [
-            (dead, "replay", "because an operator disabled the endpoint: 1"),
-            (late, "replay", "endpoint or webhook that was disabled automatically: 1"),
-            (pending, "retry", "because an operator disabled the endpoint: 1"),
+            (dead, "replay", "because an operator disabled the receiver: 1"),
+            (late, "replay", "receiver or webhook that was disabled automatically: 1"),
+            (pending, "retry", "because an operator disabled the receiver: 1"),
             (waits, "retry", "breaker of their receiver is open: 1"),
-            (came, "replay", "endpoint or webhook that was disabled automatically: 1"),
+            (came, "replay", "receiver or webhook that was disabled automatically: 1"),
             (came, "replay", "will come twice: 1"),
         ]:
             assert warning in admin_client.post(f"{LIST}{row.pk}/{name}/").text

@@ -169,11 +169,11 @@ class TestSendingASpanAgain:
         dead = self.made(8, DeliveryStatus.DEAD)
         url, said = f"{LIST}{dead.receiver_id}/replay/", {**self.SPAN, "only_dead": "on"}
         give_up(dead.receiver)
-        assert "endpoint or webhook that was disabled automatically: 1" in (
+        assert "receiver or webhook that was disabled automatically: 1" in (
             admin_client.post(url, said).text
         )
         switches.disable(dead.receiver_id, "they asked for it")
-        assert "because an operator disabled the endpoint: 1" in (admin_client.post(url, said).text)
+        assert "because an operator disabled the receiver: 1" in (admin_client.post(url, said).text)
         assert "Will be sent again: 0." in admin_client.post(url, {**said, **YES}, follow=True).text
         assert self.statuses(dead) == [DeliveryStatus.DEAD]
 
