@@ -211,8 +211,8 @@ async def endless_trailers(seen: Seen, writer: Writer) -> None:
 async def gzip_bomb(seen: Seen, writer: Writer) -> None:
     """A megabyte of zeros in a kilobyte; /gzip-bomb?64: so many megabytes."""
     packer = zlib.compressobj(wbits=31)
-    query = seen.path.partition("?")[2]
-    megabytes = int(query) if query.isdigit() else 1  # the farm's receivers have queries of their own
+    query = seen.path.partition("?")[2]  # the farm's receivers have other queries
+    megabytes = int(query) if query.isdigit() else 1
     pieces = [packer.compress(bytes(1024 * 1024)) for _ in range(megabytes)]
     bomb = b"".join([*pieces, packer.flush()])
     writer.write(answer("200 OK", "Content-Encoding: gzip", body=bomb))
