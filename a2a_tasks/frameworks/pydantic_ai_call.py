@@ -118,9 +118,8 @@ class PydanticAICall:
         return said
 
     def _raise_fault(self) -> None:
-        if (
-            self._work.cancelled()
-        ):  # by itself: to the host it would look as if its own stop had come
+        # The run cancelled itself. A CancelledError would look like a stop by the host.
+        if self._work.cancelled():
             raise RuntimeError("the run of the agent was cancelled")
         fault = self._work.exception()
         if fault is None:

@@ -29,9 +29,10 @@ _requests = TypeAdapter(DeferredToolRequests)
 
 
 class MessageStore:
-    """The messages of a conversation. Those of a task that waits for an answer stay with the task until it has one:
+    """The messages of a conversation.
 
-    other tasks of the conversation could not go on from a call without a result.
+    Those of a task that waits for an answer stay with the task until it has one. Other tasks of the conversation could
+    not go on from a call without a result.
     """
 
     def __init__(self, turn: Turn) -> None:

@@ -43,7 +43,7 @@ class OutputQueue:
     # --- for the host -----------------------------------------------------------------------
 
     async def next(self) -> Emission | None:
-        """Wait for the next emission; None at the end. The one before it is in the recorder's hands now."""
+        """Wait for the next emission; None at the end."""
         return await self._queue.get()
 
     def confirm(self) -> None:
@@ -79,9 +79,8 @@ class OutputQueue:
     async def end_response(self, response: ModelResponse) -> None:
         """End an answer: the host has all of it, streamed or not, when this returns."""
         said = response.text or ""
-        if (
-            said != self._text
-        ):  # it was not streamed, or a second try of the request streamed another
+        # It was not streamed, or a second try of the request streamed another text.
+        if said != self._text:
             self._buffer, self._begun = said, False
         self._flush(last=True)
         self.skip_response(response, send_files=True)

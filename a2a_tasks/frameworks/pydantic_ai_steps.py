@@ -95,7 +95,7 @@ class StepBackend(CallableOperationBackend[None]):
         cache_key: tuple[object, ...],
         config: None,
     ) -> object:
-        """Take an operation as a step. Events are no steps: those of a replay are told again, and say nothing."""
+        """Take an operation as a step. Handlers of events are no steps: in a replay they run again, and send nothing."""
         if isinstance(operation_id, EventStreamHandlerId):
             return await body()
         requests = isinstance(operation_id, ModelRequestId)

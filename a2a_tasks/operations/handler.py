@@ -40,7 +40,7 @@ class OperationHandler:
                 answer = await self.run(request, call)
         if not self.has_files:
             return answer
-        return add_links(await add_usage(answer, call.scope(request.tenant), call), call)
+        return add_links(await add_usage(answer, request.tenant, call), call)
 
 
 #: The operations by their names in A2A 1.0 (§3.1).

@@ -18,16 +18,17 @@ from a2a_tasks.streaming.stream import EventStream
 __all__ = ["add_usage"]
 
 
-async def add_usage(answer: Any, scope: OwnerScope, call: CallContext) -> Any:
+async def add_usage(answer: Any, tenant: str, call: CallContext) -> Any:
     """Add the usage to the tasks in an answer: a task, a page, or the task that begins a stream. Raises Overloaded."""
     if USAGE.uri not in call.extensions:
         return answer
     if isinstance(answer, EventStream):
-        answer.first = await add_usage(answer.first, scope, call)
+        answer.first = await add_usage(answer.first, tenant, call)
     elif isinstance(answer, TaskPage):
-        return msgspec.structs.replace(answer, tasks=await _add(answer.tasks, scope))
+        tasks = await _add(answer.tasks, call.scope(tenant))
+        return msgspec.structs.replace(answer, tasks=tasks)
     elif isinstance(answer, Task):
-        return (await _add([answer], scope))[0]
+        return (await _add([answer], call.scope(tenant)))[0]
     return answer
 
 

@@ -150,7 +150,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
             question = Question(
                 title="Enable the receiver?",
                 text=f"{row.address} is treated as a new receiver: its circuit breaker is closed, and a pause that it asked for is over. "
-                "What is dead stays so until it is sent again.",
+                "Dead deliveries are not sent until somebody sends them again.",
                 verb="Enable",
                 back=back,
             )

@@ -1,11 +1,15 @@
-"""Processes for agents, as several files of tests need them."""
+"""Processes for agents and runs of this process, as several files of tests need them."""
 
 from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from a2a_tasks.execution import processes
 from tests.support.execution.forked import start_or_fork
+from tests.support.execution.host import hosting
 
 #: Apps with the agents that tests run in processes.
 APPS = "tests.integration.execution.process_agents,tests.support.execution.neighbours"
@@ -17,3 +21,12 @@ def agent_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
     monkeypatch.setenv("A2A_APPS", APPS)
     monkeypatch.setattr(processes, "_popen", start_or_fork)
+
+
+@pytest.fixture
+async def local_runs(settings: Any) -> AsyncIterator[None]:
+    """Let runs be this process's own."""
+    settings.A2A_RUNS = "local"
+    settings.A2A_POLL_SECONDS = 0.1
+    async with hosting():
+        yield

@@ -23,20 +23,11 @@ from a2a_tasks.store.append import append, append_batched
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import Batch
 from tests.support.agents_under_test import playing
-from tests.support.execution.host import Client, client_state, hosting, message_of, take_away
+from tests.support.execution.host import Client, client_state, message_of, take_away
 from tests.support.execution.waiting import until
 from tests.support.store.world import expire
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-async def local(settings: Any) -> AsyncIterator[None]:
-    """Runs are this process's own."""
-    settings.A2A_RUNS = "local"
-    settings.A2A_POLL_SECONDS = 0.1
-    async with hosting():
-        yield
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("local_runs")]
 
 
 def said(task: values.Task) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -20,20 +19,11 @@ from a2a_tasks.store.append import append
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import LeaseLost, RunEnd
 from tests.support.agents_under_test import playing
-from tests.support.execution.host import Client, client_state, hosting, take_away
+from tests.support.execution.host import Client, client_state, take_away
 from tests.support.execution.waiting import until
 from tests.support.store.world import Pen, held
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-async def local(settings: Any) -> AsyncIterator[None]:
-    """Runs are this process's own."""
-    settings.A2A_RUNS = "local"
-    settings.A2A_POLL_SECONDS = 0.1
-    async with hosting():
-        yield
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("local_runs")]
 
 
 async def stored(task: str) -> Any:
