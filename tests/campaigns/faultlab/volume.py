@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -47,7 +48,8 @@ async def _drive(lab: Lab, rng: random.Random) -> dict[str, Any]:
         seconds = time.monotonic() - begun
     finally:
         hurting.cancel()
-        await asyncio.wait([hurting])
+        with suppress(asyncio.CancelledError):
+            await hurting
         await client.close()
     return {"tasks a minute": round(60 * TASKS / seconds), "faults": faults.total(), **faults}
 
@@ -60,12 +62,16 @@ async def _customer(client: Client, left: Any, rng: random.Random) -> None:
 
 
 async def _hurt_again_and_again(lab: Lab, rng: random.Random, faults: Counter[str]) -> None:
-    """A fault that was begun is mended, also when all is over."""
+    """A fault that was begun is mended, also when this is cancelled: the next episode has the same host."""
     while True:
         await asyncio.sleep(PAUSE * (0.5 + rng.random()))
         name = rng.choice(sorted(HURTS))
         faults[name] += 1
-        await asyncio.shield(asyncio.ensure_future(HURTS[name](lab, rng)))
+        act = asyncio.ensure_future(HURTS[name](lab, rng))
+        try:
+            await asyncio.shield(act)
+        finally:
+            await act
 
 
 async def _kill(lab: Lab, rng: random.Random, kind: str) -> None:
