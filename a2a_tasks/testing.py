@@ -34,7 +34,7 @@ NOON = "2030-01-01T12:00:00.000Z"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What an agent did with one message."""
+    """The answer of an agent to one message."""
 
     #: The state of the task at the end of the turn.
     state: TaskState
@@ -42,7 +42,7 @@ class Answer:
     parts: tuple[Part, ...]
     #: The parts of each artifact by its id; plain text that was yielded is the artifact `answer`.
     artifacts: Mapping[str, tuple[Part, ...]]
-    #: What the agent yielded: statuses, chunks of artifacts, replies.
+    #: The statuses, chunks of artifacts and replies that the agent yielded.
     emissions: tuple[Emission, ...]
     #: `turn.memory` after the turn.
     memory: Mapping[str, Any]
@@ -78,8 +78,7 @@ class Talk:
     """A conversation with an agent, message by message: `answer = await Talk(Greeter).say("Hello")`.
 
     `about` are arguments of `Turn`, such as `caller`, `files`, `secrets`, `extensions` and `accepted_output_modes`.
-    `conversation`, `journal` and `attempt` are those of the first turn: what was kept before, and the steps that an
-    earlier attempt has taken. Without a journal, sleeps take no time.
+    `conversation`, `journal` and `attempt` are given to the first turn only. Without a journal, sleeps take no time.
     """
 
     def __init__(self, agent: type[Agent] | Agent, **about: Any) -> None:
@@ -97,7 +96,7 @@ class Talk:
         self._artifacts: dict[str, tuple[Part, ...]] = {}
 
     async def say(self, *content: Content) -> Answer:
-        """Send a message, and return what the agent did with it.
+        """Send a message, and return the answer.
 
         An AgentError becomes the state FAILED, as clients see it; other exceptions of the agent are raised.
         """
@@ -124,7 +123,7 @@ class Talk:
         return self._conclude(turn, said, fault)
 
     async def _run(self, turn: Turn) -> tuple[list[Emission], AgentError | None]:
-        """Return what the agent yields, up to the end of the task, and its error for the client."""
+        """Return the emissions of the agent up to the end of the task, and its error for the client."""
         said: list[Emission] = []
         try:
             async with contextlib.aclosing(drive(self.agent, turn)) as values:
