@@ -20,7 +20,7 @@ export HOST PORT
 unexport DJANGO_SETTINGS_MODULE PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run stack restart test test-fast test-stack test-all test-campaigns faults webhooks mutants hostile check lint types layers migrations audit openapi fmt bench clean
+.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-campaigns faults webhooks mutants hostile check lint types layers migrations audit openapi fmt bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -28,6 +28,8 @@ help: ## Show this list
 setup: .venv/.test ## Create .venv with everything for running, testing and checking
 run: .venv/.run ## Start the host on SQLite at HOST:PORT (default 127.0.0.1:8000); no other server needed
 	@exec env PYTHONUNBUFFERED=1 $(BIN)/python manage.py up
+dev: .venv/.run ## Like run, for authors of agents: it starts again when Python code changes, and clients see tracebacks
+	@exec env PYTHONUNBUFFERED=1 DEBUG=1 $(BIN)/watchfiles --filter python --sigint-timeout 5 "$(BIN)/python manage.py up" $(or $(WATCH),.)
 stack: .venv/.run ## Start web, worker, pusher and beat against DATABASE_URL and REDIS_URL; ARGS="-c worker=2" for more
 	@: "$${DATABASE_URL:?The stack needs servers of yours: export DATABASE_URL=postgres://a2a:secret@127.0.0.1:5432/a2a}"
 	@: "$${REDIS_URL:?The stack needs servers of yours: export REDIS_URL=redis://127.0.0.1:6379/0}"

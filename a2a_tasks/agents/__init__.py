@@ -10,7 +10,7 @@ from a2a_tasks.agents.secrets import Secrets
 from a2a_tasks.agents.skill import Extension, Provider, Skill
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.agents.turn import ArtifactWriter, Turn
-from a2a_tasks.protocol.values import Message, Part
+from a2a_tasks.protocol.values import Message, Part, Role
 
 __all__ = [
     "Agent",
@@ -25,6 +25,7 @@ __all__ = [
     "Message",
     "Part",
     "Provider",
+    "Role",
     "Secrets",
     "Skill",
     "Turn",

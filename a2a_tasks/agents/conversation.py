@@ -236,6 +236,20 @@ class Conversation:
         )
         return ConversationChanges(values, lists) if values or lists else None
 
+    def continued(self, history: Sequence[Message], *, changed: bool = True) -> Conversation:
+        """Return the conversation as the next turn finds it, with or without the changes of this one: for tests of agents."""
+        made = Conversation(history=history)
+        made._stored, made._stored_items = dict(self._stored), dict(self._stored_items)
+        changes = (self.list_changes() if changed else None) or ConversationChanges()
+        for key, expected, kind, value in changes.memory:
+            made._stored.pop(key, None)
+            if value is not None:
+                made._stored[key] = StoredValue(expected + 1, kind, value)
+        for change in changes.lists:
+            kept = made._stored_items.get(change.key, [])[: change.kept]
+            made._stored_items[change.key] = [*kept, *change.added]
+        return made
+
     # --- the work -----------------------------------------------------------------------------
 
     def _change(self, work: Callable[[], Awaitable[T]], name: str) -> Later[T]:

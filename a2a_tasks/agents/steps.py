@@ -51,6 +51,10 @@ class Journal:
         """Return the seconds since the epoch, by a clock that all attempts share."""
         return time.time()
 
+    async def pause(self, seconds: float) -> None:
+        """Wait for the rest of a sleep."""
+        await asyncio.sleep(seconds)
+
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call a synchronous function of an asynchronous agent."""
         return await asyncio.to_thread(work)
@@ -179,7 +183,7 @@ class Sleep:
             return now + self._seconds
 
         until = await DurableStep(self._journal, self._loop, self._name, compute_wake_time)
-        await asyncio.sleep(max(0.0, until - now))
+        await self._journal.pause(max(0.0, until - now))
 
     def now(self) -> None:
         """Sleep in a thread; CancelledError wakes it. RuntimeError on the event loop's own thread."""

@@ -14,6 +14,8 @@ from collections.abc import AsyncGenerator, Sequence
 from secrets import token_hex
 from typing import Any
 
+from django.conf import settings
+
 from a2a_tasks import process, pubsub
 from a2a_tasks.access import switch_cache
 from a2a_tasks.agents import Agent, AgentError, Turn, registry, switches
@@ -414,10 +416,13 @@ class Runner:
         text = _sendable(str(fault)) if isinstance(fault, AgentError) else "The agent failed."
         if not isinstance(fault, AgentError):
             logger.error("run %s of %s failed", run.run, run.scope.agent, exc_info=fault)
+        trace = _sendable("".join(traceback.format_exception(fault)))[-MAX_TRACE_LENGTH:]
+        said = [Part(text=text)]
+        if settings.DEBUG and not isinstance(fault, AgentError):  # the client is the author
+            said.append(Part(text=trace))
         with contextlib.suppress(IllegalTransition):  # the agent had ended its task already
-            recorder.emit(StatusUpdate(TaskState.FAILED, (Part(text=text),)))
-        trace = "".join(traceback.format_exception(fault))
-        return RunEnd("failed", _sendable(trace)[-MAX_TRACE_LENGTH:])
+            recorder.emit(StatusUpdate(TaskState.FAILED, tuple(said)))
+        return RunEnd("failed", trace)
 
     # --- handing back --------------------------------------------------------------------
 

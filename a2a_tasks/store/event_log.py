@@ -28,7 +28,6 @@ __all__ = [
     "lock_task",
     "now",
     "read_after",
-    "read_each",
     "read_pages",
     "record",
     "count_bytes",
@@ -43,14 +42,6 @@ def now() -> datetime.datetime:
     """Return the current time in milliseconds, as the protocol shows it, so that stored and shown times are equal."""
     moment = timezone.now()
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-
-
-def read_each(after: Sequence[tuple[int, int]], limit: int, max_count: int) -> list[list[Recorded]]:
-    """Return the events of several tasks in one query, each like `read_after`, from (task, number) pairs.
-
-    Each list ends after `max_count` bytes but contains at least one event, if there is one.
-    """
-    return backend().read_events_of_each(after, limit, max_count)
 
 
 def read_after(

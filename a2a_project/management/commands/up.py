@@ -108,7 +108,7 @@ def banner(address: Address) -> str:
         "",
         f"  start     {url}",
         f"  admin     {url}admin/",
-        f"  agents    {url}agents/",
+        f"  agents    {url}agents/  ({', '.join(sorted(agent.slug for agent in registry.agents()))})",
         f"  card      {url}.well-known/agent-card.json",
         *([f"  gRPC      {Address(address.host, conf.GRPC_PORT).place}"] if conf.GRPC_PORT else []),
         "",

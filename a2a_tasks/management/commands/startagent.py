@@ -14,17 +14,21 @@ from django.core.management.base import CommandError
 from django.core.management.templates import TemplateCommand
 
 from a2a_tasks.agents import registry
+from a2a_tasks.frameworks.table import find_install_line
 
 __all__ = ["Command"]
 
-TEMPLATE = Path(__file__).resolve().parent.parent / "templates" / "agent_app"
+TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
+#: The kinds of agents: folders with `agents.py` and `tests.py`, and the packages that some need.
+KINDS = sorted(path.name for path in (TEMPLATES / "agents").iterdir())
+PACKAGES = {"pydantic-ai": "pydantic_ai"}
 #: A valid name for a package, an app label and, with hyphens, a URL.
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 MAX_LENGTH = 63
 NEXT = """{title} is in {directory}: agents.py is the agent, tests.py drives it.
 
 1. Host it: add "{path}" to INSTALLED_APPS, or start with
-   A2A_APPS={hosted} make run
+   A2A_APPS={hosted} make dev
 2. Talk to it:
    curl -s http://127.0.0.1:8000/agents/{slug}/ -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\
      -d '{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{"message":{{"messageId":"1","role":"ROLE_USER","parts":[{{"text":"hello"}}]}}}}}}'
@@ -44,12 +48,21 @@ class Command(TemplateCommand):
         parser.add_argument(
             "directory", nargs="?", help="where its files go; default: a new folder of that name"
         )
+        parser.add_argument(
+            "--kind",
+            choices=KINDS,
+            default="text",
+            help="chat: any OpenAI-compatible model; long-running: durable steps; pydantic-ai: an agent of that framework; "
+            "text (default): the smallest agent",
+        )
 
     def handle(self, **options: Any) -> None:  # type: ignore[override]
         """Check the name, write the files, print the next steps."""
-        name, target = options.pop("name"), options.pop("directory")
+        name, target, kind = options.pop("name"), options.pop("directory"), options.pop("kind")
         directory = Path(target or name).expanduser().resolve()
         check_name(name)
+        if line := find_install_line(PACKAGES.get(kind)):
+            raise CommandError(f"An agent of the kind {kind} needs a package: {line}")
         check_empty(directory, named=bool(target))
         path = module(directory)
         words = name.removesuffix("_agent").split("_")
@@ -60,8 +73,11 @@ class Command(TemplateCommand):
             "class_name": f"{''.join(map(str.capitalize, words))}Agent",
         }
         directory.mkdir(parents=True, exist_ok=True)
-        settled = {"template": str(TEMPLATE), "extensions": ["py"], "files": []}
-        super().handle("app", name, str(directory), **options, **settled, **about)
+        settled = {"extensions": ["py"], "files": []}
+        for template in (TEMPLATES / "agent_app", TEMPLATES / "agents" / kind):
+            super().handle(
+                "app", name, str(directory), **options, **settled, **about, template=str(template)
+            )
         self.stdout.write(
             NEXT.format(
                 title=about["title"],

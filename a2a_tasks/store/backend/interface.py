@@ -90,11 +90,6 @@ class Backend(Protocol):
     def read_events(self, task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
         """Return events of a task after a number; none after `max_bytes`, but always the first."""
 
-    def read_events_of_each(
-        self, after: Sequence[tuple[int, int]], limit: int, max_bytes: int
-    ) -> list[list[Recorded]]:
-        """Return the events of `read_events` for each (task, number)."""
-
     def read_pages(
         self, pages: Sequence[LogPosition], *, limit: int, max_bytes: int, longest: int
     ) -> list[list[Recorded]]:

@@ -470,13 +470,6 @@ def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[Reco
     return _read_until(max_bytes, READ_AFTER, [task, number, limit])
 
 
-def read_events_of_each(
-    after: Sequence[tuple[int, int]], limit: int, max_bytes: int
-) -> list[list[Recorded]]:
-    """See `interface.Backend`."""
-    return [read_events(task, number, limit, max_bytes) for task, number in after]
-
-
 #: One page of `LogPosition`.
 READ_PAGE = f"""
 select e.number, e.kind, e.state, e.run,

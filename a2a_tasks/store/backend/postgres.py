@@ -569,43 +569,12 @@ select number, kind, state, run, body from (
 ) e
 where before < %s order by number
 """  # noqa: S608 - a constant
-READ_WITHIN_EACH = """
-select i.n, e.number, e.kind, e.state, e.run, e.body
-from unnest(%(n)s::int[], %(task)s::bigint[], %(number)s::int[]) as i(n, task, number)
-cross join lateral (
-  select l.*, sum(l.size) over (order by l.number) - l.size as before
-  from (
-    select o.*, coalesce(octet_length(o.body), 0) as size
-    from (
-      select e.number, e.kind, e.state, e.run, case when e.body = '' then m.body else e.body end as body
-      from a2a_tasks_event e
-      left join a2a_tasks_message m on m.task_id = e.task_id and m.number = e.number and e.body = ''
-      where e.task_id = i.task and e.number > i.number order by e.number limit %(limit)s
-    ) o
-  ) l
-) e
-where e.before < %(most)s
-order by i.n, e.number
-"""
 
 
 def read_events(task: int, number: int, limit: int, max_bytes: int) -> list[Recorded]:
     """See `interface.Backend`."""
     values = [task, number, limit, max_bytes]
     return list(map(make_recorded, fetch(READ_WITHIN, values, rows=namedtuple_row)))
-
-
-def read_events_of_each(
-    after: Sequence[tuple[int, int]], limit: int, max_bytes: int
-) -> list[list[Recorded]]:
-    """See `interface.Backend`."""
-    tasks, numbers = [task for task, _ in after], [number for _, number in after]
-    values: dict[str, Any] = {"n": list(range(len(after))), "task": tasks, "number": numbers}
-    values |= {"limit": limit, "most": max_bytes}
-    found: list[list[Recorded]] = [[] for _ in after]
-    for row in fetch(READ_WITHIN_EACH, values, rows=namedtuple_row) if after else ():
-        found[row.n].append(make_recorded(row))
-    return found
 
 
 READ_PAGES = f"""

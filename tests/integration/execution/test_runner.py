@@ -266,6 +266,18 @@ class TestFailing:
         assert (row.status, row.token) == (RunStatus.FAILED, "")
         assert "the password is 12345" in row.error
 
+    async def test_what_it_raises_is_told_where_the_client_is_the_author(
+        self, settings: Any
+    ) -> None:
+        settings.DEBUG = True
+
+        async def run(turn: Turn) -> str:
+            raise RuntimeError("line 7 is wrong")
+
+        said, _ = await self.failed(run)
+        assert "The agent failed." in said
+        assert "RuntimeError: line 7 is wrong" in said
+
     async def test_more_artifacts_than_a_task_may_have_fail_it(self, settings: Any) -> None:
         settings.A2A_MAX_ARTIFACTS = 2
 

@@ -31,33 +31,6 @@ def sizes(events: list[Recorded]) -> list[int]:
     return [len(event.body.encode()) for event in events]
 
 
-class TestReadingEach:
-    def test_gives_of_every_task_what_comes_after_its_number(self) -> None:
-        one, two = talkative("one").run.task, talkative("two").run.task
-        read = event_log.read_each([(one, 0), (two, 3), (two, 5)], 1000, PLENTY)
-        assert read == [everything(one), everything(two)[3:], []]
-
-    def test_of_none_is_none(self) -> None:
-        assert event_log.read_each([], 1000, PLENTY) == []
-
-    def test_ends_after_so_many_events(self) -> None:
-        task = talkative().run.task
-        assert event_log.read_each([(task, 0)], 2, PLENTY) == [everything(task)[:2]]
-
-    def test_ends_with_the_event_that_has_the_last_byte(self) -> None:
-        task = talkative().run.task
-        whole = everything(task)
-        for count in range(1, 5):
-            within = sum(sizes(whole)[:count])
-            assert event_log.read_each([(task, 0)], 1000, within) == [whole[:count]]
-            assert event_log.read_each([(task, 0)], 1000, within + 1) == [whole[: count + 1]]
-
-    def test_reads_the_first_however_large_it_is(self) -> None:
-        one, two = talkative("one").run.task, talkative("two").run.task
-        read = event_log.read_each([(one, 0), (two, 2)], 1000, 1)
-        assert read == [everything(one)[:1], everything(two)[2:3]]
-
-
 class TestReadingOne:
     def test_ends_with_the_event_that_has_the_last_byte(self) -> None:
         task = talkative().run.task

@@ -13,13 +13,13 @@ from typing import Any, get_type_hints
 import pytest
 
 from a2a_tasks import agents, checks
-from a2a_tasks.agents import Agent, AgentError, Journal, Part, Turn
+from a2a_tasks.agents import Agent, Journal, Part, Turn
 from a2a_tasks.agents.emission import Chunk, Emission, Reply, StatusUpdate
 from a2a_tasks.conf import names
 from a2a_tasks.execution import agent_call as driving
-from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.testing import Talk
 from tests import ROOT
-from tests.support.examples.turns import Conversation, make_turn
+from tests.support.examples.turns import make_turn
 
 PAGE = (ROOT / "docs" / "agents.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -91,33 +91,19 @@ def shown_part(part: Part) -> str:
     return json.dumps(part.data)
 
 
-async def said_by(talk: Conversation, text: str) -> list[str]:
+async def said_by(talk: Talk, text: str) -> list[str]:
     """What a client sees after it said this, with the words the host adds."""
     try:
-        said = await talk.say(text)
-    except AgentError as fault:
-        return [f"failed: {fault}"]
+        answer = await talk.say(text)
     except Exception:  # noqa: BLE001 - as the runner does
         return ["failed: The agent failed."]
     begun: set[str] = set()
-    lines = []
-    for word in said:
-        lines.append(seen(word, begun))
-        if isinstance(word, Reply) or (isinstance(word, StatusUpdate) and terminal(word.state)):
-            return lines
-    return lines if waits(said) else [*lines, "completed"]
-
-
-def terminal(state: TaskState) -> bool:
-    """Does nothing follow?"""
-    return state in {TaskState.COMPLETED, TaskState.FAILED, TaskState.REJECTED}
-
-
-def waits(said: list[Emission]) -> bool:
-    """Is it the client's turn?"""
-    last = said[-1] if said else None
-    waiting = {TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED}
-    return isinstance(last, StatusUpdate) and last.state in waiting
+    lines = [seen(said, begun) for said in answer.emissions]
+    last = answer.emissions[-1] if answer.emissions else None
+    ended = isinstance(last, Reply) or (
+        isinstance(last, StatusUpdate) and last.state is answer.state
+    )
+    return lines if ended else [*lines, answer.state.word]
 
 
 def is_named(name: str, *, of: str = "") -> bool:
@@ -182,7 +168,7 @@ class TestExamples:
     @pytest.mark.parametrize("example", EXAMPLES, ids=NAMED)
     async def test_says_what_the_page_shows(self, example: Example) -> None:
         for conversation in example.conversations:
-            talk = Conversation(example.agent())
+            talk = Talk(example.agent())
             heard: list[str] = []
             for line in conversation.splitlines():
                 if line.startswith(">"):
@@ -196,14 +182,14 @@ class TestExamples:
         await space["test_asks_for_the_name"]()
 
     async def test_an_agent_started_again_does_not_pay_twice(self) -> None:
-        talk = Conversation(EXAMPLES[NAMED.index("Payer")].agent(), attempt=2)
+        talk = Talk(EXAMPLES[NAMED.index("Payer")].agent(), attempt=2)
         assert await said_by(talk, "invoice 7") == [
             "failed: I was interrupted. Look whether it is paid, then ask again."
         ]
 
     async def test_a_traveller_started_again_books_only_what_is_missing(self) -> None:
         kept = {"book 0": {"place": "Rome", "booking": "OLD"}, "let it settle": 0}
-        talk = Conversation(EXAMPLES[NAMED.index("Traveller")].agent(), journal=Journal(kept))
+        talk = Talk(EXAMPLES[NAMED.index("Traveller")].agent(), journal=Journal(kept))
         assert await said_by(talk, "Rome Oslo") == [
             "working: Rome: OLD",
             "working: Oslo: OSL-1",
@@ -219,12 +205,12 @@ class TestExamples:
 
     async def test_an_adder_sends_only_what_is_wanted(self) -> None:
         agent = EXAMPLES[NAMED.index("Adder")].agent()
-        talk = Conversation(agent, accepted_output_modes=("text/*",))
+        talk = Talk(agent, accepted_output_modes=("text/*",))
         assert await said_by(talk, "1 1") == ["artifact answer: The sum is 2.", "completed"]
 
     async def test_an_extension_in_force_changes_the_clock(self) -> None:
         agent = EXAMPLES[NAMED.index("Clock")].agent()
-        talk = Conversation(agent, extensions=("https://example.com/ext/roman",))
+        talk = Talk(agent, extensions=("https://example.com/ext/roman",))
         assert await said_by(talk, "noon?") == ["artifact answer: XII", "completed"]
         card = agent.extended_card({"description": "Short."}, make_turn("x").caller)
         assert card == {"description": "Short. For you also by night."}

@@ -10,8 +10,8 @@ import pytest
 
 from a2a_tasks.agents import Agent, registry
 from a2a_tasks.frameworks.table import CALLABLE, FRAMEWORKS
+from a2a_tasks.testing import Talk
 from tests import ROOT
-from tests.support.examples.turns import Conversation
 from tests.unit.docs.test_agents_doc import BLOCK, executed, said_by
 
 PAGE = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ async def test_an_agent_of_the_page_says_what_the_page_shows(
 ) -> None:
     agent = made_by(source)
     assert list(agent.check()) == []
-    talk, heard = Conversation(agent), []
+    talk, heard = Talk(agent), []
     for line in conversation.splitlines():
         if line.startswith(">"):
             heard += [line, *(await said_by(talk, line[1:].strip()))]

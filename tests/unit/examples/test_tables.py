@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from a2a_tasks.agents import AgentError, Part, Turn, file, link, registry, text
+from a2a_tasks.agents import Part, Turn, file, link, registry, text
 from a2a_tasks.protocol.values import TaskState
+from a2a_tasks.testing import Answer, Talk
 from examples.tables import agents
 from examples.tables.agents import TablesAgent
-from tests.support.examples.turns import Conversation, heard, make_turn
 from tests.support.rows import rows
 
 CITIES = b"name,country,population\nMadrid,Spain,3280000\nPorto,Portugal,232000\nLisbon,Portugal,546000\n"
@@ -23,9 +23,9 @@ ENDLESS = "SELECT count(*) FROM data a, data b, data c, data d"
 
 
 @pytest.fixture
-def talk() -> Conversation:
+def talk() -> Talk:
     """A conversation with the agent."""
-    return Conversation(TablesAgent())
+    return Talk(TablesAgent)
 
 
 def csv_part(content: bytes = CITIES) -> Part:
@@ -35,71 +35,71 @@ def csv_part(content: bytes = CITIES) -> Part:
 
 async def found(sql: str, content: bytes = CITIES) -> Any:
     """The rows of an answer."""
-    talk = Conversation(TablesAgent())
-    await talk.say(sql, csv_part(content))
-    assert talk.state is TaskState.COMPLETED
-    return talk.artifact("rows").data["rows"]
+    talk = Talk(TablesAgent)
+    answer = await talk.say(sql, csv_part(content))
+    assert answer.state is TaskState.COMPLETED
+    return answer.artifacts["rows"][0].data["rows"]
 
 
 async def asked_back(sql: str, content: bytes = CITIES) -> str:
     """What it asks in place of an answer."""
-    talk = Conversation(TablesAgent())
-    await talk.say(sql, csv_part(content))
-    return talk.question
+    talk = Talk(TablesAgent)
+    answer = await talk.say(sql, csv_part(content))
+    return answer.text
 
 
-def drawn(talk: Conversation) -> ElementTree.Element:
+def drawn(answer: Answer) -> ElementTree.Element:
     """The chart, read as XML."""
-    svg = base64.b64decode(str(talk.artifact("chart").raw))
+    svg = base64.b64decode(str(answer.artifacts["chart"][0].raw))
     return ElementTree.fromstring(svg)  # noqa: S314 - our own
 
 
 class TestAgent:
-    async def test_answers_with_a_text_table_the_rows_and_a_chart(self, talk: Conversation) -> None:
-        await talk.say(PEOPLE, csv_part())
-        assert talk.state is TaskState.COMPLETED
-        assert talk.artifacts == ["table", "rows", "chart"]
-        assert str(talk.artifact("table").text).splitlines() == [
+    async def test_answers_with_a_text_table_the_rows_and_a_chart(self, talk: Talk) -> None:
+        answer = await talk.say(PEOPLE, csv_part())
+        assert answer.state is TaskState.COMPLETED
+        assert list(answer.artifacts) == ["table", "rows", "chart"]
+        assert str(answer.artifacts["table"][0].text).splitlines() == [
             "country   people",
             "--------  -------",
             "Spain     3280000",
             "Portugal  778000",
             "(2 rows)",
         ]
-        assert talk.artifact("rows").data == {
+        assert answer.artifacts["rows"][0].data == {
             "columns": ["country", "people"],
             "rows": [["Spain", 3280000], ["Portugal", 778000]],
             "more": False,
         }
-        widths = [float(bar.attrib["width"]) for bar in drawn(talk).iter(f"{SVG}rect")]
+        widths = [float(bar.attrib["width"]) for bar in drawn(answer).iter(f"{SVG}rect")]
         assert widths == [400.0, 94.9]
 
-    async def test_draws_no_chart_without_numbers(self, talk: Conversation) -> None:
-        await talk.say("SELECT population, name FROM data", csv_part())
-        assert talk.artifacts == ["table", "rows"]
+    async def test_draws_no_chart_without_numbers(self, talk: Talk) -> None:
+        answer = await talk.say("SELECT population, name FROM data", csv_part())
+        assert list(answer.artifacts) == ["table", "rows"]
 
     @rows("wanted, artifacts", [("application/json", ["rows"]), ("image/*", ["chart"])])
     async def test_sends_only_what_the_client_wants(
         self, wanted: str, artifacts: list[str]
     ) -> None:
-        talk = Conversation(TablesAgent(), accepted_output_modes=(wanted,))
-        await talk.say(PEOPLE, csv_part())
-        assert talk.artifacts == artifacts
+        talk = Talk(TablesAgent, accepted_output_modes=(wanted,))
+        answer = await talk.say(PEOPLE, csv_part())
+        assert list(answer.artifacts) == artifacts
 
-    async def test_answers_the_example_of_its_card(self, talk: Conversation) -> None:
+    async def test_answers_the_example_of_its_card(self, talk: Talk) -> None:
         (skill,) = TablesAgent.skills
-        await talk.say(*skill.examples, csv_part())
-        assert talk.state is TaskState.COMPLETED
+        answer = await talk.say(*skill.examples, csv_part())
+        assert answer.state is TaskState.COMPLETED
 
-    async def test_shows_what_others_wrote_as_text(self, talk: Conversation) -> None:
+    async def test_shows_what_others_wrote_as_text(self, talk: Talk) -> None:
         evil = b'a,b\n"</text><script>alert(1)</script>",1\n"x\x00\x1b\ny",-1.7e308\n'
-        await talk.say("SELECT * FROM data", csv_part(evil))
-        svg = drawn(talk)
+        answer = await talk.say("SELECT * FROM data", csv_part(evil))
+        svg = drawn(answer)
         assert {element.tag for element in svg.iter()} == {
             f"{SVG}{t}" for t in ("svg", "text", "rect")
         }
         assert "x   y" in {element.text for element in svg.iter()}
-        assert str(talk.artifact("table").text).count("\n") == 4
+        assert str(answer.artifacts["table"][0].text).count("\n") == 4
 
     async def test_is_hosted_and_in_order(self) -> None:
         assert isinstance(registry.find_hosted("tables"), TablesAgent)
@@ -138,39 +138,40 @@ class TestFiles:
     async def test_that_are_none_are_told_why(self, content: bytes, why: str) -> None:
         assert why in await asked_back("SELECT * FROM data", content)
 
-    async def test_may_be_text(self, talk: Conversation) -> None:
-        await talk.say("SELECT count(*) FROM data", text(CITIES.decode()))
-        assert talk.artifact("rows").data["rows"] == [[3]]
+    async def test_may_be_text(self, talk: Talk) -> None:
+        answer = await talk.say("SELECT count(*) FROM data", text(CITIES.decode()))
+        assert answer.artifacts["rows"][0].data["rows"] == [[3]]
 
-    async def test_may_begin_as_a_question_does(self, talk: Conversation) -> None:
-        await talk.say("SELECT * FROM data", text("with,b\n1,2", media_type="text/csv"))
-        assert talk.artifact("rows").data["rows"] == [[1, 2]]
+    async def test_may_begin_as_a_question_does(self, talk: Talk) -> None:
+        answer = await talk.say("SELECT * FROM data", text("with,b\n1,2", media_type="text/csv"))
+        assert answer.artifacts["rows"][0].data["rows"] == [[1, 2]]
 
     async def test_on_the_web_that_cannot_be_had_fail_the_task(self) -> None:
         part = link("https://example.com/x.csv", media_type="text/csv")
-        with pytest.raises(AgentError, match="cannot be fetched"):
-            await heard(TablesAgent(), make_turn("SELECT 1", part))
+        answer = await Talk(TablesAgent).say("SELECT 1", part)
+        assert answer.state is TaskState.FAILED
+        assert "cannot be fetched" in answer.text
 
 
 class TestAskingBack:
-    async def test_for_a_file_then_for_a_question(self, talk: Conversation) -> None:
-        await talk.say("hello")
-        assert "no CSV file yet" in talk.question
-        await talk.say(csv_part())
-        assert "The columns of `data` are name, country, population" in talk.question
-        await talk.say("SELECT count(*) FROM data")
-        assert talk.artifact("rows").data["rows"] == [[3]]
+    async def test_for_a_file_then_for_a_question(self, talk: Talk) -> None:
+        answer = await talk.say("hello")
+        assert "no CSV file yet" in answer.text
+        answer = await talk.say(csv_part())
+        assert "The columns of `data` are name, country, population" in answer.text
+        answer = await talk.say("SELECT count(*) FROM data")
+        assert answer.artifacts["rows"][0].data["rows"] == [[3]]
 
-    async def test_for_a_file_to_a_question_that_is_there(self, talk: Conversation) -> None:
-        await talk.say("SELECT count(*) FROM data")
-        await talk.say(csv_part())
-        assert talk.artifact("rows").data["rows"] == [[3]]
+    async def test_for_a_file_to_a_question_that_is_there(self, talk: Talk) -> None:
+        answer = await talk.say("SELECT count(*) FROM data")
+        answer = await talk.say(csv_part())
+        assert answer.artifacts["rows"][0].data["rows"] == [[3]]
 
-    async def test_for_a_better_question(self, talk: Conversation) -> None:
-        await talk.say("SELECT nme FROM data", csv_part())
-        assert "no such column: nme" in talk.question
-        await talk.say("SELECT name FROM data LIMIT 1")
-        assert talk.artifact("rows").data["rows"] == [["Madrid"]]
+    async def test_for_a_better_question(self, talk: Talk) -> None:
+        answer = await talk.say("SELECT nme FROM data", csv_part())
+        assert "no such column: nme" in answer.text
+        answer = await talk.say("SELECT name FROM data LIMIT 1")
+        assert answer.artifacts["rows"][0].data["rows"] == [["Madrid"]]
 
 
 class TestLimits:
@@ -204,9 +205,9 @@ class TestLimits:
 
     @rows("columns, count", [("1", 200), ("printf('%.*c', 9000, 'x')", 11)])
     async def test_an_answer_has_an_end_and_says_so(
-        self, talk: Conversation, columns: str, count: int
+        self, talk: Talk, columns: str, count: int
     ) -> None:
-        await talk.say(f"SELECT {columns} FROM data", csv_part(b"a\n" + b"1\n" * 300))  # noqa: S608 - ours
-        answer = talk.artifact("rows").data
-        assert (len(answer["rows"]), answer["more"]) == (count, True)
-        assert str(talk.artifact("table").text).endswith(f"({count} rows, and more)")
+        answer = await talk.say(f"SELECT {columns} FROM data", csv_part(b"a\n" + b"1\n" * 300))  # noqa: S608 - ours
+        found = answer.artifacts["rows"][0].data
+        assert (len(found["rows"]), found["more"]) == (count, True)
+        assert str(answer.artifacts["table"][0].text).endswith(f"({count} rows, and more)")
