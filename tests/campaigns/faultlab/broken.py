@@ -77,7 +77,11 @@ def spoilt(broken: Broken, text: str) -> str:
 
 # --- the mistakes ---------------------------------------------------------------------------------
 
-FENCE = "from batch b where t.id = b.task and t.run_token = b.token and b.token <> ''"
+#: The number of batches is a second fence: who was away has counted fewer.
+FENCE = (
+    "from batch b where t.id = b.task and t.run_token = b.token and b.token <> ''"
+    " and t.batches = coalesce(b.after, t.batches)"
+)
 SEEN = "    return seen.number if seen and resumes else None\n"
 LEASE = "clock_timestamp() + make_interval(secs => %(lease)s) end,\n    started_at"
 BEAT = "select id from a2a_tasks_run where status = 'running' and token = any(%(tokens)s::text[])"
@@ -218,7 +222,7 @@ BROKEN: tuple[Broken, ...] = (
         "announced-before-the-commit",
         "a2a_tasks/store/append.py",
         "def append_many(",
-        "@transaction.atomic\ndef append_many(",
+        "from django.db import transaction\n\n\n@transaction.atomic\ndef append_many(",
         ("I5",),
         "commit-undone",
     ),
