@@ -39,7 +39,6 @@ async def refused(key: str) -> str:
 
 
 async def made(name: str = "test", **about: Any) -> IssuedKey:
-    """A new key."""
     return await run_in_thread(issue, name, **about)
 
 
@@ -50,7 +49,6 @@ async def changed(issued: IssuedKey, **columns: Any) -> None:
 
 
 async def row_of(issued: IssuedKey) -> ApiKey:
-    """The row as it is now."""
     return await run_in_thread(ApiKey.objects.get, pk=issued.row.pk)
 
 
@@ -267,7 +265,6 @@ class TestWhatIsKnown:
 
 class TestTheCommand:
     def said(self, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-        """What it says on its standard output."""
         call_command("api_keys", *words)
         return capsys.readouterr().out
 

@@ -78,7 +78,6 @@ QUESTIONS = [
 
 
 async def told(turn: Turn) -> AsyncIterator[Any]:
-    """An agent that tells what it can see of others."""
     yield f"{len(await turn.references)} references"
 
 
@@ -173,7 +172,6 @@ async def test_what_is_somebody_elses_is_missing(bob: Bob, question: Question, e
 
 
 def anonymised(answer: Response) -> str:
-    """An answer without what is new in each."""
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", answer.body.decode())
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "AT", text)
 

@@ -39,7 +39,6 @@ SECRET, MISSING = "secret", "missing"
 
 
 async def told(turn: Any) -> Any:
-    """Tell who asks."""
     yield turn.caller.principal
 
 
@@ -58,7 +57,6 @@ async def keyed(**about: Any) -> tuple[dict[str, str], str]:
 
 
 def caller(**about: Any) -> Caller:
-    """A known caller."""
     return Caller(principal="key:a", **about)
 
 
@@ -187,7 +185,6 @@ async def catalogue(headers: dict[str, str]) -> list[str]:
 
 
 def front_page() -> list[str]:
-    """The slugs on the page for people."""
     text = Browser().get("/", headers={"host": "localhost:8000"}).content.decode()
     return [agent.slug for agent in registry.agents() if f'id="{agent.slug}"' in text]
 
@@ -397,7 +394,6 @@ class TestRights:
 
 class TestTheCommand:
     def said(self, *words: str) -> str:
-        """What it answers."""
         out = StringIO()
         call_command("grants", *words, stdout=out, stderr=out)
         return out.getvalue()

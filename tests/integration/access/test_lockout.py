@@ -49,7 +49,6 @@ def three(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def sign_in(password: str = PASSWORD, address: str = HERE, name: str = "root") -> HttpResponse:
-    """Fill in the form of the admin."""
     said = {"username": name, "password": password, "next": "/admin/"}
     answer: Any = Browser(REMOTE_ADDR=address).post(LOGIN, said)
     return answer  # type: ignore[no-any-return]
@@ -62,7 +61,6 @@ async def call(password: str = PASSWORD, address: str = HERE, name: str = "root"
 
 
 async def wrong(address: str = HERE, name: str = "root", times: int = 3) -> None:
-    """Guess in vain."""
     for number in range(times):
         with pytest.raises(WrongCredentials):
             await call(f"guess {number}", address, name)

@@ -25,7 +25,7 @@ from tests.support.bindings.client import Client, Response
 from tests.support.bindings.peers import PEERS, Fault, Peer, message
 from tests.support.dialects.clients import WIRES, Refused, Wire
 
-pytestmark = pytest.mark.usefixtures("host")
+pytestmark = [pytest.mark.usefixtures("host"), pytest.mark.in_turn("binding", share=2)]
 Show = Callable[[str], Awaitable[dict[str, str]]]
 
 
@@ -40,7 +40,6 @@ def bearing(headers: Mapping[str, str], app: ASGIApp = application) -> ASGIApp:
 
 
 def challenges(response: Response) -> list[str]:
-    """All challenges of an answer."""
     return [value for name, value in response.headers if name == "www-authenticate"]
 
 
@@ -103,7 +102,6 @@ class TestEveryWire:
                 assert ('error="invalid_token"' in told[0]) == ("cookie" not in headers)
 
     async def streamed(self, wire: Wire) -> None:
-        """Ask for a stream."""
         async with wire.stream("echo hi"):
             pass
 
@@ -123,13 +121,11 @@ class TestEveryWire:
 
 @pytest.fixture(params=PEERS, ids=lambda peer: peer.name)
 def binding(request: pytest.FixtureRequest) -> type[Peer]:
-    """Each binding."""
     made: type[Peer] = request.param
     return made
 
 
 async def keyed(binding: type[Peer], slug: str = "demo", **about: Any) -> Peer:
-    """A client with an API key of its own."""
     made = await run_in_thread(issue, "test", **about)
     return binding(Client(bearing({"x-api-key": made.key}), f"/agents/{slug}"))
 
@@ -299,8 +295,7 @@ class TestBehindAProxy:
         settings.A2A_MTLS_PEERS = "127.0.0.1"
         mine, proxys = certificate("root"), certificate("mallory")
         both = bearing(
-            {"client-cert": as_in_rfc_9440(mine)},
-            bearing({"Client-Cert": as_in_rfc_9440(proxys)}),
+            {"client-cert": as_in_rfc_9440(mine)}, bearing({"Client-Cert": as_in_rfc_9440(proxys)})
         )
         assert (await PEERS[0](Client(both, "/agents/demo")).ask("ListTasks")).status == 401
 

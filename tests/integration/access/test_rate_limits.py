@@ -34,7 +34,6 @@ ONE = "1/h"
 
 
 async def key(**about: Any) -> dict[str, str]:
-    """An API key."""
     return {"x-api-key": (await run_in_thread(lambda: issue("test", **about))).key}
 
 
@@ -142,7 +141,6 @@ class TestGuessing:
 
 
 def retry_after(response: Response) -> int:
-    """When to come again."""
     text = response.header("retry-after")
     assert text is not None
     return int(text)

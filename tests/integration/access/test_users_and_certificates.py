@@ -22,7 +22,6 @@ PASSWORD = "correct horse: battery ü"
 
 
 def basic(name: str, password: str = PASSWORD) -> dict[str, str]:
-    """The header."""
     return {"authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
 
 
@@ -113,7 +112,6 @@ class TestCertificates:
         settings.A2A_MTLS_SCOPES = "internal"
 
     async def shown(self, text: str, peer: str = "10.1.2.3", **more: Any) -> Caller:
-        """Who it is whose certificate this peer sends."""
         return await identify(Credentials({"client-cert": text}, peer, **more))
 
     @pytest.mark.parametrize("written", [as_in_rfc_9440, as_nginx_does])

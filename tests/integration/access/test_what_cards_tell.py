@@ -23,14 +23,12 @@ ISSUER = "https://login.example.com/realms/main"
 
 @pytest.fixture
 def every(settings: Any) -> None:
-    """All schemes are on."""
     settings.A2A_JWT_ISSUER = ISSUER
     settings.A2A_BASIC = True
     settings.A2A_MTLS_PEERS = "10.0.0.1"
 
 
 def demo() -> Agent:
-    """An agent that asks for nothing of its own."""
     found = registry.find("demo")
     assert found is not None
     return found
@@ -141,7 +139,6 @@ class TestACard:
 
 
 def named_each(names: list[str]) -> list[list[str]]:
-    """Each in a list of its own."""
     return [[name] for name in names]
 
 

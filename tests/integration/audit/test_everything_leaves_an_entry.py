@@ -51,16 +51,12 @@ from tests.support.push.configs import config
 from tests.support.push.rows import make_config, make_delivery
 from tests.support.store.world import accepted
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.usefixtures("empty_audit_log"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 YES = {"confirmed": "yes"}
 
 
 def told() -> list[tuple[str, str]]:
-    """Who did what."""
     return list(AuditEntry.objects.order_by("pk").values_list("actor", "action"))
 
 
@@ -73,7 +69,6 @@ def actions() -> set[str]:
 
 
 async def waits(turn: Turn) -> AsyncIterator[Any]:
-    """Work until somebody cancels."""
     yield turn.working()
     await asyncio.Event().wait()
 
@@ -183,7 +178,7 @@ PAGES = {
             "json",
             "part",
             "tail",
-        ),
+        )
     },
     "a2a_tasks.waiting": {"answer", "assign", "link"},
     "a2a_tasks.grant": {"delete_selected"},
@@ -518,10 +513,7 @@ COMMANDS: dict[str, dict[str, tuple[Callable[[Path], object], set[str]]]] = {
             {"privacy.export"},
         ),
         "erase": (lambda _: erase(), {"privacy.erase", "task.cancel", "task.purge"}),
-        "hold": (
-            lambda _: run("privacy", "hold", "task", "t", "--reason", "x"),
-            {"hold.set"},
-        ),
+        "hold": (lambda _: run("privacy", "hold", "task", "t", "--reason", "x"), {"hold.set"}),
         "release": (lambda _: release(), {"hold.release"}),
         "retention": (lambda _: run("privacy", "retention", "acme", "7"), {"retention.set"}),
     },
@@ -569,6 +561,5 @@ class TestTheTableOfActions:
 
 
 def ours(path: str) -> Iterator[Path]:
-    """The modules of an app of the host."""
     if Path(path).name in {"a2a_tasks", "a2a_push", "a2a_console"}:
         yield from Path(path).rglob("*.py")

@@ -83,7 +83,6 @@ def checked(response: Response) -> Any:
 
 
 def reason_of(document: Any) -> str:
-    """The reason a HTTP+JSON error gives."""
     reasons: list[str] = [
         detail["reason"] for detail in document["error"].get("details", []) if "reason" in detail
     ]
@@ -148,7 +147,6 @@ class TestAnEnvelope:
     async def test_gets_its_code_and_its_id_back(
         self, client: Client, change: dict[str, Any], code: int, id_: object
     ) -> None:
-        """R-186."""
         envelope = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}}
         response = await client.post(AGENT, {**envelope, **change})
         document = checked(response)
@@ -181,7 +179,6 @@ class TestParametersOfASend:
     async def test_that_are_wrong_are_named(
         self, peer: Peer, operation: str, params: dict[str, Any], fields: list[str]
     ) -> None:
-        """R-143, R-187."""
         with pytest.raises(Fault) as caught:
             await peer.at("/agents/demo/a2a/1.0").call(operation, params)
         assert (caught.value.reason, caught.value.fields) == ("INVALID_PARAMS", fields)
@@ -192,7 +189,6 @@ class TestParametersOfASend:
         assert (await peer.call("ListTasks"))["totalSize"] == 0
 
     async def test_that_nobody_knows_are_ignored(self, peer: Peer) -> None:
-        """R-144."""
         params = {**message("echo hi", kind="message", unknown=[1]), "unknown": {"a": 1}}
         assert (await peer.call("SendMessage", params))["task"]["artifacts"]
 

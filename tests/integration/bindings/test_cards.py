@@ -31,7 +31,6 @@ OF_03 = {"url", "preferredTransport", "additionalInterfaces", "protocolVersion"}
 
 
 def is_hybrid(card: dict[str, Any]) -> bool:
-    """Is this a card of 1.0 with the members of 0.3 beside its own?"""
     return {"supportedInterfaces", *OF_03} <= card.keys()
 
 
@@ -172,7 +171,6 @@ class TestWhoAsksForACard:
 class TestACard:
     @every_path
     async def test_is_public_json(self, client: Client, path: str, settings: Settings) -> None:
-        """R-200."""
         settings.A2A_ANONYMOUS = "0"
         response = await client.get(path)
         assert response.status == 200
@@ -198,7 +196,6 @@ class TestACard:
 
     @every_path
     async def test_says_what_the_host_does_and_does_not(self, client: Client, path: str) -> None:
-        """R-201."""
         capabilities = (await client.get(path)).json["capabilities"]
         demo = registry.find_hosted("demo")
         assert demo is not None
@@ -208,7 +205,6 @@ class TestACard:
 
     @pytest.mark.django_db
     async def test_leads_to_interfaces_that_answer(self, client: Client, host: None) -> None:
-        """R-160, R-201."""
         interfaces = (await client.get(DEMO)).json["supportedInterfaces"]
         assert [(i["protocolVersion"], i["protocolBinding"]) for i in interfaces] == [
             ("1.0", "JSONRPC"),
@@ -279,13 +275,11 @@ class TestACard:
 
 class TestAskingAgain:
     async def card(self, client: Client, path: str, **headers: str) -> Response:
-        """Ask for the card."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return await client.get(path, named)
 
     @every_path
     async def test_is_prepared_for_by_the_answer(self, client: Client, path: str) -> None:
-        """R-202."""
         response = await self.card(client, path)
         etag = response.header("etag") or ""
         assert etag.startswith('"')
@@ -366,7 +360,6 @@ class TestHead:
 async def test_an_extension_of_the_host_that_is_asked_for_is_in_force(
     client: Client, host: None, db: None
 ) -> None:
-    """R-085."""
     uri = "urn:a2a-host:extensions:idempotent-sends:1"
     asked = {"a2a-extensions": f"urn:unknown, {uri}"}
     assert (await client.get("/agents/demo/tasks", asked)).header("a2a-extensions") == uri
@@ -374,7 +367,6 @@ async def test_an_extension_of_the_host_that_is_asked_for_is_in_force(
 
 class TestTheWayInByGrpc:
     async def interfaces(self, client: Client, path: str, version: str = "1.0") -> list[Any]:
-        """Those of a card that are gRPC's."""
         card = (await client.get(path, {"a2a-version": version})).json
         found = card.get("supportedInterfaces") or card["additionalInterfaces"]
         return [one for one in found if "GRPC" in one.values()]

@@ -41,7 +41,6 @@ class Keeper(Agent, abstract=True):
     skills = [Skill("keep", "Keep", "Keeps", tags=["test"])]
 
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
-        """Say a word."""
         yield "kept"
 
 
@@ -67,7 +66,6 @@ async def sent(
 
 
 def path_of(part: dict[str, Any]) -> str:
-    """Path and query of its URL."""
     return str(part["url"]).removeprefix("http://localhost:8000")
 
 
@@ -250,7 +248,6 @@ class TestNothing:
 
 
 async def key() -> dict[str, str]:
-    """The header of a new caller."""
     made = await run_in_thread(api_keys.issue, f"client {next(_names)}")
     return {"x-api-key": made.key}
 

@@ -21,7 +21,6 @@ def anonymous(settings: Settings) -> None:
 
 
 async def answered(name: str) -> set[int]:
-    """The statuses of requests for this name."""
     client, headers = Client(application), {"host": name, "a2a-version": "1.0"}
     answers = [
         await client.post("/agents/demo/", LIST, headers),

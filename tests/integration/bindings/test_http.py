@@ -53,7 +53,6 @@ def peer(http_peer: Peer) -> Peer:
 
 
 def path_of(operation: str) -> tuple[str, str]:
-    """The verb and a path of an operation."""
     (found,) = [known for known in OPERATIONS if known.name == operation]
     return found.verb, f"{AGENT}/{found.path.replace('{id}', 't').replace('{taskId}', 't')}"
 
@@ -93,7 +92,6 @@ class TestAWrongVerb:
     async def test_is_told_the_right_ones(
         self, client: Client, path: str, allowed: str, method: str
     ) -> None:
-        """R-165."""
         response = await client.ask(method, AGENT + path)
         no_leak(response.body)
         assert response.status == 405
@@ -181,7 +179,6 @@ class TestAContentType:
     async def test_of_the_answer_over_http_is_the_clients(
         self, client: Client, host: None, headers: dict[str, str], answered: str
     ) -> None:
-        """R-166."""
         for method, path, status in (
             ("GET", "/tasks", 200),
             ("GET", "/tasks/unknown", 404),
@@ -196,7 +193,6 @@ class TestAContentType:
     async def test_of_the_answer_over_json_rpc_is_json(
         self, client: Client, host: None, headers: dict[str, str]
     ) -> None:
-        """R-161."""
         for document in (LIST, {}):
             response = await client.post(AGENT, document, headers)
             assert response.header("content-type") == "application/json"
@@ -214,7 +210,6 @@ class TestAContentType:
 class TestTheVersion:
     @rows("said", ["1.0", "1.0.7", " 1.0", ""])
     async def test_that_is_spoken_is_answered(self, peer: Peer, said: str) -> None:
-        """R-120."""
         response = await peer.ask("ListTasks", {}, {"a2a-version": said})
         assert peer.unwrapped(response)["tasks"] == []
         assert response.header("a2a-version") == "1.0"
@@ -224,7 +219,6 @@ class TestTheVersion:
     async def test_that_nobody_speaks_is_refused(
         self, peer: Peer, operation: str, said: str
     ) -> None:
-        """R-121."""
         params = {"id": "t"} if operation == "SubscribeToTask" else {}
         with pytest.raises(Fault) as caught:
             await peer.call(operation, params, {"a2a-version": said})
@@ -234,7 +228,6 @@ class TestTheVersion:
 
     @rows("name", ["A2A-Version", "a2a-version", "A2A-VERSION"])
     async def test_is_found_whatever_the_case_of_its_header(self, peer: Peer, name: str) -> None:
-        """R-162."""
         _, path, body, headers = peer.request("ListTasks", {})
         del headers["a2a-version"]
         method = "POST" if body else "GET"
@@ -258,7 +251,6 @@ class TestTheVersion:
     async def test_may_come_in_the_query(
         self, client: Client, host: None, header: str, query: str, spoken: bool
     ) -> None:
-        """R-123."""
         headers = {"a2a-version": header} if header else {}
         rest = await client.get(f"{AGENT}/tasks?A2A-Version={query}", headers)
         assert rest.status == (200 if spoken else 400)
@@ -268,7 +260,6 @@ class TestTheVersion:
     async def test_that_is_absent_is_0_3_to_the_letter(
         self, client: Client, host: None, settings: Settings
     ) -> None:
-        """R-122."""
         settings.A2A_STRICT_VERSION = True
         assert (await client.post(AGENT, LIST)).json["error"]["code"] == -32009
         assert (await client.get(f"{AGENT}/tasks")).status == 400
@@ -277,7 +268,6 @@ class TestTheVersion:
 
 class TestExtensions:
     async def test_in_force_are_named_in_the_answer(self, peer: Peer, puppet: Puppet) -> None:
-        """R-085."""
         peer = peer.at("/agents/puppet")
         asked = {"a2a-extensions": "urn:x:two,urn:x:one/v2", "x-a2a-extensions": "urn:x:one"}
         response = await peer.ask("ListTasks", {}, asked)
@@ -310,14 +300,12 @@ class TestCredentials:
         settings.A2A_ANONYMOUS = "0"
 
     def challenged(self, response: Response) -> None:
-        """Check that the answer is a challenge and no more."""
         no_leak(response.body)
         assert response.status == 401, response
         assert response.header("www-authenticate")
 
     @rows("operation", [known.name for known in OPERATIONS])
     async def test_are_missed_by_every_operation(self, peer: Peer, operation: str) -> None:
-        """R-188, R-207."""
         params: dict[str, Any] = {"id": "t"}
         if "Send" in operation:
             params = message()
@@ -378,7 +366,6 @@ class TestAMount:
             assert response.status == 404
 
     async def test_has_a_tenant_in_path_and_body(self, client: Client, host: None) -> None:
-        """R-167."""
         body = {**message("echo hi"), "tenant": "acme"}
         sent = await client.post(f"{AGENT}/a2a/1.0/acme/message:send", body)
         id_ = sent.json["task"]["id"]
@@ -403,17 +390,14 @@ class TestAHostName:
 
 class TestAnExtendedCard:
     def call(self, caller: Caller, puppet: Puppet) -> CallContext:
-        """The circumstances of a caller."""
         return CallContext(agent=puppet, caller=caller, base_url="https://example.com")
 
     @pytest.fixture
     def declared(self, puppet: Puppet, monkeypatch: pytest.MonkeyPatch) -> Puppet:
-        """An agent whose card declares an extended one."""
         monkeypatch.setattr(Puppet, "has_extended_card", True)
         return puppet
 
     async def test_is_for_callers_with_credentials(self, declared: Puppet, client: Client) -> None:
-        """R-205."""
         response = await client.get("/agents/puppet/extendedAgentCard")
         assert response.status == 401
         assert response.header("www-authenticate")
@@ -423,7 +407,6 @@ class TestAnExtendedCard:
             )
 
     async def test_that_is_declared_but_missing_says_so(self, declared: Puppet) -> None:
-        """R-083."""
         with pytest.raises(ExtendedAgentCardNotConfigured):
             await get_extended_agent_card(
                 GetExtendedAgentCardRequest(), self.call(Caller(principal="user:1"), declared)

@@ -18,7 +18,7 @@ from tests.support.bindings.puppet import Puppet
 from tests.support.rows import rows
 from tests.support.thorough import examples
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("peer", share=3)]
 
 SEND, STREAM = "SendMessage", "SendStreamingMessage"
 KEY = {"idempotency-key": '"8e03978e-40d5-43e8-bc93-6894a57f9324"'}
@@ -26,7 +26,6 @@ CONFLICT = "IDEMPOTENCY_CONFLICT"
 
 
 async def count(model: Any) -> int:
-    """How many rows there are."""
     return int(await run_in_thread(model.objects.count))
 
 
@@ -37,7 +36,6 @@ async def send(peer: Peer, params: Any, key: dict[str, str] = KEY) -> Any:
 
 
 async def events(peer: Peer, params: Any, headers: dict[str, str] = KEY) -> list[Event]:
-    """The events of a whole stream of a send."""
     async with peer.stream(STREAM, params, headers) as stream:
         return await stream.rest()
 

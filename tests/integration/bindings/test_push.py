@@ -27,20 +27,17 @@ WEBHOOK: dict[str, Any] = {
 
 @pytest.fixture
 def pushing(peer: Peer, puppet: Puppet, monkeypatch: pytest.MonkeyPatch) -> Peer:
-    """A client of an agent that takes webhooks."""
     monkeypatch.setattr(Puppet, "push_notifications", True)
     return peer.at("/agents/puppet")
 
 
 async def begun(peer: Peer, **configuration: Any) -> str:
-    """The id of a task that is under way."""
     task = await peer.send(configuration={"returnImmediately": True, **configuration})
     found: str = task["id"]
     return found
 
 
 async def refused(peer: Peer, operation: str, params: dict[str, Any]) -> Fault:
-    """The error an operation is answered with."""
     with pytest.raises(Fault) as caught:
         await peer.call(operation, params)
     assert not any(secret.encode() in caught.value.response.body for secret in SECRETS)
@@ -49,7 +46,6 @@ async def refused(peer: Peer, operation: str, params: dict[str, Any]) -> Fault:
 
 class TestWebhooks:
     async def test_are_registered_read_and_taken_away(self, pushing: Peer) -> None:
-        """R-060 to R-064."""
         task = await begun(pushing)
         made = await pushing.call(CREATE, {"taskId": task, "id": "c", **WEBHOOK})
         assert made == {
@@ -78,7 +74,6 @@ class TestWebhooks:
             assert not any(secret in json.dumps(told) for secret in SECRETS)
 
     async def test_come_in_pages(self, pushing: Peer) -> None:
-        """R-063."""
         task = await begun(pushing)
         for name in "abc":
             await pushing.call(CREATE, {"taskId": task, "id": name, **WEBHOOK})
@@ -98,7 +93,6 @@ class TestWebhooks:
         assert (await pushing.call("ListTasks"))["tasks"] == []
 
     async def test_of_an_unknown_task_are_not_found(self, pushing: Peer) -> None:
-        """R-060, R-062."""
         for operation, params in (
             (CREATE, {"id": "c", **WEBHOOK}),
             (GET, {"id": "c"}),

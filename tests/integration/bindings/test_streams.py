@@ -23,24 +23,21 @@ from tests.support.bindings.peers import Fault, Peer, message, no_leak, state_of
 from tests.support.bindings.puppet import Hand, Puppet
 from tests.support.rows import rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("peer", share=3)]
 
 SEND, SUBSCRIBE = "SendStreamingMessage", "SubscribeToTask"
 
 
 async def streamed(peer: Peer, text: str, **members: Any) -> list[Any]:
-    """The items of a whole stream."""
     async with peer.stream(SEND, message(text, **members)) as stream:
         return await peer.items(stream)
 
 
 def states(items: list[Any]) -> list[str]:
-    """The states a stream went through."""
     return [state_of(item["statusUpdate"]) for item in items if "statusUpdate" in item]
 
 
 def pieces(items: list[Any]) -> list[str]:
-    """The texts of the artifact pieces of a stream."""
     return [
         part["text"]
         for item in items
@@ -57,7 +54,6 @@ async def begun(peer: Peer, puppet: Puppet) -> tuple[Any, Hand]:
 
 class TestAStream:
     async def test_begins_with_the_task(self, peer: Peer) -> None:
-        """R-008."""
         first, *rest = await streamed(peer, "echo hi")
         assert first.keys() == {"task"}
         assert state_of(first["task"]) == "submitted"
@@ -72,7 +68,6 @@ class TestAStream:
         assert all("final" not in update for update in said)
 
     async def test_carries_pieces_in_order(self, peer: Peer) -> None:
-        """R-046."""
         items = await streamed(peer, "chunks 300")
         assert [text.split(";")[0] for text in pieces(items)] == [f"#{i}" for i in range(300)]
         updates = [item["artifactUpdate"] for item in items if "artifactUpdate" in item]
@@ -83,7 +78,6 @@ class TestAStream:
         ("text", "last"), [("echo hi", "completed"), ("fail x", "failed"), ("reject x", "rejected")]
     )
     async def test_ends_with_the_task(self, peer: Peer, text: str, last: str) -> None:
-        """R-009."""
         items = await streamed(peer, text)
         assert states(items)[-1] == last
         assert "statusUpdate" in items[-1]
@@ -101,7 +95,6 @@ class TestAStream:
     async def test_stays_open_while_a_credential_is_missing(
         self, peer: Peer, puppet: Puppet
     ) -> None:
-        """R-214."""
         peer = peer.at("/agents/puppet")
         async with peer.stream(SEND, message("one")) as stream:
             task = (await peer.next(stream))["task"]
@@ -117,13 +110,11 @@ class TestAStream:
             assert states(await peer.items(stream))[-2:] == ["working", "completed"]
 
     async def test_of_a_message_is_that_message(self, peer: Peer) -> None:
-        """R-007."""
         (item,) = await streamed(peer, "message hello")
         assert item.keys() == {"message"}
         assert item["message"]["parts"] == [{"text": "hello"}]
 
     async def test_folded_is_the_task(self, peer: Peer) -> None:
-        """R-016."""
         first, *rest = await streamed(peer, "chunks 7")
         task = first["task"]
         start = Task(
@@ -150,7 +141,6 @@ class TestAStream:
         assert [json.loads(bytes(m)) for m in folded.history or []] == stored["history"]
 
     async def test_shows_each_word_when_it_is_said(self, peer: Peer, puppet: Puppet) -> None:
-        """R-006."""
         peer = peer.at("/agents/puppet")
         async with peer.stream(SEND, message()) as stream:
             assert "task" in await peer.next(stream)
@@ -162,7 +152,6 @@ class TestAStream:
             hand.end()
 
     async def test_of_a_sender_is_not_made_shorter_by_not_waiting(self, peer: Peer) -> None:
-        """R-014."""
         params = {**message("chunks 3"), "configuration": {"returnImmediately": True}}
         async with peer.stream(SEND, params) as stream:
             assert states(await peer.items(stream))[-1] == "completed"
@@ -237,7 +226,6 @@ class TestAnErrorInAStream:
 
 class TestSubscribing:
     async def test_begins_with_the_task_as_it_is(self, peer: Peer, puppet: Puppet) -> None:
-        """R-043."""
         peer = peer.at("/agents/puppet")
         task, hand = await begun(peer, puppet)
         async with peer.stream(SUBSCRIBE, {"id": task["id"]}) as stream:
@@ -261,7 +249,6 @@ class TestSubscribing:
             assert states(await http_peer.items(stream))[-1] == "completed"
 
     async def test_ends_only_with_the_task(self, peer: Peer, puppet: Puppet) -> None:
-        """R-044."""
         peer = peer.at("/agents/puppet")
         task, hand = await begun(peer, puppet)
         async with peer.stream(SUBSCRIBE, {"id": task["id"]}) as stream:
@@ -287,7 +274,6 @@ class TestSubscribing:
 
     @rows("text", ["echo hi", "fail x", "reject x"])
     async def test_to_a_task_that_has_ended_is_refused(self, peer: Peer, text: str) -> None:
-        """R-045."""
         task = await peer.send(text)
         with pytest.raises(Fault) as caught:
             async with peer.stream(SUBSCRIBE, {"id": task["id"]}):
@@ -295,7 +281,6 @@ class TestSubscribing:
         assert caught.value.reason == "UNSUPPORTED_OPERATION"
 
     async def test_by_several_shows_all_the_same(self, peer: Peer, puppet: Puppet) -> None:
-        """R-047, R-048."""
         peer = peer.at("/agents/puppet")
         task, hand = await begun(peer, puppet)
         ready = asyncio.Semaphore(0)
@@ -447,7 +432,6 @@ class TestAClientThatLeaves:
     async def test_is_noticed_at_once_and_the_task_goes_on(
         self, http_peer: Peer, puppet: Puppet
     ) -> None:
-        """R-048."""
         http_peer = http_peer.at("/agents/puppet")
         async with http_peer.stream(SEND, message()) as stream:
             task = (await http_peer.next(stream))["task"]

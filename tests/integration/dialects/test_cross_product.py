@@ -74,7 +74,6 @@ class Replying(Open, abstract=True):
 
 
 def hosted(agent: Puppet) -> Iterator[Puppet]:
-    """Host an agent for the length of a test."""
     registry._found[agent.slug] = agent
     yield agent
     del registry._found[agent.slug]
@@ -82,13 +81,11 @@ def hosted(agent: Puppet) -> Iterator[Puppet]:
 
 @pytest.fixture
 def agent(host: None) -> Iterator[Puppet]:
-    """An agent in the test's hand."""
     yield from hosted(Open())
 
 
 @pytest.fixture
 def replying(host: None) -> Iterator[Puppet]:
-    """One that answers directly."""
     yield from hosted(Replying())
 
 
@@ -102,21 +99,18 @@ class Pair:
 
 @pytest.fixture
 def pair(request: pytest.FixtureRequest, client: Client) -> Pair:
-    """Two clients of the agent."""
     creator, reader = request.param
     return Pair(creator.of(client, "open"), reader.of(client, "open"))
 
 
 @pytest.fixture
 def creator(request: pytest.FixtureRequest, client: Client) -> Wire:
-    """A client of the agent."""
     wire: Wire = request.param
     return wire.of(client, "open")
 
 
 @pytest.fixture
 def readers(client: Client) -> list[Wire]:
-    """A client of every wire."""
     return [wire.of(client, "open") for wire in WIRES]
 
 
@@ -138,13 +132,11 @@ CHOSEN: list[tuple[Wire, Wire, str]] = [
 
 
 def pairs(story: str) -> pytest.MarkDecorator:
-    """Run the test for the pairs that live through this story."""
     found = [pytest.param((a, b), id=f"{a.name}-{b.name}") for a, b, of in CHOSEN if of == story]
     return pytest.mark.parametrize("pair", found, indirect=True)
 
 
 def creators(wires: Sequence[Wire]) -> pytest.MarkDecorator:
-    """Run the test for each of these wires."""
     found = [pytest.param(wire, id=wire.name) for wire in wires]
     return pytest.mark.parametrize("creator", found, indirect=True)
 
@@ -187,7 +179,6 @@ async def told(
 
 
 def asks(*texts: str) -> tuple[Said, ...]:
-    """A history of texts of the client."""
     return tuple(Said("user", (Piece("text", text),)) for text in texts)
 
 
@@ -200,7 +191,6 @@ def event(item: object) -> str:
 
 
 def statuses(items: Iterable[object]) -> list[str]:
-    """The states a stream went through."""
     return [item.status.word for item in items if isinstance(item, StatusUpdate)]
 
 
@@ -363,7 +353,6 @@ class TestWhoNamesATask:
     async def test_is_the_client_for_all_where_it_may(
         self, creator: Wire, readers: list[Wire], agent: Puppet
     ) -> None:
-        """R-300."""
         sent = await told(creator, agent, "Hello", task="my task/1", say=lambda turn: ["Hi"])
         assert sent.id == "my task/1"
         for reader in readers:
@@ -373,7 +362,6 @@ class TestWhoNamesATask:
     async def test_is_else_the_host_at_once(
         self, creator: Wire, readers: list[Wire], agent: Puppet
     ) -> None:
-        """R-012, R-100."""
         one, other = await creator.send("One", waits=False), await creator.send("Two", waits=False)
         assert one.id != other.id
         assert one.status.word in {"submitted", "working"}
@@ -482,7 +470,6 @@ class TestAnEndedTask:
     async def test_is_shown_or_refused_to_who_subscribes(
         self, creator: Wire, readers: list[Wire], agent: Puppet
     ) -> None:
-        """Dialects §5.3; R-045."""
         ended = await told(creator, agent, "One", say=lambda turn: [turn.fail("No")])
         for reader in [reader for reader in readers if reader.subscribes]:
             if not reader.grammar.follows_ended:
@@ -540,7 +527,6 @@ class TestTheEventsOfATaskBegunAnew:
 
     @staticmethod
     async def _first(reader: Wire, seen: str) -> tuple[tuple[int | None, str], Any]:
-        """The id and the item of the first event after that one."""
         async with reader.opened("subscribe", {"id": "mine"}, seen=seen) as stream:
             event = await stream.next()
             assert event is not None

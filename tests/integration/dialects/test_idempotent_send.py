@@ -13,7 +13,7 @@ from a2a_tasks.store.db import run_in_thread
 from tests.support.bindings.client import Client, Response
 from tests.support.dialects.clients import WIRES, JsonRpc, Piece, Wire
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("repeating", share=4)]
 
 
 @dataclass
@@ -27,7 +27,6 @@ class Repeating:
         self.params = grammar.send([Piece("text", "chunks 3")], "", "", waits=True, history=None)
 
     def asked(self, operation: str, params: Any = None) -> tuple[str, str, bytes, dict[str, str]]:
-        """A request with the key."""
         method, path, body, headers = self.wire._asked(operation, params or self.params)
         return method, path, body, {**headers, "idempotency-key": "k1"}
 

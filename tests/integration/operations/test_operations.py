@@ -25,15 +25,7 @@ from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import fold
 from a2a_tasks.protocol.requests import ListTasksRequest, SendMessageRequest
 from a2a_tasks.protocol.sse import EventId
-from a2a_tasks.protocol.values import (
-    Message,
-    Part,
-    PushConfig,
-    Raw,
-    Role,
-    TaskPage,
-    TaskState,
-)
+from a2a_tasks.protocol.values import Message, Part, PushConfig, Raw, Role, TaskPage, TaskState
 from a2a_tasks.store import tasks
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.streaming.event_buffer import hub
@@ -72,14 +64,12 @@ async def obeys(turn: Turn) -> AsyncIterator[Any]:
 
 @pytest.fixture
 def agent() -> Any:
-    """An agent that obeys."""
     with playing(obeys) as found:
         yield found
 
 
 @pytest.fixture
 def alice(agent: Agent) -> Client:
-    """Its client."""
     return Client(agent)
 
 
@@ -368,8 +358,6 @@ class TestDirectMessages:
 
 
 async def ended(client: Client, task: str) -> str:
-    """The state's word once the task has ended."""
-
     async def word() -> str:
         found = await client.states(task)
         return found if found not in {"submitted", "working"} else ""

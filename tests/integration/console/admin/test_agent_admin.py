@@ -48,7 +48,6 @@ def text(answer: Any) -> str:
 
 
 def ended(state: TaskState = TaskState.COMPLETED, *, ago: float = 60) -> None:
-    """A task of the demo agent that ended so many seconds ago."""
     make_ended(state, ago=datetime.timedelta(seconds=ago))
 
 

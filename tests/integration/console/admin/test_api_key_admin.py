@@ -24,14 +24,12 @@ KEY = re.compile(r"a2a_[a-z2-7]{12}_[A-Za-z0-9_-]{43}")
 
 
 def act(client: Client, action: str, *rows: ApiKey, **more: str) -> HttpResponse:
-    """Do something with selected keys."""
     said = {"action": action, "_selected_action": [row.pk for row in rows], **more}
     return client.post(KEYS, said)  # type: ignore[return-value]
 
 
 class TestAKey:
     def made(self, client: Client, **members: str) -> HttpResponse:
-        """The answer to a filled-in form."""
         form = {"name": "robot", "tenant": "", "scopes": "", "expires_at_0": "", "expires_at_1": ""}
         return client.post(KEYS + "add/", {**form, **members})  # type: ignore[return-value]
 

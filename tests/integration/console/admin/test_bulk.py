@@ -26,20 +26,17 @@ LIST = "/admin/a2a_tasks/task/"
 
 
 def ended(name: str, state: TaskState = TaskState.FAILED, **about: Any) -> Task:
-    """A task that can be run again."""
     task = make_task(name, state=state, **about)
     add_run(task)
     return task
 
 
 def asks(client: Client, action: str, *tasks: Task, query: str = "", **more: Any) -> Any:
-    """The page that asks."""
     chosen = [task.pk for task in tasks]
     return client.post(LIST + query, {"action": action, "_selected_action": chosen, **more})
 
 
 def says_yes(client: Client, page: Any, deed: str) -> Any:
-    """What the list says after the page's form was sent."""
     context = page.context
     said = {"keys": context["keys"], "nonce": context["plan"].nonce, "query": context["query"]}
     return client.post(f"{LIST}bulk/{deed}/", said, follow=True)
@@ -159,7 +156,6 @@ class TestAnExport:
         return await client.post(url)
 
     async def text_of(self, url: str) -> str:
-        """All of it."""
         answer = await self.asked(url)
         assert answer.status_code == 200
         return b"".join([piece async for piece in answer.streaming_content]).decode()

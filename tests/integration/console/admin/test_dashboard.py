@@ -59,7 +59,6 @@ def busy() -> None:
 
 
 def beat(name: str, **said: Any) -> None:
-    """A process says that it is there."""
     kind = workers.WorkerKind.WORKER
     workers.beat(
         workers.Beat(name=name, kind=kind, host="box", pid=1, started_at=timezone.now(), **said)

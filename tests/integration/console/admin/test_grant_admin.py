@@ -27,7 +27,6 @@ def unread() -> None:
 
 
 def granted(client: Client, **members: str) -> str:
-    """The page after a filled-in form."""
     form = {"agent": "demo", "grantee": "key:a", "right": "use", **members}
     return client.post(GRANTS + "add/", form, follow=True).content.decode()
 

@@ -52,7 +52,6 @@ class Inline(HTMLParser):
 
 
 def inline(text: str) -> list[str]:
-    """What of it is in a page."""
     parser = Inline()
     parser.feed(text)
     return parser.found

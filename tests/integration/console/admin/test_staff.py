@@ -113,7 +113,6 @@ def member(*tenants: str, permissions: bool = True) -> Client:
 
 
 def page(model: type[Model], name: str, *args: Any) -> str:
-    """The address of a page of a table."""
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{name}", args=args)
 
 
@@ -157,7 +156,6 @@ def world(db: None) -> dict[str, Rows]:
 
 @pytest.fixture
 def acmes(world: dict[str, Rows]) -> Client:
-    """Staff of acme."""
     return member("acme")
 
 

@@ -33,7 +33,6 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 def page_of(task: Task) -> str:
-    """The address of a task's page."""
     return reverse("admin:a2a_tasks_task_change", args=[task.pk])
 
 
@@ -47,13 +46,11 @@ def kept(task: Task, content: bytes, **about: str) -> str:
 
 
 def agreed(client: Client, asks: Any, deed: str) -> Any:
-    """The answer to who says yes on the page that asks."""
     said = {"keys": asks.context["keys"], "nonce": asks.context["plan"].nonce, "query": ""}
     return client.post(f"{LIST}bulk/{deed}/", said, follow=True)
 
 
 def ids_listed(client: Client, query: str) -> list[str]:
-    """The ids of the tasks a list shows."""
     answer = client.get(LIST + query)
     assert answer.status_code == 200, answer.status_code
     return [task.public_id for task in answer.context["cl"].result_list]

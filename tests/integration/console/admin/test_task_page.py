@@ -33,7 +33,6 @@ NOW = timezone.now()
 
 
 def at(seconds: float) -> datetime:
-    """A moment so many seconds after the tests' beginning."""
     return NOW + timedelta(seconds=seconds)
 
 
@@ -61,18 +60,15 @@ def add_chunks(task: Task, count: int, artifact_id: str = "novel") -> None:
 
 
 def when(task: Task, number: int, moment: datetime) -> None:
-    """Have an event been at that moment."""
     Event.objects.filter(task=task, number=number).update(created_at=moment)
 
 
 def timeline(client: Client, task: Task, query: str = "") -> str:
-    """The timeline on the page of the task."""
     body = client.get(url(task) + query).text
     return body[body.index('id="a2a-timeline"') : body.index('id="a2a-artifacts"')]
 
 
 def in_order(body: str, *words: str) -> bool:
-    """Do the words stand there one after the other?"""
     found = 0
     for word in words:
         found = body.find(word, found) + 1
@@ -287,11 +283,7 @@ class TestTheHeader:
 
     @pytest.mark.parametrize(
         ("status", "says"),
-        [
-            (RunStatus.QUEUED, "queued in agents"),
-            (RunStatus.DROPPED, "dropped"),
-            (None, "no run"),
-        ],
+        [(RunStatus.QUEUED, "queued in agents"), (RunStatus.DROPPED, "dropped"), (None, "no run")],
     )
     def test_says_who_works_on_it(
         self, admin_client: Client, status: RunStatus | None, says: str

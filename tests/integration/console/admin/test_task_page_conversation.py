@@ -20,7 +20,6 @@ pytestmark = pytest.mark.django_db
 
 
 def url(task: Task) -> str:
-    """The conversation of the task's context."""
     return f"/admin/a2a_tasks/context/{task.context_id}/conversation/"
 
 

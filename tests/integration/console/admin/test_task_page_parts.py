@@ -25,7 +25,6 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
 def encoded(text: str) -> str:
-    """As a part has bytes."""
     return base64.b64encode(text.encode()).decode()
 
 
@@ -214,13 +213,11 @@ def task_with(*said: dict[str, Any]) -> Task:
 
 
 def had(client: Client, task: Task, place: str, query: str = "") -> FileResponse:
-    """What the address of a part answers."""
     answer = client.get(f"/admin/a2a_tasks/task/{task.pk}/parts/{place}/{query}")
     return cast("FileResponse", answer)
 
 
 def content(answer: FileResponse) -> bytes:
-    """All its bytes."""
     return b"".join(cast("Any", answer).streaming_content)
 
 

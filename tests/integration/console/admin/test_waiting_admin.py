@@ -82,7 +82,6 @@ def do(browser: Client, wish: str, *tasks: Task, **said: str) -> list[str]:
 
 
 def answer(browser: Client, task: Task, text: str = "blue", **said: Any) -> Any:
-    """Send an answer from the page as it was shown."""
     form = {"text": text, "event": task.last_event, **said}
     return browser.post(f"{QUEUE}{task.pk}/answer/", form)
 
@@ -305,7 +304,6 @@ class TestGiving:
 class TestAnswering:
     @pytest.fixture
     def bob(self, sign_in: SignIn) -> Client:
-        """He may answer."""
         return sign_in("view_task", ANSWER)
 
     def test_the_task_goes_on_and_the_queue_says_so(self, bob: Client) -> None:

@@ -29,14 +29,12 @@ WRITE = "admin:write"
 
 
 def ended(name: str, state: TaskState = TaskState.FAILED, **about: Any) -> Task:
-    """A task that can be run again."""
     task = make_task(name, state=state, **about)
     add_run(task)
     return task
 
 
 def of(tenant: str, name: str) -> Task:
-    """A task of a tenant."""
     task = make_task(name)
     Task.objects.filter(pk=task.pk).update(tenant=tenant)
     return task
@@ -51,7 +49,6 @@ def told(verb: str, who: str = "", /, **said: Any) -> dict[str, Any]:
 
 
 def states() -> dict[str, str]:
-    """How each task stands."""
     return {task.public_id: TaskState(task.state).word for task in Task.objects.all()}
 
 
@@ -210,7 +207,6 @@ async def exported(key: str, **said: Any) -> Answer:
 
 
 async def a_key(*scopes: str, tenant: str = "") -> str:
-    """A key with these scopes."""
     return (await run_in_thread(issue, "test", scopes=scopes, tenant=tenant)).key
 
 

@@ -16,9 +16,7 @@ from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
 from drf_spectacular.drainage import reset_generator_stats
 from schemathesis import GenerationMode
-from schemathesis.checks import (
-    not_a_server_error,
-)
+from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -51,7 +49,6 @@ GOLDEN = Path(__file__).parent / "golden" / "openapi.json"
 
 
 def lines_of(document: Any) -> list[str]:
-    """The document in lines that do not depend on the order of members."""
     return json.dumps(document, indent=1, sort_keys=True).splitlines()
 
 
@@ -113,7 +110,6 @@ class TestTheDescription:
 
 @pytest.fixture
 def world(transactional_db: None) -> World:
-    """One of everything."""
     return populated()
 
 
@@ -128,7 +124,6 @@ def operations() -> dict[str, Any]:
 
 @pytest.fixture
 def operation(request: pytest.FixtureRequest) -> Any:
-    """The route of that name."""
     return operations()[request.param]
 
 

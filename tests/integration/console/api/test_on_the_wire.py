@@ -32,7 +32,6 @@ TASKS = "/api/v1/tasks"
 
 
 async def listed(client: Client, headers: Mapping[str, str]) -> int:
-    """The status of the list of tasks."""
     answer: Response = await client.ask("GET", TASKS, headers=headers)
     return answer.status
 

@@ -39,7 +39,6 @@ def walked(who: Any, path: str, cursor: str = "") -> list[list[str]]:
 
 
 def flat(pages: list[list[str]]) -> list[str]:
-    """All ids in order."""
     return [name for page in pages for name in page]
 
 
@@ -84,9 +83,7 @@ class TestAList:
             make_task(f"t-{n}")
         bob = person(*VIEW)
         asked(bob, "/tasks?size=1")
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
+        with CaptureQueriesContext(connection) as queries:
             walked(bob, "/tasks?size=1&owner=alice")
         said = " ".join(query["sql"].lower() for query in queries)
         assert "count(" not in said

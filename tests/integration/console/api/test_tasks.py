@@ -23,7 +23,6 @@ VIEW = ("a2a_tasks.view_task", "a2a_tasks.view_context", "a2a_tasks.view_run")
 
 
 def found(query: str) -> list[str]:
-    """The ids of the tasks that a query finds."""
     answer = asked(person(*VIEW), f"/tasks?{query}")
     assert answer.status == 200, answer.body
     return [item["id"] for item in answer.json["items"]]

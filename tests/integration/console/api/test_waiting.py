@@ -31,7 +31,6 @@ def elsewhere(settings: Settings) -> None:
 
 @pytest.fixture
 def key() -> str:
-    """A key that may look and act."""
     return key_of("admin:read", "admin:write")
 
 
@@ -46,7 +45,6 @@ def waits(name: str = "task-1", *, minutes: int = 5, **about: Any) -> Task:
 
 
 def helper(name: str = "carol") -> User:
-    """Somebody who may be given work."""
     user = User.objects.create_user(name, is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename="answer_task"))
     return user

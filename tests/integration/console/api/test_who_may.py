@@ -59,21 +59,17 @@ class Route(NamedTuple):
 
     @property
     def is_change(self) -> bool:
-        """Does it change something?"""
         return self.is_noted and self.name not in EXPORTS
 
     @property
     def is_noted(self) -> bool:
-        """Does it leave an entry in the audit log?"""
         return self.verb != "get"
 
     @property
     def is_of_one(self) -> bool:
-        """Does it name a row?"""
         return "{" in self.path and "agents" not in self.path
 
     def asked(self, who: Any, at: str) -> Answer:
-        """Ask it."""
         return asked(who, at, BODIES.get(self.name), verb=self.verb)
 
 
@@ -96,7 +92,6 @@ def as_if_first() -> Iterator[None]:
 
 
 def name(value: object) -> str:
-    """The name of a row."""
     return value.name if isinstance(value, Route) else str(value)
 
 
@@ -124,7 +119,6 @@ def their_world(tenant: str) -> World:
 
 @pytest.fixture
 def worlds() -> dict[str, World]:
-    """One of each of these tenants."""
     tenants = ("acme", "globex/berlin", "ACME", "", "ACME/berlin", "acme-2", "acmes/berlin")
     return {tenant: populated(tenant, f"of-{n}") for n, tenant in enumerate(tenants)}
 
@@ -154,7 +148,6 @@ def state_of_the_world() -> list[Any]:
 
 
 def actors_since(last: int) -> set[str]:
-    """Who is named in the audit log after that entry."""
     entries = AuditEntry.objects.filter(pk__gt=last).exclude(action__startswith="access.")
     return {entry.actor for entry in entries}
 
@@ -367,7 +360,6 @@ class UnnamedRightViewSet(HostViewSet[Task]):
     queryset = Task.objects.all()
 
     def list(self, request: Request) -> Response:
-        """Answer."""
         return Response({})
 
 

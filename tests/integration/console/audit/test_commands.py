@@ -26,7 +26,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 
 def run(*words: str, **options: Any) -> str:
-    """What a command says."""
     out = io.StringIO()
     call_command(*words, stdout=out, stderr=io.StringIO(), **options)
     return out.getvalue()
@@ -97,7 +96,6 @@ class TestAudit:
 
 class TestExport:
     def read(self, file: Path) -> dict[str, list[Any]]:
-        """The documents by kind."""
         with zipfile.ZipFile(file) as archive:
             return {
                 Path(name).stem: [json.loads(line) for line in archive.read(name).splitlines()]

@@ -28,7 +28,6 @@ def write(*names: str) -> None:
 
 
 def proof(since: str = "") -> Proof:
-    """Everything verified."""
     (*_, found) = verify(since)
     return found
 
@@ -42,7 +41,6 @@ def entries(number: int) -> int:
 
 
 def swap() -> None:
-    """Exchange what two entries say."""
     one, two = (AuditEntry.objects.get(pk=link(n).entry_id) for n in (2, 3))
     AuditEntry.objects.filter(pk=one.pk).update(object=two.object)
     AuditEntry.objects.filter(pk=two.pk).update(object=one.object)

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.django_db
 
 
 def states() -> dict[str, str]:
-    """The state of each task."""
     rows = Task.objects.values_list("public_id", "state")
     return {name: TaskState(state).word for name, state in rows}
 

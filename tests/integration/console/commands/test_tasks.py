@@ -16,7 +16,6 @@ pytestmark = pytest.mark.django_db
 
 
 def ids(*words: str) -> list[str]:
-    """The ids of the tasks that are listed."""
     return [
         json.loads(line)["id"] for line in a2a("tasks", "--format", "json", *words).splitlines()
     ]

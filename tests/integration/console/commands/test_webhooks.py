@@ -24,26 +24,22 @@ class Terminal(io.StringIO):
     """Somebody looks."""
 
     def isatty(self) -> bool:
-        """Yes."""
         return True
 
 
 def said(*words: str, out: io.StringIO | None = None) -> str:
-    """What the command writes."""
     out = out or io.StringIO()
     call_command("webhooks", *words, stdout=out, no_color=True)
     return out.getvalue()
 
 
 def pending() -> set[str]:
-    """The webhook-ids of what is to be sent."""
     rows = Delivery.objects.filter(status=DeliveryStatus.PENDING)
     return set(rows.values_list("webhook_id", flat=True))
 
 
 @pytest.fixture
 def dead() -> Delivery:
-    """One that was given up three hours ago."""
     row = make_delivery(make_config(make_task("task-1")), DeliveryStatus.DEAD, reason="10 attempts")
     Delivery.objects.filter(pk=row.pk).update(created_at=timezone.now() - timedelta(hours=3))
     return row

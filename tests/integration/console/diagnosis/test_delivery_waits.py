@@ -45,10 +45,7 @@ MENDED: list[tuple[dict[str, Any], str]] = [
         {"paused_until": PAST},
         "The breaker is open until 2026-11-21 12:05:00 (in 5 min): answered 500.",
     ),
-    (
-        {"probe_at": PAST},
-        "The receiver is being tried, one notification at a time: answered 500.",
-    ),
+    ({"probe_at": PAST}, "The receiver is being tried, one notification at a time: answered 500."),
     (
         {"phase": Phase.CLOSED},
         "The next attempt, 3 of 10, comes at 2026-11-21 12:05:00 (in 5 min): answered 503.",

@@ -32,12 +32,10 @@ S = TaskState
 
 
 def ago(**span: float) -> datetime:
-    """A moment that has passed."""
     return NOW - timedelta(**span)
 
 
 def to_come(**span: float) -> datetime:
-    """A moment that has not."""
     return NOW + timedelta(**span)
 
 
@@ -69,7 +67,6 @@ BEFORE = QueuePosition(
 
 
 def task(state: TaskState = S.WORKING, **facts: Any) -> TaskFacts:
-    """A task that has been like that for two hours."""
     return TaskFacts(now=NOW, agent="demo", state=state, since=ago(hours=2), **facts)
 
 

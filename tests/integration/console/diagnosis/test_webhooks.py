@@ -19,7 +19,6 @@ pytestmark = pytest.mark.django_db
 
 
 def free(task: Task) -> PushConfig:
-    """A webhook that nobody is sending to."""
     return make_config(task, token="", lease_until=None, worker="")
 
 

@@ -23,12 +23,7 @@ from a2a_tasks.access.api_keys import issue
 from a2a_tasks.access.authentication import Credentials, identify
 from a2a_tasks.audit import Action, act_as
 from a2a_tasks.caller import TENANTS, OwnerScope, scope_in
-from a2a_tasks.conversation_changes import (
-    ConversationChanges,
-    ListChange,
-    MemoryChange,
-    ValueKind,
-)
+from a2a_tasks.conversation_changes import ConversationChanges, ListChange, MemoryChange, ValueKind
 from a2a_tasks.models import (
     ApiKey,
     AuditEntry,
@@ -64,7 +59,6 @@ MINE, OTHERS = OwnerScope("acme", CANARY, "demo"), OwnerScope("acme", "user:bob"
 
 
 def kept_by(owner: str) -> ConversationChanges:
-    """What an agent keeps in a conversation of somebody."""
     values = [
         MemoryChange("name", 0, ValueKind.TEXT, owner.encode()),
         MemoryChange("bytes", 0, ValueKind.BYTES, b"\xff"),

@@ -55,7 +55,6 @@ class Heard:
         self.turns: list[Turn] = []
 
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
-        """Ask until the answer is blue."""
         self.turns.append(turn)
         match turn.text:
             case "auth":
@@ -68,13 +67,11 @@ class Heard:
 
 @pytest.fixture
 def heard() -> Heard:
-    """Nothing yet."""
     return Heard()
 
 
 @pytest.fixture
 def agent(heard: Heard) -> Iterator[Agent]:
-    """An agent that asks."""
     modes = ["text/plain", "application/json", "application/pdf"]
     with playing(heard.run, default_input_modes=modes) as found:
         yield found
@@ -82,20 +79,16 @@ def agent(heard: Heard) -> Iterator[Agent]:
 
 @pytest.fixture
 def alice(agent: Agent) -> Client:
-    """Its client."""
     scopes = frozenset({"paint"})
     return Client(agent, Caller(principal="user:alice", tenant="acme", scopes=scopes))
 
 
 async def asked(client: Client, text: str = "hello", **about: Any) -> Task:
-    """The row of a task that waits."""
     task = await client.send(text, **about)
     return await run_in_thread(Task.objects.get, public_id=task.id)
 
 
 async def ended(client: Client, task: Task) -> None:
-    """Wait until the task has ended."""
-
     async def over() -> bool:
         return await client.states(task.public_id) == "completed"
 

@@ -24,13 +24,11 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page has the patience for one window of three keys."""
     monkeypatch.setattr(selection, "FIRST", 3)
     monkeypatch.setattr(selection, "PATIENCE", -1)
 
 
 def opened(public_id: str, opening: str, **about: Any) -> Task:
-    """A task that began with these words."""
     task = make_task(public_id, **about)
     Message.objects.filter(task=task).update(opening=opening)
     return task

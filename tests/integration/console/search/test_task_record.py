@@ -18,7 +18,6 @@ pytestmark = pytest.mark.django_db
 
 
 def rows_of(text: str) -> list[list[str]]:
-    """The cells of a sheet."""
     return list(csv.reader(io.StringIO(text, newline="")))
 
 

@@ -34,17 +34,14 @@ HOUR, DAY, WEEK = PERIODS["hour"], PERIODS["day"], PERIODS["week"]
 
 
 def everything(rows: QuerySet[Any], by: str) -> QuerySet[Any]:
-    """All rows."""
     return rows
 
 
 def acme(rows: QuerySet[Any], by: str) -> QuerySet[Any]:
-    """Those of one tenant."""
     return rows.filter(**{f"{by}tenant": "acme"})
 
 
 def count_ended(period: Period, narrow: Narrow = everything) -> Ended:
-    """What ended in a period up to now."""
     return counts.count_ended(period, period.begin(timezone.now()), narrow)
 
 

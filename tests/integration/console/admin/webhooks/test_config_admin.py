@@ -19,12 +19,10 @@ YES = {"confirmed": "yes"}
 
 
 def page_of(config: PushConfig) -> str:
-    """The address of a webhook's page."""
     return reverse("admin:a2a_push_pushconfig_change", args=[config.pk])
 
 
 def listed(client: Client, query: str) -> list[str]:
-    """The ids of the webhooks a list shows."""
     answer = client.get(LIST + query)
     assert answer.status_code == 200
     return [row.public_id for row in answer.context["cl"].result_list]

@@ -37,19 +37,16 @@ YES = {"confirmed": "yes"}
 
 
 def page_of(delivery: Delivery) -> str:
-    """The address of a delivery's page."""
     return reverse("admin:a2a_push_delivery_change", args=[delivery.pk])
 
 
 def listed(client: Client, query: str) -> list[int]:
-    """The keys of the deliveries a list shows."""
     answer = client.get(LIST + query)
     assert answer.status_code == 200, answer.status_code
     return [row.pk for row in answer.context["cl"].result_list]
 
 
 def status_of(delivery: Delivery) -> str:
-    """Its status now."""
     delivery.refresh_from_db()
     return delivery.status
 

@@ -23,19 +23,16 @@ YES = {"confirmed": "yes"}
 
 
 def page_of(receiver: Receiver) -> str:
-    """The address of a receiver's page."""
     return reverse("admin:a2a_push_receiver_change", args=[receiver.pk])
 
 
 def listed(client: Client, query: str) -> list[str]:
-    """The addresses of the receivers a list shows."""
     answer = client.get(LIST + query)
     assert answer.status_code == 200
     return [row.address for row in answer.context["cl"].result_list]
 
 
 def in_phase(phase: Phase, reason: str) -> str:
-    """The column of a breaker."""
     return write(Breaker(phase=phase, reason=reason, in_a_row=10, openings=2)).decode()
 
 
@@ -146,7 +143,6 @@ class TestSendingASpanAgain:
         return row
 
     def statuses(self, *rows: Delivery) -> list[str]:
-        """Their statuses now."""
         for row in rows:
             row.refresh_from_db()
         return [row.status for row in rows]

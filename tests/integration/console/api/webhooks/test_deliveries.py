@@ -30,7 +30,6 @@ DELIVERIES = "/webhooks/deliveries"
 
 
 def keys(who: Any, query: str = "") -> list[int]:
-    """The numbers of the deliveries that a query finds."""
     answer = asked(who, f"{DELIVERIES}?{query}")
     assert answer.status == 200, answer.body
     return [item["key"] for item in answer.json["items"]]
