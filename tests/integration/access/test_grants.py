@@ -32,6 +32,8 @@ from tests.support.access.issuer import Issuer
 from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client, Response
 from tests.support.bindings.peers import PEERS, Peer
+from tests.support.rows import rows
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.usefixtures("host")
 
@@ -114,7 +116,7 @@ async def both(
 # What is compared are statements, with the savepoints they have in production.
 @pytest.mark.django_db(transaction=True)
 class TestWhatWasNotGranted:
-    @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route[0]} {route[1]}")
+    @rows("route", [pytest.param(route, id=" ".join(route[:2])) for route in ROUTES])
     async def test_is_missing_on_every_route(self, route: tuple[str, str, object]) -> None:
         known, _ = await keyed(tenant="acme", scopes=["billing"])
         await run_in_thread(grant, SECRET, "key:somebody", "use")
@@ -189,10 +191,15 @@ def front_page() -> list[str]:
     return [agent.slug for agent in registry.agents() if f'id="{agent.slug}"' in text]
 
 
+@pytest.mark.in_turn("binding", share=2)
 @pytest.mark.parametrize("binding", PEERS, ids=lambda peer: peer.name)
 class TestWhatWasGranted:
-    @pytest.mark.parametrize("to", ["principal", "scope:billing", "tenant:acme", "*"])
-    @pytest.mark.parametrize("agent", [SECRET, "*"])
+    @pytest.mark.parametrize(
+        ("to", "agent"),
+        [("principal", SECRET), ("scope:billing", "*"), ("tenant:acme", SECRET), ("*", "*")]
+        + [thorough(*left) for left in (("principal", "*"), ("scope:billing", SECRET))]
+        + [thorough(*left) for left in (("tenant:acme", "*"), ("*", SECRET))],
+    )
     async def test_is_used(self, binding: type[Peer], to: str, agent: str) -> None:
         known, principal = await keyed(tenant="acme", scopes=["billing"])
         peer = binding(Client(bearing(known), f"/agents/{SECRET}"))

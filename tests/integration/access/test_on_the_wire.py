@@ -77,6 +77,7 @@ def at(wire: Wire, headers: Mapping[str, str], slug: str = "demo") -> Wire:
     return wire.of(Client(bearing(headers)), slug)
 
 
+@pytest.mark.in_turn("wire", share=3)
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 @pytest.mark.django_db(transaction=True)
 class TestEveryWire:

@@ -17,6 +17,7 @@ from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.errors import Overloaded, Unauthenticated, WrongCredentials
 from a2a_tasks.store.db import run_in_thread
 from tests.support.access.certificates import as_in_rfc_9440, as_nginx_does, certificate
+from tests.support.rows import rows
 
 PASSWORD = "correct horse: battery ü"
 
@@ -114,7 +115,7 @@ class TestCertificates:
     async def shown(self, text: str, peer: str = "10.1.2.3", **more: Any) -> Caller:
         return await identify(Credentials({"client-cert": text}, peer, **more))
 
-    @pytest.mark.parametrize("written", [as_in_rfc_9440, as_nginx_does])
+    @rows("written", [as_in_rfc_9440, as_nginx_does])
     async def test_name_the_caller(self, written: Any) -> None:
         caller = await self.shown(written(certificate("Alice & Söhne, Inc.")))
         assert caller.principal == "cert:CN=Alice & Söhne\\, Inc."
@@ -128,7 +129,7 @@ class TestCertificates:
         with pytest.raises(WrongCredentials):
             await self.shown(as_in_rfc_9440(certificate("", "https://x.example")))
 
-    @pytest.mark.parametrize("peer", ["10.2.0.1", "8.8.8.8", "", "unix:", "::1", "10.1.0.0/16"])
+    @rows("peer", ["10.2.0.1", "8.8.8.8", "", "unix:", "::1", "10.1.0.0/16"])
     async def test_from_peers_that_are_not_listed_are_not_looked_at(self, peer: str) -> None:
         with pytest.raises(Unauthenticated) as found:
             await self.shown(as_in_rfc_9440(certificate("alice")), peer)
@@ -147,7 +148,7 @@ class TestCertificates:
         with pytest.raises(WrongCredentials):
             await self.shown(as_in_rfc_9440(certificate("alice")), repeated=["client-cert"])
 
-    @pytest.mark.parametrize("text", ["x", "::", ":AAAA:", ":!:", "-----BEGIN CERTIFICATE-----"])
+    @rows("text", ["x", "::", ":AAAA:", ":!:", "-----BEGIN CERTIFICATE-----"])
     async def test_that_cannot_be_read_are_refused(self, text: str) -> None:
         with pytest.raises(WrongCredentials):
             await self.shown(text)

@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.usefixtures("host"), pytest.mark.in_turn("binding", sh
 
 WEBHOOK = {"url": "https://hooks.example.com/a2a"}
 CONFIG = "TaskPushNotificationConfig"
-NOW = {"returnImmediately": True}
 
 
 async def asking(turn: Turn) -> AsyncIterator[Any]:

@@ -15,6 +15,7 @@ from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.signatures.key_file import write_jwks
 from tests.support.bindings.client import Client
 from tests.support.protocol.card_schemas import check
+from tests.support.rows import rows
 from tests.support.signatures.given import NIST, by_the_sdk
 
 BASE = "https://h"
@@ -85,7 +86,7 @@ class TestACard:
         assert "apiKey" in card["securitySchemes"]
         assert "securityRequirements" not in card
 
-    @pytest.mark.parametrize("form", [*MOUNTS, "legacy", "hybrid"])
+    @rows("form", [*MOUNTS, "legacy", "hybrid"])
     @pytest.mark.usefixtures("every")
     async def test_tells_it_in_every_dialect(self, form: str, client: Client) -> None:
         paths = {"legacy": ".well-known/agent.json", "hybrid": ".well-known/agent-card.json"}

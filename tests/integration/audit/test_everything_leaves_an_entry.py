@@ -49,6 +49,7 @@ from tests.support.console.admin.rows import make_task
 from tests.support.execution.host import Client, hosting
 from tests.support.push.configs import config
 from tests.support.push.rows import make_config, make_delivery
+from tests.support.rows import rolled_back, rows
 from tests.support.store.world import accepted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
@@ -421,7 +422,7 @@ class TestTheAdmin:
         }
         assert found == PAGES
 
-    @pytest.mark.parametrize("way", sorted(WAYS))
+    @rows("way", sorted(WAYS), within=rolled_back)
     def test_leaves_an_entry_by_who_is_signed_in(self, way: str, admin_client: Browser) -> None:
         act, expected = WAYS[way]
         act(admin_client)
@@ -538,7 +539,7 @@ class TestCommands:
         found = {name for room in rooms for _, name, _ in pkgutil.iter_modules(room.__path__)}
         assert found == LOOKS | set(COMMANDS)
 
-    @pytest.mark.parametrize(("command", "word"), EACH)
+    @rows(("command", "word"), EACH, within=rolled_back)
     def test_leaves_an_entry(self, command: str, word: str, tmp_path: Path) -> None:
         act, expected = COMMANDS[command][word]
         act(tmp_path)

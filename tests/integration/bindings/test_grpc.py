@@ -354,10 +354,6 @@ class TestCredentials:
         code, _ = await refused(f"{FINAL}/SendMessage", nested(10))
         assert (code, read) == ("UNAUTHENTICATED", [])
 
-    async def test_that_are_wrong_are_refused(self) -> None:
-        code, _ = await refused(f"{FINAL}/ListTasks", b"", x_api_key="wrong")
-        assert code == "UNAUTHENTICATED"
-
 
 class TestAStream:
     async def begun(self, puppet: Puppet, **metadata: str) -> tuple[Any, Any]:

@@ -55,10 +55,6 @@ class TestASendUnderItsKey:
         assert state_of(once) == "completed"
         assert (await count(Task), await count(Run)) == (1, 1)
 
-    async def test_need_not_have_the_same_message_id(self, peer: Peer) -> None:
-        once, again = [await send(peer, message("echo hi")) for _ in range(2)]
-        assert again == once
-
     async def test_without_a_key_is_another_task(self, peer: Peer) -> None:
         params = message("echo hi")
         ids = {(await send(peer, params, key))["id"] for key in ({}, {}, KEY)}
@@ -131,11 +127,6 @@ class TestASendUnderItsKey:
         once = await send(peer, params, key)
         assert await send(JsonRpc(peer.client), params, key) == once
 
-    async def test_of_another_tenant_is_another(self, peer: Peer) -> None:
-        params = message("echo hi")
-        ids = {(await send(peer, {**params, **t}))["id"] for t in ({}, {"tenant": "x"})}
-        assert len(ids) == 2
-
     @pytest.mark.parametrize("sends", [pytest.param(examples(200, quick=80), id="many")])
     async def test_sent_many_times_at_once_is_one_task(self, peer: Peer, sends: int) -> None:
         params = message("echo hi")
@@ -179,11 +170,6 @@ class TestAConflict:
         with pytest.raises(Fault) as caught:
             await send(http_peer, message("echo hi"), {"idempotency-key": "a\tb"})
         assert caught.value.fields == ["Idempotency-Key"]
-
-    async def test_is_not_looked_for_elsewhere(self, peer: Peer) -> None:
-        task = await send(peer, message("echo hi"))
-        found = await peer.call("GetTask", {"id": task["id"]}, {"idempotency-key": ""})
-        assert found["id"] == task["id"]
 
 
 class TestAStreamUnderItsKey:
@@ -229,13 +215,6 @@ class TestAStreamUnderItsKey:
         once = await events(peer, params)
         again = await events(peer, params, {**KEY, "last-event-id": "99"})
         assert [event.id for event in again] == [event.id for event in once]
-
-    async def test_is_of_one_task_with_a_send(self, peer: Peer) -> None:
-        params = message("chunks 3")
-        task = await send(peer, params)
-        items = [peer.item(event) for event in await events(peer, params)]
-        assert items[0]["task"]["id"] == task["id"]
-        assert state_of(items[-1]["statusUpdate"]) == "completed"
 
 
 class TestTheIdOfAMessage:

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from tests.support.bindings.peers import Fault, Peer, message
 from tests.support.bindings.puppet import Puppet
+from tests.support.rows import rows
 
 pytestmark = pytest.mark.django_db
 
@@ -83,7 +84,7 @@ class TestWebhooks:
         page = await pushing.call(LIST, {"taskId": task, "pageToken": token})
         assert [config["id"] for config in page["configs"]] == ["c"]
 
-    @pytest.mark.parametrize("operation", ["SendMessage", "SendStreamingMessage"])
+    @rows("operation", ["SendMessage", "SendStreamingMessage"])
     async def test_that_cannot_be_called_are_refused_with_the_message(
         self, pushing: Peer, operation: str
     ) -> None:

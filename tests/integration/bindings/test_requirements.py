@@ -8,11 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
 from a2a_tasks.agents.emission import Chunk
-from a2a_tasks.protocol.dialects import DIALECTS
-from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.protocol.values import Part
 from tests.support.bindings.client import Client, Response
 from tests.support.bindings.peers import PEERS, Fault, JsonRpc, Peer, message
@@ -137,16 +134,6 @@ class TestAnExtension:
         }
 
 
-class TestACancelledTask:
-    @rows("operation", ["SendMessage", "SendStreamingMessage"])
-    async def test_takes_no_message(self, peer: Peer, operation: str) -> None:
-        task = await peer.send("ask What?")
-        await peer.call("CancelTask", {"id": task["id"]})
-        with pytest.raises(Fault) as caught:
-            await peer.call(operation, message("x", taskId=task["id"]))
-        assert caught.value.reason == "UNSUPPORTED_OPERATION"
-
-
 class TestAFaultOfAnAgent:
     async def test_is_logged_for_the_operator_alone(
         self, peer: Peer, puppet: Puppet, caplog: pytest.LogCaptureFixture
@@ -224,25 +211,6 @@ class TestJsonRpc:
 
 def challenged(response: Response) -> bool:
     return response.status == 401 and bool(response.header("www-authenticate"))
-
-
-@pytest.mark.parametrize("code", MOUNTS)
-class TestEveryMount:
-    async def test_lets_nobody_in_without_credentials(
-        self, client: Client, settings: Settings, code: str
-    ) -> None:
-        settings.A2A_ANONYMOUS = "0"
-        mount, dialect = f"/agents/demo/{MOUNTS[code].path}", DIALECTS[code]
-        public = {"GetAgentCard"}
-        asked = [method for method, name in dialect.methods.items() if name not in public]
-        assert len(asked) > 4
-        for method in asked:
-            call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": "t"}}
-            assert challenged(await client.post(mount, call)), method
-        for route in dialect.rest.routes:
-            path = re.sub(r"\{\w+\}", "t", route.path)
-            for verb in route.verbs:
-                assert challenged(await client.ask(verb, f"{mount}/{path}")), path
 
 
 @pytest.mark.usefixtures("host")

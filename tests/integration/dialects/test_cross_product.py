@@ -358,6 +358,7 @@ class TestWhoNamesATask:
         for reader in readers:
             assert await reader.get("my task/1", history=ALL) == sent
 
+    @pytest.mark.in_turn("creator", share=3)
     @creators([wire for wire in WIRES if wire.grammar.may_leave])
     async def test_is_else_the_host_at_once(
         self, creator: Wire, readers: list[Wire], agent: Puppet
@@ -379,6 +380,7 @@ class TestWhoNamesATask:
 
 
 class TestAStateWithoutAMessage:
+    @pytest.mark.in_turn("creator", share=3)
     @creators(WIRES)
     async def test_gets_one_where_it_has_no_word(
         self, creator: Wire, readers: list[Wire], agent: Puppet
@@ -466,6 +468,7 @@ class TestAnEndedTask:
         for reader in readers:
             assert await reader.get(before, history=ALL) == replace(ended, id=before)
 
+    @pytest.mark.in_turn("creator", share=3)
     @creators(WIRES)
     async def test_is_shown_or_refused_to_who_subscribes(
         self, creator: Wire, readers: list[Wire], agent: Puppet

@@ -35,13 +35,6 @@ class Repeating:
         assert self.wire.client is not None
         return await self.wire.client.ask(*self.asked("send", params))
 
-    async def ids_and_data(self, **headers: str) -> list[tuple[int | None, Any]]:
-        """A streamed send, to its end."""
-        assert self.wire.client is not None
-        method, path, body, given = self.asked("stream")
-        async with self.wire.client.stream(method, path, body, {**given, **headers}) as stream:
-            return [(event.id, event.data) for event in await stream.rest()]
-
 
 @pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
 def repeating(request: pytest.FixtureRequest, host: None, client: Client) -> Repeating:
@@ -69,17 +62,3 @@ async def test_another_one_is_a_conflict(repeating: Repeating) -> None:
     else:
         assert refused.status == 422
     assert await run_in_thread(Task.objects.count) == 1
-
-
-async def test_a_stream_that_comes_again_tells_all_of_it(repeating: Repeating) -> None:
-    once, again = await repeating.ids_and_data(), await repeating.ids_and_data()
-    assert [number for number, _ in again] == [number for number, _ in once]
-    assert again[1:] == once[1:]
-    assert await run_in_thread(Run.objects.count) == 1
-
-
-async def test_a_stream_is_taken_up_where_it_was_lost(repeating: Repeating) -> None:
-    once = await repeating.ids_and_data()
-    for n in range(2, len(once)):
-        rest = await repeating.ids_and_data(**{"last-event-id": str(once[n - 1][0])})
-        assert rest == once[n:]

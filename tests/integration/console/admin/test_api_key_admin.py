@@ -16,6 +16,7 @@ from django.utils import timezone
 from a2a_tasks.access.api_keys import issue
 from a2a_tasks.models import ApiKey
 from tests.support.console.admin.people import SignIn
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -71,8 +72,10 @@ class TestAKey:
         self.made(admin_client)
         assert ApiKey.objects.get().expires_at is None
 
-    @pytest.mark.parametrize(
-        "wrong", [{"scopes": 'a"b'}, {"tenant": "a/b"}, {"name": ""}, {"rate": "often"}]
+    @rows(
+        "wrong",
+        [{"scopes": 'a"b'}, {"tenant": "a/b"}, {"name": ""}, {"rate": "often"}],
+        within=rolled_back,
     )
     def test_is_not_made_of_what_cannot_be(
         self, admin_client: Client, wrong: dict[str, str]
@@ -116,7 +119,7 @@ class TestAKey:
         same = ("tenant", "digest", "prefix")
         assert [getattr(changed, name) for name in same] == [getattr(row, name) for name in same]
 
-    @pytest.mark.parametrize("scope", ["admin:read", "pay"])
+    @rows("scope", ["admin:read", "pay"], within=rolled_back)
     def test_that_may_do_more_is_for_who_sees_all_tenants(
         self, sign_in: SignIn, scope: str
     ) -> None:

@@ -18,6 +18,7 @@ from a2a_tasks.models import AuditEntry, AuditLink
 from a2a_tasks.store import audit, audit_seals
 from a2a_tasks.store.audit_triggers import unlock
 from tests.support.console.admin.people import SignIn
+from tests.support.rows import rows
 from tests.support.store.world import ALICE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
@@ -48,7 +49,7 @@ def entries(empty_audit_log: None) -> None:
 
 @pytest.mark.usefixtures("entries")
 class TestTheLog:
-    @pytest.mark.parametrize(
+    @rows(
         ("query", "found"),
         [
             ("", ["prefix", "", "t-1"]),

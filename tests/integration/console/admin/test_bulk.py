@@ -11,7 +11,6 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
-from django.urls import reverse
 
 from a2a_console.admin.tasks import bulk
 from a2a_tasks.models import AuditEntry, Message, Task
@@ -118,32 +117,6 @@ class TestRunningAgain:
             answer = admin_client.get(f"{LIST}{task.pk}/change/")
             link = f'<a class="a2a-id" href="{LIST}{other.public_id}/change/">{other.public_id}</a>'
             assert f"<p>{words} {link}</p>" in answer.text
-
-    def test_tells_why_not(self, admin_client: Client) -> None:
-        page = asks(admin_client, "run_again_selected", ended("one", agent="gone"), ended("two"))
-        told = says_yes(admin_client, page, "run-again").text
-        assert "Not run again: 1. The agent gone is not on this host any more." in told
-        assert "Run again: 1, as " in told
-
-    def test_has_a_button_on_the_page_of_an_ended_task_that_leads_to_the_new_one(
-        self, admin_client: Client
-    ) -> None:
-        old = ended("one")
-        url = reverse("admin:a2a_tasks_task_change", args=[old.pk])
-        assert f"{old.pk}/run-again/" in admin_client.get(url).text
-        said = {"nonce": "x", "confirmed": "yes"}
-        answer = admin_client.post(f"{LIST}{old.pk}/run-again/", said, follow=True)
-        new = Task.objects.latest("pk")
-        assert answer.redirect_chain[-1][0] == url.replace(str(old.pk), str(new.pk))
-        assert f"{new.pk}/run-again/" not in answer.text, "it has not ended"
-
-    def test_needs_a_permission_of_its_own(self, sign_in: SignIn) -> None:
-        old, client = ended("one"), sign_in("view_task", "change_task")
-        url = reverse("admin:a2a_tasks_task_change", args=[old.pk])
-        assert "Run again" not in client.get(url).text
-        assert client.post(f"{LIST}{old.pk}/run-again/").status_code == 403
-        assert client.get(f"{LIST}{old.pk}/run-again/").status_code == 405
-        assert Task.objects.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -26,6 +26,7 @@ from tests.support.console.admin.rows import add_run, make_task
 from tests.support.console.api.world import person
 from tests.support.ended_tasks import make_ended
 from tests.support.push.rows import make_config, make_delivery
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.django_db
 SCRIPT = "<script>alert(1)</script>"
@@ -89,7 +90,7 @@ class TestTheFrontPage:
         assert "hooks.example.com" in page
         assert "Webhooks" in page
 
-    @pytest.mark.parametrize("period", ["hour", "day", "week"])
+    @pytest.mark.parametrize("period", [thorough("hour"), "day", thorough("week")])
     def test_leads_from_each_number_to_the_list_that_has_as_many(
         self, admin_client: Client, period: str
     ) -> None:
@@ -100,7 +101,7 @@ class TestTheFrontPage:
         for url, number in tiles:
             assert listed(admin_client, url) == int(number), url
 
-    @pytest.mark.parametrize("period", ["hour", "day", "week"])
+    @pytest.mark.parametrize("period", [thorough("hour"), "day", thorough("week")])
     def test_leads_from_agents_and_tenants_to_the_tasks_that_ended_of_each(
         self, admin_client: Client, period: str
     ) -> None:

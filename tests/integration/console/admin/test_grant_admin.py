@@ -13,6 +13,7 @@ from a2a_tasks.access.grants import GrantRight, forget, grant, rights_in_thread
 from a2a_tasks.caller import Caller
 from a2a_tasks.models import Grant
 from tests.support.agents_under_test import playing
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +41,7 @@ class TestAGrant:
         assert entry.object_id == str(Grant.objects.get().pk)
         assert "key:a may use demo" in entry.object_repr
 
-    @pytest.mark.parametrize(
+    @rows(
         ("members", "told"),
         [
             ({"grantee": "bob"}, "is no principal"),
@@ -49,6 +50,7 @@ class TestAGrant:
             ({"right": "own"}, "not one of the available choices"),
             ({"agent": ""}, "required"),
         ],
+        within=rolled_back,
     )
     def test_is_refused_where_it_makes_no_sense(
         self, admin_client: Client, members: dict[str, str], told: str

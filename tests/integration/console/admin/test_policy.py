@@ -15,6 +15,7 @@ from a2a_tasks.models import ApiKey, Task
 from tests.integration.console.admin.pages import everything, pages
 from tests.integration.console.admin.policed import operator, places
 from tests.support.chromium import visiting
+from tests.support.thorough import THOROUGH
 
 __all__ = ["operator", "places"]
 POLICY = {
@@ -85,7 +86,8 @@ def kept(answer: Any) -> None:
 class TestPages:
     def test_have_nothing_inline(self, admin_client: Client) -> None:
         everything()
-        for page in pages():
+        alike = () if THOROUGH else ("/history/", "/delete/", "?q=x")
+        for page in (each for each in pages() if not each.endswith(alike)):
             kept(admin_client.get(page, follow=True))
 
     def test_that_ask_and_tell_have_not_either(self, admin_client: Client) -> None:

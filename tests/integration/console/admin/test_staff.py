@@ -372,8 +372,10 @@ class TestOfKeys:
             assert ApiKey.objects.filter(tenant=tenant).count() == made
 
 
-@pytest.mark.parametrize(
-    "path", ["/admin/auth/user/", "/admin/auth/group/", "/admin/axes/accessattempt/"]
+@rows(
+    "path",
+    ["/admin/auth/user/", "/admin/auth/group/", "/admin/axes/accessattempt/"],
+    within=rolled_back,
 )
 def test_people_and_passwords_are_not_for_staff_of_a_tenant(path: str) -> None:
     client = member("acme")

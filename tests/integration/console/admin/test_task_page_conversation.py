@@ -15,6 +15,7 @@ from a2a_tasks.models import Artifact, Event, Message, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
 from tests.support.console.admin.rows import add_artifact, add_status, make_task, said
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -117,7 +118,7 @@ class TestTheConversation:
         earlier = last.context["conversation"].earlier
         assert "the-result" not in admin_client.get(url(task), {"before": earlier}).text
 
-    @pytest.mark.parametrize("before", ["x", "1", "1.x", ".", "1.2.3", "²", "9" * 30 + ".1"])
+    @rows("before", ["x", "1", "1.x", ".", "1.2.3", "²", "9" * 30 + ".1"], within=rolled_back)
     def test_forgives_a_wrong_place(self, admin_client: Client, before: str) -> None:
         task = make_task(text="said")
         assert "said" in admin_client.get(url(task), {"before": before}).text
@@ -132,7 +133,7 @@ class TestTheConversation:
         assert f"/admin/a2a_tasks/task/{task.pk}/parts/event/1/0/" in body
         assert body.count("too long for here, or still growing") == 2
 
-    @pytest.mark.parametrize("body", ["", "{", "7", "[" * 5000, '{"parts":7}'])
+    @rows("body", ["", "{", "7", "[" * 5000, '{"parts":7}'], within=rolled_back)
     def test_shows_whatever_is_stored(self, admin_client: Client, body: str) -> None:
         task = make_task()
         add_status(task, TaskState.INPUT_REQUIRED, "x")

@@ -23,6 +23,7 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.db import run_in_thread
 from tests.support.console.admin.rows import add_run, make_task
 from tests.support.console.api.world import API, Answer, asked, key_of, operates
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 WRITE = "admin:write"
@@ -83,7 +84,7 @@ class TestBeforeItIsDone:
         plan = told("cancel", keys=[works.pk, done.pk, 10**9], dry_run=True)
         assert (plan["found"], plan["others"], plan["missing"]) == (1, 1, 1)
 
-    @pytest.mark.parametrize(
+    @rows(
         ("said", "name"),
         [
             ({}, "all"),
@@ -102,8 +103,9 @@ class TestBeforeItIsDone:
             ({"all": True, "cursor": "x"}, "cursor"),
         ],
         ids=str,
+        within=rolled_back,
     )
-    @pytest.mark.parametrize("verb", ["cancel", "run-again"])
+    @rows("verb", ["cancel", "run-again"], within=rolled_back)
     def test_it_has_to_be_said_which(self, verb: str, said: dict[str, Any], name: str) -> None:
         make_task("one")
         ended("two")

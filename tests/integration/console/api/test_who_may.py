@@ -190,17 +190,24 @@ class TestARoute:
         assert state_of_the_world() == before
 
     @every_route
-    def test_names_the_permission_that_is_missing(self, world: World, route: Route) -> None:
+    def test_is_for_a_person_with_the_permission_until_it_is_locked_out(
+        self, world: World, route: Route
+    ) -> None:
         at = ready(world, route)
         permission = RIGHTS[route.name][1]
         others = {needed for _, needed in RIGHTS.values() if needed != permission}
         # To change implies to view, as in the admin.
         others.discard(permission.replace("view", "change"))
         before = state_of_the_world()
-        answer = route.asked(person(*others), at)
+        answer = route.asked(person(*others, name="eve"), at)
         assert (answer.status, answer.code) == (403, "missing_permission")
         assert answer.json["permission"] == permission
         assert state_of_the_world() == before
+        bob = person(permission)
+        answer = route.asked(bob, at)
+        assert answer.status == (201 if route.name == "create_key" else 200), answer.body
+        User.objects.update(is_active=False)
+        assert route.asked(bob, at).status == 401
 
     @every_route
     def test_is_for_who_has_the_scope_and_leaves_an_entry_if_it_changes_something(
@@ -212,18 +219,6 @@ class TestARoute:
         assert answer.status == (201 if route.name == "create_key" else 200), answer.body
         assert answer.headers["cache-control"] == "no-store"
         assert actors_since(before) == ({f"key:{key.split('_')[1]}"} if route.is_noted else set())
-
-    @every_route
-    def test_is_for_a_person_with_the_permission(self, world: World, route: Route) -> None:
-        bob = person(RIGHTS[route.name][1])
-        answer = route.asked(bob, ready(world, route))
-        assert answer.status == (201 if route.name == "create_key" else 200), answer.body
-
-    @every_route
-    def test_is_not_for_a_person_who_was_locked_out(self, world: World, route: Route) -> None:
-        bob = person(RIGHTS[route.name][1])
-        User.objects.update(is_active=False)
-        assert route.asked(bob, ready(world, route)).status == 401
 
     @every_route
     def test_has_nothing_of_tenants_without_the_scope_to_read_them(
@@ -338,6 +333,7 @@ class TestWhoeverOperatesAnAgent:
         assert b"theirs" not in answer.body
         assert state_of_the_world() == before
 
+    @pytest.mark.thorough  # the scopes by themselves are shown above
     @every_route
     def test_has_those_of_all_tenants_with_the_scope_to_read(
         self, theirs: World, route: Route
@@ -348,6 +344,7 @@ class TestWhoeverOperatesAnAgent:
             assert answer.json.get("items") != []
             assert answer.json.get("found") != 0
 
+    @pytest.mark.thorough  # the scopes by themselves are shown above
     @every_route
     def test_has_what_a_scope_gives_beside_it(self, world: World, route: Route) -> None:
         answer = route.asked(operates("tables", *scopes_for(route)), ready(world, route))
@@ -400,8 +397,9 @@ def test_a_scope_to_read_does_not_widen_what_may_be_changed() -> None:
         assert asked(key, f"/tasks/{world.task.pk}/cancel", post=True).status == status
 
 
-@pytest.mark.parametrize("grantee", ["*", "scope:night", "tenant:acme"])
-@pytest.mark.parametrize("agent", ["demo", "*"])
+@pytest.mark.parametrize(
+    ("grantee", "agent"), [("*", "demo"), ("scope:night", "*"), ("tenant:acme", "demo")]
+)
 def test_an_agent_is_operated_by_whoever_the_grant_means_until_it_is_withdrawn(
     grantee: str, agent: str
 ) -> None:

@@ -22,7 +22,11 @@ from tests.support.console.admin.rows import add_artifact
 from tests.support.push.rows import SECRETS, make_config, make_delivery
 from tests.support.store.world import AT, BOB, accepted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("empty_audit_log"),
+    pytest.mark.quick_on("sqlite"),
+]
 
 
 def run(*words: str, **options: Any) -> str:

@@ -17,7 +17,11 @@ from a2a_tasks.store import audit, audit_seals
 from a2a_tasks.store.audit_past import purge_audit
 from a2a_tasks.store.audit_triggers import unlock
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("empty_audit_log"),
+    pytest.mark.quick_on("sqlite"),
+]
 
 
 def write(*names: str) -> None:

@@ -11,6 +11,7 @@ from a2a_tasks.models import Message
 from a2a_tasks.protocol.values import TaskState
 from tests.integration.console.commands import a2a
 from tests.support.console.admin.rows import make_task
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +30,7 @@ def populated() -> None:
     Message.objects.filter(task=task).update(opening="look into the invoice")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "found"),
     [
         ([], ["three", "two", "one"]),
@@ -46,6 +47,7 @@ def populated() -> None:
         (["talk"], ["one"]),
         (["--lines", "1"], ["three"]),
     ],
+    within=rolled_back,
 )
 def test_tasks_are_listed_by_what_is_known_of_them(words: list[str], found: list[str]) -> None:
     populated()

@@ -16,6 +16,7 @@ from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.replays import replay
 from tests.support.console.admin.rows import make_task
 from tests.support.push.rows import give_up, make_config, make_delivery, make_receiver
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -70,7 +71,7 @@ class TestList:
 
 
 class TestReplay:
-    @pytest.mark.parametrize(
+    @rows(
         "words",
         [
             ("--task", "task-2"),
@@ -78,6 +79,7 @@ class TestReplay:
             ("--receiver", "https://b.example/x?key=1"),
             ("--since", (timezone.now() - timedelta(hours=1)).isoformat()),
         ],
+        within=rolled_back,
     )
     def test_sends_what_is_narrowed_to(
         self, dead: Delivery, other: Delivery, words: tuple[str, ...]
@@ -141,7 +143,7 @@ class TestReplay:
         Delivery.objects.update(config=None)
         assert said("replay", "--all") == "Will be sent again: 0\n"
 
-    @pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "2026-11-21T25:00"])
+    @rows("text", ["yesterday", "2026-13-01", "2026-11-21T25:00"], within=rolled_back)
     def test_refuses_what_is_no_time(self, text: str) -> None:
         with pytest.raises(CommandError, match="is no time"):
             said("replay", "--since", text)

@@ -52,7 +52,11 @@ from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
 from tests.support.push.rows import add_attempt, make_config, make_delivery
 from tests.support.store.world import AT, Pen, accepted, at_once, held, new
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("empty_audit_log"),
+    pytest.mark.quick_on("sqlite"),
+]
 
 CANARY = "key:canary7f3a"
 MINE, OTHERS = OwnerScope("acme", CANARY, "demo"), OwnerScope("acme", "user:bob", "demo")

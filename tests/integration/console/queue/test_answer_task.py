@@ -33,6 +33,7 @@ from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
 from tests.support.execution.waiting import until
+from tests.support.rows import rows
 
 pytestmark = pytest.mark.django_db
 
@@ -252,13 +253,13 @@ class TestContent:
         with pytest.raises(InvalidParams):
             content("  ", " ")
 
-    @pytest.mark.parametrize("wrong", ["{", "NaN", "[Infinity]", "\ud800"])
+    @rows("wrong", ["{", "NaN", "[Infinity]", "\ud800"])
     def test_what_is_no_json_is_said(self, wrong: str) -> None:
         with pytest.raises(InvalidParams) as caught:
             content("", wrong)
         assert caught.value.violations == (("data", "is not JSON"),)
 
-    @pytest.mark.parametrize("flawed", ["[" * 100_000, '{"a":1,"a":2}', '"\\ud800"'])
+    @rows("flawed", ["[" * 100_000, '{"a":1,"a":2}', '"\\ud800"'])
     def test_json_is_held_to_what_a_client_is_held_to(self, flawed: str) -> None:
         with pytest.raises(InvalidParams) as caught:
             content("", flawed)

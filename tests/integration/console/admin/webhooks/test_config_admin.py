@@ -11,6 +11,7 @@ from a2a_push.models import DeliveryStatus, PushConfig
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import make_task
 from tests.support.push.rows import add_attempt, make_config, make_delivery
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +58,7 @@ class TestLooking:
             assert expected in body
         assert "stored, hidden" in body
 
-    @pytest.mark.parametrize("schemes", ["", "[]", "x"])
+    @rows("schemes", ["", "[]", "x"], within=rolled_back)
     def test_shows_whatever_is_stored(self, admin_client: Client, schemes: str) -> None:
         config = make_config(make_task(), schemes=schemes, secret="")
         body = admin_client.get(page_of(config)).text
@@ -97,13 +98,14 @@ class TestThePageOfATask:
         assert "10 attempts" in body
         assert f"/admin/a2a_push/delivery/{other.pk}/" not in body
 
-    @pytest.mark.parametrize(
+    @rows(
         ("permissions", "shown"),
         [
             ((), (False, False)),
             (("view_pushconfig",), (True, False)),
             (("view_delivery",), (False, True)),
         ],
+        within=rolled_back,
     )
     def test_shows_what_the_user_may_view(
         self, sign_in: SignIn, permissions: tuple[str, ...], shown: tuple[bool, bool]

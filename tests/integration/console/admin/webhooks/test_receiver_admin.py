@@ -17,6 +17,7 @@ from a2a_tasks.protocol.jsontext import write
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import make_task
 from tests.support.push.rows import give_up, make_config, make_delivery, make_receiver
+from tests.support.rows import rolled_back, rows
 
 LIST = "/admin/a2a_push/receiver/"
 YES = {"confirmed": "yes"}
@@ -180,13 +181,14 @@ class TestSendingASpanAgain:
         admin_client.post(url, {**self.SPAN, **YES})
         assert self.statuses(came) == [DeliveryStatus.PENDING]
 
-    @pytest.mark.parametrize(
+    @rows(
         ("span", "said"),
         [
             ({"since": "x"}, "Made from: Enter a valid date/time."),
             ({"since": ""}, "Made from: This field is required."),
             ({"since": "2026-11-20T10:00"}, "The span must end after it begins."),
         ],
+        within=rolled_back,
     )
     def test_says_what_is_wrong_with_a_span(
         self, admin_client: Client, span: dict[str, str], said: str
