@@ -132,29 +132,12 @@ async def keyed(binding: type[Peer], slug: str = "demo", **about: Any) -> Peer:
 
 
 class TestACaller:
-    async def test_has_tasks_of_its_own(self, binding: type[Peer]) -> None:
-        alice, bob = await keyed(binding), await keyed(binding)
-        task = await alice.send()
-        assert (await alice.call("GetTask", {"id": task["id"]}))["id"] == task["id"]
-        with pytest.raises(Fault, match="not found"):
-            await bob.call("GetTask", {"id": task["id"]})
-        assert (await bob.call("ListTasks"))["totalSize"] == 0
-
     async def test_keeps_them_when_its_key_is_rotated(self, binding: type[Peer]) -> None:
         old = await run_in_thread(issue, "test")
         task = await binding(Client(bearing({"x-api-key": old.key}), "/agents/demo")).send()
         new = await run_in_thread(rotate, old.row.prefix, timedelta(0))
         later = binding(Client(bearing({"x-api-key": new.key}), "/agents/demo"))
         assert (await later.call("GetTask", {"id": task["id"]}))["id"] == task["id"]
-
-    async def test_of_one_tenant_is_nobody_to_another(self, binding: type[Peer]) -> None:
-        acme, umbrella = (
-            await keyed(binding, tenant="acme"),
-            await keyed(binding, tenant="umbrella"),
-        )
-        task = await acme.send()
-        with pytest.raises(Fault, match="not found"):
-            await umbrella.call("GetTask", {"id": task["id"], "tenant": "acme"})
 
     async def test_of_a_tenant_names_tenants_below_it_as_long_as_can_be_kept(
         self, binding: type[Peer]

@@ -67,31 +67,26 @@ async def written(peer: Peer) -> list[Any]:
     ]
 
 
-class TestWhatIsWritten:
-    async def test_has_members_in_camel_case(self, peer: Peer) -> None:
-        names = {name for name, _ in members(await written(peer))}
-        assert {"contextId", "statusUpdate", "nextPageToken", "supportedInterfaces"} <= names
-        assert [name for name in names if not CAMEL.fullmatch(name)] == []
-
-    async def test_has_enums_by_the_names_of_the_proto(self, peer: Peer) -> None:
-        said = [value for name, value in members(await written(peer)) if name in {"role", "state"}]
-        assert {"ROLE_USER", "ROLE_AGENT", "TASK_STATE_COMPLETED"} <= {str(word) for word in said}
-        assert [word for word in said if not ENUMS.fullmatch(str(word))] == []
-
-    async def test_has_one_member_where_there_is_a_choice(self, peer: Peer) -> None:
-        answers = await written(peer)
-        chosen = [item for item in answers if item.keys() & {"statusUpdate", "artifactUpdate"}]
-        assert chosen
-        wrapped = [*chosen, answers[0], await peer.call("SendMessage", message("echo hi"))]
-        assert [len(item) for item in wrapped] == [1] * len(wrapped)
-        parts = [
-            part
-            for name, value in members(answers)
-            if name == "parts" and isinstance(value, list)
-            for part in value
-        ]
-        assert parts
-        assert all(len(part.keys() & {"text", "raw", "url", "data"}) == 1 for part in parts)
+async def test_what_is_written_is_in_camel_case_with_enums_of_the_proto_and_one_member_of_a_choice(
+    peer: Peer,
+) -> None:
+    answers = await written(peer)
+    found = list(members(answers))
+    names = {name for name, _ in found}
+    assert {"contextId", "statusUpdate", "nextPageToken", "supportedInterfaces"} <= names
+    assert [name for name in names if not CAMEL.fullmatch(name)] == []
+    said = {str(value) for name, value in found if name in {"role", "state"}}
+    assert {"ROLE_USER", "ROLE_AGENT", "TASK_STATE_COMPLETED"} <= said
+    assert [word for word in said if not ENUMS.fullmatch(word)] == []
+    chosen = [item for item in answers if item.keys() & {"statusUpdate", "artifactUpdate"}]
+    assert chosen
+    wrapped = [*chosen, answers[0], await peer.call("SendMessage", message("echo hi"))]
+    assert [len(item) for item in wrapped] == [1] * len(wrapped)
+    parts = [
+        p for name, value in found if name == "parts" and isinstance(value, list) for p in value
+    ]
+    assert parts
+    assert all(len(part.keys() & {"text", "raw", "url", "data"}) == 1 for part in parts)
 
 
 async def artifacts_of(peer: Peer, puppet: Puppet, *words: Chunk) -> list[dict[str, Any]]:
