@@ -12,18 +12,11 @@ from pytest_django import Settings
 from a2a_tasks.models import Message, Task
 from a2a_tasks.protocol.fields import parse_rfc3339
 from a2a_tasks.store.db import run_in_thread
-from tests.support.bindings.peers import Fault, Peer, message, state_of
+from tests.support.bindings.peers import Fault, Peer, message
 from tests.support.bindings.puppet import Puppet
 from tests.support.rows import rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("peer", share=3)]
-
-PUSH = [
-    ("CreateTaskPushNotificationConfig", {"url": "https://example.com"}),
-    ("GetTaskPushNotificationConfig", {"id": "c"}),
-    ("ListTaskPushNotificationConfigs", {}),
-    ("DeleteTaskPushNotificationConfig", {"id": "c"}),
-]
 
 
 async def refused(peer: Peer, operation: str, params: Any = None, **headers: str) -> Fault:
@@ -32,22 +25,7 @@ async def refused(peer: Peer, operation: str, params: Any = None, **headers: str
     return caught.value
 
 
-def without_webhooks(peer: Peer) -> Peer:
-    """The same client, of an agent that has none."""
-    return peer.at("/agents/tables")
-
-
-def texts(task: dict[str, Any]) -> list[str]:
-    return [said["parts"][0]["text"] for said in task.get("history", [])]
-
-
 class TestSendMessage:
-    async def test_waits_for_the_end_and_returns_the_artifacts(self, peer: Peer) -> None:
-        task = await peer.send("echo hello")
-        assert state_of(task) == "completed"
-        (artifact,) = task["artifacts"]
-        assert artifact["parts"] == [{"text": "hello"}]
-
     async def test_makes_the_ids_of_task_and_context(self, peer: Peer) -> None:
         first, second = await peer.send(), await peer.send()
         assert len({first["id"], second["id"]}) == 2
@@ -73,34 +51,12 @@ class TestSendMessage:
         await peer.call("SendMessage", message("message hello"))
         assert (await peer.call("ListTasks"))["tasks"] == []
 
-    async def test_returns_at_once_if_asked_to(self, peer: Peer, puppet: Puppet) -> None:
-        peer = peer.at("/agents/puppet")
-        task = await peer.send(configuration={"returnImmediately": True})
-        assert state_of(task) in {"submitted", "working"}
-        hand = await puppet.hand()
-        hand.end()
-
     async def test_may_not_wait_at_once_and_still_get_a_message(self, peer: Peer) -> None:
         configuration = {"returnImmediately": True}
         answer = await peer.call(
             "SendMessage", {**message("message hi"), "configuration": configuration}
         )
         assert answer.keys() == {"message"}
-
-    @rows(
-        ("text", "state"),
-        [
-            ("ask What?", "input-required"),
-            ("auth a token", "auth-required"),
-            ("reject no", "rejected"),
-            ("fail so", "failed"),
-        ],
-    )
-    async def test_waits_for_what_settles_it(self, peer: Peer, text: str, state: str) -> None:
-        task = await peer.send(text)
-        assert state_of(task) == state
-        assert task["status"]["message"]["role"] == "ROLE_AGENT"
-        assert task["status"]["message"]["parts"]
 
     async def test_gives_the_parts_back_as_they_came(self, peer: Peer) -> None:
         parts = [
@@ -116,48 +72,8 @@ class TestSendMessage:
         assert task["artifacts"][0]["parts"][1:] == parts
         assert task["history"][0]["parts"] == parts
 
-    @rows(("length", "kept"), [(0, 0), (1, 1), (9, 1), (None, 1)])
-    async def test_shows_as_much_history_as_asked(
-        self, peer: Peer, length: int | None, kept: int
-    ) -> None:
-        task = await peer.send(configuration={"historyLength": length})
-        assert len(task.get("history", [])) == kept
-        assert length != 0 or "history" not in task
-
-    async def test_misses_the_url_of_an_empty_push_config(self, peer: Peer) -> None:
-        name = "taskPushNotificationConfig"
-        fault = await refused(peer, "SendMessage", {**message(), "configuration": {name: {}}})
-        assert fault.fields == [f"configuration.{name}.url"]
-
 
 class TestAMessageToATask:
-    async def test_goes_on_where_the_agent_asked(self, peer: Peer) -> None:
-        asked = await peer.send("ask What is your name?")
-        answered = await peer.send("Alice", taskId=asked["id"])
-        assert state_of(answered) == "completed"
-        assert (answered["id"], answered["contextId"]) == (asked["id"], asked["contextId"])
-        assert answered["artifacts"][0]["parts"] == [{"text": "Alice"}]
-
-    @rows("operation", ["SendMessage", "SendStreamingMessage"])
-    async def test_must_not_name_another_context(self, peer: Peer, operation: str) -> None:
-        task, other = await peer.send("ask What?"), await peer.send()
-        params = message("x", taskId=task["id"], contextId=other["contextId"])
-        fault = await refused(peer, operation, params)
-        assert (fault.reason, fault.fields) == ("INVALID_PARAMS", ["message.contextId"])
-
-    @rows("operation", ["SendMessage", "SendStreamingMessage"])
-    @rows("text", ["echo hi", "fail x", "reject x"])
-    async def test_that_has_ended_is_refused(self, peer: Peer, operation: str, text: str) -> None:
-        task = await peer.send(text)
-        fault = await refused(peer, operation, message("x", taskId=task["id"]))
-        assert fault.reason == "UNSUPPORTED_OPERATION"
-
-    @rows("operation", ["SendMessage", "SendStreamingMessage"])
-    @rows("id_", ["unknown", "a\x00b", "x" * 1000])
-    async def test_that_nobody_knows_is_refused(self, peer: Peer, operation: str, id_: str) -> None:
-        fault = await refused(peer, operation, message("x", taskId=id_))
-        assert fault.reason == "TASK_NOT_FOUND"
-
     async def test_that_is_working_waits_its_turn(self, peer: Peer, puppet: Puppet) -> None:
         peer = peer.at("/agents/puppet")
         task = await peer.send("one", configuration={"returnImmediately": True})
@@ -202,34 +118,6 @@ class TestTheAgent:
 
 
 class TestGetTask:
-    async def test_returns_what_the_send_returned(self, peer: Peer) -> None:
-        sent = await peer.send("echo hi")
-        assert await peer.call("GetTask", {"id": sent["id"]}) == sent
-
-    @rows(
-        ("length", "kept"),
-        [
-            (None, ["one", "What?", "two"]),
-            (1, ["two"]),
-            (2, ["What?", "two"]),
-            (2**31 - 1, ["one", "What?", "two"]),
-        ],
-    )
-    async def test_shows_the_newest_messages_oldest_first(
-        self, peer: Peer, puppet: Puppet, length: int | None, kept: list[str]
-    ) -> None:
-        peer = peer.at("/agents/puppet")
-        sent = asyncio.create_task(peer.send("one"))
-        hand = await puppet.hand()
-        hand.say(hand.turn.ask("What?"))
-        hand.end()
-        task = await sent
-        sent = asyncio.create_task(peer.send("two", taskId=task["id"]))
-        (await puppet.hand()).end()
-        await sent
-        params = {"id": task["id"]} | ({} if length is None else {"historyLength": length})
-        assert texts(await peer.call("GetTask", params)) == kept
-
     async def test_shows_an_artifact_that_still_grows(self, peer: Peer, puppet: Puppet) -> None:
         peer = peer.at("/agents/puppet")
         async with peer.stream("SendStreamingMessage", message()) as stream:
@@ -360,82 +248,6 @@ class TestListTasks:
     ) -> None:
         fault = await refused(peer.at("/agents/demo/a2a/1.0"), "ListTasks", params)
         assert (fault.reason, fault.fields) == ("INVALID_PARAMS", [field])
-
-    @rows(
-        ("params", "field"),
-        [
-            ({"pageSize": "x"}, "pageSize"),
-            ({"status": "working"}, "status"),
-            ({"statusTimestampAfter": "x"}, "statusTimestampAfter"),
-            ({"includeArtifacts": "yes"}, "includeArtifacts"),
-        ],
-    )
-    async def test_says_which_parameter_is_of_another_type(
-        self, http_peer: Peer, params: dict[str, Any], field: str
-    ) -> None:
-        fault = await refused(http_peer.at("/agents/demo/a2a/1.0"), "ListTasks", params)
-        assert (fault.reason, fault.fields) == ("INVALID_PARAMS", [field])
-
-
-class TestCancelTask:
-    async def test_ends_the_task_and_stops_its_agent(self, peer: Peer, puppet: Puppet) -> None:
-        peer = peer.at("/agents/puppet")
-        task = await peer.send(configuration={"returnImmediately": True})
-        hand = await puppet.hand()
-        canceled = await peer.call("CancelTask", {"id": task["id"]})
-        assert (canceled["id"], state_of(canceled)) == (task["id"], "canceled")
-        await hand.ended()
-        assert hand.turn.cancelled
-        found = await peer.call("GetTask", {"id": task["id"]})
-        assert state_of(found) == "canceled"
-
-    @rows("text", ["echo hi", "fail x", "reject x"])
-    async def test_is_refused_by_a_task_that_has_ended(self, peer: Peer, text: str) -> None:
-        task = await peer.send(text)
-        fault = await refused(peer, "CancelTask", {"id": task["id"]})
-        assert fault.reason == "TASK_NOT_CANCELABLE"
-
-    async def test_twice_has_no_further_effect(self, peer: Peer) -> None:
-        task = await peer.send("ask What?")
-        canceled = await peer.call("CancelTask", {"id": task["id"]})
-        assert (await refused(peer, "CancelTask", {"id": task["id"]})).reason == (
-            "TASK_NOT_CANCELABLE"
-        )
-        assert await peer.call("GetTask", {"id": task["id"]}) == canceled
-
-
-class TestPushOperations:
-    @rows(("operation", "params"), PUSH)
-    async def test_are_not_supported(
-        self, peer: Peer, operation: str, params: dict[str, str]
-    ) -> None:
-        peer = without_webhooks(peer)
-        task = await peer.send("ask What?")
-        for id_ in (task["id"], "unknown"):
-            fault = await refused(peer, operation, {"taskId": id_, **params})
-            assert fault.reason == "PUSH_NOTIFICATION_NOT_SUPPORTED"
-
-
-class TestGetExtendedAgentCard:
-    async def test_is_refused_where_the_card_declares_none(self, peer: Peer) -> None:
-        assert (await refused(peer, "GetExtendedAgentCard")).reason == "UNSUPPORTED_OPERATION"
-
-
-class TestAnAgentWithoutStreaming:
-    @pytest.fixture
-    def bare(self, peer: Peer, settings: Settings) -> Peer:
-        settings.A2A_DISABLED_AGENTS = ""
-        return peer.at("/agents/bare")
-
-    async def test_refuses_streams(self, bare: Peer) -> None:
-        task = await bare.send("ask What?")
-        for operation, params in (
-            ("SendStreamingMessage", message()),
-            ("SubscribeToTask", {"id": task["id"]}),
-            ("SubscribeToTask", {"id": "unknown"}),
-        ):
-            fault = await refused(bare, operation, params)
-            assert fault.reason == "UNSUPPORTED_OPERATION"
 
 
 class TestAnAgentWithARequiredExtension:

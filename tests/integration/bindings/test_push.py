@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from tests.support.bindings.peers import Fault, Peer, message
+from tests.support.bindings.peers import Fault, Peer
 from tests.support.bindings.puppet import Puppet
-from tests.support.rows import rows
 
 pytestmark = pytest.mark.django_db
 
@@ -63,17 +61,6 @@ class TestWebhooks:
         fault = await refused(pushing, GET, {"taskId": task, "id": "c"})
         assert fault.reason == "TASK_NOT_FOUND"
 
-    async def test_show_no_secret(self, pushing: Peer) -> None:
-        task = await begun(pushing, taskPushNotificationConfig=WEBHOOK)
-        for operation, params in (
-            (CREATE, {"id": "c", **WEBHOOK}),
-            (GET, {"id": "c"}),
-            (LIST, {}),
-            ("GetTask", {"id": task}),
-        ):
-            told = await pushing.call(operation, {"taskId": task, **params})
-            assert not any(secret in json.dumps(told) for secret in SECRETS)
-
     async def test_come_in_pages(self, pushing: Peer) -> None:
         task = await begun(pushing)
         for name in "abc":
@@ -83,25 +70,6 @@ class TestWebhooks:
         token = page["nextPageToken"]
         page = await pushing.call(LIST, {"taskId": task, "pageToken": token})
         assert [config["id"] for config in page["configs"]] == ["c"]
-
-    @rows("operation", ["SendMessage", "SendStreamingMessage"])
-    async def test_that_cannot_be_called_are_refused_with_the_message(
-        self, pushing: Peer, operation: str
-    ) -> None:
-        configuration = {"taskPushNotificationConfig": {"url": "ftp://example.com"}}
-        fault = await refused(pushing, operation, {**message(), "configuration": configuration})
-        assert fault.fields == ["configuration.taskPushNotificationConfig.url"]
-        assert (await pushing.call("ListTasks"))["tasks"] == []
-
-    async def test_of_an_unknown_task_are_not_found(self, pushing: Peer) -> None:
-        for operation, params in (
-            (CREATE, {"id": "c", **WEBHOOK}),
-            (GET, {"id": "c"}),
-            (LIST, {}),
-            (DELETE, {"id": "c"}),
-        ):
-            fault = await refused(pushing, operation, {"taskId": "unknown", **params})
-            assert (fault.reason, fault.metadata) == ("TASK_NOT_FOUND", {"taskId": "unknown"})
 
     async def test_are_counted(self, pushing: Peer, settings: Settings) -> None:
         settings.A2A_MAX_PUSH_CONFIGS = 1

@@ -12,7 +12,7 @@ import pytest
 from a2a_tasks.agents.emission import Chunk
 from a2a_tasks.protocol.values import Part
 from tests.support.bindings.client import Client, Response
-from tests.support.bindings.peers import PEERS, Fault, JsonRpc, Peer, message
+from tests.support.bindings.peers import PEERS, Fault, JsonRpc, Peer, message, state_of
 from tests.support.bindings.puppet import Puppet
 from tests.support.bindings.rpc_peer import Grpc
 from tests.support.rows import rows
@@ -152,8 +152,24 @@ class TestEveryBinding:
             answered = await other.send("Alice", taskId=asked["id"])
             found = [await each.call("GetTask", {"id": asked["id"]}) for each in peers]
             assert found == [answered] * len(peers)
-            pages = [await each.call("ListTasks", {"contextId": "c"}) for each in peers]
+            found = [
+                await each.call("GetTask", {"id": asked["id"], "historyLength": 1})
+                for each in peers
+            ]
+            assert found == [found[0]] * len(peers)
+            listed = {"contextId": "c", "includeArtifacts": True, "historyLength": 2}
+            pages = [await each.call("ListTasks", listed) for each in peers]
             assert pages == [pages[0]] * len(peers)
+
+    async def test_cancel_alike_and_err_alike_of_a_task_that_has_ended(
+        self, peers: list[Peer]
+    ) -> None:
+        for peer in peers:
+            task = (await peer.send("ask What?"))["id"]
+            assert state_of(await peer.call("CancelTask", {"id": task})) == "canceled"
+            await self.alike(peers, "TASK_NOT_CANCELABLE", "CancelTask", {"id": task})
+            more = message("x", taskId=task)
+            await self.alike(peers, "UNSUPPORTED_OPERATION", "SendMessage", more)
 
     async def test_stream_the_same_of_a_task(self, peers: list[Peer]) -> None:
         async with peers[0].stream("SendStreamingMessage", message("chunks 3")) as stream:
