@@ -157,8 +157,3 @@ class TestCertificates:
         headers = {"client-cert": as_in_rfc_9440(certificate("alice")), "x-api-key": "wrong"}
         with pytest.raises(WrongCredentials):
             await identify(Credentials(headers, "10.1.2.3"))
-
-
-async def test_a_session_of_a_page_is_nobody_to_the_protocol() -> None:
-    with pytest.raises(Unauthenticated):
-        await identify(Credentials({"cookie": "sessionid=abc"}, "127.0.0.1"))

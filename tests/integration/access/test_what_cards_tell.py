@@ -116,13 +116,6 @@ class TestACard:
         settings.A2A_ANONYMOUS = "1"
         assert (await client.get(path)).json["authentication"] == {"schemes": []}
 
-    async def test_changes_with_the_settings(self, client: Client, settings: Any) -> None:
-        path = "/agents/demo/a2a/1.0/.well-known/agent-card.json"
-        closed = (await client.get(path)).json
-        settings.A2A_ANONYMOUS = "1"
-        assert "securitySchemes" in closed
-        assert "securitySchemes" not in (await client.get(path)).json
-
     @pytest.mark.usefixtures("every")
     async def test_is_signed_with_all_it_asks_for(self, client: Client, settings: Any) -> None:
         settings.A2A_PUBLIC_URL, settings.A2A_CARD_KEYS = BASE, write_jwks([NIST])
@@ -133,10 +126,6 @@ class TestACard:
             card = (await client.get(path)).json
             assert card["securityRequirements"]
             by_the_sdk(card, NIST)
-
-    async def test_is_public_on_a_closed_host(self, client: Client) -> None:
-        for path in ("/agents", "/.well-known/agent-card.json", "/.well-known/agent.json"):
-            assert (await client.get(path)).status == 200
 
 
 def named_each(names: list[str]) -> list[list[str]]:

@@ -275,12 +275,3 @@ class TestAnAgentWithARequiredExtension:
         fault = await refused(strict, operation, params)
         assert fault.reason == "EXTENSION_SUPPORT_REQUIRED"
         assert fault.metadata == {"uri": self.URI}
-
-    @rows("header", ["a2a-extensions", "A2A-EXTENSIONS", "x-a2a-extensions"])
-    async def test_serves_those_who_announce_it_and_says_so(
-        self, strict: Peer, header: str
-    ) -> None:
-        asked = {header: f"urn:unknown,{self.URI}"}
-        headers, page = await strict.headers_and_result("ListTasks", {}, asked)
-        assert page["tasks"] == []
-        assert headers["a2a-extensions"] == self.URI

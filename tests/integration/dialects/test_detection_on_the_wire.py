@@ -5,7 +5,6 @@ The first word of a test's id is the number of its line; the spelling of the ans
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import uuid
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from a2a_tasks.bindings.negotiation import switches
 from a2a_tasks.protocol.mounts import MOUNTS
 from examples.demo.agents import Demo
 from tests.support.bindings.client import Client, Response
@@ -613,14 +613,6 @@ class TestTheVersion:
 # --- what operators may turn ----------------------------------------------------------------------
 
 
-def twice(text: bytes) -> str:
-    return base64.b64encode(base64.b64encode(text)).decode()
-
-
-def once(text: bytes) -> str:
-    return base64.b64encode(text).decode()
-
-
 class TestASwitch:
     """Each in both of its positions, the default first."""
 
@@ -717,50 +709,12 @@ class TestASwitch:
         assert await sizes() == [2, 1, 2, 2, 2]
         assert (await here.get("/tasks?pageSize=30")).json["pageSize"] == 2
 
-    async def test_for_bare_results_of_the_draft(self, here: Client, settings: Settings) -> None:
-        """A2A_DRAFT_BARE_RESULTS, C-01: in JSON-RPC; HTTP+JSON has wrappers always (§3.4)."""
-
-        async def said() -> list[set[str]]:
-            answer = result(await call(here, "SendMessage", filled(DRAFT, "")))
-            stream = TestAStream.items(here, "SendStreamingMessage", filled(DRAFT, ""))
-            over_http = (await here.post("/v1/message:send", filled(DRAFT, ""))).json
-            final = result(await call(here, "SendMessage", filled(FINAL, "")))
-            items = [item async for item in stream]
-            return [set(found) for found in (answer, items[0], items[-1], over_http, final)]
-
-        wrapped = [{"task"}, {"task"}, {"statusUpdate"}, {"task"}, {"task"}]
-        assert await said() == wrapped
-        settings.A2A_DRAFT_BARE_RESULTS = True
-        answer, first, last, over_http, final = await said()
-        assert {"id", "contextId", "status"} <= answer & first
-        assert {"taskId", "contextId", "status", "final"} <= last
-        assert [over_http, final] == wrapped[3:]
-
-    async def test_for_base64_of_base64(self, here: Client, settings: Settings) -> None:
-        """A2A_DOUBLE_BASE64_V03, §3.4: over HTTP+JSON alone."""
-
-        def raw(parts: list[Any]) -> str:
-            file = next(part for part in parts if "raw" in part or "file" in part)
-            found = file.get("raw") or file["file"].get("fileWithBytes") or file["file"]["bytes"]
-            assert isinstance(found, str)
-            return found
-
-        async def sent(text: str) -> list[str]:
-            """What 0.3 over HTTP+JSON, 1.0, and 0.3 over JSON-RPC show of bytes sent as `text`."""
-            parts = [{"text": "keep"}, {"file": {"fileWithBytes": text, "mimeType": "a/b"}}]
-            message = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "content": parts}
-            response = await here.post("/a2a/0.3/v1/message:send", {"message": message})
-            task = response.json["task"]
-            final = result(await call(here, "GetTask", {"id": task["id"]}, "1.0"))
-            kind = result(await call(here, "tasks/get", {"id": task["id"]}, "0.3"))
-            return [raw(shown["artifacts"][0]["parts"]) for shown in (task, final, kind)]
-
-        assert await sent(twice(b"hello")) == [twice(b"hello"), once(b"hello"), once(b"hello")]
-        assert await sent(once(b"\xff\xfe")) == [
-            twice(b"\xff\xfe"),
-            once(b"\xff\xfe"),
-            once(b"\xff\xfe"),
+    def test_for_what_unit_tests_hold_in_both_positions_is_read(self, settings: Settings) -> None:
+        """A2A_DRAFT_BARE_RESULTS, A2A_DOUBLE_BASE64_V03: `tests/unit/dialects/test_algebra.py`."""
+        found = [switches()]
+        settings.A2A_DRAFT_BARE_RESULTS, settings.A2A_DOUBLE_BASE64_V03 = True, False
+        found.append(switches())
+        assert [(one.draft_bare_results, one.double_base64_v03) for one in found] == [
+            (False, True),
+            (True, False),
         ]
-        settings.A2A_DOUBLE_BASE64_V03 = False
-        assert await sent(twice(b"hello")) == [twice(b"hello")] * 3
-        assert await sent(once(b"\xff\xfe")) == [once(b"\xff\xfe")] * 3

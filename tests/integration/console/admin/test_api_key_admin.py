@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Permission, User
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
@@ -134,14 +134,6 @@ class TestAKey:
         assert "you have not" in bob.post(page, said).content.decode()
         ours.refresh_from_db()
         assert ours.scopes == ""
-
-    def test_has_scopes_of_the_groups_of_who_makes_it(self, sign_in: SignIn) -> None:
-        bob = sign_in("add_apikey")
-        for name in ("pay", "admin:read"):
-            User.objects.get(username="bob").groups.add(Group.objects.create(name=name))
-        assert KEY.search(self.made(bob, scopes="pay").content.decode())
-        # without a tenant it would see all of them, which Bob does not
-        assert not KEY.search(self.made(bob, scopes="admin:read").content.decode())
 
     def test_is_never_deleted(self, admin_client: Client) -> None:
         row = issue("robot").row

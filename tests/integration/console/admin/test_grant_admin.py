@@ -62,11 +62,6 @@ class TestAGrant:
         granted(admin_client)
         assert "already exists" in granted(admin_client)
 
-    def test_says_in_the_form_who_there_is(self, admin_client: Client) -> None:
-        form = admin_client.get(GRANTS + "add/").content.decode()
-        assert "key:k3vbd7yq2mza" in form
-        assert "stands for all agents" in form
-
     def test_cannot_be_changed(self, admin_client: Client) -> None:
         grant("demo", "key:a", "use")
         page = reverse("admin:a2a_tasks_grant_change", args=[Grant.objects.get().pk])

@@ -344,6 +344,7 @@ class TestTheTaskPage:
         answer = admin_client.get(page_of(task))
         assert len(answer.content) < 100_000
         assert "10000 shown" in answer.text
+        assert "too long to show here" in answer.text
 
     def test_reads_a_slice_of_a_long_log_and_links_to_the_others(
         self, admin_client: Client

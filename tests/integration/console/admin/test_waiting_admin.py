@@ -344,16 +344,6 @@ class TestAnswering:
         assert said.get("text", "&lt;i&gt;long words&lt;/i&gt;") in text
         assert Task.objects.get().state == TaskState.INPUT_REQUIRED
 
-    def test_a_task_that_has_gone_on_is_said(self, bob: Client) -> None:
-        task = waits()
-        answer(bob, task)
-        assert "The task is working" in answer(bob, task).content.decode()
-        assert AuditEntry.objects.filter(action="task.answer").count() == 1
-
-    def test_an_agent_that_is_off_is_said(self, bob: Client, settings: Settings) -> None:
-        settings.A2A_DISABLED_AGENTS = "demo"
-        assert "is switched off" in answer(bob, waits()).content.decode()
-
     def test_there_is_a_page_to_answer_on(self, bob: Client) -> None:
         page = bob.get(f"{QUEUE}{waits().pk}/answer/")
         assert "Which colour?" in page.content.decode()

@@ -47,7 +47,7 @@ def count_ended(period: Period, narrow: Narrow = everything) -> Ended:
 
 
 class TestAPeriod:
-    @rows("period", PERIODS.values(), ids=list(PERIODS))
+    @rows("period", PERIODS.values())
     def test_begins_at_a_round_moment_and_holds_now_in_its_last_slot(self, period: Period) -> None:
         now = datetime(2026, 11, 22, 5, 37, 41, 123456, tzinfo=UTC)
         begin = period.begin(now)

@@ -15,8 +15,6 @@ from django.utils import timezone
 
 from a2a_console.search import key_ranges
 from a2a_push.models import Delivery, DeliveryStatus, Trigger
-from a2a_push.store import switches
-from a2a_tasks.models import AuditEntry
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import make_task
 from tests.support.push.rows import (
@@ -296,24 +294,6 @@ class TestSending:
             (came, "replay", "will come twice: 1"),
         ]:
             assert warning in admin_client.post(f"{LIST}{row.pk}/{name}/").text
-
-    def test_to_what_was_given_up_tries_it_and_to_what_was_switched_off_does_not(
-        self, admin_client: Client
-    ) -> None:
-        off = make_receiver("https://off.example.com/")
-        switches.disable(off.pk, "they asked for it")
-        tired = give_up(make_receiver("https://tired.example.com/"))
-        dead = make_delivery(make_config(make_task("one"), receiver=off), DeliveryStatus.DEAD)
-        late = make_delivery(make_config(make_task("two"), receiver=tired), DeliveryStatus.DEAD)
-        chosen = {"_selected_action": [dead.pk, late.pk]}
-        done = admin_client.post(LIST, {"action": "replay_selected", **chosen, **YES}, follow=True)
-        assert "Will be sent again: 1." in done.text
-        assert "Cannot be sent again: 1." in done.text
-        assert (status_of(dead), status_of(late)) == (DeliveryStatus.DEAD, DeliveryStatus.PENDING)
-        tired.refresh_from_db()
-        assert tired.disabled_at is None
-        entries = AuditEntry.objects.filter(action="receiver.enable")
-        assert [entry.object for entry in entries] == [str(tired.pk)]
 
     def test_several_asks_once_and_tells_how_many(self, admin_client: Client) -> None:
         config = make_config(make_task())
