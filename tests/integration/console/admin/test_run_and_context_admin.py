@@ -64,10 +64,6 @@ class TestBothLists:
             asked.append([query["sql"] for query in captured.captured_queries])
         return min(asked, key=len)
 
-    @rows("page", [RUNS, CONTEXTS], within=rolled_back)
-    def test_refuse_adding(self, admin_client: Client, page: str) -> None:
-        assert admin_client.get(page + "add/").status_code == 403
-
 
 class TestRuns:
     def test_are_found_by_status_and_by_the_id_of_their_task(self, admin_client: Client) -> None:

@@ -233,6 +233,31 @@ class TestOfEveryTable:
             assert client.get(page(model, view, mine.pk)).status_code in {403, 404}
 
 
+#: What is looked at alone, by whomever.
+KEPT: list[type[Model]] = [
+    *(Task, Context, Run, AuditEntry),
+    *(Attempt, Delivery, PushConfig, Receiver),
+]
+
+
+@rows("model", KEPT, ids=lambda model: model._meta.label, within=rolled_back)
+def test_nobody_adds_changes_or_deletes_what_the_host_keeps(
+    model: type[Model], admin_client: Client
+) -> None:
+    row = rows_of("").of[model]
+    before = model._default_manager.filter(pk=row.pk).values().get()
+    assert admin_client.get(page(model, "add")).status_code == 403
+    for url, said in (
+        (page(model, "add"), {}),
+        (page(model, "change", row.pk), {"owner": "bob", "status": "dead", "actor": "x"}),
+        (page(model, "delete", row.pk), {"post": "yes"}),
+    ):
+        assert admin_client.post(url, said).status_code == 403
+    said = {"action": "delete_selected", "_selected_action": row.pk, "post": "yes"}
+    admin_client.post(page(model, "changelist"), said)
+    assert model._default_manager.filter(pk=row.pk).values().get() == before
+
+
 BUTTONS: dict[type[Model], tuple[str, ...]] = {
     Task: ("cancel", "again"),
     Delivery: ("replay", "retry"),

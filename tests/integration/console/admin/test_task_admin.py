@@ -295,26 +295,6 @@ class TestTheTaskPage:
         assert f'href="{page_of(ended)}"' in body
         assert "an-uuid" in body
 
-    def test_escapes_what_strangers_wrote(self, admin_client: Client) -> None:
-        task = make_task(SCRIPT, text=SCRIPT, owner=SCRIPT, context_id=SCRIPT)
-        add_status(task, TaskState.WORKING, SCRIPT)
-        add_artifact(task, SCRIPT, SCRIPT)
-        add_run(
-            task,
-            RunStatus.FAILED,
-            worker=SCRIPT,
-            error=SCRIPT,
-            request=f'{{"metadata":"{SCRIPT}"}}',
-        )
-        add_step(task, task.runs.get(), SCRIPT, f'"{SCRIPT}"')
-        pages = [LIST, page_of(task), "/admin/a2a_tasks/run/", "/admin/a2a_tasks/context/"]
-        pages.append(reverse("admin:a2a_tasks_context_change", args=[task.context_id]))
-        pages.append(reverse("admin:a2a_tasks_run_change", args=[task.runs.get().pk]))
-        for page in pages:
-            body = admin_client.get(page).text
-            assert "alert(1)" in body, page
-            assert SCRIPT not in body, page
-
     @rows(
         "body",
         [
@@ -402,18 +382,6 @@ class TestTheTaskPage:
 
 
 class TestPermissions:
-    def test_nobody_adds_changes_or_deletes(self, admin_client: Client) -> None:
-        task = make_task()
-        assert admin_client.get(LIST + "add/").status_code == 403
-        assert admin_client.post(LIST + "add/").status_code == 403
-        assert admin_client.post(page_of(task), {"owner": "bob"}).status_code == 403
-        assert admin_client.post(f"{LIST}{task.pk}/delete/", {"post": "yes"}).status_code == 403
-        admin_client.post(
-            LIST, {"action": "delete_selected", "_selected_action": task.pk, "post": "yes"}
-        )
-        task.refresh_from_db()
-        assert task.owner == "alice"
-
     def test_who_may_only_view_cannot_cancel(self, sign_in: SignIn) -> None:
         task, client = make_task(), sign_in("view_task")
         assert "Cancel task" not in client.get(page_of(task)).text

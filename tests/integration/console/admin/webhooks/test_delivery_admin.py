@@ -31,7 +31,6 @@ from tests.support.thorough import thorough
 pytestmark = pytest.mark.django_db
 
 LIST = "/admin/a2a_push/delivery/"
-SCRIPT = "<script>alert(1)</script>"
 YES = {"confirmed": "yes"}
 
 
@@ -162,24 +161,6 @@ class TestThePage:
             assert expected in body
         assert "TASK_STATE_WORKING" in body
 
-    def test_escapes_what_strangers_wrote(self, admin_client: Client) -> None:
-        receiver = make_receiver(f"https://a.example/{SCRIPT}")
-        config = make_config(make_task(SCRIPT), SCRIPT, receiver=receiver, schemes=f'["{SCRIPT}"]')
-        delivery = make_delivery(config, DeliveryStatus.DEAD, body=f'"{SCRIPT}"', reason=SCRIPT)
-        attempt = add_attempt(delivery, excerpt=SCRIPT, detail=SCRIPT, worker=SCRIPT)
-        pages = [
-            *(f"/admin/a2a_push/{name}/" for name in ("delivery", "receiver", "pushconfig")),
-            page_of(delivery),
-            reverse("admin:a2a_push_receiver_change", args=[receiver.pk]),
-            reverse("admin:a2a_push_pushconfig_change", args=[config.pk]),
-            reverse("admin:a2a_push_attempt_change", args=[attempt.pk]),
-            reverse("admin:a2a_tasks_task_change", args=[config.task_id]),
-        ]
-        for page in pages:
-            body = admin_client.get(page).text
-            assert "alert(1)" in body, page
-            assert SCRIPT not in body, page
-
     @rows("body", ["", "{", "[" * 5000 + "]" * 5000, '"\\ud800"', "null"], within=rolled_back)
     def test_shows_whatever_is_stored(self, admin_client: Client, body: str) -> None:
         delivery = make_delivery(make_config(make_task()), body=body)
@@ -220,13 +201,6 @@ class TestPermissions:
             DeliveryStatus.DEAD,
             DeliveryStatus.PENDING,
         ]
-
-    def test_nobody_adds_changes_or_deletes(self, admin_client: Client) -> None:
-        row = make_delivery(make_config(make_task()))
-        assert admin_client.get(LIST + "add/").status_code == 403
-        assert admin_client.post(page_of(row), {"status": "dead"}).status_code == 403
-        assert admin_client.post(f"{LIST}{row.pk}/delete/", {"post": "yes"}).status_code == 403
-        assert status_of(row) == DeliveryStatus.PENDING
 
 
 @pytest.mark.django_db
