@@ -191,9 +191,6 @@ class TestByHttpBasic:
         with pytest.raises(WrongCredentials):
             await call()
 
-    async def test_nobody_is_kept_out_from_elsewhere(self) -> None:
-        await wrong()
-        assert (await call(address=ELSEWHERE)).startswith("user:")
 
     async def test_what_is_refused_here_is_not_taken_for_wrong_elsewhere(self) -> None:
         await wrong()
@@ -201,10 +198,6 @@ class TestByHttpBasic:
             await call()  # from here on, without forgetting
         await identify(Credentials(basic("root"), ELSEWHERE, ELSEWHERE))
 
-    async def test_a_right_password_begins_the_count_anew(self) -> None:
-        for _ in range(2):
-            await wrong(times=2)
-            await call()
 
     async def test_the_admin_and_basic_count_together(self) -> None:
         await wrong(times=2)

@@ -425,8 +425,9 @@ class TestTheAdmin:
     @rows("way", sorted(WAYS), within=rolled_back)
     def test_leaves_an_entry_by_who_is_signed_in(self, way: str, admin_client: Browser) -> None:
         act, expected = WAYS[way]
+        admin_client.force_login(admin := User.objects.get(username="admin"))
         act(admin_client)
-        staff = f"staff:{User.objects.get(username='admin').pk}"
+        staff = f"staff:{admin.pk}"
         assert expected <= {action for actor, action in told() if actor == staff}
 
 

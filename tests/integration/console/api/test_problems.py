@@ -121,8 +121,8 @@ class TestABody:
 
     def test_is_refused_where_none_is_taken(self) -> None:
         task = make_task("task-1")
-        bob = person("a2a_tasks.change_task")
-        answer = asked(bob, f"/tasks/{task.pk}/cancel", {"force": True})
+        operator = person("a2a_tasks.change_task", name="operator")
+        answer = asked(operator, f"/tasks/{task.pk}/cancel", {"force": True})
         assert answer.json["errors"][0]["name"] == "force"
 
     @rows("kind", ["application/x-www-form-urlencoded", "application/*", "*/*"])
