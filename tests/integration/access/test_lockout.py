@@ -191,13 +191,11 @@ class TestByHttpBasic:
         with pytest.raises(WrongCredentials):
             await call()
 
-
     async def test_what_is_refused_here_is_not_taken_for_wrong_elsewhere(self) -> None:
         await wrong()
         with pytest.raises(WrongCredentials):
             await call()  # from here on, without forgetting
         await identify(Credentials(basic("root"), ELSEWHERE, ELSEWHERE))
-
 
     async def test_the_admin_and_basic_count_together(self) -> None:
         await wrong(times=2)

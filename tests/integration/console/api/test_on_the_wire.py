@@ -22,7 +22,6 @@ from tests.support.bindings.client import Client, Response
 from tests.support.console.admin.rows import make_task
 from tests.support.console.api.world import person
 from tests.support.execution.waiting import until
-from tests.support.rows import rows
 
 __all__ = ["client", "closed", "host", "issuer", "local"]
 
@@ -97,15 +96,14 @@ class TestTheWaysIn:
         assert await listed(client, {**shown, "cookie": cookie}) == 200
         assert await listed(client, {"x-api-key": "x", "cookie": cookie}) == 401
 
-    @rows("site", ["cross-site", "same-site", "nonsense"])
-    async def test_is_closed_to_what_other_sites_have_a_browser_send(
-        self, client: Client, site: str
-    ) -> None:
+    async def test_is_closed_to_what_other_sites_have_a_browser_send(self, client: Client) -> None:
         key = (await run_in_thread(issue, "test", scopes=["admin:write"])).key
         task = await run_in_thread(make_task)
-        url, headers = f"{TASKS}/{task.pk}/cancel", {"x-api-key": key, "sec-fetch-site": site}
-        refused = await client.ask("POST", url, headers=headers)
-        assert (refused.status, refused.json["code"]) == (403, "csrf")
+        url, headers = f"{TASKS}/{task.pk}/cancel", {"x-api-key": key}
+        for site in ("cross-site", "same-site", "nonsense"):
+            headers["sec-fetch-site"] = site
+            refused = await client.ask("POST", url, headers=headers)
+            assert (refused.status, refused.json["code"]) == (403, "csrf")
         headers["sec-fetch-site"] = "same-origin"
         assert (await client.ask("POST", url, headers=headers)).status == 200
 
