@@ -36,6 +36,7 @@ from tests.integration.console.admin.test_task_admin import kept
 from tests.support.console.admin.rows import add_run, make_task
 from tests.support.push.rows import add_attempt, make_config, make_delivery, make_receiver
 from tests.support.rows import rolled_back, rows
+from tests.support.thorough import THOROUGH
 
 pytestmark = pytest.mark.django_db
 
@@ -178,7 +179,8 @@ class TestOfEveryTable:
         self, model: type[Model], world: dict[str, Rows], acmes: Client
     ) -> None:
         theirs, client = world["globex"].of[model], acmes
-        for name in ("change", "history", "delete"):
+        some = ("change", ("history", "delete")[TABLES.index(model) % 2])
+        for name in ("change", "history", "delete") if THOROUGH else some:
             answer = client.get(page(model, name, theirs.pk))
             missing = client.get(page(model, name, theirs.pk + 1000))
             assert answer.status_code == missing.status_code == 404

