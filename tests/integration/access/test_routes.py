@@ -143,7 +143,7 @@ def test_every_way_in_beside_django_is_named_here() -> None:
     assert not Application.serves("/admin/", "POST")
 
 
-@pytest.mark.parametrize("verb", ["GET", "POST", thorough("PUT"), thorough("DELETE")])
+@pytest.mark.parametrize("verb", ["GET", *(thorough(verb) for verb in ("POST", "PUT", "DELETE"))])
 @rows("pattern", DJANGO)
 async def test_a_stranger_sees_no_page_but_the_public_ones(
     client: Client, settings: Settings, pattern: str, verb: str

@@ -29,6 +29,7 @@ from tests.support.dialects.clients import (
     Watch,
     Wire,
 )
+from tests.support.thorough import THOROUGH
 
 pytestmark = pytest.mark.django_db
 
@@ -124,11 +125,20 @@ def may_be(chosen: list[Any]) -> bool:
     return len(chosen) < 3 or chosen[1].subscribes or chosen[2] not in FOLLOWING
 
 
-#: (creator, reader, story): every two of them that may meet do, somewhere.
-CHOSEN: list[tuple[Wire, Wire, str]] = [
-    (creator, reader, story)
-    for creator, reader, story in AllPairs([WIRES, WIRES, STORIES], filter_func=may_be)
-]
+def turns() -> Iterator[tuple[Wire, Wire, str]]:
+    """Each creator and each reader in every story, with whoever's turn it is."""
+    for m, story in enumerate(STORIES):
+        readers = [wire for wire in WIRES if wire.subscribes or story not in FOLLOWING]
+        for n, creator in enumerate(WIRES):
+            yield creator, readers[(n + 2 * m) % len(readers)], story
+
+
+#: (creator, reader, story): every two of them that may meet do, somewhere; in `make test` not every two wires.
+CHOSEN: list[tuple[Wire, Wire, str]] = (
+    [tuple(case) for case in AllPairs([WIRES, WIRES, STORIES], filter_func=may_be)]
+    if THOROUGH
+    else list(turns())
+)
 
 
 def pairs(story: str) -> pytest.MarkDecorator:
@@ -195,9 +205,8 @@ def statuses(items: Iterable[object]) -> list[str]:
 
 
 def test_every_two_wires_meet_and_each_lives_through_every_story_on_both_sides() -> None:
-    assert {(a.name, b.name) for a, b, _ in CHOSEN} == {
-        (a.name, b.name) for a in WIRES for b in WIRES
-    }
+    met = {(a.name, b.name) for a, b, _ in CHOSEN}
+    assert met == {(a.name, b.name) for a in WIRES for b in WIRES} or not THOROUGH
     assert {(a.name, story) for a, _, story in CHOSEN} == {
         (wire.name, story) for wire in WIRES for story in STORIES
     }

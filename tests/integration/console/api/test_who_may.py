@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
+from django.test import Client
 from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -110,6 +111,25 @@ def world() -> World:
 
 
 @pytest.fixture
+def bob() -> Client:
+    """Somebody of the staff, who may nothing yet."""
+    return person()
+
+
+def may(*permissions: str) -> None:
+    """Bob has these permissions, for all tenants, and no others."""
+    codes = ["see_all_tenants", *(permission.partition(".")[2] for permission in permissions)]
+    held = Permission.objects.filter(codename__in=codes)
+    User.objects.get(username="bob").user_permissions.set(held)
+
+
+@pytest.fixture
+def stranger() -> Client:
+    """Somebody with every permission who is not of the staff."""
+    return person(*{needed for _, needed in RIGHTS.values()}, name="eve", staff=False)
+
+
+@pytest.fixture
 def theirs() -> World:
     """The same, of another tenant."""
     return populated("acme", "theirs")
@@ -167,10 +187,11 @@ def scopes_for(route: Route) -> set[str]:
 
 class TestARoute:
     @every_route
-    def test_is_for_nobody_without_credentials(self, world: World, route: Route) -> None:
+    def test_is_for_nobody_without_credentials(
+        self, world: World, stranger: Client, route: Route
+    ) -> None:
         at = ready(world, route)
         before = state_of_the_world()
-        stranger = person(RIGHTS[route.name][1], name="eve", staff=False)
         wrong = (
             ["nonsense", key_of()[:-1] + "!"] if THOROUGH or ROUTES.index(route) % 4 == 0 else []
         )
@@ -185,7 +206,10 @@ class TestARoute:
     def test_names_the_scope_that_is_missing(self, world: World, route: Route) -> None:
         at = ready(world, route)
         scope = RIGHTS[route.name][0]
-        keys = [key_of(), key_of(*{READ, WRITE, KEYS, "admin", "*"} - {scope})]
+        keys = [
+            *([key_of()] if THOROUGH else []),
+            key_of(*{READ, WRITE, KEYS, "admin", "*"} - {scope}),
+        ]
         before = state_of_the_world()
         for key in keys:
             answer = route.asked(key, at)
@@ -198,7 +222,7 @@ class TestARoute:
 
     @every_route
     def test_is_for_a_person_with_the_permission_until_it_is_locked_out(
-        self, world: World, route: Route
+        self, world: World, bob: Client, route: Route
     ) -> None:
         at = ready(world, route)
         permission = RIGHTS[route.name][1]
@@ -206,11 +230,12 @@ class TestARoute:
         # To change implies to view, as in the admin.
         others.discard(permission.replace("view", "change"))
         before = state_of_the_world()
-        answer = route.asked(person(*others, name="eve"), at)
+        may(*others)
+        answer = route.asked(bob, at)
         assert (answer.status, answer.code) == (403, "missing_permission")
         assert answer.json["permission"] == permission
         assert state_of_the_world() == before
-        bob = person(permission)
+        may(permission)
         answer = route.asked(bob, at)
         assert answer.status == (201 if route.name == "create_key" else 200), answer.body
         User.objects.update(is_active=False)
@@ -292,7 +317,7 @@ class TestWhoeverOperatesAnAgent:
         noted = route.is_noted and route.name in OPERATED
         assert actors_since(last) == ({f"key:{key.split('_')[1]}"} if noted else set())
 
-    @every_route
+    @odd_routes
     @rows("agent", ["tables", "gone"] if THOROUGH else ["tables"])
     def test_finds_nothing_of_another(self, world: World, route: Route, agent: str) -> None:
         key, at = operates(agent), ready(world, route)
