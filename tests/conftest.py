@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, wait
 from typing import Any
+from zlib import crc32
 
 import hypothesis
 import pytest
@@ -82,7 +83,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if chromium.path() is None:
         others += [item for item in items if item.get_closest_marker("chromium")]
     if not THOROUGH:
-        others += [item for item in items if item.get_closest_marker("thorough")]
+        others += [
+            item for item in items if item.get_closest_marker("thorough") or _is_others_turn(item)
+        ]
     if pgbouncer.path() is None:
         others += [item for item in items if item.get_closest_marker("pgbouncer")]
     if nginx.path() is None:
@@ -96,6 +99,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(
                 f"{item.nodeid} uses a database: it belongs to tests/integration"
             )
+
+
+def _is_others_turn(item: Any) -> bool:
+    """Does another test run with this value of a fixture that a mark `in_turn` names?"""
+    indices = item.callspec.indices if hasattr(item, "callspec") else {}
+    return any(
+        indices[name] % mark.kwargs["share"]
+        != crc32(item.originalname.encode()) % mark.kwargs["share"]
+        for mark in item.iter_markers("in_turn")
+        for name in mark.args
+        if name in indices
+    )
 
 
 def _turn(item: pytest.Item) -> int:

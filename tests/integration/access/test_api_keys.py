@@ -22,6 +22,7 @@ from a2a_tasks.caller import Caller
 from a2a_tasks.models import ApiKey
 from a2a_tasks.protocol.errors import Overloaded, WrongCredentials
 from a2a_tasks.store.db import run_in_thread
+from tests.support.rows import rows
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +40,6 @@ async def refused(key: str) -> str:
 
 
 async def made(name: str = "test", **about: Any) -> IssuedKey:
-    """A new key."""
     return await run_in_thread(issue, name, **about)
 
 
@@ -50,7 +50,6 @@ async def changed(issued: IssuedKey, **columns: Any) -> None:
 
 
 async def row_of(issued: IssuedKey) -> ApiKey:
-    """The row as it is now."""
     return await run_in_thread(ApiKey.objects.get, pk=issued.row.pk)
 
 
@@ -84,9 +83,7 @@ class TestAKey:
         with pytest.raises(Exception, match="required"):
             await shown((await made()).key)
 
-    @pytest.mark.parametrize(
-        ("scopes", "tenant"), [(["a b"], ""), (['"'], ""), (["ü"], ""), ([], "a/b"), ([], "\n")]
-    )
+    @rows(("scopes", "tenant"), [(["a b"], ""), (['"'], ""), (["ü"], ""), ([], "a/b"), ([], "\n")])
     async def test_is_not_made_of_what_is_no_scope_or_tenant(
         self, scopes: list[str], tenant: str
     ) -> None:
@@ -267,7 +264,6 @@ class TestWhatIsKnown:
 
 class TestTheCommand:
     def said(self, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-        """What it says on its standard output."""
         call_command("api_keys", *words)
         return capsys.readouterr().out
 
@@ -297,9 +293,7 @@ class TestTheCommand:
         assert 364 <= (one.expires_at - timezone.now()).days <= 365
         assert two.expires_at is None
 
-    @pytest.mark.parametrize(
-        "words", [("--scopes", 'a"b'), ("--tenant", "a/b"), ("--days", "-1"), ("--days", "nan")]
-    )
+    @rows("words", [("--scopes", 'a"b'), ("--tenant", "a/b"), ("--days", "-1"), ("--days", "nan")])
     def test_refuses_what_cannot_be(self, words: tuple[str, ...]) -> None:
         with pytest.raises(CommandError):
             call_command("api_keys", "create", "x", *words)

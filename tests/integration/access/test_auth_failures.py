@@ -113,7 +113,6 @@ async def written(action: Action) -> list[tuple[str, str, dict[str, Any]]]:
 
 @pytest.fixture
 def anew(empty_audit_log: None) -> None:
-    """Nothing was told before."""
     authentication.forget()
 
 

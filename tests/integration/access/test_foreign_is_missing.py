@@ -78,7 +78,6 @@ QUESTIONS = [
 
 
 async def told(turn: Turn) -> AsyncIterator[Any]:
-    """An agent that tells what it can see of others."""
     yield f"{len(await turn.references)} references"
 
 
@@ -173,11 +172,11 @@ async def test_what_is_somebody_elses_is_missing(bob: Bob, question: Question, e
 
 
 def anonymised(answer: Response) -> str:
-    """An answer without what is new in each."""
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", answer.body.decode())
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "AT", text)
 
 
+@pytest.mark.in_turn("bob", share=2)
 class TestAMessage:
     """That begins something of its own, and names what may be somebody else's."""
 
@@ -238,6 +237,7 @@ class TestAMessage:
         assert told[0] == told[1]
 
 
+@pytest.mark.in_turn("bob", share=2)
 async def test_a_page_token_of_another_is_none(bob: Bob) -> None:
     made_up = Question("ListTasks", {"pageToken": "WzEsMl0:made-up"})
     missing, _ = await bob.ask(made_up)
@@ -253,6 +253,7 @@ async def test_a_page_token_of_another_is_none(bob: Bob) -> None:
     assert b"pageToken" in missing.body
 
 
+@pytest.mark.in_turn("bob", share=2)
 @pytest.mark.parametrize("tenant", ["t" * 256, "t" * 252], ids=len)
 async def test_a_tenant_that_is_too_long_is_the_clients_mistake(bob: Bob, tenant: str) -> None:
     """`acme/` comes before it."""

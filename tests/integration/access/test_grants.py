@@ -32,6 +32,8 @@ from tests.support.access.issuer import Issuer
 from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client, Response
 from tests.support.bindings.peers import PEERS, Peer
+from tests.support.rows import rows
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.usefixtures("host")
 
@@ -39,7 +41,6 @@ SECRET, MISSING = "secret", "missing"
 
 
 async def told(turn: Any) -> Any:
-    """Tell who asks."""
     yield turn.caller.principal
 
 
@@ -58,7 +59,6 @@ async def keyed(**about: Any) -> tuple[dict[str, str], str]:
 
 
 def caller(**about: Any) -> Caller:
-    """A known caller."""
     return Caller(principal="key:a", **about)
 
 
@@ -116,7 +116,7 @@ async def both(
 # What is compared are statements, with the savepoints they have in production.
 @pytest.mark.django_db(transaction=True)
 class TestWhatWasNotGranted:
-    @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route[0]} {route[1]}")
+    @rows("route", [pytest.param(route, id=" ".join(route[:2])) for route in ROUTES])
     async def test_is_missing_on_every_route(self, route: tuple[str, str, object]) -> None:
         known, _ = await keyed(tenant="acme", scopes=["billing"])
         await run_in_thread(grant, SECRET, "key:somebody", "use")
@@ -187,15 +187,19 @@ async def catalogue(headers: dict[str, str]) -> list[str]:
 
 
 def front_page() -> list[str]:
-    """The slugs on the page for people."""
     text = Browser().get("/", headers={"host": "localhost:8000"}).content.decode()
     return [agent.slug for agent in registry.agents() if f'id="{agent.slug}"' in text]
 
 
+@pytest.mark.in_turn("binding", share=2)
 @pytest.mark.parametrize("binding", PEERS, ids=lambda peer: peer.name)
 class TestWhatWasGranted:
-    @pytest.mark.parametrize("to", ["principal", "scope:billing", "tenant:acme", "*"])
-    @pytest.mark.parametrize("agent", [SECRET, "*"])
+    @pytest.mark.parametrize(
+        ("to", "agent"),
+        [("principal", SECRET), ("scope:billing", "*"), ("tenant:acme", SECRET), ("*", "*")]
+        + [thorough(*left) for left in (("principal", "*"), ("scope:billing", SECRET))]
+        + [thorough(*left) for left in (("tenant:acme", "*"), ("*", SECRET))],
+    )
     async def test_is_used(self, binding: type[Peer], to: str, agent: str) -> None:
         known, principal = await keyed(tenant="acme", scopes=["billing"])
         peer = binding(Client(bearing(known), f"/agents/{SECRET}"))
@@ -397,7 +401,6 @@ class TestRights:
 
 class TestTheCommand:
     def said(self, *words: str) -> str:
-        """What it answers."""
         out = StringIO()
         call_command("grants", *words, stdout=out, stderr=out)
         return out.getvalue()

@@ -25,7 +25,7 @@ from tests.support.bindings.client import Client, Response
 from tests.support.bindings.peers import PEERS, Fault, Peer, message
 from tests.support.dialects.clients import WIRES, Refused, Wire
 
-pytestmark = pytest.mark.usefixtures("host")
+pytestmark = [pytest.mark.usefixtures("host"), pytest.mark.in_turn("binding", share=2)]
 Show = Callable[[str], Awaitable[dict[str, str]]]
 
 
@@ -40,7 +40,6 @@ def bearing(headers: Mapping[str, str], app: ASGIApp = application) -> ASGIApp:
 
 
 def challenges(response: Response) -> list[str]:
-    """All challenges of an answer."""
     return [value for name, value in response.headers if name == "www-authenticate"]
 
 
@@ -78,6 +77,7 @@ def at(wire: Wire, headers: Mapping[str, str], slug: str = "demo") -> Wire:
     return wire.of(Client(bearing(headers)), slug)
 
 
+@pytest.mark.in_turn("wire", share=3)
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 @pytest.mark.django_db(transaction=True)
 class TestEveryWire:
@@ -103,7 +103,6 @@ class TestEveryWire:
                 assert ('error="invalid_token"' in told[0]) == ("cookie" not in headers)
 
     async def streamed(self, wire: Wire) -> None:
-        """Ask for a stream."""
         async with wire.stream("echo hi"):
             pass
 
@@ -123,41 +122,22 @@ class TestEveryWire:
 
 @pytest.fixture(params=PEERS, ids=lambda peer: peer.name)
 def binding(request: pytest.FixtureRequest) -> type[Peer]:
-    """Each binding."""
     made: type[Peer] = request.param
     return made
 
 
 async def keyed(binding: type[Peer], slug: str = "demo", **about: Any) -> Peer:
-    """A client with an API key of its own."""
     made = await run_in_thread(issue, "test", **about)
     return binding(Client(bearing({"x-api-key": made.key}), f"/agents/{slug}"))
 
 
 class TestACaller:
-    async def test_has_tasks_of_its_own(self, binding: type[Peer]) -> None:
-        alice, bob = await keyed(binding), await keyed(binding)
-        task = await alice.send()
-        assert (await alice.call("GetTask", {"id": task["id"]}))["id"] == task["id"]
-        with pytest.raises(Fault, match="not found"):
-            await bob.call("GetTask", {"id": task["id"]})
-        assert (await bob.call("ListTasks"))["totalSize"] == 0
-
     async def test_keeps_them_when_its_key_is_rotated(self, binding: type[Peer]) -> None:
         old = await run_in_thread(issue, "test")
         task = await binding(Client(bearing({"x-api-key": old.key}), "/agents/demo")).send()
         new = await run_in_thread(rotate, old.row.prefix, timedelta(0))
         later = binding(Client(bearing({"x-api-key": new.key}), "/agents/demo"))
         assert (await later.call("GetTask", {"id": task["id"]}))["id"] == task["id"]
-
-    async def test_of_one_tenant_is_nobody_to_another(self, binding: type[Peer]) -> None:
-        acme, umbrella = (
-            await keyed(binding, tenant="acme"),
-            await keyed(binding, tenant="umbrella"),
-        )
-        task = await acme.send()
-        with pytest.raises(Fault, match="not found"):
-            await umbrella.call("GetTask", {"id": task["id"], "tenant": "acme"})
 
     async def test_of_a_tenant_names_tenants_below_it_as_long_as_can_be_kept(
         self, binding: type[Peer]
@@ -299,8 +279,7 @@ class TestBehindAProxy:
         settings.A2A_MTLS_PEERS = "127.0.0.1"
         mine, proxys = certificate("root"), certificate("mallory")
         both = bearing(
-            {"client-cert": as_in_rfc_9440(mine)},
-            bearing({"Client-Cert": as_in_rfc_9440(proxys)}),
+            {"client-cert": as_in_rfc_9440(mine)}, bearing({"Client-Cert": as_in_rfc_9440(proxys)})
         )
         assert (await PEERS[0](Client(both, "/agents/demo")).ask("ListTasks")).status == 401
 

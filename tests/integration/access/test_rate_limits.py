@@ -34,7 +34,6 @@ ONE = "1/h"
 
 
 async def key(**about: Any) -> dict[str, str]:
-    """An API key."""
     return {"x-api-key": (await run_in_thread(lambda: issue("test", **about))).key}
 
 
@@ -142,12 +141,12 @@ class TestGuessing:
 
 
 def retry_after(response: Response) -> int:
-    """When to come again."""
     text = response.header("retry-after")
     assert text is not None
     return int(text)
 
 
+@pytest.mark.in_turn("wire", share=3)
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 async def test_every_wire_says_429_and_when_to_come_again(wire: Wire, settings: Any) -> None:
     settings.A2A_RATE_PER_CALLER = "1/m"

@@ -75,9 +75,7 @@ TABLES = {
         "<int:object_id>/parts/<str:place>/<int:number>/<int:index>/",
     },
     "a2a_tasks/tenantretention": set(),
-    "a2a_tasks/waiting": {
-        *("assign/", "<int:object_id>/answer/", "<int:object_id>/link/"),
-    },
+    "a2a_tasks/waiting": {*("assign/", "<int:object_id>/answer/", "<int:object_id>/link/")},
     "auth/group": set(),
     "auth/user": {"<id>/password/"},
     "axes/accessattempt": set(),
@@ -103,7 +101,6 @@ CLOSED = {302, 401, 403, 404}
 
 
 def known() -> set[str]:
-    """Every pattern that may be there."""
     tables = {f"admin/{table}/{page}" for table, own in TABLES.items() for page in STOCK | own}
     return (
         set(PUBLIC)
@@ -115,7 +112,6 @@ def known() -> set[str]:
 
 
 def patterns(resolver: URLResolver, before: str = "") -> Iterator[str]:
-    """Every pattern that is there."""
     for entry in resolver.url_patterns:
         text = before + str(entry.pattern)
         if isinstance(entry, URLResolver):
@@ -126,7 +122,6 @@ def patterns(resolver: URLResolver, before: str = "") -> Iterator[str]:
 
 
 def an_address(pattern: str) -> str:
-    """One that the pattern fits."""
     made = pattern.replace("^(?P<app_label>APP)/$", "a2a_tasks/").replace("(?P<url>.*)$", "x/y")
     made = made.replace("<uuid:file_id>", str(uuid.UUID(int=1)))
     return "/" + re.sub(r"<.*?>", "1", made)
@@ -148,7 +143,7 @@ def test_every_way_in_beside_django_is_named_here() -> None:
     assert not Application.serves("/admin/", "POST")
 
 
-@pytest.mark.parametrize("verb", ["GET", "POST", thorough("PUT"), thorough("DELETE")])
+@pytest.mark.parametrize("verb", ["GET", *(thorough(verb) for verb in ("POST", "PUT", "DELETE"))])
 @rows("pattern", DJANGO)
 async def test_a_stranger_sees_no_page_but_the_public_ones(
     client: Client, settings: Settings, pattern: str, verb: str
@@ -178,7 +173,6 @@ async def test_statistics_are_for_listed_addresses(client: Client) -> None:
 
 
 def mounts() -> Iterator[str]:
-    """Below which paths an agent answers."""
     yield from ["/agents/demo/", "/agents/demo/a2a/"]
     yield from (f"/agents/demo/{mount.path}/" for mount in MOUNTS.values())
 

@@ -17,12 +17,12 @@ from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.errors import Overloaded, Unauthenticated, WrongCredentials
 from a2a_tasks.store.db import run_in_thread
 from tests.support.access.certificates import as_in_rfc_9440, as_nginx_does, certificate
+from tests.support.rows import rows
 
 PASSWORD = "correct horse: battery ü"
 
 
 def basic(name: str, password: str = PASSWORD) -> dict[str, str]:
-    """The header."""
     return {"authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
 
 
@@ -113,10 +113,9 @@ class TestCertificates:
         settings.A2A_MTLS_SCOPES = "internal"
 
     async def shown(self, text: str, peer: str = "10.1.2.3", **more: Any) -> Caller:
-        """Who it is whose certificate this peer sends."""
         return await identify(Credentials({"client-cert": text}, peer, **more))
 
-    @pytest.mark.parametrize("written", [as_in_rfc_9440, as_nginx_does])
+    @rows("written", [as_in_rfc_9440, as_nginx_does])
     async def test_name_the_caller(self, written: Any) -> None:
         caller = await self.shown(written(certificate("Alice & Söhne, Inc.")))
         assert caller.principal == "cert:CN=Alice & Söhne\\, Inc."
@@ -130,7 +129,7 @@ class TestCertificates:
         with pytest.raises(WrongCredentials):
             await self.shown(as_in_rfc_9440(certificate("", "https://x.example")))
 
-    @pytest.mark.parametrize("peer", ["10.2.0.1", "8.8.8.8", "", "unix:", "::1", "10.1.0.0/16"])
+    @rows("peer", ["10.2.0.1", "8.8.8.8", "", "unix:", "::1", "10.1.0.0/16"])
     async def test_from_peers_that_are_not_listed_are_not_looked_at(self, peer: str) -> None:
         with pytest.raises(Unauthenticated) as found:
             await self.shown(as_in_rfc_9440(certificate("alice")), peer)
@@ -149,7 +148,7 @@ class TestCertificates:
         with pytest.raises(WrongCredentials):
             await self.shown(as_in_rfc_9440(certificate("alice")), repeated=["client-cert"])
 
-    @pytest.mark.parametrize("text", ["x", "::", ":AAAA:", ":!:", "-----BEGIN CERTIFICATE-----"])
+    @rows("text", ["x", "::", ":AAAA:", ":!:", "-----BEGIN CERTIFICATE-----"])
     async def test_that_cannot_be_read_are_refused(self, text: str) -> None:
         with pytest.raises(WrongCredentials):
             await self.shown(text)
@@ -158,8 +157,3 @@ class TestCertificates:
         headers = {"client-cert": as_in_rfc_9440(certificate("alice")), "x-api-key": "wrong"}
         with pytest.raises(WrongCredentials):
             await identify(Credentials(headers, "10.1.2.3"))
-
-
-async def test_a_session_of_a_page_is_nobody_to_the_protocol() -> None:
-    with pytest.raises(Unauthenticated):
-        await identify(Credentials({"cookie": "sessionid=abc"}, "127.0.0.1"))

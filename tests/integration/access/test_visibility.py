@@ -18,11 +18,10 @@ from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client
 from tests.support.bindings.peers import PEERS, Fault, Peer, message, state_of
 
-pytestmark = pytest.mark.usefixtures("host")
+pytestmark = [pytest.mark.usefixtures("host"), pytest.mark.in_turn("binding", share=2)]
 
 WEBHOOK = {"url": "https://hooks.example.com/a2a"}
 CONFIG = "TaskPushNotificationConfig"
-NOW = {"returnImmediately": True}
 
 
 async def asking(turn: Turn) -> AsyncIterator[Any]:
@@ -36,20 +35,17 @@ async def asking(turn: Turn) -> AsyncIterator[Any]:
 
 @pytest.fixture
 def agent() -> Iterator[Agent]:
-    """An agent whose tasks are the tenant's."""
     with playing(asking, push_notifications=True, visibility="tenant") as made:
         yield made
 
 
 @pytest.fixture(params=PEERS, ids=lambda peer: peer.name)
 def binding(request: pytest.FixtureRequest) -> type[Peer]:
-    """Each binding."""
     made: type[Peer] = request.param
     return made
 
 
 async def known(binding: type[Peer], agent: Agent, tenant: str = "acme") -> Peer:
-    """A client with an API key of its own."""
     made = await run_in_thread(issue, "test", tenant=tenant)
     return binding(Client(bearing({"x-api-key": made.key}), f"/agents/{agent.slug}"))
 

@@ -15,6 +15,7 @@ from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.signatures.key_file import write_jwks
 from tests.support.bindings.client import Client
 from tests.support.protocol.card_schemas import check
+from tests.support.rows import rows
 from tests.support.signatures.given import NIST, by_the_sdk
 
 BASE = "https://h"
@@ -23,14 +24,12 @@ ISSUER = "https://login.example.com/realms/main"
 
 @pytest.fixture
 def every(settings: Any) -> None:
-    """All schemes are on."""
     settings.A2A_JWT_ISSUER = ISSUER
     settings.A2A_BASIC = True
     settings.A2A_MTLS_PEERS = "10.0.0.1"
 
 
 def demo() -> Agent:
-    """An agent that asks for nothing of its own."""
     found = registry.find("demo")
     assert found is not None
     return found
@@ -87,7 +86,7 @@ class TestACard:
         assert "apiKey" in card["securitySchemes"]
         assert "securityRequirements" not in card
 
-    @pytest.mark.parametrize("form", [*MOUNTS, "legacy", "hybrid"])
+    @rows("form", [*MOUNTS, "legacy", "hybrid"])
     @pytest.mark.usefixtures("every")
     async def test_tells_it_in_every_dialect(self, form: str, client: Client) -> None:
         paths = {"legacy": ".well-known/agent.json", "hybrid": ".well-known/agent-card.json"}
@@ -117,13 +116,6 @@ class TestACard:
         settings.A2A_ANONYMOUS = "1"
         assert (await client.get(path)).json["authentication"] == {"schemes": []}
 
-    async def test_changes_with_the_settings(self, client: Client, settings: Any) -> None:
-        path = "/agents/demo/a2a/1.0/.well-known/agent-card.json"
-        closed = (await client.get(path)).json
-        settings.A2A_ANONYMOUS = "1"
-        assert "securitySchemes" in closed
-        assert "securitySchemes" not in (await client.get(path)).json
-
     @pytest.mark.usefixtures("every")
     async def test_is_signed_with_all_it_asks_for(self, client: Client, settings: Any) -> None:
         settings.A2A_PUBLIC_URL, settings.A2A_CARD_KEYS = BASE, write_jwks([NIST])
@@ -135,13 +127,8 @@ class TestACard:
             assert card["securityRequirements"]
             by_the_sdk(card, NIST)
 
-    async def test_is_public_on_a_closed_host(self, client: Client) -> None:
-        for path in ("/agents", "/.well-known/agent-card.json", "/.well-known/agent.json"):
-            assert (await client.get(path)).status == 200
-
 
 def named_each(names: list[str]) -> list[list[str]]:
-    """Each in a list of its own."""
     return [[name] for name in names]
 
 

@@ -11,6 +11,7 @@ from a2a_tasks.audit import act_as, actor, request_id_of, staff, system
 from a2a_tasks.audit.actor import request_id
 from a2a_tasks.store.batched_call import BatchedCall
 from a2a_tasks.store.db import run_in_thread
+from tests.support.rows import rows
 
 
 def test_it_is_the_host_unless_somebody_says_so() -> None:
@@ -33,7 +34,7 @@ def test_a_command_is_given_by_a_user_of_the_system(monkeypatch: pytest.MonkeyPa
     assert system("purge") == "system:purge"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("header", "kept"),
     [
         ("4bf92f35-77b3", "4bf92f35-77b3"),

@@ -34,10 +34,7 @@ from tests.support.bindings.client import Client
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import until
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("empty_audit_log"),
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_audit_log")]
 
 PASSWORD, TOKEN, CREDENTIALS, HEADER = "canary-pw", "canary-token", "canary-credentials", "canary-h"
 HANDED = "canary-handed-over"
@@ -61,7 +58,6 @@ async def local(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
 
 async def post(path: str, body: Any, **headers: str) -> int:
-    """The status of what an agent answers."""
     client = Client(application)
     answer = await client.post(path, body, headers={"a2a-version": "1.0", **headers})
     return answer.status
@@ -133,7 +129,6 @@ def sign_in_wrongly() -> None:
 
 
 def everything() -> list[Any]:
-    """The log as it is stored."""
     return [*AuditEntry.objects.values(), *AuditLink.objects.values()]
 
 

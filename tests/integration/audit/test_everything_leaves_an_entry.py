@@ -49,18 +49,15 @@ from tests.support.console.admin.rows import make_task
 from tests.support.execution.host import Client, hosting
 from tests.support.push.configs import config
 from tests.support.push.rows import make_config, make_delivery
+from tests.support.rows import rolled_back, rows
 from tests.support.store.world import accepted
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.usefixtures("empty_audit_log"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
 
 YES = {"confirmed": "yes"}
 
 
 def told() -> list[tuple[str, str]]:
-    """Who did what."""
     return list(AuditEntry.objects.order_by("pk").values_list("actor", "action"))
 
 
@@ -73,7 +70,6 @@ def actions() -> set[str]:
 
 
 async def waits(turn: Turn) -> AsyncIterator[Any]:
-    """Work until somebody cancels."""
     yield turn.working()
     await asyncio.Event().wait()
 
@@ -183,7 +179,7 @@ PAGES = {
             "json",
             "part",
             "tail",
-        ),
+        )
     },
     "a2a_tasks.waiting": {"answer", "assign", "link"},
     "a2a_tasks.grant": {"delete_selected"},
@@ -426,11 +422,12 @@ class TestTheAdmin:
         }
         assert found == PAGES
 
-    @pytest.mark.parametrize("way", sorted(WAYS))
+    @rows("way", sorted(WAYS), within=rolled_back)
     def test_leaves_an_entry_by_who_is_signed_in(self, way: str, admin_client: Browser) -> None:
         act, expected = WAYS[way]
+        admin_client.force_login(admin := User.objects.get(username="admin"))
         act(admin_client)
-        staff = f"staff:{User.objects.get(username='admin').pk}"
+        staff = f"staff:{admin.pk}"
         assert expected <= {action for actor, action in told() if actor == staff}
 
 
@@ -518,10 +515,7 @@ COMMANDS: dict[str, dict[str, tuple[Callable[[Path], object], set[str]]]] = {
             {"privacy.export"},
         ),
         "erase": (lambda _: erase(), {"privacy.erase", "task.cancel", "task.purge"}),
-        "hold": (
-            lambda _: run("privacy", "hold", "task", "t", "--reason", "x"),
-            {"hold.set"},
-        ),
+        "hold": (lambda _: run("privacy", "hold", "task", "t", "--reason", "x"), {"hold.set"}),
         "release": (lambda _: release(), {"hold.release"}),
         "retention": (lambda _: run("privacy", "retention", "acme", "7"), {"retention.set"}),
     },
@@ -546,7 +540,7 @@ class TestCommands:
         found = {name for room in rooms for _, name, _ in pkgutil.iter_modules(room.__path__)}
         assert found == LOOKS | set(COMMANDS)
 
-    @pytest.mark.parametrize(("command", "word"), EACH)
+    @rows(("command", "word"), EACH, within=rolled_back)
     def test_leaves_an_entry(self, command: str, word: str, tmp_path: Path) -> None:
         act, expected = COMMANDS[command][word]
         act(tmp_path)
@@ -569,6 +563,5 @@ class TestTheTableOfActions:
 
 
 def ours(path: str) -> Iterator[Path]:
-    """The modules of an app of the host."""
     if Path(path).name in {"a2a_tasks", "a2a_push", "a2a_console"}:
         yield from Path(path).rglob("*.py")

@@ -16,54 +16,30 @@ from tests.support.rows import rows
 pytestmark = pytest.mark.django_db
 
 AGENT = "/agents/demo"
-#: body: JSON-RPC code (dialects §6.1), reason over HTTP.
+#: body: JSON-RPC code (dialects §6.1), reason over HTTP. `tests/unit/protocol/test_jsontext.py` has more of each.
 DOCUMENTS: dict[str, tuple[bytes, int, str]] = {
     "nothing but white space": (b" ", -32700, ""),
     "half a document": (b'{"message":', -32700, "PARSE_ERROR"),
-    "a byte order mark": (b"\xef\xbb\xbf{}", -32700, "PARSE_ERROR"),
-    "Latin-1": (b'{"a":"\xe9"}', -32700, "PARSE_ERROR"),
-    "UTF-16": ('{"a":1}'.encode("utf-16"), -32700, "PARSE_ERROR"),
-    "gzip": (b"\x1f\x8b\x08\x00\x00", -32700, "PARSE_ERROR"),
     "NaN": (b'{"a":NaN}', -32700, "PARSE_ERROR"),
-    "trailing text": (b"{} {}", -32700, "PARSE_ERROR"),
-    "1e999": (b'{"a":1e999}', -32602, "INVALID_PARAMS"),
-    "an integer of 5000 digits": (b'{"a":' + b"9" * 5000 + b"}", -32602, "INVALID_PARAMS"),
     "a name twice": (b'{"a":1,"a":2}', -32602, "INVALID_PARAMS"),
-    "half a surrogate pair": (b'{"a":"\\ud800"}', -32602, "INVALID_PARAMS"),
     "half a surrogate pair and a name twice": (
         b'{"id":"\\ud800","a":1,"a":1}',
         -32600,  # over JSON-RPC it is the id that is wrong
         "INVALID_PARAMS",
     ),
     "100000 levels": (b'{"a":' + b"[" * 100_000, -32602, "INVALID_PARAMS"),
-    "an endless string of brackets": (b"[" * 65 + b'"' + b'\\"' * 50_000, -32602, "INVALID_PARAMS"),
     "a list": (b"[]", -32600, "INVALID_PARAMS"),
-    "a batch": (b'[{"jsonrpc":"2.0"}]', -32600, "INVALID_PARAMS"),
     "a string": (b'"x"', -32600, "INVALID_PARAMS"),
-    "a number": (b"1", -32600, "INVALID_PARAMS"),
 }
-#: params of a send, the field that is wrong.
+#: params of a send, the field that is wrong. `tests/unit/protocol/test_v10_decode.py` has all.
 SENDS: list[tuple[dict[str, Any], list[str]]] = [
     ({}, ["message"]),
-    ({"": "x"}, ["message"]),
-    ({"message": None}, ["message"]),
-    ({"message": "x"}, ["message"]),
-    (message(parts=[]), ["message.parts"]),
-    (message(parts="x"), ["message.parts"]),
     (message(parts=[{}]), ["message.parts[0]"]),
-    (message(parts=[{"text": "a", "url": "b"}]), ["message.parts[0]"]),
-    (message(parts=[{"text": 1}]), ["message.parts[0].text"]),
     (message(parts=[{"raw": "*"}]), ["message.parts[0].raw"]),
-    (message(role="user"), ["message.role"]),
-    (message(messageId=None), ["message.messageId"]),
     (message(messageId="a\x00"), ["message.messageId"]),
-    (message(contextId="a\x00"), ["message.contextId"]),
     (message(contextId="x" * 257), ["message.contextId"]),
     ({**message(), "configuration": {"historyLength": -1}}, ["configuration.historyLength"]),
-    ({**message(), "configuration": []}, ["configuration"]),
-    ({**message(), "metadata": 1}, ["metadata"]),
     ({**message(), "tenant": "a\x00"}, ["tenant"]),
-    ({**message(), "tenant": "x" * 257}, ["tenant"]),
 ]
 
 
@@ -83,7 +59,6 @@ def checked(response: Response) -> Any:
 
 
 def reason_of(document: Any) -> str:
-    """The reason a HTTP+JSON error gives."""
     reasons: list[str] = [
         detail["reason"] for detail in document["error"].get("details", []) if "reason" in detail
     ]
@@ -122,24 +97,14 @@ class TestAnEnvelope:
         ("change", "code", "id_"),
         [
             ({"jsonrpc": "1.0"}, -32600, 1),
-            ({"jsonrpc": None}, -32600, 1),
-            ({"method": None}, -32600, 1),
             ({"method": 1}, -32600, 1),
             ({"id": True}, -32600, None),
-            ({"id": []}, -32600, None),
-            ({"id": {}}, -32600, None),
             ({"method": "NoSuchMethod"}, -32601, 1),
-            ({"method": ""}, -32601, 1),
-            ({"method": "message/sent"}, -32601, 1),
             ({"method": "tasks/gets", "id": "x"}, -32601, "x"),
-            ({"method": "__class__"}, -32601, 1),
             ({"params": []}, -32602, 1),
-            ({"params": "x"}, -32602, 1),
-            ({"params": 0}, -32602, 1),
             ({"params": False}, -32602, 1),
             ({"params": {"id": 7}}, -32602, 1),
             ({"params": {}, "id": 1.5}, -32602, 1.5),
-            ({"params": {}, "id": ""}, -32602, ""),
             ({"params": {}, "id": 2**64 - 1}, -32602, 2**64 - 1),
             ({"params": {}, "id": None}, -32602, None),
             ({"params": None, "id": 0}, -32602, 0),
@@ -148,7 +113,6 @@ class TestAnEnvelope:
     async def test_gets_its_code_and_its_id_back(
         self, client: Client, change: dict[str, Any], code: int, id_: object
     ) -> None:
-        """R-186."""
         envelope = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}}
         response = await client.post(AGENT, {**envelope, **change})
         document = checked(response)
@@ -181,18 +145,11 @@ class TestParametersOfASend:
     async def test_that_are_wrong_are_named(
         self, peer: Peer, operation: str, params: dict[str, Any], fields: list[str]
     ) -> None:
-        """R-143, R-187."""
         with pytest.raises(Fault) as caught:
             await peer.at("/agents/demo/a2a/1.0").call(operation, params)
         assert (caught.value.reason, caught.value.fields) == ("INVALID_PARAMS", fields)
 
-    async def test_that_are_wrong_leave_nothing_behind(self, peer: Peer) -> None:
-        with pytest.raises(Fault):
-            await peer.call("SendMessage", message(parts=[]))
-        assert (await peer.call("ListTasks"))["totalSize"] == 0
-
     async def test_that_nobody_knows_are_ignored(self, peer: Peer) -> None:
-        """R-144."""
         params = {**message("echo hi", kind="message", unknown=[1]), "unknown": {"a": 1}}
         assert (await peer.call("SendMessage", params))["task"]["artifacts"]
 
@@ -409,19 +366,6 @@ class TestAHostName:
             response = await client.get(path, {"host": name})
             checked(response)
             assert response.status in {200, 400}
-
-    async def test_that_was_not_allowed_is_in_no_card(
-        self, client: Client, settings: Settings
-    ) -> None:
-        settings.ALLOWED_HOSTS = ["agents.example.com"]
-        for name in (
-            "evil.example",
-            "agents.example.com.evil.example",
-            "agents.example.com@evil.example",
-        ):
-            response = await client.get("/.well-known/agent-card.json", {"host": name})
-            assert response.status == 400
-            assert b"evil" not in response.body
 
 
 class TestAHeader:

@@ -31,7 +31,6 @@ OF_03 = {"url", "preferredTransport", "additionalInterfaces", "protocolVersion"}
 
 
 def is_hybrid(card: dict[str, Any]) -> bool:
-    """Is this a card of 1.0 with the members of 0.3 beside its own?"""
     return {"supportedInterfaces", *OF_03} <= card.keys()
 
 
@@ -53,20 +52,12 @@ every_path = rows(
 class TestWhoAsksForACard:
     @rows("name", NAMES)
     @rows("form", PINNED)
-    async def test_at_a_pinned_mount_gets_that_of_the_dialect(
+    async def test_at_a_pinned_mount_gets_that_of_the_dialect_and_may_name_any_version_spoken_here(
         self, client: Client, form: str, name: str
     ) -> None:
-        response = await client.get(PINNED[form] + name)
-        assert response.status == 200
-        assert is_form(form, response.json)
-
-    @rows("name", NAMES)
-    @rows("form", PINNED)
-    async def test_at_a_pinned_mount_may_name_any_version_spoken_here(
-        self, client: Client, form: str, name: str
-    ) -> None:
-        for version in VERSIONS:
+        for version in ("", *VERSIONS):
             response = await client.get(PINNED[form] + name, {"a2a-version": version})
+            assert response.status == 200
             assert is_form(form, response.json)
         response = await client.get(PINNED[form] + name, {"a2a-version": "0.5"})
         assert response.status == 400
@@ -103,8 +94,11 @@ class TestWhoAsksForACard:
         assert is_form(VERSIONS[version], response.json)
 
     @rows("name", NAMES)
-    @rows("base", [*DETECTING, *PINNED.values()])
-    @rows("version", ["0.5", "1.1", "2.0", "99.0", "abc", "v1.0", "1", "1.0.0.0"])
+    @rows(
+        ("base", "version"),
+        [*((DETECTING[0], v) for v in ("0.5", "abc", "v1.0", "1", "1.0.0.0"))]
+        + [(base, "2.0") for base in (*DETECTING, *PINNED.values())],
+    )
     async def test_with_a_version_nobody_speaks_is_told_so(
         self, client: Client, base: str, name: str, version: str
     ) -> None:
@@ -172,7 +166,6 @@ class TestWhoAsksForACard:
 class TestACard:
     @every_path
     async def test_is_public_json(self, client: Client, path: str, settings: Settings) -> None:
-        """R-200."""
         settings.A2A_ANONYMOUS = "0"
         response = await client.get(path)
         assert response.status == 200
@@ -180,25 +173,7 @@ class TestACard:
         assert response.header("content-length") == str(len(response.body))
 
     @every_path
-    async def test_has_everything_it_must(self, client: Client, path: str) -> None:
-        card = (await client.get(path)).json
-        for member in (
-            "name",
-            "description",
-            "version",
-            "capabilities",
-            "defaultInputModes",
-            "defaultOutputModes",
-            "skills",
-        ):
-            assert card[member], member
-        for skill in card["skills"]:
-            assert {"id", "name", "description", "tags"} <= skill.keys()
-            assert skill["tags"]
-
-    @every_path
     async def test_says_what_the_host_does_and_does_not(self, client: Client, path: str) -> None:
-        """R-201."""
         capabilities = (await client.get(path)).json["capabilities"]
         demo = registry.find_hosted("demo")
         assert demo is not None
@@ -208,7 +183,6 @@ class TestACard:
 
     @pytest.mark.django_db
     async def test_leads_to_interfaces_that_answer(self, client: Client, host: None) -> None:
-        """R-160, R-201."""
         interfaces = (await client.get(DEMO)).json["supportedInterfaces"]
         assert [(i["protocolVersion"], i["protocolBinding"]) for i in interfaces] == [
             ("1.0", "JSONRPC"),
@@ -271,21 +245,14 @@ class TestACard:
             found = [extension["uri"] for extension in card["capabilities"]["extensions"]]
             assert found == [f"urn:a2a-host:extensions:{name}:1" for name in declares]
 
-    async def test_is_there_for_every_agent_that_is_on(self, client: Client) -> None:
-        for agent in registry.agents():
-            response = await client.get(f"/agents/{agent.slug}{CARD}")
-            assert response.json["name"] == agent.name
-
 
 class TestAskingAgain:
     async def card(self, client: Client, path: str, **headers: str) -> Response:
-        """Ask for the card."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return await client.get(path, named)
 
     @every_path
     async def test_is_prepared_for_by_the_answer(self, client: Client, path: str) -> None:
-        """R-202."""
         response = await self.card(client, path)
         etag = response.header("etag") or ""
         assert etag.startswith('"')
@@ -293,11 +260,6 @@ class TestAskingAgain:
         assert "max-age=" in (response.header("cache-control") or "")
         assert email.utils.parsedate_to_datetime(response.header("last-modified") or "").year > 2000
         assert response.header("vary") == "A2A-Version, Accept"
-
-    @every_path
-    async def test_gets_the_same_tag(self, client: Client, path: str) -> None:
-        first, second = await self.card(client, path), await self.card(client, path)
-        assert first.header("etag") == second.header("etag")
 
     async def test_gets_another_tag_for_another_card(self, client: Client) -> None:
         first = await client.get(DEMO)
@@ -316,8 +278,11 @@ class TestAskingAgain:
         asked = {"a2a-version": "0.3", "if-none-match": etag}
         assert is_form("v03", (await client.get(DEMO, asked)).json)
 
-    @every_path
-    @rows("form", ["{}", "W/{}", '"other", {}', '"other",W/{}', "*"])
+    @rows(
+        ("path", "form"),
+        [*((DEMO, form) for form in ("{}", "W/{}", '"other", {}', '"other",W/{}', "*"))]
+        + [(path, "{}") for path in (CARD, *(base + CARD for base in PINNED.values()))],
+    )
     async def test_with_the_tag_gets_nothing_new(
         self, client: Client, path: str, form: str
     ) -> None:
@@ -328,7 +293,7 @@ class TestAskingAgain:
         assert response.header("cache-control")
         assert response.header("content-length") is None
 
-    @every_path
+    @rows("path", [CARD, DEMO])
     @rows("form", ['"other"', "", "nonsense", "{}x"])
     async def test_with_another_tag_gets_the_card(
         self, client: Client, path: str, form: str
@@ -366,7 +331,6 @@ class TestHead:
 async def test_an_extension_of_the_host_that_is_asked_for_is_in_force(
     client: Client, host: None, db: None
 ) -> None:
-    """R-085."""
     uri = "urn:a2a-host:extensions:idempotent-sends:1"
     asked = {"a2a-extensions": f"urn:unknown, {uri}"}
     assert (await client.get("/agents/demo/tasks", asked)).header("a2a-extensions") == uri
@@ -374,7 +338,6 @@ async def test_an_extension_of_the_host_that_is_asked_for_is_in_force(
 
 class TestTheWayInByGrpc:
     async def interfaces(self, client: Client, path: str, version: str = "1.0") -> list[Any]:
-        """Those of a card that are gRPC's."""
         card = (await client.get(path, {"a2a-version": version})).json
         found = card.get("supportedInterfaces") or card["additionalInterfaces"]
         return [one for one in found if "GRPC" in one.values()]

@@ -7,6 +7,7 @@ from pytest_django import Settings
 
 from a2a_project.asgi import application
 from tests.support.bindings.client import Client
+from tests.support.rows import rows
 
 pytestmark = pytest.mark.django_db
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
@@ -21,7 +22,6 @@ def anonymous(settings: Settings) -> None:
 
 
 async def answered(name: str) -> set[int]:
-    """The statuses of requests for this name."""
     client, headers = Client(application), {"host": name, "a2a-version": "1.0"}
     answers = [
         await client.post("/agents/demo/", LIST, headers),
@@ -31,10 +31,8 @@ async def answered(name: str) -> set[int]:
     return {answer.status for answer in answers}
 
 
-@pytest.mark.parametrize("public", ["", PUBLIC])
-@pytest.mark.parametrize(
-    "name", ["evil.example", "evil.example:8000", "localhost.evil.example", "", "127.0.0.2"]
-)
+@rows("public", ["", PUBLIC])
+@rows("name", ["evil.example", "evil.example:8000", "localhost.evil.example", "", "127.0.0.2"])
 async def test_a_name_of_another_site_is_refused(
     name: str, public: str, settings: Settings
 ) -> None:
@@ -42,9 +40,7 @@ async def test_a_name_of_another_site_is_refused(
     assert await answered(name) == {400}
 
 
-@pytest.mark.parametrize(
-    "name", ["localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST", "agents.example.com"]
-)
+@rows("name", ["localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST", "agents.example.com"])
 async def test_names_of_ours_are_answered(name: str, settings: Settings) -> None:
     settings.A2A_PUBLIC_URL = PUBLIC
     assert await answered(name) == {200}

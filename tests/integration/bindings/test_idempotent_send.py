@@ -18,7 +18,7 @@ from tests.support.bindings.puppet import Puppet
 from tests.support.rows import rows
 from tests.support.thorough import examples
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("peer", share=3)]
 
 SEND, STREAM = "SendMessage", "SendStreamingMessage"
 KEY = {"idempotency-key": '"8e03978e-40d5-43e8-bc93-6894a57f9324"'}
@@ -26,7 +26,6 @@ CONFLICT = "IDEMPOTENCY_CONFLICT"
 
 
 async def count(model: Any) -> int:
-    """How many rows there are."""
     return int(await run_in_thread(model.objects.count))
 
 
@@ -37,7 +36,6 @@ async def send(peer: Peer, params: Any, key: dict[str, str] = KEY) -> Any:
 
 
 async def events(peer: Peer, params: Any, headers: dict[str, str] = KEY) -> list[Event]:
-    """The events of a whole stream of a send."""
     async with peer.stream(STREAM, params, headers) as stream:
         return await stream.rest()
 
@@ -56,10 +54,6 @@ class TestASendUnderItsKey:
         assert again == once
         assert state_of(once) == "completed"
         assert (await count(Task), await count(Run)) == (1, 1)
-
-    async def test_need_not_have_the_same_message_id(self, peer: Peer) -> None:
-        once, again = [await send(peer, message("echo hi")) for _ in range(2)]
-        assert again == once
 
     async def test_without_a_key_is_another_task(self, peer: Peer) -> None:
         params = message("echo hi")
@@ -133,11 +127,6 @@ class TestASendUnderItsKey:
         once = await send(peer, params, key)
         assert await send(JsonRpc(peer.client), params, key) == once
 
-    async def test_of_another_tenant_is_another(self, peer: Peer) -> None:
-        params = message("echo hi")
-        ids = {(await send(peer, {**params, **t}))["id"] for t in ({}, {"tenant": "x"})}
-        assert len(ids) == 2
-
     @pytest.mark.parametrize("sends", [pytest.param(examples(200, quick=80), id="many")])
     async def test_sent_many_times_at_once_is_one_task(self, peer: Peer, sends: int) -> None:
         params = message("echo hi")
@@ -181,11 +170,6 @@ class TestAConflict:
         with pytest.raises(Fault) as caught:
             await send(http_peer, message("echo hi"), {"idempotency-key": "a\tb"})
         assert caught.value.fields == ["Idempotency-Key"]
-
-    async def test_is_not_looked_for_elsewhere(self, peer: Peer) -> None:
-        task = await send(peer, message("echo hi"))
-        found = await peer.call("GetTask", {"id": task["id"]}, {"idempotency-key": ""})
-        assert found["id"] == task["id"]
 
 
 class TestAStreamUnderItsKey:
@@ -231,13 +215,6 @@ class TestAStreamUnderItsKey:
         once = await events(peer, params)
         again = await events(peer, params, {**KEY, "last-event-id": "99"})
         assert [event.id for event in again] == [event.id for event in once]
-
-    async def test_is_of_one_task_with_a_send(self, peer: Peer) -> None:
-        params = message("chunks 3")
-        task = await send(peer, params)
-        items = [peer.item(event) for event in await events(peer, params)]
-        assert items[0]["task"]["id"] == task["id"]
-        assert state_of(items[-1]["statusUpdate"]) == "completed"
 
 
 class TestTheIdOfAMessage:

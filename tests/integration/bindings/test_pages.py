@@ -68,7 +68,6 @@ class Pages:
             await respond(send, 200, b"page")
 
     async def come(self, count: int) -> None:
-        """Return when so many have come."""
         while self.asked < count:
             self.more.clear()
             await self.more.wait()

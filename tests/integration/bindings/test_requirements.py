@@ -8,19 +8,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
 from a2a_tasks.agents.emission import Chunk
-from a2a_tasks.protocol.dialects import DIALECTS
-from a2a_tasks.protocol.mounts import MOUNTS
 from a2a_tasks.protocol.values import Part
 from tests.support.bindings.client import Client, Response
-from tests.support.bindings.peers import PEERS, Fault, JsonRpc, Peer, message
+from tests.support.bindings.peers import PEERS, Fault, JsonRpc, Peer, message, state_of
 from tests.support.bindings.puppet import Puppet
 from tests.support.bindings.rpc_peer import Grpc
 from tests.support.rows import rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("peer", share=3)]
 
 CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z]*)*")
 #: Members whose content is somebody else's: its names are kept as they are.
@@ -70,34 +67,26 @@ async def written(peer: Peer) -> list[Any]:
     ]
 
 
-class TestWhatIsWritten:
-    async def test_has_members_in_camel_case(self, peer: Peer) -> None:
-        """R-140."""
-        names = {name for name, _ in members(await written(peer))}
-        assert {"contextId", "statusUpdate", "nextPageToken", "supportedInterfaces"} <= names
-        assert [name for name in names if not CAMEL.fullmatch(name)] == []
-
-    async def test_has_enums_by_the_names_of_the_proto(self, peer: Peer) -> None:
-        """R-141."""
-        said = [value for name, value in members(await written(peer)) if name in {"role", "state"}]
-        assert {"ROLE_USER", "ROLE_AGENT", "TASK_STATE_COMPLETED"} <= {str(word) for word in said}
-        assert [word for word in said if not ENUMS.fullmatch(str(word))] == []
-
-    async def test_has_one_member_where_there_is_a_choice(self, peer: Peer) -> None:
-        """R-145."""
-        answers = await written(peer)
-        chosen = [item for item in answers if item.keys() & {"statusUpdate", "artifactUpdate"}]
-        assert chosen
-        wrapped = [*chosen, answers[0], await peer.call("SendMessage", message("echo hi"))]
-        assert [len(item) for item in wrapped] == [1] * len(wrapped)
-        parts = [
-            part
-            for name, value in members(answers)
-            if name == "parts" and isinstance(value, list)
-            for part in value
-        ]
-        assert parts
-        assert all(len(part.keys() & {"text", "raw", "url", "data"}) == 1 for part in parts)
+async def test_what_is_written_is_in_camel_case_with_enums_of_the_proto_and_one_member_of_a_choice(
+    peer: Peer,
+) -> None:
+    answers = await written(peer)
+    found = list(members(answers))
+    names = {name for name, _ in found}
+    assert {"contextId", "statusUpdate", "nextPageToken", "supportedInterfaces"} <= names
+    assert [name for name in names if not CAMEL.fullmatch(name)] == []
+    said = {str(value) for name, value in found if name in {"role", "state"}}
+    assert {"ROLE_USER", "ROLE_AGENT", "TASK_STATE_COMPLETED"} <= said
+    assert [word for word in said if not ENUMS.fullmatch(word)] == []
+    chosen = [item for item in answers if item.keys() & {"statusUpdate", "artifactUpdate"}]
+    assert chosen
+    wrapped = [*chosen, answers[0], await peer.call("SendMessage", message("echo hi"))]
+    assert [len(item) for item in wrapped] == [1] * len(wrapped)
+    parts = [
+        p for name, value in found if name == "parts" and isinstance(value, list) for p in value
+    ]
+    assert parts
+    assert all(len(part.keys() & {"text", "raw", "url", "data"}) == 1 for part in parts)
 
 
 async def artifacts_of(peer: Peer, puppet: Puppet, *words: Chunk) -> list[dict[str, Any]]:
@@ -112,13 +101,11 @@ async def artifacts_of(peer: Peer, puppet: Puppet, *words: Chunk) -> list[dict[s
 
 class TestArtifacts:
     async def test_have_ids_of_their_own_within_a_task(self, peer: Peer, puppet: Puppet) -> None:
-        """R-146."""
         artifacts = await artifacts_of(peer, puppet)
         assert [artifact["parts"][0]["text"] for artifact in artifacts] == ["a", "b", "plain text"]
         assert len({artifact["artifactId"] for artifact in artifacts}) == 3
 
     async def test_of_one_id_are_one(self, peer: Peer, puppet: Puppet) -> None:
-        """R-146."""
         words = [Chunk(artifact_id="a", parts=(Part(text=text),), last=True) for text in "xy"]
         (artifact,) = await artifacts_of(peer, puppet, *words)
         assert artifact == {"artifactId": "a", "parts": [{"text": "y"}]}
@@ -126,7 +113,6 @@ class TestArtifacts:
 
 class TestAnExtension:
     async def test_of_an_artifact_arrives_as_it_was_said(self, peer: Peer, puppet: Puppet) -> None:
-        """R-087."""
         said = Chunk(
             artifact_id="a",
             parts=(Part(text="x"),),
@@ -143,22 +129,10 @@ class TestAnExtension:
         }
 
 
-class TestACancelledTask:
-    @rows("operation", ["SendMessage", "SendStreamingMessage"])
-    async def test_takes_no_message(self, peer: Peer, operation: str) -> None:
-        """R-003."""
-        task = await peer.send("ask What?")
-        await peer.call("CancelTask", {"id": task["id"]})
-        with pytest.raises(Fault) as caught:
-            await peer.call(operation, message("x", taskId=task["id"]))
-        assert caught.value.reason == "UNSUPPORTED_OPERATION"
-
-
 class TestAFaultOfAnAgent:
     async def test_is_logged_for_the_operator_alone(
         self, peer: Peer, puppet: Puppet, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """R-190."""
         sent = asyncio.create_task(peer.at("/agents/puppet").send())
         (await puppet.hand()).say(RuntimeError("nobody outside may read this"))
         assert "nobody outside" not in str(await sent)
@@ -169,22 +143,35 @@ class TestAFaultOfAnAgent:
 class TestEveryBinding:
     @pytest.fixture
     def peers(self, client: Client) -> list[Peer]:
-        """A client of the demo agent over each binding."""
         return [peer(Client(client.app, "/agents/demo")) for peer in ALL]
 
     async def test_tell_the_same_of_what_was_done_over_the_other(self, peers: list[Peer]) -> None:
-        """R-147, R-160."""
         for peer in peers:
             asked = await peer.send("ask What?", contextId="c")
             other = next(found for found in peers if found is not peer)
             answered = await other.send("Alice", taskId=asked["id"])
             found = [await each.call("GetTask", {"id": asked["id"]}) for each in peers]
             assert found == [answered] * len(peers)
-            pages = [await each.call("ListTasks", {"contextId": "c"}) for each in peers]
+            found = [
+                await each.call("GetTask", {"id": asked["id"], "historyLength": 1})
+                for each in peers
+            ]
+            assert found == [found[0]] * len(peers)
+            listed = {"contextId": "c", "includeArtifacts": True, "historyLength": 2}
+            pages = [await each.call("ListTasks", listed) for each in peers]
             assert pages == [pages[0]] * len(peers)
 
+    async def test_cancel_alike_and_err_alike_of_a_task_that_has_ended(
+        self, peers: list[Peer]
+    ) -> None:
+        for peer in peers:
+            task = (await peer.send("ask What?"))["id"]
+            assert state_of(await peer.call("CancelTask", {"id": task})) == "canceled"
+            await self.alike(peers, "TASK_NOT_CANCELABLE", "CancelTask", {"id": task})
+            more = message("x", taskId=task)
+            await self.alike(peers, "UNSUPPORTED_OPERATION", "SendMessage", more)
+
     async def test_stream_the_same_of_a_task(self, peers: list[Peer]) -> None:
-        """R-160."""
         async with peers[0].stream("SendStreamingMessage", message("chunks 3")) as stream:
             first, *rest = await peers[0].items(stream)
         after = {"last-event-id": "0"}
@@ -197,11 +184,9 @@ class TestEveryBinding:
     async def test_err_alike(
         self, peers: list[Peer], reason: str, operation: str, params: dict[str, Any]
     ) -> None:
-        """R-160, R-180, R-181."""
         await self.alike(peers, reason, operation, params)
 
     async def test_err_alike_where_there_are_no_webhooks(self, client: Client) -> None:
-        """R-160."""
         peers = [peer(Client(client.app, "/agents/tables")) for peer in ALL]
         operation = "ListTaskPushNotificationConfigs"
         await self.alike(peers, "PUSH_NOTIFICATION_NOT_SUPPORTED", operation, {"taskId": "t"})
@@ -226,7 +211,6 @@ class TestEveryBinding:
 @pytest.mark.usefixtures("host")
 class TestJsonRpc:
     async def test_streams_whole_responses(self, client: Client) -> None:
-        """R-161."""
         peer = JsonRpc(Client(client.app, "/agents/demo"))
         async with peer.stream("SendStreamingMessage", message("chunks 2")) as stream:
             events = await stream.rest()
@@ -237,28 +221,7 @@ class TestJsonRpc:
 
 
 def challenged(response: Response) -> bool:
-    """Is the answer a challenge?"""
     return response.status == 401 and bool(response.header("www-authenticate"))
-
-
-@pytest.mark.parametrize("code", MOUNTS)
-class TestEveryMount:
-    async def test_lets_nobody_in_without_credentials(
-        self, client: Client, settings: Settings, code: str
-    ) -> None:
-        """R-207, R-310."""
-        settings.A2A_ANONYMOUS = "0"
-        mount, dialect = f"/agents/demo/{MOUNTS[code].path}", DIALECTS[code]
-        public = {"GetAgentCard"}
-        asked = [method for method, name in dialect.methods.items() if name not in public]
-        assert len(asked) > 4
-        for method in asked:
-            call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": "t"}}
-            assert challenged(await client.post(mount, call)), method
-        for route in dialect.rest.routes:
-            path = re.sub(r"\{\w+\}", "t", route.path)
-            for verb in route.verbs:
-                assert challenged(await client.ask(verb, f"{mount}/{path}")), path
 
 
 @pytest.mark.usefixtures("host")
@@ -273,14 +236,8 @@ class TestAnOlderExtendedCard:
         ],
     )
     async def test_is_for_callers_with_credentials(
-        self,
-        client: Client,
-        puppet: Puppet,
-        monkeypatch: pytest.MonkeyPatch,
-        verb: str,
-        path: str,
+        self, client: Client, puppet: Puppet, monkeypatch: pytest.MonkeyPatch, verb: str, path: str
     ) -> None:
-        """R-308."""
         monkeypatch.setattr(Puppet, "has_extended_card", True)
         call = b'{"jsonrpc":"2.0","id":1,"method":"agent/getAuthenticatedExtendedCard"}'
         body = call if verb == "POST" else b""

@@ -14,8 +14,7 @@ from a2a_tasks import pubsub
 from a2a_tasks.models import Event as Row
 from a2a_tasks.models import Task as Task_
 from a2a_tasks.protocol.dialects import DIALECTS
-from a2a_tasks.protocol.lifecycle import EventKind, Recorded, fold
-from a2a_tasks.protocol.values import Raw, Task, TaskState, TaskStatus
+from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.store import event_log
 from a2a_tasks.streaming.event_buffer import hub
 from tests.support.bindings.client import Event, ends
@@ -23,24 +22,21 @@ from tests.support.bindings.peers import Fault, Peer, message, no_leak, state_of
 from tests.support.bindings.puppet import Hand, Puppet
 from tests.support.rows import rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("peer", share=3)]
 
 SEND, SUBSCRIBE = "SendStreamingMessage", "SubscribeToTask"
 
 
 async def streamed(peer: Peer, text: str, **members: Any) -> list[Any]:
-    """The items of a whole stream."""
     async with peer.stream(SEND, message(text, **members)) as stream:
         return await peer.items(stream)
 
 
 def states(items: list[Any]) -> list[str]:
-    """The states a stream went through."""
     return [state_of(item["statusUpdate"]) for item in items if "statusUpdate" in item]
 
 
 def pieces(items: list[Any]) -> list[str]:
-    """The texts of the artifact pieces of a stream."""
     return [
         part["text"]
         for item in items
@@ -56,101 +52,14 @@ async def begun(peer: Peer, puppet: Puppet) -> tuple[Any, Hand]:
 
 
 class TestAStream:
-    async def test_begins_with_the_task(self, peer: Peer) -> None:
-        """R-008."""
-        first, *rest = await streamed(peer, "echo hi")
-        assert first.keys() == {"task"}
-        assert state_of(first["task"]) == "submitted"
-        assert first["task"]["history"][0]["parts"] == [{"text": "echo hi"}]
-        assert all(item.keys() <= {"statusUpdate", "artifactUpdate"} for item in rest)
-
-    async def test_carries_the_ids_in_every_item(self, peer: Peer) -> None:
-        first, *rest = await streamed(peer, "chunks 3")
-        ids = (first["task"]["id"], first["task"]["contextId"])
-        said = [update for item in rest for update in item.values()]
-        assert {(update["taskId"], update["contextId"]) for update in said} == {ids}
-        assert all("final" not in update for update in said)
-
     async def test_carries_pieces_in_order(self, peer: Peer) -> None:
-        """R-046."""
         items = await streamed(peer, "chunks 300")
         assert [text.split(";")[0] for text in pieces(items)] == [f"#{i}" for i in range(300)]
         updates = [item["artifactUpdate"] for item in items if "artifactUpdate" in item]
         assert [update.get("append", False) for update in updates] == [False] + [True] * 299
         assert [update.get("lastChunk", False) for update in updates] == [False] * 299 + [True]
 
-    @rows(
-        ("text", "last"), [("echo hi", "completed"), ("fail x", "failed"), ("reject x", "rejected")]
-    )
-    async def test_ends_with_the_task(self, peer: Peer, text: str, last: str) -> None:
-        """R-009."""
-        items = await streamed(peer, text)
-        assert states(items)[-1] == last
-        assert "statusUpdate" in items[-1]
-
-    async def test_ends_when_the_client_is_asked(self, peer: Peer) -> None:
-        assert states(await streamed(peer, "ask What?"))[-1] == "input-required"
-
-    async def test_goes_on_when_the_client_has_answered(self, peer: Peer) -> None:
-        first, *_ = await streamed(peer, "ask What?")
-        items = await streamed(peer, "Alice", taskId=first["task"]["id"])
-        assert items[0]["task"]["id"] == first["task"]["id"]
-        assert pieces(items) == ["Alice"]
-        assert states(items)[-1] == "completed"
-
-    async def test_stays_open_while_a_credential_is_missing(
-        self, peer: Peer, puppet: Puppet
-    ) -> None:
-        """R-214."""
-        peer = peer.at("/agents/puppet")
-        async with peer.stream(SEND, message("one")) as stream:
-            task = (await peer.next(stream))["task"]
-            hand = await puppet.hand()
-            hand.say(hand.turn.need_auth("a token"))
-            hand.end()
-            seen: list[str] = []
-            while seen[-1:] != ["auth-required"]:
-                seen.append(state_of((await peer.next(stream))["statusUpdate"]))
-            answered = asyncio.create_task(peer.send("here", taskId=task["id"]))
-            (await puppet.hand()).end()
-            assert state_of(await answered) == "completed"
-            assert states(await peer.items(stream))[-2:] == ["working", "completed"]
-
-    async def test_of_a_message_is_that_message(self, peer: Peer) -> None:
-        """R-007."""
-        (item,) = await streamed(peer, "message hello")
-        assert item.keys() == {"message"}
-        assert item["message"]["parts"] == [{"text": "hello"}]
-
-    async def test_folded_is_the_task(self, peer: Peer) -> None:
-        """R-016."""
-        first, *rest = await streamed(peer, "chunks 7")
-        task = first["task"]
-        start = Task(
-            id=task["id"],
-            context_id=task["contextId"],
-            status=TaskStatus(
-                state=TaskState(task["status"]["state"]), timestamp=task["status"]["timestamp"]
-            ),
-            history=[Raw(json.dumps(said).encode()) for said in task["history"]],
-        )
-        events = [
-            Recorded(
-                number=number,
-                kind=EventKind.STATUS if "statusUpdate" in item else EventKind.ARTIFACT,
-                body=json.dumps(next(iter(item.values()))),
-            )
-            for number, item in enumerate(rest, 2)
-        ]
-        folded = fold(start, events)
-        stored = await peer.call("GetTask", {"id": task["id"]})
-        assert folded.status.state == stored["status"]["state"]
-        assert folded.status.timestamp == stored["status"]["timestamp"]
-        assert [json.loads(bytes(a)) for a in folded.artifacts or []] == stored["artifacts"]
-        assert [json.loads(bytes(m)) for m in folded.history or []] == stored["history"]
-
     async def test_shows_each_word_when_it_is_said(self, peer: Peer, puppet: Puppet) -> None:
-        """R-006."""
         peer = peer.at("/agents/puppet")
         async with peer.stream(SEND, message()) as stream:
             assert "task" in await peer.next(stream)
@@ -162,23 +71,9 @@ class TestAStream:
             hand.end()
 
     async def test_of_a_sender_is_not_made_shorter_by_not_waiting(self, peer: Peer) -> None:
-        """R-014."""
         params = {**message("chunks 3"), "configuration": {"returnImmediately": True}}
         async with peer.stream(SEND, params) as stream:
             assert states(await peer.items(stream))[-1] == "completed"
-
-    async def test_shows_as_much_history_as_asked(self, peer: Peer) -> None:
-        params = {**message("echo x"), "configuration": {"historyLength": 0}}
-        async with peer.stream(SEND, params) as stream:
-            assert "history" not in (await peer.next(stream))["task"]
-
-    async def test_ends_with_a_cancel(self, peer: Peer, puppet: Puppet) -> None:
-        peer = peer.at("/agents/puppet")
-        async with peer.stream(SEND, message()) as stream:
-            task = (await peer.next(stream))["task"]
-            await puppet.hand()
-            await peer.call("CancelTask", {"id": task["id"]})
-            assert states(await peer.items(stream))[-1] == "canceled"
 
 
 class TestTheFrames:
@@ -236,20 +131,6 @@ class TestAnErrorInAStream:
 
 
 class TestSubscribing:
-    async def test_begins_with_the_task_as_it_is(self, peer: Peer, puppet: Puppet) -> None:
-        """R-043."""
-        peer = peer.at("/agents/puppet")
-        task, hand = await begun(peer, puppet)
-        async with peer.stream(SUBSCRIBE, {"id": task["id"]}) as stream:
-            first = await peer.next(stream)
-            assert first.keys() == {"task"}
-            assert first["task"]["id"] == task["id"]
-            hand.say("a")
-            hand.end()
-            items = await peer.items(stream)
-        assert pieces(items) == ["a"]
-        assert states(items)[-1] == "completed"
-
     async def test_works_by_get_too(self, http_peer: Peer, puppet: Puppet) -> None:
         if http_peer.name == "JSONRPC":
             return
@@ -260,42 +141,7 @@ class TestSubscribing:
             hand.end()
             assert states(await http_peer.items(stream))[-1] == "completed"
 
-    async def test_ends_only_with_the_task(self, peer: Peer, puppet: Puppet) -> None:
-        """R-044."""
-        peer = peer.at("/agents/puppet")
-        task, hand = await begun(peer, puppet)
-        async with peer.stream(SUBSCRIBE, {"id": task["id"]}) as stream:
-            assert "task" in await peer.next(stream)
-            hand.say(hand.turn.ask("What?"))
-            hand.end()
-            seen: list[str] = []
-            while seen[-1:] != ["input-required"]:
-                seen += states([await peer.next(stream)])
-            answered = asyncio.create_task(peer.send("x", taskId=task["id"]))
-            (await puppet.hand()).end()
-            assert states(await peer.items(stream))[-2:] == ["working", "completed"]
-            await answered
-
-    async def test_to_a_task_that_waits_is_possible(self, peer: Peer) -> None:
-        task = await peer.send("ask What?")
-        async with peer.stream(SUBSCRIBE, {"id": task["id"]}) as stream:
-            first = (await peer.next(stream))["task"]
-            assert state_of(first) == "input-required"
-            answered = asyncio.create_task(peer.send("x", taskId=task["id"]))
-            assert states(await peer.items(stream))[-1] == "completed"
-            await answered
-
-    @rows("text", ["echo hi", "fail x", "reject x"])
-    async def test_to_a_task_that_has_ended_is_refused(self, peer: Peer, text: str) -> None:
-        """R-045."""
-        task = await peer.send(text)
-        with pytest.raises(Fault) as caught:
-            async with peer.stream(SUBSCRIBE, {"id": task["id"]}):
-                pass
-        assert caught.value.reason == "UNSUPPORTED_OPERATION"
-
     async def test_by_several_shows_all_the_same(self, peer: Peer, puppet: Puppet) -> None:
-        """R-047, R-048."""
         peer = peer.at("/agents/puppet")
         task, hand = await begun(peer, puppet)
         ready = asyncio.Semaphore(0)
@@ -447,7 +293,6 @@ class TestAClientThatLeaves:
     async def test_is_noticed_at_once_and_the_task_goes_on(
         self, http_peer: Peer, puppet: Puppet
     ) -> None:
-        """R-048."""
         http_peer = http_peer.at("/agents/puppet")
         async with http_peer.stream(SEND, message()) as stream:
             task = (await http_peer.next(stream))["task"]

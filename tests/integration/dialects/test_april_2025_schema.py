@@ -18,6 +18,7 @@ from tests.support.dialects.transcript import (
     conversations,
     document,
 )
+from tests.support.rows import rows
 
 SCHEMA = document((Path(__file__).parent / "april_2025.json").read_text(encoding="utf-8"))
 RESPONSES = {
@@ -91,22 +92,22 @@ def test_the_schema_is_one() -> None:
     Draft7Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("conversation", WRITTEN, ids=str)
+@rows("conversation", WRITTEN, str)
 def test_every_answer_fits(conversation: Conversation) -> None:
     for request, answer in exchanges(conversation):
         definition = RESPONSES.get(method(request), "ErrorResponse")
         assert not faults(definition, answer), answer
 
 
-@pytest.mark.parametrize("conversation", WRITTEN, ids=str)
+@rows("conversation", WRITTEN, str)
 def test_every_request_that_is_served_fits(conversation: Conversation) -> None:
     for request, answer in exchanges(conversation):
         if method(request) and answer.get("error", {}).get("code") not in FAULTY:
             assert not faults("A2ARequest", filled(document(request))), request
 
 
-@pytest.mark.parametrize("mount", MOUNTS)
-@pytest.mark.parametrize("agent", ["demo", "actor", "plain", "exacting"])
+@rows("mount", MOUNTS)
+@rows("agent", ["demo", "actor", "plain", "exacting"])
 @pytest.mark.django_db
 async def test_cards_fit(mount: str, agent: str, stage: Stage, client: Client) -> None:
     answer = await client.get(f"/agents/{agent}/{mount}/.well-known/agent.json")
@@ -114,7 +115,7 @@ async def test_cards_fit(mount: str, agent: str, stage: Stage, client: Client) -
     assert not faults("AgentCard", answer.json), answer.json
 
 
-@pytest.mark.parametrize(
+@rows(
     ("definition", "given"),
     [
         ("Task", {**TASK, "kind": "task"}),

@@ -28,7 +28,6 @@ class Quick(Agent, abstract=True):
     push_notifications = True
 
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
-        """Say so."""
         yield "Done"
 
 
@@ -41,7 +40,6 @@ def _quick(host: None) -> Iterator[None]:
 
 
 async def ask(client: Client, mount: str, method: str, params: dict[str, Any]) -> Response:
-    """Call a method at a mount."""
     document = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return await client.post(f"/agents/quick/a2a/{mount}", document)
 

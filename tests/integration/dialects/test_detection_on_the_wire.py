@@ -5,7 +5,6 @@ The first word of a test's id is the number of its line; the spelling of the ans
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import uuid
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from a2a_tasks.bindings.negotiation import switches
 from a2a_tasks.protocol.mounts import MOUNTS
 from examples.demo.agents import Demo
 from tests.support.bindings.client import Client, Response
@@ -74,12 +74,10 @@ def stems(request: pytest.FixtureRequest, client: Client) -> Iterator[Client]:
 
 @pytest.fixture
 def here(client: Client) -> Client:
-    """A client at one of them."""
     return Client(client.app, "/agents/demo")
 
 
 async def made_by(client: Client, code: str, text: str = "echo hi") -> str:
-    """The id of a task made at the mount pinned to a dialect."""
     return (await BY_NAME[code].of(client, "demo").send(text)).id
 
 
@@ -94,7 +92,6 @@ def filled(value: Any, task: str) -> Any:
 async def call(
     client: Client, method: str, params: Any, version: str = "", path: str = ""
 ) -> Response:
-    """Ask over JSON-RPC."""
     document = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
     return await client.post(path, document, {"a2a-version": version} if version else {})
 
@@ -156,34 +153,25 @@ ID = {"id": TASK}
 SESSION = {"id": TASK, "sessionId": "s"}
 #: id, dialect of the answer, method, params, version, dialect the task was made in.
 CALLS: list[tuple[str, str, str, Any, str, str]] = [
-    *((f"J3-V={v}", "v01", "tasks/send", OLD, v, "") for v in ("", "0.3", "0.2", "0.1")),
+    ("J3", "v01", "tasks/send", OLD, "0.3", ""),
     ("J3-V=0.0", "v00", "tasks/send", OLD, "0.0", ""),
     ("J6", "v03", "message/send", KIND, "", ""),
-    ("J6-V=0.3", "v03", "message/send", KIND, "0.3", ""),
     ("J6-V=0.2", "v02", "message/send", KIND, "0.2", ""),
-    ("J7.1-V=0.3", "v03", "tasks/get", SESSION, "0.3", "v01"),
-    ("J7.1-V=0.2", "v02", "tasks/get", SESSION, "0.2", "v01"),
-    ("J7.2-V=0.1", "v01", "tasks/get", ID, "0.1", "v10"),
-    ("J7.2-V=0.0", "v00", "tasks/get", ID, "0.0", "v03"),
-    ("J7.4-get", "s0", "tasks/get", SESSION, "", "v10"),
+    ("J7.1", "v03", "tasks/get", SESSION, "0.3", "v01"),
+    ("J7.2", "v01", "tasks/get", ID, "0.1", "v10"),
+    ("J7.4", "s0", "tasks/get", SESSION, "", "v10"),
     *((f"J7.5-{made}", made, "tasks/get", ID, "", made) for made in ("s0", "v00", "v01")),
-    *((f"J7.6-{made}", "v03", "tasks/get", ID, "", made) for made in ("v02", "v03", "dr", "v10")),
-    *((f"J8-V={v}", "v03", "tasks/list", {}, v, "v10") for v in ("", "0.3")),
-    *((f"J11.1-V={v}", "v10", "SendMessage", FINAL, v, "") for v in ("", "0.3", "1.0")),
-    *((f"J11.2-V={v}", "dr", "SendMessage", DRAFT, v, "") for v in ("", "0.3", "1.0")),
-    ("J11.1-tenant", "v10", "GetTask", {"id": TASK, "tenant": ""}, "0.3", "dr"),
-    ("J11.2-name", "dr", "GetTask", {"name": f"tasks/{TASK}"}, "1.0", "v10"),
-    ("J11.2-state", "dr", "ListTasks", {"status": "completed"}, "1.0", "v10"),
-    ("J11.1-state", "v10", "ListTasks", {"status": "TASK_STATE_COMPLETED"}, "0.3", "dr"),
+    *((f"J7.6-{made}", "v03", "tasks/get", ID, "", made) for made in ("v03", "v10")),
+    ("J8", "v03", "tasks/list", {}, "", "v10"),
+    ("J11.1", "v10", "SendMessage", FINAL, "0.3", ""),
+    ("J11.2", "dr", "SendMessage", DRAFT, "1.0", ""),
     ("J11.3", "v10", "SendMessage", {**FINAL, "configuration": {"blocking": True}}, "", ""),
-    ("J11.3-V=1.0", "v10", "SendMessage", {**FINAL, "configuration": {"blocking": True}}, "1.0", ""),
     ("J11.3-V=0.3", "dr", "GetTask", {"name": f"tasks/{TASK}", "tenant": ""}, "0.3", "v10"),
-    *((f"J11.4-{made}", "v10", "GetTask", ID, "1.0", made) for made in ("dr", "v03")),
-    *((f"J11.5-{made}", "dr", "GetTask", ID, "0.3", made) for made in ("v10", "v03")),
+    ("J11.4", "v10", "GetTask", ID, "1.0", "dr"),
+    ("J11.5", "dr", "GetTask", ID, "0.3", "v10"),
     ("J11.5-list", "dr", "ListTasks", {}, "0.3", "v10"),
     ("J11.6", "dr", "GetTask", ID, "", "dr"),
-    *((f"J11.7-{made}", "v10", "GetTask", ID, "", made)
-      for made in ("s0", "v00", "v01", "v02", "v03", "v10")),
+    *((f"J11.7-{made}", "v10", "GetTask", ID, "", made) for made in ("v03", "v10")),
     ("J11.7-list", "v10", "ListTasks", {}, "", "dr"),
 ]  # fmt: skip
 
@@ -224,133 +212,73 @@ class TestACall:
         response = await call(there, method, filled(params, task), version)
         assert tongue(result(response), response) == code
 
-    @rows(("params", "made"), [(SESSION, "v01"), (ID, "s0"), (ID, "v01")])
-    async def test_to_cancel_what_has_ended_is_refused_in_its_dialect(
-        self, addresses: Iterator[Client], params: Any, made: str
-    ) -> None:
-        """J7.4, J7.5: seed-0 has a code of its own for that."""
-        there = next(addresses)
-        response = await call(there, "tasks/cancel", filled(params, await made_by(there, made)), "")
-        of_seed_0 = params is SESSION or made == "s0"
-        assert response.json["error"]["code"] == (-32000 if of_seed_0 else -32002)
-
     @rows("version", ["", "0.3", "0.0"])
     async def test_of_seed_0s_card_is_answered_with_it(
         self, addresses: Iterator[Client], version: str
     ) -> None:
-        """J2."""
         there = next(addresses)
         response = await call(there, "agent/getCard", {}, version)
         assert result(response)["url"].endswith("/agents/demo/a2a/seed-0")
         assert response.header("a2a-version") is None
 
-    async def test_that_sets_a_flat_webhook_is_seed_0s(self, addresses: Iterator[Client]) -> None:
-        """J4: and so is the one that reads it, by its session (J5)."""
-        there = next(addresses)
-        task = await made_by(there, "v01")
-        for method, params in (
-            ("tasks/pushNotification/set", {"id": task, "url": HOOK, "headers": {"x": "y"}}),
-            ("tasks/pushNotification/get", {"id": task, "sessionId": "s"}),
-        ):
-            response = await call(there, method, params)
-            assert result(response)["url"] == HOOK
-            assert result(response).keys() <= {"url", "headers"}
-            assert response.header("a2a-version") is None
-
-    @rows(("version", "header"), [("", "0.1"), ("0.3", "0.1"), ("0.0", "0.0")])
-    async def test_that_sets_a_nested_webhook_is_0_1s(
-        self, addresses: Iterator[Client], version: str, header: str
+    @rows(
+        ("method", "params", "members", "header"),
+        [
+            pytest.param(
+                "tasks/pushNotification/set",
+                {"id": TASK, "url": HOOK},
+                {"url", "headers"},
+                None,
+                id="J4-flat",
+            ),
+            pytest.param(
+                "tasks/pushNotification/set",
+                {"id": TASK, "pushNotificationConfig": {"url": HOOK}},
+                {"id", "pushNotificationConfig"},
+                "0.1",
+                id="J4-nested",
+            ),
+            pytest.param(
+                "tasks/pushNotificationConfig/set",
+                {"taskId": TASK, "pushNotificationConfig": {"id": "c", "url": HOOK}},
+                {"taskId", "pushNotificationConfig"},
+                "0.3",
+                id="J6",
+            ),
+            pytest.param(
+                "SetTaskPushNotificationConfig",
+                {"parent": f"tasks/{TASK}", "configId": "c"}
+                | {"config": {"pushNotificationConfig": {"url": HOOK}}},
+                {"name", "pushNotificationConfig"},
+                "1.0",
+                id="J9",
+            ),
+            pytest.param(
+                "CreateTaskPushNotificationConfig",
+                {"taskId": TASK, "id": "c", "url": HOOK},
+                {"taskId", "id", "url"},
+                "1.0",
+                id="J10",
+            ),
+        ],
+    )
+    async def test_about_a_webhook_is_of_the_dialect_that_has_it(
+        self,
+        addresses: Iterator[Client],
+        method: str,
+        params: Any,
+        members: set[str],
+        header: str | None,
     ) -> None:
-        """J4, J5."""
         there = next(addresses)
-        task = await made_by(there, "v01")
-        config = {"pushNotificationConfig": {"url": HOOK}}
-        for method, params in (
-            ("tasks/pushNotification/set", {"id": task, **config}),
-            ("tasks/pushNotification/get", {"id": task}),
-        ):
-            response = await call(there, method, params, version)
-            assert result(response) == {"id": task, **config}
-            assert response.header("a2a-version") == header
-
-    @rows(("made", "flat"), [("s0", True), ("v00", False), ("v03", False)])
-    async def test_that_reads_a_webhook_is_its_tasks(
-        self, addresses: Iterator[Client], made: str, flat: bool
-    ) -> None:
-        """J5."""
-        there = next(addresses)
-        task = await made_by(there, made)
-        result(await call(there, "tasks/pushNotification/set", {"id": task, "url": HOOK}))
-        response = await call(there, "tasks/pushNotification/get", {"id": task})
-        assert ("url" in result(response)) == flat
-        assert ("pushNotificationConfig" in result(response)) != flat
-
-    @rows(("version", "header"), [("", "0.3"), ("0.3", "0.3"), ("0.2", "0.2")])
-    async def test_about_webhooks_is_0_3s_by_its_name(
-        self, addresses: Iterator[Client], version: str, header: str
-    ) -> None:
-        """J6."""
-        there = next(addresses)
-        task = await made_by(there, "v10")
-        config = {"id": "c", "url": HOOK}
-        known = {"id": task, "pushNotificationConfigId": "c"}
-        shown = {"taskId": task, "pushNotificationConfig": config}
-        for name, params, answer in (
-            ("set", shown, shown),
-            ("get", known, shown),
-            ("list", {"id": task}, [shown]),
-            ("delete", known, None),
-        ):
-            method = f"tasks/pushNotificationConfig/{name}"
-            response = await call(there, method, params, version)
-            assert (result(response), response.header("a2a-version")) == (answer, header)
-
-    @rows("method", ["agent/getAuthenticatedExtendedCard", "agent/authenticatedExtendedCard"])
-    async def test_for_the_extended_card_is_0_3s(
-        self, addresses: Iterator[Client], method: str
-    ) -> None:
-        """J6: the demo agent has none, and 0.3 has no typed details to say so."""
-        there = next(addresses)
-        fault = error(await call(there, method, {}))
-        assert fault["code"] == -32004
-        assert not isinstance(fault.get("data"), list)
-        assert isinstance(error(await call(there, "GetExtendedAgentCard", {}))["data"], list)
-
-    @rows("version", ["", "0.3", "1.0"])
-    async def test_about_webhooks_is_the_drafts_by_its_name(
-        self, addresses: Iterator[Client], version: str
-    ) -> None:
-        """J9."""
-        there = next(addresses)
-        task = await made_by(there, "v10")
-        name = f"tasks/{task}/pushNotificationConfigs/c"
-        config = {"parent": f"tasks/{task}", "configId": "c"} | {
-            "config": {"pushNotificationConfig": {"url": HOOK}}
-        }
-        made = result(await call(there, "SetTaskPushNotificationConfig", config, version))
-        assert made["name"] == name
-        listed = await call(there, "ListTaskPushNotificationConfig", {"taskId": task}, version)
-        assert [config["name"] for config in result(listed)["configs"]] == [name]
-
-    @rows("version", ["", "0.3", "1.0"])
-    async def test_about_webhooks_is_1_0s_by_its_name(
-        self, addresses: Iterator[Client], version: str
-    ) -> None:
-        """J10."""
-        there = next(addresses)
-        task = await made_by(there, "dr")
-        config = {"taskId": task, "id": "c", "url": HOOK}
-        method = "CreateTaskPushNotificationConfig"
-        assert result(await call(there, method, config, version)) == config
-        listed = await call(there, "ListTaskPushNotificationConfigs", {"taskId": task}, version)
-        assert result(listed)["configs"] == [config]
+        response = await call(there, method, filled(params, await made_by(there, "v01")))
+        assert (set(result(response)), response.header("a2a-version")) == (members, header)
 
     @rows("method", ["Nonsense", "tasks/nonsense", "sendmessage", ""])
     @rows("version", ["", "0.3", "1.0"])
     async def test_of_no_dialect_is_of_an_unknown_method(
         self, addresses: Iterator[Client], method: str, version: str
     ) -> None:
-        """J12."""
         there = next(addresses)
         fault = error(await call(there, method, {}, version))
         assert fault == {"code": -32601, "message": "Method not found"}
@@ -359,37 +287,10 @@ class TestACall:
     async def test_of_a_method_that_1_0_has_not_is_unknown_to_who_asks_for_1_0(
         self, addresses: Iterator[Client], method: str
     ) -> None:
-        """J7.3, C-02."""
         there = next(addresses)
         task = await made_by(there, "v01")
         fault = error(await call(there, method, {**KIND, "id": task}, "1.0"))
         assert (fault["code"], fault["message"]) == (-32601, "Method not found")
-
-    @rows(("method", "typed"), [("tasks/get", False), ("tasks/cancel", False), ("GetTask", True)])
-    @rows("id_", ["nothing", "", "a/b", "x" * 5000, "a\x00b", 'a"b'])
-    async def test_about_no_task_is_told_so(
-        self, here: Client, method: str, typed: bool, id_: str
-    ) -> None:
-        """J7.6, J11.7: 0.3 and 1.0."""
-        fault = error(await call(here, method, {"id": id_}))
-        assert fault["code"] == (-32001 if id_ else -32602)
-        assert isinstance(fault.get("data"), list) == typed
-
-    @rows("wrong", [[], {}, ["ROLE_USER"], 7, True, None, "USER"], ids=repr)
-    @rows("version", ["", "0.3", "1.0"])
-    async def test_whose_role_is_no_role_has_invalid_params(
-        self, here: Client, wrong: Any, version: str
-    ) -> None:
-        message = {"messageId": "m", "role": wrong, "parts": [{"text": "hi"}]}
-        fault = error(await call(here, "SendMessage", {"message": message}, version))
-        assert fault["code"] == -32602
-
-    @rows("params", [[], [1], "x", 7, False], ids=repr)
-    @rows("method", ["tasks/send", "message/send", "tasks/get", "SendMessage"])
-    async def test_without_an_object_has_invalid_params(
-        self, here: Client, method: str, params: Any
-    ) -> None:
-        assert error(await call(here, method, params))["code"] == -32602
 
 
 class TestAStream:
@@ -445,14 +346,6 @@ class TestAStream:
         task = await made_by(there, made)
         self.check(shape, [item async for item in self.items(there, method, {"id": task}, version)])
 
-    async def test_that_is_resumed_with_a_session_is_not_seed_0s(
-        self, addresses: Iterator[Client]
-    ) -> None:
-        """J7.4 is about get and cancel: seed-0 has no `tasks/resubscribe` (dialects §3.1)."""
-        there = next(addresses)
-        params = {"id": await made_by(there, "v01"), "sessionId": "s"}
-        self.check("id", [item async for item in self.items(there, "tasks/resubscribe", params)])
-
     @staticmethod
     def check(shape: str, items: list[Any]) -> None:
         """All items are spelt one way."""
@@ -483,30 +376,21 @@ REQUEST: dict[str, Any] = {
 }
 #: id, dialect, verb, path, body, headers, dialect the task was made in.
 PATHS: list[tuple[str, str, str, str, Any, dict[str, str], str]] = [
-    *((f"1.7-send V={v}", "v10", "POST", "/message:send", FINAL, {"a2a-version": v}, "")
-      for v in ("", "0.3", "1.0")),
-    *((f"1.7-get V={v}", "v10", "GET", f"/tasks/{TASK}", None, {"a2a-version": v}, "dr")
-      for v in ("", "0.3", "1.0")),
+    ("1.7-send", "v10", "POST", "/message:send", FINAL, {"a2a-version": "0.3"}, ""),
+    ("1.7-get", "v10", "GET", f"/tasks/{TASK}", None, {}, "dr"),
     ("1.7-list", "v10", "GET", "/tasks", None, {}, "dr"),
     ("H4", "dr", "GET", "/v1/tasks", None, {}, "v03"),
     ("H3-list", "dr", "POST", "/v1/tasks/list", {}, {}, "v03"),
-    ("H3-list V=0.3", "dr", "POST", "/v1/tasks/list", {}, {"a2a-version": "0.3"}, "v03"),
     ("H5-content", "v03", "POST", "/v1/message:send", CONTENT, {}, ""),
-    ("H5-request", "v03", "POST", "/v1/message:send", REQUEST, {}, ""),
-    ("H5-request V=1.0", "v03", "POST", "/v1/message:send", REQUEST, {"a2a-version": "1.0"}, ""),
-    ("H5-request a2a+json", "v03", "POST", "/v1/message:send", REQUEST, {"content-type": A2A_JSON}, ""),
+    ("H5-request", "v03", "POST", "/v1/message:send", REQUEST, {"content-type": A2A_JSON}, ""),
     ("H5-kind", "v03", "POST", "/v1/message:send", KIND, {}, ""),
-    ("H5-parts", "dr", "POST", "/v1/message:send", DRAFT, {}, ""),
-    ("H5-parts V=0.3", "dr", "POST", "/v1/message:send", DRAFT, {"a2a-version": "0.3"}, ""),
+    ("H5-parts", "dr", "POST", "/v1/message:send", DRAFT, {"a2a-version": "0.3"}, ""),
     ("H5-glued", "v10", "POST", "/v1/message:send", FINAL, {}, ""),
-    ("H5-glued V=1.0", "v10", "POST", "/v1/message:send", FINAL, {"a2a-version": "1.0"}, ""),
     ("H6 V=1.0", "dr", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {"a2a-version": "1.0"}, "v10"),
     ("H6-accept", "dr", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {"accept": A2A_JSON}, "v03"),
     ("H6-content-type", "dr", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {"content-type": A2A_JSON}, "v03"),
-    ("H6-dr", "dr", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {}, "dr"),
-    ("H6-dr V=0.3", "dr", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {"a2a-version": "0.3"}, "dr"),
-    *((f"H6-{made}", "v03", "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {}, made)
-      for made in ("s0", "v01", "v02", "v03", "v10")),
+    *((f"H6-{made}", code, "GET", f"/v1/tasks/{TASK}?historyLength=9", None, {}, made)
+      for made, code in (("dr", "dr"), ("v01", "v03"), ("v10", "v03"))),
 ]  # fmt: skip
 
 
@@ -534,7 +418,6 @@ class TestAPath:
         assert tongue(response.json, response) == code
 
     async def test_below_a_tenant_is_1_0s(self, stems: Iterator[Client]) -> None:
-        """1.7."""
         below = next(stems)
         made = await below.post("/acme/message:send", filled(FINAL, ""))
         assert tongue(made.json, made) == "v10"
@@ -542,11 +425,6 @@ class TestAPath:
         found = await below.get(f"/acme/tasks/{task}")
         assert tongue(found.json, found) == "v10"
         assert (await below.get(f"/tasks/{task}")).status == 404
-
-    async def test_of_1_0_reads_no_draft(self, here: Client) -> None:
-        """1.7: marks of the draft are 400 there."""
-        response = await here.post("/message:send", filled(DRAFT, ""))
-        assert (response.status, response.json["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
     @rows(
         "path",
@@ -564,33 +442,16 @@ class TestAPath:
         assert (response.status, response.header("content-type")) == (404, "application/json")
         assert response.json["code"] == -32004
 
-    async def test_of_the_drafts_extended_card_is_refused_in_problem_details(
-        self, here: Client
-    ) -> None:
-        """H3."""
-        response = await here.get("/v1/extendedAgentCard")
-        assert response.header("content-type") == "application/problem+json"
-
     @rows("path", ["/v1/message:send", "/v1/message:stream"])
     @rows("body", [b"{", b"[1]", b'"x"'])
     async def test_that_cannot_be_told_apart_is_refused_for_both(
         self, here: Client, path: str, body: bytes
     ) -> None:
-        """H5, §6.5."""
         response = await here.post(path, body)
         assert response.status == 400
         assert response.json.keys() >= {"type", "title", "status", "code", "message"}
 
-    @rows("wrong", [[], {}, ["ROLE_USER"]], ids=repr)
-    @rows("path", ["/v1/message:send", "/message:send"])
-    async def test_whose_role_is_no_role_is_refused(
-        self, here: Client, path: str, wrong: Any
-    ) -> None:
-        message = {"messageId": "m", "role": wrong, "parts": [{"text": "hi"}]}
-        assert (await here.post(path, {"message": message})).status == 400
-
     async def test_of_a_stream_is_answered_in_its_dialect(self, here: Client) -> None:
-        """H5."""
         for path, body, key, state in (
             ("/message:stream", FINAL, "statusUpdate", "TASK_STATE_COMPLETED"),
             ("/v1/message:stream", FINAL, "statusUpdate", "TASK_STATE_COMPLETED"),
@@ -607,7 +468,6 @@ class TestAPath:
 
 # --- the version ----------------------------------------------------------------------------------
 
-UNKNOWN = ["0.5", "1.1", "2.0", "99.0", "abc"]
 #: Bodies that would be refused for something else, and the id to answer to.
 BROKEN: dict[str, tuple[bytes, Any]] = {
     "malformed": (b"{", None),
@@ -634,8 +494,10 @@ EVERY_BASE = [*BASES, *(f"/agents/demo/{mount.path}" for mount in MOUNTS.values(
 class TestAVersionThatNobodySpeaks:
     """J1: refused before anything else."""
 
-    @rows("broken", BROKEN)
-    @rows("base", EVERY_BASE)
+    @rows(
+        ("base", "broken"),
+        [(BASES[0], each) for each in BROKEN] + [(base, "sound") for base in EVERY_BASE[1:]],
+    )
     async def test_is_refused_whatever_else_is_wrong(
         self, client: Client, base: str, broken: str
     ) -> None:
@@ -645,75 +507,43 @@ class TestAVersionThatNobodySpeaks:
             fault = error(response)
             assert (fault["code"], response.json["id"]) == (-32009, id_)
 
-    @rows("version", UNKNOWN)
-    async def test_is_told_as_1_0_has_it(self, addresses: Iterator[Client], version: str) -> None:
-        """6.8, for PascalCase and for unknown methods."""
-        there = next(addresses)
-        for method in ("GetTask", "Nonsense"):
-            (info,) = error(await call(there, method, {}, version))["data"]
-            assert info["metadata"]["requestedVersion"] == version
-            assert set(info["metadata"]["supportedVersions"].split(",")) == set(VERSIONS)
-
-    async def test_is_told_as_the_draft_has_it(self, addresses: Iterator[Client]) -> None:
-        """6.8, where the params are the draft's."""
-        there = next(addresses)
-        for method, params in (("SendMessage", DRAFT), ("GetTask", {"name": "tasks/t"})):
-            fault = error(await call(there, method, params, "0.5"))
-            assert set(fault["data"]["supportedVersions"]) == set(VERSIONS)
-
-    @rows("method", ["tasks/send", "message/send", "tasks/get", "agent/getCard"])
-    async def test_is_told_bare_where_there_is_no_such_error(
-        self, addresses: Iterator[Client], method: str
+    async def test_is_told_in_the_dialect_of_the_method_and_its_params(
+        self, addresses: Iterator[Client]
     ) -> None:
-        """6.8, for slash methods."""
+        """6.8: as 1.0 has it, as the draft has it, and bare for slash methods."""
         there = next(addresses)
-        fault = error(await call(there, method, {}, "0.5"))
+        (info,) = error(await call(there, "GetTask", {}, "0.5"))["data"]
+        assert info["metadata"]["requestedVersion"] == "0.5"
+        assert set(info["metadata"]["supportedVersions"].split(",")) == set(VERSIONS)
+        fault = error(await call(there, "SendMessage", DRAFT, "0.5"))
+        assert set(fault["data"]["supportedVersions"]) == set(VERSIONS)
+        fault = error(await call(there, "tasks/get", {}, "0.5"))
         assert fault == {"code": -32009, "message": "Version not supported"}
 
     @rows(
-        ("verb", "path"),
+        ("verb", "path", "is_problem"),
         [
-            ("POST", "/message:send"),
-            ("POST", "/acme/message:send"),
-            ("GET", "/tasks"),
-            ("GET", "/tasks/t"),
-            ("GET", "/nonsense"),
-            ("PUT", "/tasks"),
-            ("DELETE", "/message:send"),
+            ("POST", "/message:send", False),
+            ("GET", "/acme/tasks", False),
+            ("PUT", "/nonsense", False),
+            ("POST", "/v1/message:send", True),
+            ("GET", "/v1/tasks/t", True),
+            ("PUT", "/v1/nonsense", True),
         ],
     )
     @rows("body", [b"", b"{"])
-    async def test_is_a_status_at_paths_of_1_0(
-        self, here: Client, verb: str, path: str, body: bytes
+    async def test_is_a_status_or_a_problem_over_http(
+        self, here: Client, verb: str, path: str, is_problem: bool, body: bytes
     ) -> None:
-        """6.8."""
-        for query, headers in (("", {"A2A-Version": "0.5"}), ("?A2A-Version=0.5", {})):
-            response = await here.ask(verb, path + query, body, headers)
-            (info,) = response.json["error"]["details"]
-            assert (response.status, info["reason"]) == (400, "VERSION_NOT_SUPPORTED")
-
-    @rows(
-        ("verb", "path"),
-        [
-            ("POST", "/v1/message:send"),
-            ("POST", "/v1/message:stream"),
-            ("GET", "/v1/tasks"),
-            ("GET", "/v1/tasks/t"),
-            ("POST", "/v1/tasks/list"),
-            ("GET", "/v1/nonsense"),
-            ("PUT", "/v1/tasks/t"),
-        ],
-    )
-    @rows("body", [b"", b"{"])
-    async def test_is_a_problem_below_v1(
-        self, here: Client, verb: str, path: str, body: bytes
-    ) -> None:
-        """6.8."""
         for query, headers in (("", {"A2A-Version": "0.5"}), ("?A2A-Version=0.5", {})):
             response = await here.ask(verb, path + query, body, headers)
             assert response.status == 400
-            assert response.header("content-type") == "application/problem+json"
-            assert set(response.json["supportedVersions"]) == set(VERSIONS)
+            if is_problem:
+                assert response.header("content-type") == "application/problem+json"
+                assert set(response.json["supportedVersions"]) == set(VERSIONS)
+            else:
+                (info,) = response.json["error"]["details"]
+                assert info["reason"] == "VERSION_NOT_SUPPORTED"
 
     async def test_has_done_nothing(self, here: Client) -> None:
         await call(here, "SendMessage", filled(FINAL, ""), "0.5")
@@ -722,19 +552,12 @@ class TestAVersionThatNobodySpeaks:
 
 
 class TestTheVersion:
-    """Dialects §1.2."""
-
     @rows(
         ("header", "query", "code"),
         [
-            pytest.param("1.0", "", "v10", id="1.2-header"),
-            pytest.param("", "1.0", "v10", id="1.2-query"),
-            pytest.param("0.3", "", "dr", id="1.2-header-0.3"),
-            pytest.param("", "0.3", "dr", id="1.2-query-0.3"),
+            pytest.param("0.3", "", "dr", id="1.2-header"),
+            pytest.param("", "0.3", "dr", id="1.2-query"),
             pytest.param("0.3.7", "0.3", "dr", id="1.2-both"),
-            pytest.param(" 0.3 ", "", "dr", id="1.2-trimmed"),
-            pytest.param("", "", "v10", id="1.2-empty"),
-            pytest.param(" ", "0.3", "dr", id="1.2-empty-header"),
         ],
     )
     async def test_may_stand_in_either_place(
@@ -745,11 +568,10 @@ class TestTheVersion:
         response = await call(there, "GetTask", {"id": task}, header, f"?A2A-Version={query}")
         assert tongue(result(response), response) == code
 
-    @rows(("header", "query"), [("1.0", "0.3"), ("0.3", "1.0"), ("0.2", "0.3"), ("1.0", "0.5")])
+    @rows(("header", "query"), [("1.0", "0.3"), ("1.0", "0.5")])
     async def test_must_not_be_two(
         self, client: Client, addresses: Iterator[Client], header: str, query: str
     ) -> None:
-        """1.2-disagree."""
         there = next(addresses)
         fault = error(await call(there, "GetTask", {"id": "t"}, header, f"?A2A-Version={query}"))
         assert fault["code"] == -32009
@@ -789,16 +611,6 @@ class TestTheVersion:
 
 
 # --- what operators may turn ----------------------------------------------------------------------
-
-
-def twice(text: bytes) -> str:
-    """Base64 of base64."""
-    return base64.b64encode(base64.b64encode(text)).decode()
-
-
-def once(text: bytes) -> str:
-    """Base64."""
-    return base64.b64encode(text).decode()
 
 
 class TestASwitch:
@@ -897,67 +709,12 @@ class TestASwitch:
         assert await sizes() == [2, 1, 2, 2, 2]
         assert (await here.get("/tasks?pageSize=30")).json["pageSize"] == 2
 
-    async def test_for_bare_results_of_the_draft(self, here: Client, settings: Settings) -> None:
-        """A2A_DRAFT_BARE_RESULTS, C-01: in JSON-RPC; HTTP+JSON has wrappers always (§3.4)."""
-
-        async def said() -> list[set[str]]:
-            answer = result(await call(here, "SendMessage", filled(DRAFT, "")))
-            stream = TestAStream.items(here, "SendStreamingMessage", filled(DRAFT, ""))
-            over_http = (await here.post("/v1/message:send", filled(DRAFT, ""))).json
-            final = result(await call(here, "SendMessage", filled(FINAL, "")))
-            items = [item async for item in stream]
-            return [set(found) for found in (answer, items[0], items[-1], over_http, final)]
-
-        wrapped = [{"task"}, {"task"}, {"statusUpdate"}, {"task"}, {"task"}]
-        assert await said() == wrapped
-        settings.A2A_DRAFT_BARE_RESULTS = True
-        answer, first, last, over_http, final = await said()
-        assert {"id", "contextId", "status"} <= answer & first
-        assert {"taskId", "contextId", "status", "final"} <= last
-        assert [over_http, final] == wrapped[3:]
-
-    async def test_for_base64_of_base64(self, here: Client, settings: Settings) -> None:
-        """A2A_DOUBLE_BASE64_V03, §3.4: over HTTP+JSON alone."""
-
-        def raw(parts: list[Any]) -> str:
-            file = next(part for part in parts if "raw" in part or "file" in part)
-            found = file.get("raw") or file["file"].get("fileWithBytes") or file["file"]["bytes"]
-            assert isinstance(found, str)
-            return found
-
-        async def sent(text: str) -> list[str]:
-            """What 0.3 over HTTP+JSON, 1.0, and 0.3 over JSON-RPC show of bytes sent as `text`."""
-            parts = [{"text": "keep"}, {"file": {"fileWithBytes": text, "mimeType": "a/b"}}]
-            message = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "content": parts}
-            response = await here.post("/a2a/0.3/v1/message:send", {"message": message})
-            task = response.json["task"]
-            final = result(await call(here, "GetTask", {"id": task["id"]}, "1.0"))
-            kind = result(await call(here, "tasks/get", {"id": task["id"]}, "0.3"))
-            return [raw(shown["artifacts"][0]["parts"]) for shown in (task, final, kind)]
-
-        assert await sent(twice(b"hello")) == [twice(b"hello"), once(b"hello"), once(b"hello")]
-        assert await sent(once(b"\xff\xfe")) == [
-            twice(b"\xff\xfe"),
-            once(b"\xff\xfe"),
-            once(b"\xff\xfe"),
+    def test_for_what_unit_tests_hold_in_both_positions_is_read(self, settings: Settings) -> None:
+        """A2A_DRAFT_BARE_RESULTS, A2A_DOUBLE_BASE64_V03: `tests/unit/dialects/test_algebra.py`."""
+        found = [switches()]
+        settings.A2A_DRAFT_BARE_RESULTS, settings.A2A_DOUBLE_BASE64_V03 = True, False
+        found.append(switches())
+        assert [(one.draft_bare_results, one.double_base64_v03) for one in found] == [
+            (False, True),
+            (True, False),
         ]
-        settings.A2A_DOUBLE_BASE64_V03 = False
-        assert await sent(twice(b"hello")) == [twice(b"hello")] * 3
-        assert await sent(once(b"\xff\xfe")) == [once(b"\xff\xfe")] * 3
-
-    async def test_for_ended_tasks_of_the_oldest(self, here: Client, settings: Settings) -> None:
-        """A2A_V01_REOPEN_TERMINAL: decision 9."""
-
-        async def again(mount: str) -> Response:
-            params = filled(OLD, "")
-            result(await call(here, "tasks/send", params, path=mount))
-            return await call(here, "tasks/send", params, path=mount)
-
-        slash = ["", "/a2a/seed-0", "/a2a/0.0", "/a2a/0.1"]
-        for mount in slash:
-            task = result(await again(mount))
-            assert task["status"]["state"] == "completed"
-        settings.A2A_V01_REOPEN_TERMINAL = False
-        for mount in slash:
-            fault = error(await again(mount))
-            assert fault["code"] == -32602

@@ -14,7 +14,7 @@ from tests.support.agents_under_test import playing
 from tests.support.bindings.client import Client
 from tests.support.dialects.clients import WIRES, Refused, Wire
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.in_turn("wire", share=4)]
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,6 @@ def unswitched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
 def wire(request: pytest.FixtureRequest, client: Client) -> Iterator[Wire]:
-    """A client of an agent that asks for more until it hears "enough"."""
     chosen: Wire = request.param
     with playing(lambda turn: "so be it" if turn.text == "enough" else turn.ask("More?")) as agent:
         yield chosen.of(client, agent.slug)

@@ -16,7 +16,7 @@ from tests.support.bindings.client import Client
 from tests.support.bindings.puppet import Puppet
 from tests.support.dialects.clients import WIRES, ArtifactUpdate, Piece, Refused, StatusUpdate, Wire
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("wire", share=4)]
 
 LARGE = bytes(range(256)) * 1024
 CHART = bytes(reversed(LARGE))
@@ -47,7 +47,6 @@ def agent(host: None) -> Iterator[Puppet]:
 
 @pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
 def wire(request: pytest.FixtureRequest, client: Client) -> Wire:
-    """A client of every wire."""
     made: Wire = request.param
     return made.of(client, "gallery")
 
@@ -96,11 +95,7 @@ class TestALargeFile:
         bodies = await run_in_thread(lambda: list(Message.objects.values_list("body", flat=True)))
         assert [len(body) < 1000 for body in bodies] == [True]
         kept = await run_in_thread(lambda: StoredFile.objects.get(task__public_id=view.id))
-        assert (kept.size, kept.media_type, kept.filename) == (
-            len(LARGE),
-            "image/png",
-            "photo.png",
-        )
+        assert (kept.size, kept.media_type, kept.filename) == (len(LARGE), "image/png", "photo.png")
 
     async def test_may_come_with_a_later_message(
         self, wire: Wire, agent: Puppet, client: Client

@@ -13,7 +13,7 @@ from a2a_tasks.store.db import run_in_thread
 from tests.support.bindings.client import Client, Response
 from tests.support.dialects.clients import WIRES, JsonRpc, Piece, Wire
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("repeating", share=4)]
 
 
 @dataclass
@@ -27,7 +27,6 @@ class Repeating:
         self.params = grammar.send([Piece("text", "chunks 3")], "", "", waits=True, history=None)
 
     def asked(self, operation: str, params: Any = None) -> tuple[str, str, bytes, dict[str, str]]:
-        """A request with the key."""
         method, path, body, headers = self.wire._asked(operation, params or self.params)
         return method, path, body, {**headers, "idempotency-key": "k1"}
 
@@ -35,13 +34,6 @@ class Repeating:
         """A send, answered."""
         assert self.wire.client is not None
         return await self.wire.client.ask(*self.asked("send", params))
-
-    async def ids_and_data(self, **headers: str) -> list[tuple[int | None, Any]]:
-        """A streamed send, to its end."""
-        assert self.wire.client is not None
-        method, path, body, given = self.asked("stream")
-        async with self.wire.client.stream(method, path, body, {**given, **headers}) as stream:
-            return [(event.id, event.data) for event in await stream.rest()]
 
 
 @pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
@@ -70,17 +62,3 @@ async def test_another_one_is_a_conflict(repeating: Repeating) -> None:
     else:
         assert refused.status == 422
     assert await run_in_thread(Task.objects.count) == 1
-
-
-async def test_a_stream_that_comes_again_tells_all_of_it(repeating: Repeating) -> None:
-    once, again = await repeating.ids_and_data(), await repeating.ids_and_data()
-    assert [number for number, _ in again] == [number for number, _ in once]
-    assert again[1:] == once[1:]
-    assert await run_in_thread(Run.objects.count) == 1
-
-
-async def test_a_stream_is_taken_up_where_it_was_lost(repeating: Repeating) -> None:
-    once = await repeating.ids_and_data()
-    for n in range(2, len(once)):
-        rest = await repeating.ids_and_data(**{"last-event-id": str(once[n - 1][0])})
-        assert rest == once[n:]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.bindings.client import Client, Response
+from tests.support.rows import rows
 
 pytestmark = pytest.mark.django_db
-TEXT = [{"type": "text", "kind": "text", "text": "hi"}]
 #: Mount, methods that send and follow as a stream. All of these read an event stream, whatever comes (A2A 0.3 §7.9).
 EVENTS = [
     ("seed-0", "tasks/sendSubscribe", ""),
@@ -44,18 +44,18 @@ def only_event(answer: Response) -> Any:
 
 @pytest.mark.usefixtures("host")
 class TestAnError:
-    @pytest.mark.parametrize(("mount", "method"), METHODS)
+    @rows(("mount", "method"), METHODS)
     async def test_is_the_only_event(self, client: Client, mount: str, method: str) -> None:
         assert only_event(await asked(client, mount, method, {"message": 5}))["code"] == -32602
 
-    @pytest.mark.parametrize(("mount", "method"), [m for m in METHODS if "resub" in m[1]])
+    @rows(("mount", "method"), [m for m in METHODS if "resub" in m[1]])
     async def test_of_a_task_that_is_not_there_too(
         self, client: Client, mount: str, method: str
     ) -> None:
         error = only_event(await asked(client, mount, method, {"id": "nowhere"}))
         assert error["code"] == NOT_FOUND
 
-    @pytest.mark.parametrize(("mount", "method"), JSON)
+    @rows(("mount", "method"), JSON)
     async def test_is_json_in_1_0_and_where_no_stream_was_asked_for(
         self, client: Client, mount: str, method: str
     ) -> None:

@@ -15,7 +15,7 @@ from a2a_tasks.store.purge import RetentionLimits, purge
 from tests.support.bindings.client import Client, Event
 from tests.support.dialects.clients import WIRES, Refused, View, Wire
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.in_turn("wire", share=4)]
 SUBSCRIBERS = [wire for wire in WIRES if wire.subscribes]
 
 

@@ -41,7 +41,6 @@ async def local(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
 
 async def waits(turn: Turn) -> AsyncIterator[Any]:
-    """Wait for ever if told so."""
     yield turn.working("I work.")
     if turn.text == "wait":
         await asyncio.Event().wait()
@@ -49,7 +48,6 @@ async def waits(turn: Turn) -> AsyncIterator[Any]:
 
 @pytest.fixture
 def agent() -> Any:
-    """An agent that waits."""
     with playing(waits) as made:
         yield made
 
@@ -132,7 +130,6 @@ class TestTheQueueOfRuns:
 
     @staticmethod
     async def all_ended(alice: Client, tasks: list[values.Task]) -> bool:
-        """Have they?"""
         return {await alice.states(task.id) for task in tasks} == {"completed"}
 
     async def test_a_run_that_starts_at_once_is_not_counted(

@@ -96,5 +96,4 @@ class TestALongAnswer:
 
 
 def _is_at(conversation: AcceptedSend, number: int) -> bool:
-    """Whether it has heard that event."""
     return conversation.follower.number == number

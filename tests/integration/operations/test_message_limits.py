@@ -14,6 +14,7 @@ from a2a_tasks.protocol.requests import SendMessageRequest
 from a2a_tasks.protocol.values import Message, Part, Role
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
+from tests.support.rows import rows
 
 
 def asked(
@@ -47,7 +48,7 @@ TOO_MUCH = {
 }
 
 
-@pytest.mark.parametrize("field", TOO_MUCH)
+@rows("field", TOO_MUCH)
 def test_a_field_with_too_much_in_it_is_named(field: str) -> None:
     with pytest.raises(InvalidParams) as found:
         check_message(TOO_MUCH[field])

@@ -47,8 +47,6 @@ def gate() -> asyncio.Event:
 
 @pytest.fixture
 def agent(gate: asyncio.Event) -> Iterator[Agent]:
-    """An agent that waits at the gate."""
-
     async def run(turn: Turn) -> AsyncIterator[Any]:
         yield turn.working("at work")
         await gate.wait()

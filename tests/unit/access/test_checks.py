@@ -12,7 +12,6 @@ from a2a_tasks.access.startup_notice import say_who_may_come
 
 
 def said() -> set[str]:
-    """The ids of what is said."""
     return {str(message.id) for message in check_callers()}
 
 

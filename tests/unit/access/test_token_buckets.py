@@ -20,7 +20,6 @@ from a2a_tasks.rates import Rate
 
 
 def every(seconds: float, burst: int) -> Rate:
-    """A rate."""
     return Rate(round(seconds * 1e6), burst)
 
 
@@ -35,7 +34,6 @@ class Clock:
 
 
 def taken(buckets: LocalBuckets, name: str, rate: Rate, limit: int = 1000) -> int:
-    """How many tokens can be had at this moment."""
     count = 0
     while count < limit and not buckets.take({name: rate}):
         count += 1

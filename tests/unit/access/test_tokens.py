@@ -30,7 +30,6 @@ from tests.support.access.issuer import AUDIENCE, Issuer, Key, issuing, key, sig
 
 
 def part(document: Any) -> str:
-    """A segment of a token."""
     return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=").decode()
 
 

@@ -26,7 +26,6 @@ def on(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened() -> str:
-    """The path of a new address."""
     return str(Client().get("/playground/hooks/", headers=HERE).json()["read"])
 
 
@@ -38,7 +37,6 @@ def arrives(path: str, body: str = '{"a": "ü"}', **headers: str) -> int:
 
 
 def there(path: str, after: int = 0) -> list[dict[str, Any]]:
-    """What the page is shown of it."""
     found: list[dict[str, Any]] = (
         Client().get(f"{path}?after={after}", headers=HERE).json()["deliveries"]
     )

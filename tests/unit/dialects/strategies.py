@@ -80,7 +80,6 @@ class Form:
 
     @property
     def code(self) -> str:
-        """Code of the dialect."""
         return self.dialect.code
 
     @property
@@ -90,7 +89,6 @@ class Form:
 
     @property
     def final(self) -> bool:
-        """Do status events say whether they are the last?"""
         return not self.newest
 
     def __str__(self) -> str:
@@ -170,7 +168,6 @@ counts = st.none() | st.integers(0, 2**31 - 1)
 
 
 def encoded(content: bytes) -> str:
-    """Standard base64."""
     return base64.b64encode(content).decode()
 
 
@@ -223,7 +220,6 @@ def _raw(value: Any) -> Raw:
 
 
 def moment(number: int) -> str:
-    """The n-th timestamp."""
     return f"2026-01-01T00:00:{number:02d}.000Z"
 
 
@@ -267,7 +263,6 @@ class Log:
 
     @property
     def shown(self) -> list[Recorded]:
-        """What streams show of it."""
         return [event for event in self.events if event.kind is not EventKind.INPUT]
 
 
@@ -387,7 +382,6 @@ class MadeUp:
 
 
 def plain(value: Any) -> Any:
-    """A value as it is read from its JSON."""
     return read(write(value))
 
 
@@ -536,7 +530,6 @@ def spelled_push(form: Form, config: PushConfig) -> Tree:
 
 
 def in_name(id_: str) -> str:
-    """An id as the name of a resource can hold it."""
     return id_.replace("%", "%25").replace("/", "%2F")
 
 
@@ -759,7 +752,6 @@ def _push_cases(form: Form, task: str, config: PushConfig) -> list[Case]:
 
 
 def _path_of_push(form: Form) -> str:
-    """Where a webhook that is registered stands."""
     if form.newest:
         return ""
     return (
@@ -1004,5 +996,4 @@ def grafted(tree: Any, way: tuple[str | int, ...], value: Any) -> Any:
 
 
 def pretty(tree: Any) -> str:
-    """For messages of failures."""
     return json.dumps(tree, ensure_ascii=False)

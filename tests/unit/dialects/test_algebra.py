@@ -92,14 +92,12 @@ def laws(share: int = 1) -> settings:
 
 
 def sent(form: Form, params: Tree) -> SendMessageRequest:
-    """A send as the dialect reads it."""
     request = form.dialect.decode("SendMessage", read(write(params)))
     assert isinstance(request, SendMessageRequest)
     return request
 
 
 def written(form: Form, message: Message) -> Tree:
-    """A message as the dialect itself writes it."""
     if isinstance(form.dialect, TreeDialect):
         tree: Tree = plain(form.dialect.message(plain(message)))
         return tree
@@ -140,7 +138,6 @@ class TestReading:
 
     @every_form
     def test_messages_without_an_id_are_told_apart(self, form: Form) -> None:
-        """U2."""
         if form.oldest:
             ids = {
                 sent(form, _asking(form, written(form, SIMPLE))).message.message_id for _ in "ab"
@@ -191,7 +188,6 @@ class TestWriting:
     @every_form
     @rows("state", S)
     def test_a_state_has_its_word(self, form: Form, state: TaskState) -> None:
-        """P1 to P4."""
         task = Task(
             id="t", context_id="c", status=TaskStatus(state=state, timestamp=says.moment(0))
         )
@@ -268,7 +264,6 @@ class TestWriting:
     def test_a_push_config_is_spelled_without_its_secrets(
         self, form: Form, config: PushConfig
     ) -> None:
-        """P17."""
         expected = says.spelled_push(form, config)
         answer = form.dialect.answer("GetTaskPushNotificationConfig", config)
         assert read(answer) == expected
@@ -314,7 +309,6 @@ class Client:
         self.finals: list[bool] = []
 
     def hear(self, items: Iterable[bytes]) -> None:
-        """Take stream items in."""
         for item in items:
             self._hear(*self._opened(read(item)))
 
@@ -363,7 +357,6 @@ class Client:
 
     @property
     def knows(self) -> Tree:
-        """The task as it was made out."""
         found = list(self.artifacts.values())
         if self.form.oldest:
             found.sort(key=lambda artifact: artifact["index"])
@@ -545,7 +538,6 @@ class TestAnythingAtAll:
 
 
 def required(form: Form) -> list[tuple[str, ...]]:
-    """The ways to what a send must have."""
     ways = [("message",), ("message", "role"), ("message", form.content)]
     if form.oldest:
         ways.append(("id",))
@@ -585,7 +577,6 @@ def cases_of(form: Form, asking: Asking, config: PushConfig) -> list[Case]:
 
 
 def alike(form: Form, one: Request, other: Request) -> None:
-    """The two requests say the same."""
     if isinstance(one, SendMessageRequest) and isinstance(other, SendMessageRequest):
         assert compared(form, one.message) == compared(form, other.message)
         one = changed(one, message=other.message)
@@ -609,7 +600,6 @@ class TestSpellings:
     def test_in_snake_case_read_alike(
         self, form: Form, asking: Asking, config: PushConfig, names: set[str]
     ) -> None:
-        """§8.6."""
         for case in cases_of(form, asking, config):
             params = says.respelled(plain(case.params), names)
             plainly = form.dialect.decode(case.operation, plain(case.params))
@@ -621,7 +611,6 @@ class TestSpellings:
     def test_of_absence_in_a_send_read_alike(
         self, form: Form, asking: Asking, names: set[str]
     ) -> None:
-        """U20."""
         params = plain(says.spelled_send(form, asking))
         found = sent(form, says.nulled_send(form, params, names))
         alike(form, found, sent(form, params))
@@ -632,7 +621,6 @@ class TestSpellings:
     def test_of_absence_in_other_requests_read_alike(
         self, form: Form, config: PushConfig, length: int | None, names: set[str]
     ) -> None:
-        """U20."""
         _, *others = cases_of(form, Asking(SIMPLE, length=length), config)
         for case in others:
             optional = (
@@ -642,10 +630,7 @@ class TestSpellings:
             assert form.dialect.decode(case.operation, params) == case.request
 
     @given(
-        says.askings,
-        says.named_configs,
-        st.sampled_from(["", "unknown", "Message"]),
-        says.anything,
+        says.askings, says.named_configs, st.sampled_from(["", "unknown", "Message"]), says.anything
     )
     @laws(6)
     @held_in(FORMS)
@@ -725,7 +710,6 @@ class TestSpellings:
         ],
     )
     def test_of_a_webhooks_name_read_alike(self, form: Form, named: Tree) -> None:
-        """§3.3, §3.6, U14."""
         for operation, request in (
             ("GetTaskPushNotificationConfig", GetPushConfigRequest(task_id="t", id="c")),
             ("DeleteTaskPushNotificationConfig", DeletePushConfigRequest(task_id="t", id="c")),
@@ -735,7 +719,6 @@ class TestSpellings:
     @rows("form", RESOURCES, ids=str)
     @rows("name", ["c", "tasks/t", "tasks//pushNotificationConfigs/c", "t/c", "/"])
     def test_of_a_webhooks_name_are_no_others(self, form: Form, name: str) -> None:
-        """U14."""
         with pytest.raises(InvalidParams) as refused:
             form.dialect.decode("GetTaskPushNotificationConfig", {"name": name})
         assert [path for path, _ in refused.value.violations] == ["name"]
@@ -809,7 +792,6 @@ class TestSpellings:
     @rows("form", RESOURCES, ids=str)
     @rows("name", ["taskId", "parent", "configId", "config", "name"])
     def test_of_absence_in_a_bare_webhook_read_alike(self, form: Form, name: str) -> None:
-        """U20."""
         said: Tree = {"id": "t", **WEBHOOK}
         operation = "CreateTaskPushNotificationConfig"
         plainly = form.dialect.decode(operation, said)
@@ -901,7 +883,6 @@ class TestBase64:
     @every_form
     @rows("text", ["A", "A A=", "AA\n==", "é", "A===A", "AA=A", "*"])
     def test_that_is_none_is_refused_where_it_stands(self, form: Form, text: str) -> None:
-        """U10."""
         with pytest.raises(InvalidParams) as refused:
             file_sent(form, text)
         ((path, _),) = refused.value.violations

@@ -65,7 +65,6 @@ def decided(
     mount: Mount = DETECTING,
     switches: CompatOptions = PLAIN,
 ) -> Verdict:
-    """What becomes of a JSON-RPC request."""
     asked = DetectionInput(method=method, params=params, version=version, origin=origin)
     try:
         return by_call(mount, asked, switches)
@@ -83,7 +82,6 @@ def routed(
     mount: Mount = DETECTING,
     switches: CompatOptions = PLAIN,
 ) -> Verdict:
-    """What becomes of an HTTP+JSON request."""
     asked = DetectionInput(
         method=path, params=params or {}, version=version, origin=origin, media=media
     )
@@ -103,8 +101,6 @@ def lines(table: Iterable[tuple[Any, ...]]) -> Callable[[Test], Test]:
 
 
 class TestTheVersion:
-    """Dialects §1.2."""
-
     @rows(
         ("header", "query", "version"),
         [
@@ -389,7 +385,6 @@ class TestToTheLetter:
             assert verdict is VersionNotSupported
 
     def test_the_error_names_the_version_that_absence_means(self) -> None:
-        """1.5-strict: R-122."""
         with pytest.raises(VersionNotSupported) as caught:
             by_call(DETECTING, DetectionInput(method="GetTask", params=ID), STRICT)
         assert caught.value.metadata["requestedVersion"] == "0.3"
@@ -748,8 +743,6 @@ PATHS: list[tuple[str, Verdict, str, Params, str, str | None]] = [
 
 
 class TestAPath:
-    """Dialects §1.7."""
-
     @rows(
         ("verdict", "path", "params", "version", "origin"),
         [pytest.param(*rest, id=name) for name, *rest in PATHS],
@@ -829,11 +822,8 @@ class TestAPath:
 
 
 class TestARefusedVersion:
-    """Dialects §6.8."""
-
     @staticmethod
     def told(method: str, params: object = None) -> Mapping[str, Any]:
-        """The error object."""
         return DIALECTS[error_dialect(DETECTING, method, params)].error(refuse_version("0.5"))
 
     @rows(

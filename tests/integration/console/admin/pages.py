@@ -12,25 +12,29 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import run_lines, switches, workers
 from a2a_tasks.store.run_lines import RunLogLine
 from tests.support.console.admin.rows import add_artifact, add_run, add_status, add_step, make_task
-from tests.support.push.rows import add_attempt, make_config, make_delivery
+from tests.support.push.rows import add_attempt, make_config, make_delivery, make_receiver
 
 __all__ = ["everything", "pages"]
 
+SCRIPT = "<script>alert(1)</script>"
+
 
 def everything() -> None:
-    """A row of every kind, in the states that pages show most of."""
-    task = make_task(text="<script>alert(1)</script>")
-    add_artifact(task, "a", "x", "y", closed=False)
-    run = add_run(task, RunStatus.FAILED, error="Traceback")
-    add_step(task, run, "paid", '{"a": 1}')
-    add_status(task, TaskState.WORKING, "busy")
-    config = make_config(task, disabled_reason="gone")
-    add_attempt(make_delivery(config, DeliveryStatus.DEAD), excerpt="<b>no</b>")
+    """A row of every kind, in the states that pages show most of; what strangers wrote would run if a page let it."""
+    task = make_task(SCRIPT, text=SCRIPT, owner=SCRIPT, context_id=SCRIPT)
+    add_artifact(task, SCRIPT, SCRIPT, "y", closed=False)
+    request = f'{{"metadata":"{SCRIPT}"}}'
+    run = add_run(task, RunStatus.FAILED, error=SCRIPT, worker=SCRIPT, request=request)
+    add_step(task, run, SCRIPT, f'"{SCRIPT}"')
+    add_status(task, TaskState.WORKING, SCRIPT)
+    receiver = make_receiver(f"https://a.example/{SCRIPT}")
+    about = {"receiver": receiver, "schemes": f'["{SCRIPT}"]', "disabled_reason": "gone"}
+    config = make_config(task, SCRIPT, **about)
+    dead = make_delivery(config, DeliveryStatus.DEAD, body=f'"{SCRIPT}"', reason=SCRIPT)
+    add_attempt(dead, excerpt=SCRIPT, detail=SCRIPT, worker=SCRIPT)
     add_attempt(make_delivery(config, DeliveryStatus.PENDING, webhook_id="msg-2"))
     issue("robot")
-    run_lines.write(
-        [RunLogLine(run.pk, 1, run.created_at, 40, "agent", "<script>alert(2)</script>")]
-    )
+    run_lines.write([RunLogLine(run.pk, 1, run.created_at, 40, "agent", SCRIPT)])
     here = "<i>here</i>"
     workers.beat(
         workers.Beat(name=here, kind=WorkerKind.WORKER, host=here, pid=1, started_at=run.created_at)

@@ -20,5 +20,4 @@ def operator(db: None) -> None:
 
 @pytest.fixture
 def places(operator: None) -> list[str]:
-    """All pages there are for the operator."""
     return pages()

@@ -23,6 +23,7 @@ from tests.integration.store.test_workers import beat
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import add_run, make_task
 from tests.support.ended_tasks import make_ended
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +49,6 @@ def text(answer: Any) -> str:
 
 
 def ended(state: TaskState = TaskState.COMPLETED, *, ago: float = 60) -> None:
-    """A task of the demo agent that ended so many seconds ago."""
     make_ended(state, ago=datetime.timedelta(seconds=ago))
 
 
@@ -134,7 +134,7 @@ class TestPage:
 
 
 class TestSwitching:
-    @pytest.mark.parametrize(
+    @rows(
         ("do", "said", "action"),
         [
             ("drain", {}, "agent.drain"),
@@ -142,6 +142,7 @@ class TestSwitching:
             ("limit", {"most": "0"}, "agent.limit"),
             ("queue", {"queue": "nowhere"}, "agent.queue"),
         ],
+        within=rolled_back,
     )
     def test_what_stops_work_is_asked_first_then_done_and_told(
         self, admin_client: Client, do: str, said: dict[str, Any], action: str
@@ -170,8 +171,10 @@ class TestSwitching:
         assert "Nothing changed: it is so already." in text(post(admin_client, "enable"))
         assert not AuditEntry.objects.filter(object="demo").exists()
 
-    @pytest.mark.parametrize(
-        ("do", "said"), [("limit", {"most": "-1"}), ("queue", {"queue": "a b"}), ("x", {})]
+    @rows(
+        ("do", "said"),
+        [("limit", {"most": "-1"}), ("queue", {"queue": "a b"}), ("x", {})],
+        within=rolled_back,
     )
     def test_nonsense_is_refused(self, admin_client: Client, do: str, said: dict[str, Any]) -> None:
         answer = post(admin_client, do, yes=True, **said)

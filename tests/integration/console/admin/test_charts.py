@@ -15,7 +15,6 @@ SINCE, STEP = datetime(2026, 11, 22, tzinfo=UTC), timedelta(minutes=30)
 
 
 def counts(*series: Sequence[int]) -> Chart:
-    """A chart of counts."""
     return draw_bars("N", SINCE, STEP, dict(zip(("good", "bad", "quiet"), series, strict=False)))
 
 
@@ -30,8 +29,7 @@ class TestBars:
         assert bar.title.endswith("00:30:00: 7 good")
 
     @pytest.mark.parametrize(
-        ("most", "top"),
-        [(0, "1"), (1, "1"), (3, "5"), (5, "5"), (6, "10"), (1001, "2,000")],
+        ("most", "top"), [(0, "1"), (1, "1"), (3, "5"), (5, "5"), (6, "10"), (1001, "2,000")]
     )
     def test_stand_below_a_round_number(self, most: int, top: str) -> None:
         assert counts([most]).heights[0] == top

@@ -30,7 +30,6 @@ def page(rf: RequestFactory, task: Task, *permissions: str) -> str:
 
 
 def at_work(**columns: object) -> Run:
-    """The run of a task that a process holds."""
     columns = {
         "worker": "box:12",
         "started_at": None,

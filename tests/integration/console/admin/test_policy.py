@@ -8,13 +8,12 @@ from urllib.parse import urljoin
 
 import pytest
 from django.test import Client
-from pytest_django.live_server_helper import LiveServer
 
 from a2a_push.models import Delivery
 from a2a_tasks.models import ApiKey, Task
 from tests.integration.console.admin.pages import everything, pages
 from tests.integration.console.admin.policed import operator, places
-from tests.support.chromium import visiting
+from tests.support.thorough import THOROUGH
 
 __all__ = ["operator", "places"]
 POLICY = {
@@ -52,7 +51,6 @@ class Inline(HTMLParser):
 
 
 def inline(text: str) -> list[str]:
-    """What of it is in a page."""
     parser = Inline()
     parser.feed(text)
     return parser.found
@@ -86,7 +84,8 @@ def kept(answer: Any) -> None:
 class TestPages:
     def test_have_nothing_inline(self, admin_client: Client) -> None:
         everything()
-        for page in pages():
+        alike = () if THOROUGH else ("/history/", "/delete/", "?q=x")
+        for page in (each for each in pages() if not each.endswith(alike)):
             kept(admin_client.get(page, follow=True))
 
     def test_that_ask_and_tell_have_not_either(self, admin_client: Client) -> None:
@@ -122,33 +121,6 @@ class TestPages:
         answer = client.post("/admin/login/", {"username": "x", "password": "y"})
         assert answer.status_code == 429
         kept(answer)
-
-
-@pytest.mark.thorough  # the header and the pages without anything inline are shown above
-@pytest.mark.chromium
-class TestInABrowser:
-    async def test_what_strangers_wrote_does_not_run(
-        self, operator: None, live_server: LiveServer
-    ) -> None:
-        said: list[str] = []
-        async with visiting() as page:
-            page.on("console", lambda message: said.append(message.text))
-            await page.goto(live_server.url)
-            assert (
-                await page.evaluate(
-                    "getComputedStyle(document.querySelector('article')).borderTopWidth"
-                )
-                == "1px"
-            )
-            await page.evaluate(
-                'document.body.innerHTML = \'<p style="color: red" id=x>x</p><img src=x onerror="document.title = 1">\''
-            )
-            assert (
-                await page.evaluate("getComputedStyle(document.querySelector('#x')).color")
-                != "rgb(255, 0, 0)"
-            )
-            assert await page.title() == "A2A host"
-        assert any("Content Security Policy" in line for line in said)
 
 
 def test_there_is_a_page_of_a_task(operator: None, places: list[str]) -> None:

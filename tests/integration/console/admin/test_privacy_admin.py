@@ -8,6 +8,7 @@ from django.test import Client
 from a2a_tasks.models import Hold, TenantRetention
 from a2a_tasks.store import legal_holds
 from tests.support.console.admin.people import SignIn
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +25,7 @@ class TestHolds:
         assert "a lawsuit" in admin_client.get(HOLDS).text
         assert admin_client.get(f"{HOLDS}{row.pk}/change/").status_code == 200
 
-    @pytest.mark.parametrize("wrong", [{"name": ""}, {"reason": ""}, {"kind": "host"}])
+    @rows("wrong", [{"name": ""}, {"reason": ""}, {"kind": "host"}], within=rolled_back)
     def test_need_a_reason_and_something_they_are_on(
         self, admin_client: Client, wrong: dict[str, str]
     ) -> None:
@@ -46,7 +47,7 @@ class TestHolds:
 
 
 class TestDays:
-    @pytest.mark.parametrize("days", ["-1", "nan", "inf", ""])
+    @rows("days", ["-1", "nan", "inf", ""], within=rolled_back)
     def test_are_a_number(self, admin_client: Client, days: str) -> None:
         answer = admin_client.post(DAYS + "add/", {"tenant": "acme", "days": days})
         assert answer.status_code == 200

@@ -8,6 +8,7 @@ from django.test import Client
 from a2a_tasks.models import Message
 from tests.support.console.admin.rows import add_run, make_task
 from tests.support.push.rows import make_config, make_delivery, make_receiver
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -18,7 +19,7 @@ LISTS = [
 ]
 
 
-@pytest.mark.parametrize("path", LISTS)
+@rows("path", LISTS, within=rolled_back)
 def test_no_line_of_a_list_can_be_turned_round(path: str, admin_client: Client) -> None:
     name = f"pay-{TURNING}gnp.exe"
     task = make_task(f"id-{name}", owner=f"owner-{name}", context_id=f"context-{name}")

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
+from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.files.base import ContentFile
@@ -21,9 +22,11 @@ from a2a_tasks.access.api_keys import issue, principal_of
 from a2a_tasks.models import Event, RunStatus, StoredFile, Task
 from a2a_tasks.operations import cancel_task
 from a2a_tasks.protocol.errors import Overloaded
+from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import add_artifact, add_run, add_status, add_step, make_task
+from tests.support.rows import rolled_back, rows
 from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +36,6 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 def page_of(task: Task) -> str:
-    """The address of a task's page."""
     return reverse("admin:a2a_tasks_task_change", args=[task.pk])
 
 
@@ -47,40 +49,31 @@ def kept(task: Task, content: bytes, **about: str) -> str:
 
 
 def agreed(client: Client, asks: Any, deed: str) -> Any:
-    """The answer to who says yes on the page that asks."""
     said = {"keys": asks.context["keys"], "nonce": asks.context["plan"].nonce, "query": ""}
     return client.post(f"{LIST}bulk/{deed}/", said, follow=True)
 
 
 def ids_listed(client: Client, query: str) -> list[str]:
-    """The ids of the tasks a list shows."""
     answer = client.get(LIST + query)
     assert answer.status_code == 200, answer.status_code
     return [task.public_id for task in answer.context["cl"].result_list]
 
 
 class TestTheList:
-    def test_shows_the_newest_task_first(self, admin_client: Client) -> None:
-        make_task("older")
-        make_task("newer")
-        assert ids_listed(admin_client, "") == ["newer", "older"]
-
     def test_keeps_that_order_whatever_the_address_asks_for(self, admin_client: Client) -> None:
         make_task("older", agent="a")
         make_task("newer", agent="b")
         assert ids_listed(admin_client, "?o=3") == ["newer", "older"]
 
-    @pytest.mark.parametrize(
+    @rows(
         ("query", "found"),
         [
-            ("?state=failed", ["failed"]),
             ("?state=unfinished", ["working", "submitted"]),
-            ("?agent=demo", ["working", "failed", "submitted"]),
             ("?agent=gone", []),
-            ("?dialect=v10", ["working", "failed", "submitted"]),
             ("?dialect=v03", []),
             ("?state=failed&agent=demo&dialect=v10&created=hour", ["failed"]),
         ],
+        within=rolled_back,
     )
     def test_filters(self, admin_client: Client, query: str, found: list[str]) -> None:
         make_task("submitted")
@@ -119,12 +112,13 @@ class TestTheList:
         assert ids_listed(admin_client, "?q=tal") == []
         assert ids_listed(admin_client, "?q=a%00b") == ["three", "two", "one"]
 
-    @pytest.mark.parametrize(
+    @rows(
         "query",
         [
             *("?memory__contains=x", "?context__public_id=x"),  # no index
             *("?state=nonsense", "?created=x", "?ended=x", "?mark=x", "?binding=x", "?dialect=x"),
         ],
+        within=rolled_back,
     )
     def test_refuses_what_no_filter_offers_on_a_page_that_says_so(
         self, admin_client: Client, query: str
@@ -145,7 +139,7 @@ class TestTheList:
             thorough(""),
             "?q=task-3",
             "?state=submitted&created=day",
-            "?dialect=v10",
+            thorough("?dialect=v10"),
             thorough("?_facets=True"),
         ],
     )
@@ -171,10 +165,16 @@ class TestTheList:
                 assert "COUNT(" not in statement or "LIMIT" in statement, statement
                 assert "DISTINCT" not in statement, statement
 
+    @pytest.fixture
+    def five(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Five are on a page."""
+        monkeypatch.setattr(admin.site.get_model_admin(Task), "list_per_page", 5)
+
+    @pytest.mark.usefixtures("five")
     def test_is_paged_by_key_and_back(self, admin_client: Client) -> None:
-        names = [make_task(f"task-{number}").public_id for number in range(120)][::-1]
+        names = [make_task(f"task-{number}").public_id for number in range(12)][::-1]
         first = admin_client.get(LIST)
-        assert "50 tasks, newest first" in first.text
+        assert "5 tasks, newest first" in first.text
         assert first.context["cl"].newer == ""
         older = [ids_listed(admin_client, "")]
         links = [""]
@@ -187,16 +187,17 @@ class TestTheList:
         back = admin_client.get(LIST + back).context["cl"].newer
         assert ids_listed(admin_client, back) == older[0]
 
+    @pytest.mark.usefixtures("five")
     def test_keeps_its_filters_from_page_to_page_and_not_its_page_from_filter_to_filter(
         self, admin_client: Client
     ) -> None:
-        for number in range(120):
+        for number in range(12):
             make_task(f"task-{number}", owner="ab"[number % 2])
         page = admin_client.get(LIST + "?owner=a").context["cl"]
         assert "owner=a" in page.older
         assert "before=" in page.older
         assert "before=" not in admin_client.get(LIST + page.older).context["cl"].newest
-        assert len(ids_listed(admin_client, page.older)) == 10
+        assert len(ids_listed(admin_client, page.older)) == 1
 
     def test_says_where_it_stopped_looking(
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
@@ -285,15 +286,6 @@ class TestTheTaskPage:
         ):
             assert expected in body
 
-    def test_shows_the_steps_of_its_turns_if_there_are_any(self, admin_client: Client) -> None:
-        task = make_task()
-        run = add_run(task)
-        assert "kept by" not in admin_client.get(page_of(task)).text
-        add_step(task, run, "book-the-room", '{"room":"attic"}')
-        body = admin_client.get(page_of(task)).text
-        assert "book-the-room" in body
-        assert "attic" in body
-
     def test_says_where_the_log_begins(self, admin_client: Client) -> None:
         task = make_task(state=TaskState.COMPLETED)
         assert "were removed" not in admin_client.get(page_of(task)).text
@@ -311,38 +303,16 @@ class TestTheTaskPage:
         assert f'href="{page_of(ended)}"' in body
         assert "an-uuid" in body
 
-    def test_escapes_what_strangers_wrote(self, admin_client: Client) -> None:
-        task = make_task(SCRIPT, text=SCRIPT, owner=SCRIPT, context_id=SCRIPT)
-        add_status(task, TaskState.WORKING, SCRIPT)
-        add_artifact(task, SCRIPT, SCRIPT)
-        add_run(
-            task,
-            RunStatus.FAILED,
-            worker=SCRIPT,
-            error=SCRIPT,
-            request=f'{{"metadata":"{SCRIPT}"}}',
-        )
-        add_step(task, task.runs.get(), SCRIPT, f'"{SCRIPT}"')
-        pages = [LIST, page_of(task), "/admin/a2a_tasks/run/", "/admin/a2a_tasks/context/"]
-        pages.append(reverse("admin:a2a_tasks_context_change", args=[task.context_id]))
-        pages.append(reverse("admin:a2a_tasks_run_change", args=[task.runs.get().pk]))
-        for page in pages:
-            body = admin_client.get(page).text
-            assert "alert(1)" in body, page
-            assert SCRIPT not in body, page
-
-    @pytest.mark.parametrize(
+    @rows(
         "body",
         [
             "",
             "{",
             "[" * 5000 + "]" * 5000,
             '"\\ud800"',
-            "null",
-            '{"parts":7}',
             '{"parts":[7,{"text":{}}]}',
-            "9" * 5000,
         ],
+        within=rolled_back,
     )
     def test_shows_whatever_is_stored(self, admin_client: Client, body: str) -> None:
         task = make_task(state=TaskState.WORKING)
@@ -359,13 +329,19 @@ class TestTheTaskPage:
         answer = admin_client.get(page_of(task))
         assert len(answer.content) < 100_000
         assert "10000 shown" in answer.text
+        assert "too long to show here" in answer.text
 
     def test_reads_a_slice_of_a_long_log_and_links_to_the_others(
         self, admin_client: Client
     ) -> None:
         task = make_task()
-        for number in range(500):
-            add_status(task, TaskState.WORKING, f"step {number}")
+        Event.objects.bulk_create(
+            Event(
+                task=task, number=number, kind=EventKind.STATUS, state=TaskState.WORKING, body="{}"
+            )
+            for number in range(2, 502)
+        )
+        Task.objects.filter(pk=task.pk).update(last_event=501)
         newest = admin_client.get(page_of(task))
         assert [newest.context["window"].first, newest.context["window"].last] == [302, 501]
         assert newest.text.count('class="a2a-entry') == 200
@@ -375,23 +351,10 @@ class TestTheTaskPage:
         assert [events[0].first, events[-1].last, len(events)] == [1, 200, 200]
         assert "?from=201#" in oldest.text
 
-    @pytest.mark.parametrize("asked", ["-1", "x", "²", "9" * 30, ""])
+    @rows("asked", ["x", "²", "9" * 30], within=rolled_back)
     def test_forgives_a_wrong_number(self, admin_client: Client, asked: str) -> None:
         task = make_task()
         assert admin_client.get(page_of(task), {"from": asked}).status_code == 200
-
-    def test_asks_the_same_few_queries_for_a_long_task(self, admin_client: Client) -> None:
-        task = make_task()
-        for number in range(50):
-            add_status(task, TaskState.WORKING, f"step {number}")
-            add_artifact(task, f"artifact-{number}", "a", "b")
-            add_step(task, add_run(task, RunStatus.ENDED), f"step-{number}")
-        counts = []
-        for _ in range(2):  # what the process remembers for seconds may have just expired
-            with CaptureQueriesContext(connection) as asked:
-                admin_client.get(page_of(task))
-            counts.append(len(asked))
-        assert min(counts) <= 25
 
     def test_lists_files_and_sends_them_to_be_saved(self, admin_client: Client) -> None:
         task = make_task()
@@ -424,28 +387,6 @@ class TestTheTaskPage:
 
 
 class TestPermissions:
-    def test_viewing_is_enough_to_look(self, sign_in: SignIn) -> None:
-        task, client = make_task(), sign_in("view_task")
-        assert client.get(LIST).status_code == 200
-        assert client.get(page_of(task)).status_code == 200
-
-    def test_staff_without_view_permission_sees_nothing(self, sign_in: SignIn) -> None:
-        task, client = make_task(), sign_in()
-        assert client.get(LIST).status_code == 403
-        assert client.get(page_of(task)).status_code == 403
-
-    def test_nobody_adds_changes_or_deletes(self, admin_client: Client) -> None:
-        task = make_task()
-        assert admin_client.get(LIST + "add/").status_code == 403
-        assert admin_client.post(LIST + "add/").status_code == 403
-        assert admin_client.post(page_of(task), {"owner": "bob"}).status_code == 403
-        assert admin_client.post(f"{LIST}{task.pk}/delete/", {"post": "yes"}).status_code == 403
-        admin_client.post(
-            LIST, {"action": "delete_selected", "_selected_action": task.pk, "post": "yes"}
-        )
-        task.refresh_from_db()
-        assert task.owner == "alice"
-
     def test_who_may_only_view_cannot_cancel(self, sign_in: SignIn) -> None:
         task, client = make_task(), sign_in("view_task")
         assert "Cancel task" not in client.get(page_of(task)).text

@@ -14,13 +14,14 @@ from a2a_tasks.models import Message, StoredFile
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.rows import add_artifact, make_task
+from tests.support.rows import rolled_back, rows
 
 SCRIPT = "</pre><script>alert(1)</script>"
 
 
 @pytest.mark.django_db
 class TestTheJson:
-    @pytest.mark.parametrize("code", DIALECTS)
+    @rows("code", DIALECTS, within=rolled_back)
     def test_is_had_in_each_dialect(self, admin_client: Client, code: str) -> None:
         task = make_task("the-task", text=SCRIPT, state=TaskState.WORKING)
         add_artifact(task, "answer", "forty-two", closed=False)

@@ -23,20 +23,19 @@ from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.db import run_in_thread
 from tests.support.console.admin.rows import add_run, make_task
 from tests.support.console.api.world import API, Answer, asked, key_of, operates
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 WRITE = "admin:write"
 
 
 def ended(name: str, state: TaskState = TaskState.FAILED, **about: Any) -> Task:
-    """A task that can be run again."""
     task = make_task(name, state=state, **about)
     add_run(task)
     return task
 
 
 def of(tenant: str, name: str) -> Task:
-    """A task of a tenant."""
     task = make_task(name)
     Task.objects.filter(pk=task.pk).update(tenant=tenant)
     return task
@@ -51,7 +50,6 @@ def told(verb: str, who: str = "", /, **said: Any) -> dict[str, Any]:
 
 
 def states() -> dict[str, str]:
-    """How each task stands."""
     return {task.public_id: TaskState(task.state).word for task in Task.objects.all()}
 
 
@@ -86,7 +84,7 @@ class TestBeforeItIsDone:
         plan = told("cancel", keys=[works.pk, done.pk, 10**9], dry_run=True)
         assert (plan["found"], plan["others"], plan["missing"]) == (1, 1, 1)
 
-    @pytest.mark.parametrize(
+    @rows(
         ("said", "name"),
         [
             ({}, "all"),
@@ -105,8 +103,9 @@ class TestBeforeItIsDone:
             ({"all": True, "cursor": "x"}, "cursor"),
         ],
         ids=str,
+        within=rolled_back,
     )
-    @pytest.mark.parametrize("verb", ["cancel", "run-again"])
+    @rows("verb", ["cancel", "run-again"], within=rolled_back)
     def test_it_has_to_be_said_which(self, verb: str, said: dict[str, Any], name: str) -> None:
         make_task("one")
         ended("two")
@@ -210,7 +209,6 @@ async def exported(key: str, **said: Any) -> Answer:
 
 
 async def a_key(*scopes: str, tenant: str = "") -> str:
-    """A key with these scopes."""
     return (await run_in_thread(issue, "test", scopes=scopes, tenant=tenant)).key
 
 

@@ -13,6 +13,7 @@ from a2a_tasks.access.api_keys import issue
 from a2a_tasks.access.grants import grant
 from a2a_tasks.models import ApiKey
 from tests.support.console.api.world import asked, key_of, person, populated
+from tests.support.rows import rows
 
 pytestmark = pytest.mark.django_db
 
@@ -146,7 +147,7 @@ class TestRotating:
         answer = asked(key_of("admin:keys"), f"/keys/{row.prefix}/rotate", {})
         assert (answer.status, answer.code) == (409, "conflict")
 
-    @pytest.mark.parametrize("hours", [-1, 1e9, "x", None])
+    @rows("hours", [-1, 1e9, "x", None])
     def test_wants_an_overlap_that_ends(self, hours: object) -> None:
         row = issue("robot").row
         answer = asked(key_of("admin:keys"), f"/keys/{row.prefix}/rotate", {"overlap_hours": hours})
@@ -163,7 +164,7 @@ class TestRevoking:
         assert asked(victim.key, "/tasks").status == 401
         assert asked(key, url, post=True).code == "conflict"
 
-    @pytest.mark.parametrize("prefix", ["aaaaaaaaaaaa", "%00", "a" * 300, "..", "a_b"])
+    @rows("prefix", ["aaaaaaaaaaaa", "%00", "a" * 300, "..", "a_b"])
     def test_of_one_that_is_not_there_is_not_found(self, prefix: str) -> None:
         answer = asked(key_of("admin:keys"), f"/keys/{prefix}/revoke", post=True)
         assert answer.code == "not_found"

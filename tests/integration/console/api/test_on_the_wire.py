@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +11,7 @@ from django.conf import settings as django_settings
 from django.contrib.auth.models import Group, User
 
 from a2a_tasks.access.api_keys import issue
-from a2a_tasks.models import Event, Task
+from a2a_tasks.models import Task
 from a2a_tasks.store.db import run_in_thread
 from tests.integration.access.test_on_the_wire import challenges
 from tests.integration.access.test_users_and_certificates import PASSWORD, basic
@@ -32,17 +31,12 @@ TASKS = "/api/v1/tasks"
 
 
 async def listed(client: Client, headers: Mapping[str, str]) -> int:
-    """The status of the list of tasks."""
     answer: Response = await client.ask("GET", TASKS, headers=headers)
     return answer.status
 
 
 @pytest.mark.django_db(transaction=True)
 class TestTheWaysIn:
-    async def test_is_an_api_key(self, client: Client) -> None:
-        key = (await run_in_thread(issue, "test", scopes=["admin:read"])).key
-        assert await listed(client, {"x-api-key": key}) == 200
-
     async def test_is_a_token_made_out_to_the_host(
         self, client: Client, issuer: Issuer, settings: Any
     ) -> None:
@@ -102,15 +96,14 @@ class TestTheWaysIn:
         assert await listed(client, {**shown, "cookie": cookie}) == 200
         assert await listed(client, {"x-api-key": "x", "cookie": cookie}) == 401
 
-    @pytest.mark.parametrize("site", ["cross-site", "same-site", "nonsense"])
-    async def test_is_closed_to_what_other_sites_have_a_browser_send(
-        self, client: Client, site: str
-    ) -> None:
+    async def test_is_closed_to_what_other_sites_have_a_browser_send(self, client: Client) -> None:
         key = (await run_in_thread(issue, "test", scopes=["admin:write"])).key
         task = await run_in_thread(make_task)
-        url, headers = f"{TASKS}/{task.pk}/cancel", {"x-api-key": key, "sec-fetch-site": site}
-        refused = await client.ask("POST", url, headers=headers)
-        assert (refused.status, refused.json["code"]) == (403, "csrf")
+        url, headers = f"{TASKS}/{task.pk}/cancel", {"x-api-key": key}
+        for site in ("cross-site", "same-site", "nonsense"):
+            headers["sec-fetch-site"] = site
+            refused = await client.ask("POST", url, headers=headers)
+            assert (refused.status, refused.json["code"]) == (403, "csrf")
         headers["sec-fetch-site"] = "same-origin"
         assert (await client.ask("POST", url, headers=headers)).status == 200
 
@@ -143,13 +136,3 @@ class TestCancelling:
         assert (ended.status, ended.json["state"]) == (200, "canceled")
         read = await client.ask("GET", f"/agents/demo/tasks/{line['id']}", headers=headers)
         assert read.json["status"]["state"] == "TASK_STATE_CANCELED"
-
-    async def test_by_several_at_once_ends_the_task_once(self, client: Client) -> None:
-        key = (await run_in_thread(issue, "test", scopes=["admin:write"])).key
-        task = await run_in_thread(make_task)
-        url, headers = f"{TASKS}/{task.pk}/cancel", {"x-api-key": key}
-        asks = [client.ask("POST", url, headers=headers) for _ in range(5)]
-        statuses = {answer.status for answer in await asyncio.gather(*asks)}
-        assert 200 in statuses <= {200, 409}
-        ends = Event.objects.filter(task=task.pk, state="TASK_STATE_CANCELED")
-        assert await run_in_thread(ends.count) == 1

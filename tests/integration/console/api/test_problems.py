@@ -11,10 +11,16 @@ from django.test import Client
 
 from tests.support.console.admin.rows import make_task
 from tests.support.console.api.world import API, asked, key_of, person
+from tests.support.rows import rows
 
 pytestmark = pytest.mark.django_db
 
 VIEW = ("a2a_tasks.view_task",)
+
+
+@pytest.fixture
+def viewer() -> Client:
+    return person(*VIEW)
 
 
 def raising(fault: Exception) -> Any:
@@ -27,7 +33,7 @@ def raising(fault: Exception) -> Any:
 
 
 class TestAQuery:
-    @pytest.mark.parametrize(
+    @rows(
         ("query", "name"),
         [
             ("stat=failed", "stat"),
@@ -51,8 +57,10 @@ class TestAQuery:
         ],
         ids=lambda text: text[:40],
     )
-    def test_that_is_wrong_is_told_which_parameter_is(self, query: str, name: str) -> None:
-        answer = asked(person(*VIEW), f"/tasks?{query}")
+    def test_that_is_wrong_is_told_which_parameter_is(
+        self, viewer: Client, query: str, name: str
+    ) -> None:
+        answer = asked(viewer, f"/tasks?{query}")
         assert (answer.status, answer.code) == (400, "invalid")
         (mistake,) = answer.json["errors"]
         assert (mistake["where"], mistake["name"]) == ("query", name)
@@ -69,12 +77,15 @@ class TestAQuery:
 
 
 class TestABody:
-    def posted(self, text: bytes | str, kind: str = "application/json") -> Any:
-        """The answer to a body, of somebody who may make keys."""
-        client = person("a2a_tasks.add_apikey")
-        return client.post(f"{API}/keys", text, content_type=kind)
+    @pytest.fixture(autouse=True)
+    def maker(self) -> None:
+        """Somebody who may make keys."""
+        self.client = person("a2a_tasks.add_apikey")
 
-    @pytest.mark.parametrize(
+    def posted(self, text: bytes | str, kind: str = "application/json") -> Any:
+        return self.client.post(f"{API}/keys", text, content_type=kind)
+
+    @rows(
         ("text", "name"),
         [
             ("{", ""),
@@ -110,11 +121,11 @@ class TestABody:
 
     def test_is_refused_where_none_is_taken(self) -> None:
         task = make_task("task-1")
-        bob = person("a2a_tasks.change_task")
-        answer = asked(bob, f"/tasks/{task.pk}/cancel", {"force": True})
+        operator = person("a2a_tasks.change_task", name="operator")
+        answer = asked(operator, f"/tasks/{task.pk}/cancel", {"force": True})
         assert answer.json["errors"][0]["name"] == "force"
 
-    @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "application/*", "*/*"])
+    @rows("kind", ["application/x-www-form-urlencoded", "application/*", "*/*"])
     def test_of_another_type_is_refused(self, kind: str) -> None:
         answer = self.posted('{"name":"x"}', kind)
         assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
@@ -125,9 +136,9 @@ class TestABody:
 
 
 class TestARoute:
-    @pytest.mark.parametrize("verb", ["put", "patch", "delete", "post", "options", "trace"])
-    def test_answers_other_verbs_alike(self, verb: str) -> None:
-        answer = getattr(person(*VIEW), verb)(f"{API}/tasks")
+    @rows("verb", ["put", "patch", "delete", "post", "options", "trace"])
+    def test_answers_other_verbs_alike(self, viewer: Client, verb: str) -> None:
+        answer = getattr(viewer, verb)(f"{API}/tasks")
         assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
         assert answer.headers["allow"] == "GET, HEAD"
 
@@ -135,14 +146,14 @@ class TestARoute:
         answer = person(*VIEW).head(f"{API}/tasks")
         assert (answer.status_code, answer.content) == (200, b"")
 
-    @pytest.mark.parametrize("path", ["/tasks/", "/tasks/x", "/nothing", "/tasks/1/x", "/v2/x"])
-    def test_that_is_not_there_is_told_to_who_was_let_in(self, path: str) -> None:
+    @rows("path", ["/tasks/", "/tasks/x", "/nothing", "/tasks/1/x", "/v2/x"])
+    def test_that_is_not_there_is_told_to_who_was_let_in(self, viewer: Client, path: str) -> None:
         assert asked(None, path).code == "unauthenticated"
-        assert asked(person(), path).code == "not_found"
+        assert asked(viewer, path).code == "not_found"
 
-    @pytest.mark.parametrize("accept", ["text/html", "image/png", "nonsense"])
-    def test_answers_json_whatever_is_accepted(self, accept: str) -> None:
-        answer = person(*VIEW).get(f"{API}/tasks", headers={"Accept": accept})
+    @rows("accept", ["text/html", "image/png", "nonsense"])
+    def test_answers_json_whatever_is_accepted(self, viewer: Client, accept: str) -> None:
+        answer = viewer.get(f"{API}/tasks", headers={"Accept": accept})
         assert answer.status_code == 200
         assert answer.headers["content-type"] == "application/json"
 

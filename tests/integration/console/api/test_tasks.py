@@ -7,11 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from a2a_console.api import stored
-from a2a_console.search import selection
 from a2a_tasks.models import Event, Message, Run, RunStatus, Task
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.rows import add_artifact, add_run, add_status, make_task
@@ -22,17 +19,16 @@ pytestmark = pytest.mark.django_db
 VIEW = ("a2a_tasks.view_task", "a2a_tasks.view_context", "a2a_tasks.view_run")
 
 
-def found(query: str) -> list[str]:
-    """The ids of the tasks that a query finds."""
-    answer = asked(person(*VIEW), f"/tasks?{query}")
-    assert answer.status == 200, answer.body
-    return [item["id"] for item in answer.json["items"]]
-
-
 class TestTheList:
-    @pytest.mark.parametrize(
-        ("query", "ids"),
-        [
+    def test_has_what_is_asked_for(self) -> None:
+        first = make_task("s-1")
+        long_ago = datetime(2019, 1, 1, tzinfo=UTC)
+        Task.objects.filter(pk=first.pk).update(status_at=long_ago)
+        make_task("w-2", state=TaskState.WORKING, owner="carol", context_id="context-2")
+        make_task("f-3", state=TaskState.FAILED, agent="tables", dialect="v03")
+        make_task("W-4")
+        bob = person(*VIEW)
+        for query, ids in (
             ("state=working", ["w-2"]),
             ("state=working&state=failed", ["f-3", "w-2"]),
             ("state=unfinished", ["W-4", "w-2", "s-1"]),
@@ -40,31 +36,21 @@ class TestTheList:
             ("owner=carol", ["w-2"]),
             ("owner=", []),
             ("tenant=", ["W-4", "f-3", "w-2", "s-1"]),
-            ("tenant=acme", []),
             ("context=context-2", ["w-2"]),
             ("dialect=v03", ["f-3"]),
             ("id=w-2", ["w-2"]),
-            ("id=W-2", []),
-            ("id=w-", []),
             ("id_prefix=w-", ["w-2"]),
             ("id_prefix=%25", []),
-            ("id_prefix=_-", []),
             ("state=unfinished&agent=demo&owner=alice", ["W-4", "s-1"]),
             ("created_after=2100-01-01T00:00:00Z", []),
             ("created_before=2100-01-01", ["W-4", "f-3", "w-2", "s-1"]),
             ("created_before=2100-01-01T00:00:00%2B01:00&size=1", ["W-4"]),
             ("updated_before=2020-01-01T00:00:00Z", ["s-1"]),
             ("updated_after=2020-01-01T00:00:00Z", ["W-4", "f-3", "w-2"]),
-        ],
-    )
-    def test_has_what_is_asked_for(self, query: str, ids: list[str]) -> None:
-        first = make_task("s-1")
-        long_ago = datetime(2019, 1, 1, tzinfo=UTC)
-        Task.objects.filter(pk=first.pk).update(status_at=long_ago)
-        make_task("w-2", state=TaskState.WORKING, owner="carol", context_id="context-2")
-        make_task("f-3", state=TaskState.FAILED, agent="tables", dialect="v03")
-        make_task("W-4")
-        assert found(query) == ids
+        ):
+            answer = asked(bob, f"/tasks?{query}")
+            assert answer.status == 200, answer.body
+            assert [item["id"] for item in answer.json["items"]] == ids, query
 
     def test_shows_a_line_of_each(self) -> None:
         world = populated("acme")
@@ -87,20 +73,6 @@ class TestTheList:
             "updated_at": line["updated_at"],
             "last_event": 3,
         }
-
-    def test_takes_as_many_queries_for_many_as_for_one(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(selection, "FIRST", 10**9)  # one window of keys, however many there are
-        bob = person(*VIEW)
-        counts = []
-        for more in (1, 20):
-            for n in range(more):
-                make_task(f"t-{more}-{n}", context_id=f"c-{n}")
-            with CaptureQueriesContext(connection) as queries:
-                asked(bob, "/tasks?owner=alice&state=submitted")
-            counts.append(len(queries))
-        assert counts[0] == counts[1] <= 9
 
 
 class TestATask:
@@ -145,19 +117,10 @@ class TestATask:
         assert b"\\ud800" in answer.body
         assert answer.json["messages"][0]["body"]["parts"][0]["text"] == "\ud800 \u2028 <b>"
 
-    def test_takes_few_queries(self) -> None:
-        task = make_task("task-1")
-        for n in range(30):
-            add_artifact(task, f"a-{n}", "x")
-            add_run(task)
+    def test_that_is_not_there_is_not_found(self) -> None:
         bob = person(*VIEW)
-        with CaptureQueriesContext(connection) as queries:
-            assert asked(bob, f"/tasks/{task.pk}").status == 200
-        assert len(queries) <= 11
-
-    @pytest.mark.parametrize("key", ["0", "999999999", "9" * 30, "9" * 5000])
-    def test_that_is_not_there_is_not_found(self, key: str) -> None:
-        assert asked(person(*VIEW), f"/tasks/{key}").code == "not_found"
+        for key in ("0", "999999999", "9" * 30, "9" * 5000):
+            assert asked(bob, f"/tasks/{key}").code == "not_found"
 
 
 class TestEvents:
@@ -189,12 +152,11 @@ class TestEvents:
         assert asked(bob, f"/tasks/{task.pk}").json["events"] == {"first": 2, "last": 2}
         assert [e["number"] for e in asked(bob, f"/tasks/{task.pk}/events").json["items"]] == [2]
 
-    @pytest.mark.parametrize("after", ["-1", "x", str(2**31), "1.5", ""])
-    def test_have_numbers(self, after: str) -> None:
-        task = make_task("task-1")
-        answer = asked(person(*VIEW), f"/tasks/{task.pk}/events?after={after}")
-        assert answer.code == "invalid"
-        assert answer.json["errors"][0]["name"] == "after"
+    def test_have_numbers(self) -> None:
+        task, bob = make_task("task-1"), person(*VIEW)
+        for after in ("-1", "x", str(2**31), "1.5", ""):
+            answer = asked(bob, f"/tasks/{task.pk}/events?after={after}")
+            assert (answer.code, answer.json["errors"][0]["name"]) == ("invalid", "after")
 
 
 @pytest.mark.django_db
@@ -300,6 +262,7 @@ class TestAgents:
         counts = asked(person(*VIEW), "/agents/demo").json["tasks"]
         assert counts == {"by_state": {"submitted": 2}, "at_least": ["submitted"]}
 
-    @pytest.mark.parametrize("slug", ["gone", "Demo", "demo%00", "demo%2f"])
-    def test_that_are_not_here_are_not_found(self, slug: str) -> None:
-        assert asked(person(*VIEW), f"/agents/{slug}").code == "not_found"
+    def test_that_are_not_here_are_not_found(self) -> None:
+        bob = person(*VIEW)
+        for slug in ("gone", "Demo", "demo%00", "demo%2f"):
+            assert asked(bob, f"/agents/{slug}").code == "not_found"

@@ -22,11 +22,14 @@ from tests.support.console.admin.rows import add_artifact
 from tests.support.push.rows import SECRETS, make_config, make_delivery
 from tests.support.store.world import AT, BOB, accepted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("empty_audit_log"),
+    pytest.mark.quick_on("sqlite"),
+]
 
 
 def run(*words: str, **options: Any) -> str:
-    """What a command says."""
     out = io.StringIO()
     call_command(*words, stdout=out, stderr=io.StringIO(), **options)
     return out.getvalue()
@@ -97,7 +100,6 @@ class TestAudit:
 
 class TestExport:
     def read(self, file: Path) -> dict[str, list[Any]]:
-        """The documents by kind."""
         with zipfile.ZipFile(file) as archive:
             return {
                 Path(name).stem: [json.loads(line) for line in archive.read(name).splitlines()]

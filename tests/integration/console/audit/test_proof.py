@@ -17,7 +17,11 @@ from a2a_tasks.store import audit, audit_seals
 from a2a_tasks.store.audit_past import purge_audit
 from a2a_tasks.store.audit_triggers import unlock
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("empty_audit_log"),
+    pytest.mark.quick_on("sqlite"),
+]
 
 
 def write(*names: str) -> None:
@@ -28,7 +32,6 @@ def write(*names: str) -> None:
 
 
 def proof(since: str = "") -> Proof:
-    """Everything verified."""
     (*_, found) = verify(since)
     return found
 
@@ -42,7 +45,6 @@ def entries(number: int) -> int:
 
 
 def swap() -> None:
-    """Exchange what two entries say."""
     one, two = (AuditEntry.objects.get(pk=link(n).entry_id) for n in (2, 3))
     AuditEntry.objects.filter(pk=one.pk).update(object=two.object)
     AuditEntry.objects.filter(pk=two.pk).update(object=one.object)

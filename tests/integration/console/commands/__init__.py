@@ -10,7 +10,6 @@ __all__ = ["a2a"]
 
 
 def a2a(*words: object) -> str:
-    """What the subcommand writes."""
     out = io.StringIO()
     call_command("a2a", *map(str, words), stdout=out, stderr=io.StringIO())
     return out.getvalue()

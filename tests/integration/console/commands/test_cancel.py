@@ -9,12 +9,12 @@ from a2a_tasks.models import Task
 from a2a_tasks.protocol.values import TaskState
 from tests.integration.console.commands import a2a
 from tests.support.console.admin.rows import make_task
+from tests.support.rows import rows
 
 pytestmark = pytest.mark.django_db
 
 
 def states() -> dict[str, str]:
-    """The state of each task."""
     rows = Task.objects.values_list("public_id", "state")
     return {name: TaskState(state).word for name, state in rows}
 
@@ -44,7 +44,7 @@ def test_filters_that_mean_only_ended_ones_do_nothing() -> None:
     assert a2a("cancel", "--state", "failed", "--yes") == "Nothing was done.\n"
 
 
-@pytest.mark.parametrize("words", [(), ("one", "--agent", "demo"), ("--id-prefix", "")])
+@rows("words", [(), ("one", "--agent", "demo"), ("--id-prefix", "")])
 def test_it_wants_ids_or_filters(words: tuple[str, ...]) -> None:
     with pytest.raises(CommandError, match="ids, or filters"):
         a2a("cancel", *words, "--yes")

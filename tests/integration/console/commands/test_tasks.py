@@ -11,12 +11,12 @@ from a2a_tasks.models import Message
 from a2a_tasks.protocol.values import TaskState
 from tests.integration.console.commands import a2a
 from tests.support.console.admin.rows import make_task
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
 
 def ids(*words: str) -> list[str]:
-    """The ids of the tasks that are listed."""
     return [
         json.loads(line)["id"] for line in a2a("tasks", "--format", "json", *words).splitlines()
     ]
@@ -30,7 +30,7 @@ def populated() -> None:
     Message.objects.filter(task=task).update(opening="look into the invoice")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "found"),
     [
         ([], ["three", "two", "one"]),
@@ -47,6 +47,7 @@ def populated() -> None:
         (["talk"], ["one"]),
         (["--lines", "1"], ["three"]),
     ],
+    within=rolled_back,
 )
 def test_tasks_are_listed_by_what_is_known_of_them(words: list[str], found: list[str]) -> None:
     populated()

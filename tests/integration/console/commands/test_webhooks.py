@@ -16,6 +16,7 @@ from a2a_push.store.delivery_selection import DeliverySelection
 from a2a_push.store.replays import replay
 from tests.support.console.admin.rows import make_task
 from tests.support.push.rows import give_up, make_config, make_delivery, make_receiver
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -24,26 +25,22 @@ class Terminal(io.StringIO):
     """Somebody looks."""
 
     def isatty(self) -> bool:
-        """Yes."""
         return True
 
 
 def said(*words: str, out: io.StringIO | None = None) -> str:
-    """What the command writes."""
     out = out or io.StringIO()
     call_command("webhooks", *words, stdout=out, no_color=True)
     return out.getvalue()
 
 
 def pending() -> set[str]:
-    """The webhook-ids of what is to be sent."""
     rows = Delivery.objects.filter(status=DeliveryStatus.PENDING)
     return set(rows.values_list("webhook_id", flat=True))
 
 
 @pytest.fixture
 def dead() -> Delivery:
-    """One that was given up three hours ago."""
     row = make_delivery(make_config(make_task("task-1")), DeliveryStatus.DEAD, reason="10 attempts")
     Delivery.objects.filter(pk=row.pk).update(created_at=timezone.now() - timedelta(hours=3))
     return row
@@ -74,7 +71,7 @@ class TestList:
 
 
 class TestReplay:
-    @pytest.mark.parametrize(
+    @rows(
         "words",
         [
             ("--task", "task-2"),
@@ -82,6 +79,7 @@ class TestReplay:
             ("--receiver", "https://b.example/x?key=1"),
             ("--since", (timezone.now() - timedelta(hours=1)).isoformat()),
         ],
+        within=rolled_back,
     )
     def test_sends_what_is_narrowed_to(
         self, dead: Delivery, other: Delivery, words: tuple[str, ...]
@@ -145,7 +143,7 @@ class TestReplay:
         Delivery.objects.update(config=None)
         assert said("replay", "--all") == "Will be sent again: 0\n"
 
-    @pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "2026-11-21T25:00"])
+    @rows("text", ["yesterday", "2026-13-01", "2026-11-21T25:00"], within=rolled_back)
     def test_refuses_what_is_no_time(self, text: str) -> None:
         with pytest.raises(CommandError, match="is no time"):
             said("replay", "--since", text)

@@ -11,7 +11,9 @@ import pytest
 
 from a2a_console.diagnosis.delivery_waits import DeliveryFacts, Why, why
 from a2a_push.breaker import Phase
+from tests.support.rows import rows
 
+pytestmark = pytest.mark.quick_on("sqlite")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SOON = NOW + timedelta(minutes=5)
 PAST = NOW - timedelta(minutes=5)
@@ -45,10 +47,7 @@ MENDED: list[tuple[dict[str, Any], str]] = [
         {"paused_until": PAST},
         "The breaker is open until 2026-11-21 12:05:00 (in 5 min): answered 500.",
     ),
-    (
-        {"probe_at": PAST},
-        "The receiver is being tried, one notification at a time: answered 500.",
-    ),
+    ({"probe_at": PAST}, "The receiver is being tried, one notification at a time: answered 500."),
     (
         {"phase": Phase.CLOSED},
         "The next attempt, 3 of 10, comes at 2026-11-21 12:05:00 (in 5 min): answered 503.",
@@ -67,7 +66,7 @@ class TestWhy:
     def test_has_a_sentence_where_nothing_is_known(self) -> None:
         assert why(DeliveryFacts(), NOW).startswith(Why.PLACE)
 
-    @pytest.mark.parametrize("beginning", Why)
+    @rows("beginning", Why)
     def test_each_is_explained_to_operators(self, beginning: Why) -> None:
         assert any(sentence.startswith(beginning) for _, sentence in MENDED)
         text = Path("docs/webhooks.md").read_text(encoding="utf-8")

@@ -21,25 +21,22 @@ from a2a_tasks.store.records import StepResult
 from a2a_tasks.store.replies import reply
 from tests.support.store.world import ALICE, Pen, accepted, claim, expire, held, new
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
 
 
 def beat(name: str, **said: Any) -> None:
-    """A process says that it is there."""
     at = datetime.datetime.now(datetime.UTC)
     kind = workers.WorkerKind.WORKER
     workers.beat(workers.Beat(name=name, kind=kind, host="box", pid=1, started_at=at, **said))
 
 
 def of(task: int) -> TaskFacts:
-    """The situation of a task that is there."""
     found = load_facts(task)
     assert found is not None
     return found
 
 
 def run_of(task: int) -> RunAt:
-    """Its run."""
     found = of(task).run
     assert found is not None
     return found

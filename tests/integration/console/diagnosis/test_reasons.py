@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,18 +26,18 @@ from a2a_tasks.protocol.errors import TaskNotFound
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from tests import ROOT
+from tests.support.rows import rows
 
+pytestmark = pytest.mark.quick_on("sqlite")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-S = TaskState
+S, K = TaskState, DiagnosisKind
 
 
 def ago(**span: float) -> datetime:
-    """A moment that has passed."""
     return NOW - timedelta(**span)
 
 
 def to_come(**span: float) -> datetime:
-    """A moment that has not."""
     return NOW + timedelta(**span)
 
 
@@ -69,339 +69,260 @@ BEFORE = QueuePosition(
 
 
 def task(state: TaskState = S.WORKING, **facts: Any) -> TaskFacts:
-    """A task that has been like that for two hours."""
     return TaskFacts(now=NOW, agent="demo", state=state, since=ago(hours=2), **facts)
 
 
-#: situation, host, kind, the sentence, what comes next, when, who is needed
-TABLE: list[tuple[TaskFacts, HostRules, DiagnosisKind, str, str, datetime | None, Needs]] = [
-    (
-        task(S.COMPLETED),
-        HostRules(),
-        DiagnosisKind.ENDED,
-        "Ended 2 h ago: completed.",
-        "Nothing more happens.",
-        None,
-        Needs.NOBODY,
-    ),
-    (
+@dataclass(frozen=True)
+class Said:
+    """A situation and a host, and what is said of it: why, what is next, when, and who is needed."""
+
+    at: TaskFacts
+    kind: DiagnosisKind
+    sentence: str
+    then: str
+    when: datetime | None = None
+    needs: Needs = Needs.NOBODY
+    host: HostRules = field(default_factory=HostRules)
+
+
+TABLE = [
+    Said(task(S.COMPLETED), K.ENDED, "Ended 2 h ago: completed.", "Nothing more happens."),
+    Said(
         replace(task(S.CANCELED, run=CANCELLED), since=ago(seconds=2)),
-        HostRules(),
-        DiagnosisKind.STOPPING,
+        K.STOPPING,
         "Cancelled 2.0 s ago. The agent on box:12 was told to stop.",
         "If the agent does not stop, it is interrupted; the host stops waiting for it in 6.0 s.",
-        to_come(seconds=6),
-        Needs.NOBODY,
+        when=to_come(seconds=6),
     ),
-    (
+    Said(
         task(S.CANCELED, run=replace(CANCELLED, ended_at=ago(hours=2))),
-        HostRules(),
-        DiagnosisKind.ENDED,
+        K.ENDED,
         "Ended 2 h ago: canceled.",
         "Nothing more happens.",
-        None,
-        Needs.NOBODY,
     ),
-    (
+    Said(
         task(S.INPUT_REQUIRED),
-        HostRules(),
-        DiagnosisKind.INPUT,
+        K.INPUT,
         "Waiting for input from the client for 2 h.",
         "The client sends a message, or a user cancels the task. The host waits without a limit.",
-        None,
-        Needs.CLIENT,
+        needs=Needs.CLIENT,
     ),
-    (
+    Said(
         task(S.AUTH_REQUIRED),
-        HostRules(),
-        DiagnosisKind.CREDENTIALS,
+        K.CREDENTIALS,
         "Waiting for credentials from the client for 2 h.",
         "The client sends a message, or a user cancels the task. The host waits without a limit.",
-        None,
-        Needs.CLIENT,
+        needs=Needs.CLIENT,
     ),
-    (
+    Said(
         task(S.INPUT_REQUIRED),
-        HostRules(is_on=False),
-        DiagnosisKind.NO_AGENT,
+        K.NO_AGENT,
         "Waiting for the client for 2 h, but the agent demo is disabled.",
         "No message reaches the task until the agent is enabled. The task can be cancelled.",
-        None,
-        Needs.OPERATOR,
+        needs=Needs.OPERATOR,
+        host=HostRules(is_on=False),
     ),
-    (
+    Said(
         task(),
-        HostRules(),
-        DiagnosisKind.IDLE,
+        K.IDLE,
         "Idle for 2 h: the task has not ended, no run works on it, and no input was requested.",
         "Nothing happens until the client sends another message or the task is cancelled.",
-        None,
-        Needs.OPERATOR,
+        needs=Needs.OPERATOR,
     ),
-    (
+    Said(
         task(run=HELD, spoke_at=ago(seconds=90)),
-        HostRules(),
-        DiagnosisKind.WORKING,
+        K.WORKING,
         "Running on box:12 for 5 min (attempt 1 of 3). Last output 1 min 30 s ago.",
         "The lease ends in 4.0 s unless the worker renews it. After that: attempt 2 begins as soon as another worker looks for expired leases.",
-        to_come(seconds=4),
-        Needs.NOBODY,
+        when=to_come(seconds=4),
     ),
-    (
+    Said(
         task(S.INPUT_REQUIRED, run=HELD),
-        HostRules(),
-        DiagnosisKind.INPUT,
+        K.INPUT,
         "Waiting for input from the client for 2 h; the agent has not returned yet.",
         "The client sends a message, or a user cancels the task. The host waits without a limit.",
-        None,
-        Needs.CLIENT,
+        needs=Needs.CLIENT,
     ),
-    (
+    Said(
         task(run=HELD, nap=SleepingStep("night", to_come(hours=3, minutes=5))),
-        HostRules(),
-        DiagnosisKind.SLEEPING,
+        K.SLEEPING,
         "Sleeping in the step night for another 3 h 5 min.",
         "The agent continues then. If its worker dies, another worker takes over the sleep.",
-        to_come(hours=3, minutes=5),
-        Needs.NOBODY,
+        when=to_come(hours=3, minutes=5),
     ),
-    (
+    Said(
         task(run=replace(HELD, lease_until=ago(seconds=3), behind=2)),
-        HostRules(),
-        DiagnosisKind.LOST,
+        K.LOST,
         "No heartbeat from box:12: the lease ended 3.0 s ago. 2 more messages from the client wait after it.",
         "Attempt 2 begins as soon as another worker looks for expired leases.",
-        to_come(seconds=1),
-        Needs.NOBODY,
+        when=to_come(seconds=1),
     ),
-    (
+    Said(
         task(run=replace(HELD, lease_until=ago(seconds=3), attempt=3, deaths=2)),
-        HostRules(),
-        DiagnosisKind.LOST,
+        K.LOST,
         "No heartbeat from box:12: the lease ended 3.0 s ago.",
         "Attempt 4 begins as soon as another worker looks for expired leases, or the task fails if its worker ran nothing else and made no progress.",
-        to_come(seconds=1),
-        Needs.NOBODY,
+        when=to_come(seconds=1),
     ),
-    (
+    Said(
         task(run=replace(HELD, lease_until=ago(seconds=3))),
-        HostRules(after_crash="fail"),
-        DiagnosisKind.LOST,
+        K.LOST,
         "No heartbeat from box:12: the lease ended 3.0 s ago.",
         'The task fails as soon as another worker looks for expired leases (the agent says after_crash = "fail").',
-        to_come(seconds=1),
-        Needs.NOBODY,
+        when=to_come(seconds=1),
+        host=HostRules(after_crash="fail"),
     ),
-    (
+    Said(
         task(run=replace(QUEUED, attempt=1, due_at=to_come(minutes=1)), line=BEFORE),
-        HostRules(),
-        DiagnosisKind.SCHEDULED,
+        K.SCHEDULED,
         "Scheduled: due in 1 min.",
         "Then attempt 2 begins.",
-        to_come(minutes=1),
-        Needs.NOBODY,
+        when=to_come(minutes=1),
     ),
-    (
+    Said(
         task(run=QUEUED, line=QueuePosition()),
-        HostRules(),
-        DiagnosisKind.NO_WORKER,
+        K.NO_WORKER,
         "No live worker serves the queue agents; the run has been due for 30 s.",
         "The run begins when a worker for the queue agents starts.",
-        None,
-        Needs.OPERATOR,
+        needs=Needs.OPERATOR,
     ),
-    (
+    Said(
         task(run=QUEUED, line=QueuePosition(last=LostWorker("box:12", timedelta(seconds=40)))),
-        HostRules(),
-        DiagnosisKind.NO_WORKER,
+        K.NO_WORKER,
         "No live worker serves the queue agents; the run has been due for 30 s. box:12 did; its last heartbeat came 40 s ago.",
         "The run begins when a worker for the queue agents starts.",
-        None,
-        Needs.OPERATOR,
+        needs=Needs.OPERATOR,
     ),
-    (
+    Said(
         task(
             run=QUEUED,
             line=QueuePosition(last=LostWorker("box:12", timedelta(), draining=True)),
             switch=Switch(queue="night"),
         ),
-        HostRules(),
-        DiagnosisKind.NO_WORKER,
+        K.NO_WORKER,
         "No live worker serves the queue agents; the run has been due for 30 s. box:12 is draining and takes nothing new. New runs of the agent wait in the queue night; earlier runs stay where they are.",
         "The run begins when a worker for the queue agents starts.",
-        None,
-        Needs.OPERATOR,
+        needs=Needs.OPERATOR,
     ),
-    (
+    Said(
         task(run=QUEUED, line=replace(BEFORE, hosting=0)),
-        HostRules(),
-        DiagnosisKind.NO_AGENT,
+        K.NO_AGENT,
         "No live worker has the agent demo; the run has been due for 30 s.",
         "A worker that has the agent begins the run. Without one the task fails.",
-        to_come(seconds=30),
-        Needs.OPERATOR,
+        when=to_come(seconds=30),
+        needs=Needs.OPERATOR,
     ),
-    (
+    Said(
         task(run=QUEUED, line=replace(BEFORE, running_of_agent=3), switch=Switch(max_running=3)),
-        HostRules(),
-        DiagnosisKind.LIMIT,
+        K.LIMIT,
         "The agent demo has 3 active runs, and its limit is 3.",
         "When one of them ends, the next run of the agent begins; attempt 1 in its turn.",
-        None,
-        Needs.NOBODY,
     ),
-    (
+    Said(
         task(run=QUEUED, line=BEFORE, switch=Switch(max_running=0)),
-        HostRules(),
-        DiagnosisKind.LIMIT,
+        K.LIMIT,
         "The run limit of the agent demo is 0, so no run begins.",
         "When an operator raises the limit, attempt 1 begins in its turn.",
-        None,
-        Needs.OPERATOR,
+        needs=Needs.OPERATOR,
     ),
-    (
+    Said(
         task(
             run=replace(QUEUED, attempt=2, shared_deaths=2),
             line=QueuePosition(processes=1, hosting=1, slots=9),
         ),
-        HostRules(),
-        DiagnosisKind.QUARANTINE,
+        K.QUARANTINE,
         "Workers that ran it beside other runs died 2 times in a row, so it runs in a small group.",
         "When a worker has room, attempt 3 begins.",
-        None,
-        Needs.NOBODY,
     ),
-    (
+    Said(
         task(
             run=replace(QUEUED, attempt=3, shared_deaths=3),
             line=QueuePosition(processes=1, hosting=1, slots=9),
         ),
-        HostRules(),
-        DiagnosisKind.QUARANTINE,
+        K.QUARANTINE,
         "Workers that ran it beside other runs died 3 times in a row, so it runs alone in a worker.",
         "When a worker has room, attempt 4 begins.",
-        None,
-        Needs.NOBODY,
     ),
-    (
+    Said(
         task(run=QUEUED, line=BEFORE, switch=Switch(state="off", max_running=3)),
-        HostRules(),
-        DiagnosisKind.LINE,
+        K.LINE,
         "41 runs are ahead in the queue agents, 3 of them from tenant acme. The agent demo is disabled; accepted tasks continue.",
         "After them, attempt 1 begins.",
-        None,
-        Needs.NOBODY,
     ),
-    (
+    Said(
         task(run=HELD, switch=Switch(state="draining")),
-        HostRules(),
-        DiagnosisKind.WORKING,
+        K.WORKING,
         "Running on box:12 for 5 min (attempt 1 of 3). The agent demo is draining and takes no new tasks; accepted tasks continue.",
         "The lease ends in 4.0 s unless the worker renews it. After that: attempt 2 begins as soon as another worker looks for expired leases.",
-        to_come(seconds=4),
-        Needs.NOBODY,
+        when=to_come(seconds=4),
     ),
-    (
+    Said(
         task(S.INPUT_REQUIRED, switch=Switch(state="off")),
-        HostRules(),
-        DiagnosisKind.NO_AGENT,
+        K.NO_AGENT,
         "Waiting for the client for 2 h, but the agent demo is disabled.",
         "No message reaches the task until the agent is enabled. The task can be cancelled.",
-        None,
-        Needs.OPERATOR,
+        needs=Needs.OPERATOR,
     ),
-    (
+    Said(
         task(run=QUEUED, line=replace(BEFORE, running_of_share=4)),
-        HostRules(slots_per_tenant=2),
-        DiagnosisKind.SHARE,
+        K.SHARE,
         "tenant acme has 4 active runs, which is its share. 41 runs are ahead in the queue agents, 3 of them from tenant acme.",
         "When one of them ends, its next queued run begins; attempt 1 in its turn.",
-        None,
-        Needs.NOBODY,
+        host=HostRules(slots_per_tenant=2),
     ),
-    (
+    Said(
         task(
             run=QUEUED,
             line=QueuePosition(running=18, running_of_share=18, processes=1, hosting=1, slots=20),
         ),
-        HostRules(),
-        DiagnosisKind.SHARE,
+        K.SHARE,
         "tenant acme has 18 active runs, which is its share. First in the queue agents.",
         "When one of them ends, its next queued run begins; attempt 1 in its turn.",
-        None,
-        Needs.NOBODY,
     ),
-    (
+    Said(
         task(run=QUEUED, line=replace(BEFORE, running=20, slots=20, ahead=0)),
-        HostRules(),
-        DiagnosisKind.SLOTS,
+        K.SLOTS,
         "All 20 run slots of 2 workers are in use. First in the queue agents.",
         "When one of them ends, the next queued run begins; attempt 1 in its turn.",
-        None,
-        Needs.NOBODY,
     ),
-    (
+    Said(
         task(run=replace(QUEUED, behind=1), line=BEFORE, before=RunBefore(7, "task-6")),
-        HostRules(),
-        DiagnosisKind.CONVERSATION,
+        K.CONVERSATION,
         "Waits for the task task-6 of its conversation: the agent demo answers one message of a conversation at a time."
         " 1 more message from the client waits after it.",
         "When that task has ended or asks for input, attempt 1 begins.",
-        None,
-        Needs.NOBODY,
     ),
-    (
+    Said(
         task(run=QUEUED, line=QueuePosition(), before=RunBefore(7, "task-6", 3)),
-        HostRules(),
-        DiagnosisKind.CONVERSATION,
+        K.CONVERSATION,
         "Waits for the task task-6 and 2 more runs of its conversation: the agent demo answers one message of a conversation at a time.",
         "When they have ended or ask for input, attempt 1 begins.",
-        None,
-        Needs.NOBODY,
     ),
-    (
+    Said(
         task(run=replace(QUEUED, share=""), line=replace(BEFORE, ahead=COUNTED)),
-        HostRules(),
-        DiagnosisKind.LINE,
+        K.LINE,
         "10000+ runs are ahead in the queue agents, 3 of them from callers without credentials.",
         "After them, attempt 1 begins.",
-        None,
-        Needs.NOBODY,
     ),
-    (
+    Said(
         task(run=replace(QUEUED, behind=1), line=QueuePosition(processes=1, hosting=1, slots=9)),
-        HostRules(),
-        DiagnosisKind.DUE,
+        K.DUE,
         "Due for 30 s. 1 more message from the client waits after it.",
         "The next worker that polls begins attempt 1.",
-        to_come(seconds=1),
-        Needs.NOBODY,
+        when=to_come(seconds=1),
     ),
 ]
 
 
 class TestTheTable:
-    @pytest.mark.parametrize(
-        ("at", "host", "kind", "sentence", "then", "when", "needs"),
-        TABLE,
-        ids=[f"{row[2]}-{number}" for number, row in enumerate(TABLE)],
-    )
-    def test_says_why_what_is_next_when_and_who_is_needed(
-        self,
-        at: TaskFacts,
-        host: HostRules,
-        kind: DiagnosisKind,
-        sentence: str,
-        then: str,
-        when: datetime | None,
-        needs: Needs,
-    ) -> None:
-        said = reason(at, host)
-        assert (said.kind, said.sentence, said.next) == (kind, sentence, then)
-        assert (said.at, said.needs) == (when, needs)
+    @rows("row", TABLE, lambda row: f"{row.kind}: {row.sentence}")
+    def test_says_why_what_is_next_when_and_who_is_needed(self, row: Said) -> None:
+        said = reason(row.at, row.host)
+        assert (said.kind, said.sentence, said.next) == (row.kind, row.sentence, row.then)
+        assert (said.at, said.needs) == (row.when, row.needs)
 
     def test_has_every_kind(self) -> None:
-        assert {row[2] for row in TABLE} == set(DiagnosisKind)
+        assert {row.kind for row in TABLE} == set(DiagnosisKind)
 
     def test_is_explained_to_operators(self) -> None:
         guide = ROOT / "docs" / "operating.md"

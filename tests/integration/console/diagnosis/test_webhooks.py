@@ -15,11 +15,10 @@ from a2a_tasks.models import Task
 from tests.support.console.admin.rows import make_task
 from tests.support.push.rows import make_config, make_delivery
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.quick_on("sqlite")]
 
 
 def free(task: Task) -> PushConfig:
-    """A webhook that nobody is sending to."""
     return make_config(task, token="", lease_until=None, worker="")
 
 

@@ -59,12 +59,10 @@ def asked(agent: Agent, *names: str, reason: str = "To <i>sign</i>.", task: str 
 
 
 def shown(token: str, browser: Client | None = None) -> Any:
-    """The page behind a link."""
     return (browser or Client()).get(f"/handover/{token}")
 
 
 def send(token: str, browser: Client | None = None, **said: Any) -> Any:
-    """The answer to a form that was sent."""
     return (browser or Client()).post("/handover/", {"token": token, **said})
 
 
@@ -91,9 +89,7 @@ class TestThePage:
     def test_looking_does_not_use_it_up_and_is_one_look_at_the_database(self, agent: Agent) -> None:
         token = asked(agent)
         for _ in range(2):
-            with CaptureQueriesContext(
-                connection,
-            ) as looked:
+            with CaptureQueriesContext(connection) as looked:
                 assert shown(token).status_code == 200
         assert len(looked) <= 1
 

@@ -23,12 +23,7 @@ from a2a_tasks.access.api_keys import issue
 from a2a_tasks.access.authentication import Credentials, identify
 from a2a_tasks.audit import Action, act_as
 from a2a_tasks.caller import TENANTS, OwnerScope, scope_in
-from a2a_tasks.conversation_changes import (
-    ConversationChanges,
-    ListChange,
-    MemoryChange,
-    ValueKind,
-)
+from a2a_tasks.conversation_changes import ConversationChanges, ListChange, MemoryChange, ValueKind
 from a2a_tasks.models import (
     ApiKey,
     AuditEntry,
@@ -57,14 +52,17 @@ from tests.support.execution.waiting import eventually, somebody_waits_for_a_row
 from tests.support.push.rows import add_attempt, make_config, make_delivery
 from tests.support.store.world import AT, Pen, accepted, at_once, held, new
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("empty_audit_log"),
+    pytest.mark.quick_on("sqlite"),
+]
 
 CANARY = "key:canary7f3a"
 MINE, OTHERS = OwnerScope("acme", CANARY, "demo"), OwnerScope("acme", "user:bob", "demo")
 
 
 def kept_by(owner: str) -> ConversationChanges:
-    """What an agent keeps in a conversation of somebody."""
     values = [
         MemoryChange("name", 0, ValueKind.TEXT, owner.encode()),
         MemoryChange("bytes", 0, ValueKind.BYTES, b"\xff"),

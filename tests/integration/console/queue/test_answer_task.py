@@ -33,6 +33,7 @@ from a2a_tasks.store.db import run_in_thread
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, hosting
 from tests.support.execution.waiting import until
+from tests.support.rows import rows
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +56,6 @@ class Heard:
         self.turns: list[Turn] = []
 
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
-        """Ask until the answer is blue."""
         self.turns.append(turn)
         match turn.text:
             case "auth":
@@ -68,13 +68,11 @@ class Heard:
 
 @pytest.fixture
 def heard() -> Heard:
-    """Nothing yet."""
     return Heard()
 
 
 @pytest.fixture
 def agent(heard: Heard) -> Iterator[Agent]:
-    """An agent that asks."""
     modes = ["text/plain", "application/json", "application/pdf"]
     with playing(heard.run, default_input_modes=modes) as found:
         yield found
@@ -82,20 +80,16 @@ def agent(heard: Heard) -> Iterator[Agent]:
 
 @pytest.fixture
 def alice(agent: Agent) -> Client:
-    """Its client."""
     scopes = frozenset({"paint"})
     return Client(agent, Caller(principal="user:alice", tenant="acme", scopes=scopes))
 
 
 async def asked(client: Client, text: str = "hello", **about: Any) -> Task:
-    """The row of a task that waits."""
     task = await client.send(text, **about)
     return await run_in_thread(Task.objects.get, public_id=task.id)
 
 
 async def ended(client: Client, task: Task) -> None:
-    """Wait until the task has ended."""
-
     async def over() -> bool:
         return await client.states(task.public_id) == "completed"
 
@@ -259,13 +253,13 @@ class TestContent:
         with pytest.raises(InvalidParams):
             content("  ", " ")
 
-    @pytest.mark.parametrize("wrong", ["{", "NaN", "[Infinity]", "\ud800"])
+    @rows("wrong", ["{", "NaN", "[Infinity]", "\ud800"])
     def test_what_is_no_json_is_said(self, wrong: str) -> None:
         with pytest.raises(InvalidParams) as caught:
             content("", wrong)
         assert caught.value.violations == (("data", "is not JSON"),)
 
-    @pytest.mark.parametrize("flawed", ["[" * 100_000, '{"a":1,"a":2}', '"\\ud800"'])
+    @rows("flawed", ["[" * 100_000, '{"a":1,"a":2}', '"\\ud800"'])
     def test_json_is_held_to_what_a_client_is_held_to(self, flawed: str) -> None:
         with pytest.raises(InvalidParams) as caught:
             content("", flawed)

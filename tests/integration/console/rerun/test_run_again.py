@@ -55,19 +55,16 @@ async def _files(turn: Turn) -> AsyncIterator[bytes]:
 
 @pytest.fixture
 def agent() -> Any:
-    """An agent that echoes."""
     with playing(echo, default_input_modes=["text/plain", "application/octet-stream"]) as found:
         yield found
 
 
 @pytest.fixture
 def alice(agent: Agent) -> Client:
-    """Its client."""
     return Client(agent)
 
 
 async def row_of(public_id: str) -> Task:
-    """A task as it lies in its table."""
     return await run_in_thread(Task.objects.select_related("context").get, public_id=public_id)
 
 
@@ -77,7 +74,6 @@ async def said_by(client: Client, task: str) -> str:
 
 
 async def first_of(task: Task) -> dict[str, Any]:
-    """The message a task began with."""
     found = await run_in_thread(Message.objects.get, task=task, number=1)
     return dict(json.loads(found.body))
 

@@ -17,6 +17,7 @@ from a2a_console.search.task_flags import MARKS, Mark
 from a2a_tasks.models import Message, Task
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.rows import make_task
+from tests.support.rows import rows
 from tests.support.thorough import examples
 
 pytestmark = pytest.mark.django_db
@@ -24,13 +25,11 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page has the patience for one window of three keys."""
     monkeypatch.setattr(selection, "FIRST", 3)
     monkeypatch.setattr(selection, "PATIENCE", -1)
 
 
 def opened(public_id: str, opening: str, **about: Any) -> Task:
-    """A task that began with these words."""
     task = make_task(public_id, **about)
     Message.objects.filter(task=task).update(opening=opening)
     return task
@@ -67,7 +66,7 @@ class TestFilters:
         Task.objects.filter(pk__lte=three.pk).update(created_at=hours)  # keys grow with time
         Task.objects.filter(pk=three.pk).update(maker="carol", status_at=hours)
 
-    @pytest.mark.parametrize(
+    @rows(
         ("asked", "ids"),
         [
             ({}, ["four", "three", "two", "one"]),
@@ -102,7 +101,7 @@ class TestFilters:
             next(steps)
         assert len(queries) == 1
 
-    @pytest.mark.parametrize("nothing", [{}, {"states": frozenset()}, {"id_prefix": ""}], ids=str)
+    @rows("nothing", [{}, {"states": frozenset()}, {"id_prefix": ""}], ids=str)
     def test_that_any_task_passes_do_not_narrow(self, nothing: dict[str, Any]) -> None:
         """Whoever cancels by a variable that turned out to be empty is told so."""
         assert len(found(**nothing)) == 4
@@ -135,8 +134,8 @@ class TestWords:
         opened("mail", "Write to bob@example.com about invoice-4712; über alles")
         opened("silent", "")
 
-    @pytest.mark.parametrize("common", [False, True], ids=["rare", "common"])
-    @pytest.mark.parametrize(
+    @rows("common", [False, True])
+    @rows(
         ("text", "ids"),
         [
             ("invoice", ["mail", "late"]),
@@ -185,7 +184,7 @@ class TestTheSearch:
         opened("f00d-1", "an invoice", context_id="talk")
         opened("f00d-2", "talk about it")
 
-    @pytest.mark.parametrize(
+    @rows(
         ("text", "ids"),
         [
             ("invoice", ["invoice"]),

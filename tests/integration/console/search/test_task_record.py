@@ -13,16 +13,16 @@ from a2a_console.search.selection import Selection
 from a2a_console.search.task_record import COLUMNS, csv_text, json_text, keys_of, records, whole
 from a2a_tasks.models import Message, Task
 from tests.support.console.admin.rows import make_task
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
 
 def rows_of(text: str) -> list[list[str]]:
-    """The cells of a sheet."""
     return list(csv.reader(io.StringIO(text, newline="")))
 
 
-@pytest.mark.parametrize("evil", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r1", "\n1", "＝1"])
+@rows("evil", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r1", "\n1", "＝1"], within=rolled_back)
 def test_no_cell_begins_as_a_formula_does(evil: str) -> None:
     task = make_task(evil, owner=evil)
     Message.objects.filter(task=task).update(opening=evil)
@@ -32,7 +32,7 @@ def test_no_cell_begins_as_a_formula_does(evil: str) -> None:
     assert [said["id"], said["owner"], said["opening"]] == [f"'{evil}"] * 3
 
 
-@pytest.mark.parametrize("between", [";", "\n", "\r"], ids=repr)
+@rows("between", [";", "\n", "\r"], ids=repr, within=rolled_back)
 def test_nor_does_one_where_a_sheet_separates_by_semicolons(between: str) -> None:
     """As those of half the world do: to them a comma, and the quotes after it, are text."""
     task = make_task(f"pay{between}=1+1 and 2{between} 3 - 4")

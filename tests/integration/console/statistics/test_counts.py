@@ -28,28 +28,26 @@ from a2a_tasks.models import RunStatus, Task
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.rows import add_run, make_task
 from tests.support.ended_tasks import make_ended
+from tests.support.rows import rows
 
 S = TaskState
 HOUR, DAY, WEEK = PERIODS["hour"], PERIODS["day"], PERIODS["week"]
 
 
 def everything(rows: QuerySet[Any], by: str) -> QuerySet[Any]:
-    """All rows."""
     return rows
 
 
 def acme(rows: QuerySet[Any], by: str) -> QuerySet[Any]:
-    """Those of one tenant."""
     return rows.filter(**{f"{by}tenant": "acme"})
 
 
 def count_ended(period: Period, narrow: Narrow = everything) -> Ended:
-    """What ended in a period up to now."""
     return counts.count_ended(period, period.begin(timezone.now()), narrow)
 
 
 class TestAPeriod:
-    @pytest.mark.parametrize("period", PERIODS.values(), ids=list(PERIODS))
+    @rows("period", PERIODS.values())
     def test_begins_at_a_round_moment_and_holds_now_in_its_last_slot(self, period: Period) -> None:
         now = datetime(2026, 11, 22, 5, 37, 41, 123456, tzinfo=UTC)
         begin = period.begin(now)
@@ -186,7 +184,7 @@ class TestWhatIsUnfinished:
         assert count_waiting(S.INPUT_REQUIRED, everything) == 3
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "unit", "words"),
     [(None, "s", "–"), (1234567, "", "1,234,567"), (0.0421, "s", "42 ms"), (61, "s", "1 min 1 s")],
 )

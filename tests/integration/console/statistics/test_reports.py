@@ -29,34 +29,28 @@ def _nothing_kept() -> Iterator[None]:
 
 
 def everything(rows: QuerySet[Any], by: str) -> QuerySet[Any]:
-    """All rows."""
     return rows
 
 
 def nothing(rows: QuerySet[Any], by: str) -> QuerySet[Any]:
-    """None."""
     return rows.none()
 
 
 def week(whose: str = "all") -> Report:
-    """The report of the week."""
     return report(PERIODS["week"], nothing if whose == "nobody" else everything, whose=whose)
 
 
 def number(found: Report, name: str) -> float | None:
-    """One of its numbers."""
     return next(one.value for one in found.numbers if one.name == name)
 
 
 def wait_with_a_run(agent: str) -> None:
-    """A task of the agent whose run waits."""
     task = make_task(f"waits-{agent}", agent=agent)
     Task.objects.filter(pk=task.pk).update(state=TaskState.SUBMITTED)
     add_run(task)
 
 
 def too_many(*_: Any) -> Any:
-    """Nothing can be counted."""
     raise TooMany
 
 

@@ -22,22 +22,18 @@ HOUR = PERIODS["hour"]
 
 
 def everything(rows: QuerySet[Any], by: str) -> QuerySet[Any]:
-    """All rows."""
     return rows
 
 
 def acme(rows: QuerySet[Any], by: str) -> QuerySet[Any]:
-    """Those of one tenant."""
     return rows.filter(**{f"{by}tenant": "acme"})
 
 
 def told(narrow: Any = everything) -> WebhookStatistics:
-    """The statistics of the past hour."""
     return report_webhooks(HOUR, HOUR.begin(timezone.now()), narrow)
 
 
 def numbers(found: WebhookStatistics) -> dict[str, float | None]:
-    """Its numbers by their names."""
     return {number.name: number.value for number in found.numbers}
 
 

@@ -11,6 +11,7 @@ from a2a_push.models import DeliveryStatus, PushConfig
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import make_task
 from tests.support.push.rows import add_attempt, make_config, make_delivery
+from tests.support.rows import rolled_back, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -19,12 +20,10 @@ YES = {"confirmed": "yes"}
 
 
 def page_of(config: PushConfig) -> str:
-    """The address of a webhook's page."""
     return reverse("admin:a2a_push_pushconfig_change", args=[config.pk])
 
 
 def listed(client: Client, query: str) -> list[str]:
-    """The ids of the webhooks a list shows."""
     answer = client.get(LIST + query)
     assert answer.status_code == 200
     return [row.public_id for row in answer.context["cl"].result_list]
@@ -59,7 +58,7 @@ class TestLooking:
             assert expected in body
         assert "stored, hidden" in body
 
-    @pytest.mark.parametrize("schemes", ["", "[]", "x"])
+    @rows("schemes", ["", "[]", "x"], within=rolled_back)
     def test_shows_whatever_is_stored(self, admin_client: Client, schemes: str) -> None:
         config = make_config(make_task(), schemes=schemes, secret="")
         body = admin_client.get(page_of(config)).text
@@ -99,13 +98,14 @@ class TestThePageOfATask:
         assert "10 attempts" in body
         assert f"/admin/a2a_push/delivery/{other.pk}/" not in body
 
-    @pytest.mark.parametrize(
+    @rows(
         ("permissions", "shown"),
         [
             ((), (False, False)),
             (("view_pushconfig",), (True, False)),
             (("view_delivery",), (False, True)),
         ],
+        within=rolled_back,
     )
     def test_shows_what_the_user_may_view(
         self, sign_in: SignIn, permissions: tuple[str, ...], shown: tuple[bool, bool]

@@ -17,25 +17,23 @@ from a2a_tasks.protocol.jsontext import write
 from tests.support.console.admin.people import SignIn
 from tests.support.console.admin.rows import make_task
 from tests.support.push.rows import give_up, make_config, make_delivery, make_receiver
+from tests.support.rows import rolled_back, rows
 
 LIST = "/admin/a2a_push/receiver/"
 YES = {"confirmed": "yes"}
 
 
 def page_of(receiver: Receiver) -> str:
-    """The address of a receiver's page."""
     return reverse("admin:a2a_push_receiver_change", args=[receiver.pk])
 
 
 def listed(client: Client, query: str) -> list[str]:
-    """The addresses of the receivers a list shows."""
     answer = client.get(LIST + query)
     assert answer.status_code == 200
     return [row.address for row in answer.context["cl"].result_list]
 
 
 def in_phase(phase: Phase, reason: str) -> str:
-    """The column of a breaker."""
     return write(Breaker(phase=phase, reason=reason, in_a_row=10, openings=2)).decode()
 
 
@@ -146,7 +144,6 @@ class TestSendingASpanAgain:
         return row
 
     def statuses(self, *rows: Delivery) -> list[str]:
-        """Their statuses now."""
         for row in rows:
             row.refresh_from_db()
         return [row.status for row in rows]
@@ -184,13 +181,14 @@ class TestSendingASpanAgain:
         admin_client.post(url, {**self.SPAN, **YES})
         assert self.statuses(came) == [DeliveryStatus.PENDING]
 
-    @pytest.mark.parametrize(
+    @rows(
         ("span", "said"),
         [
             ({"since": "x"}, "Made from: Enter a valid date/time."),
             ({"since": ""}, "Made from: This field is required."),
             ({"since": "2026-11-20T10:00"}, "The span must end after it begins."),
         ],
+        within=rolled_back,
     )
     def test_says_what_is_wrong_with_a_span(
         self, admin_client: Client, span: dict[str, str], said: str

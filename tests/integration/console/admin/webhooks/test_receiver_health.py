@@ -17,7 +17,6 @@ SOON, PAST = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
 
 
 def at(breaker: Breaker | None = None, **columns: Any) -> ReceiverHealth:
-    """How a receiver with this breaker and these columns stands."""
     text = write(breaker or Breaker()).decode()
     return describe_health(
         Receiver(address="https://hooks.example.com/", breaker=text, **columns), NOW
