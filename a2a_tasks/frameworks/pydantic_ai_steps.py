@@ -30,15 +30,12 @@ from pydantic_ai.durable_exec import (
 
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
+from a2a_tasks.frameworks.model_call import ModelSilent
 from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
 
-__all__ = ["ModelSilent", "StepBackend", "TurnDurability", "find_unfit"]
+__all__ = ["StepBackend", "TurnDurability", "find_unfit"]
 
 Body = Callable[[], Awaitable[object]]
-
-
-class ModelSilent(Exception):
-    """The model said nothing for too long."""
 
 
 class TurnDurability(BaseDurabilityCapability[Any]):
@@ -126,7 +123,7 @@ class StepBackend(CallableOperationBackend[None]):
 
     async def _request(self, body: Body) -> object:
         """Ask the model in a step; its words are in the log before its answer is stored. Raises ModelSilent."""
-        self._output.begin_response()
+        self._output.begin_answer()
         try:
             async with asyncio.timeout(self._model_seconds) as self._silence:
                 payload = await body()
