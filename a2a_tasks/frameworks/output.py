@@ -51,7 +51,7 @@ class OutputQueue:
 
     # --- for the run ------------------------------------------------------------------------
 
-    def begin_answer(self) -> None:
+    def begin_response(self) -> None:
         """Begin an answer of the model."""
         self._text = self._buffer = ""
         self._begun = False

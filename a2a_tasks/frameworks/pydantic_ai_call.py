@@ -26,10 +26,11 @@ from pydantic_ai.exceptions import (
 
 from a2a_tasks.agents import Turn, data, file, text
 from a2a_tasks.agents.emission import Chunk, Emission
+from a2a_tasks.frameworks.approvals import UnfitAnswer
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.pydantic_ai_messages import MessageStore, make_prompt
 from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
-from a2a_tasks.frameworks.pydantic_ai_question import UnfitAnswer, ask, read_answer
+from a2a_tasks.frameworks.pydantic_ai_question import ask, read_answer
 from a2a_tasks.frameworks.pydantic_ai_steps import StepBackend, TurnDurability
 
 __all__ = ["PydanticAICall"]

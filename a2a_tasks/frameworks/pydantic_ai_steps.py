@@ -123,7 +123,7 @@ class StepBackend(CallableOperationBackend[None]):
 
     async def _request(self, body: Body) -> object:
         """Ask the model in a step; its words are in the log before its answer is stored. Raises ModelSilent."""
-        self._output.begin_answer()
+        self._output.begin_response()
         try:
             async with asyncio.timeout(self._model_seconds) as self._silence:
                 payload = await body()

@@ -45,7 +45,7 @@ async def taken(output: OutputQueue) -> list[Chunk]:
 
 def words(output: OutputQueue, *texts: str) -> None:
     """Let a model speak."""
-    output.begin_answer()
+    output.begin_response()
     output.read_event(PartStartEvent(index=0, part=TextPart(texts[0])))
     for text in texts[1:]:
         output.read_event(PartDeltaEvent(index=0, delta=TextPartDelta(content_delta=text)))
