@@ -45,6 +45,16 @@ STEPS: ContextVar[Steps | None] = ContextVar("steps", default=None)
 #: Where a run is within the turn's: empty for the turn's own, else the agents and calls that began it.
 PLACE: ContextVar[str | None] = ContextVar("place", default=None)
 _responses = TypeAdapter(ModelResponse)
+#: What a model is asked; the SDK names it in whole requests, and gives it in this order in streamed ones.
+NAMES = [
+    "system_instructions",
+    "input",
+    "model_settings",
+    "tools",
+    "output_schema",
+    "handoffs",
+    "tracing",
+]
 STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 
 
@@ -68,16 +78,16 @@ class Steps:
         finally:
             PLACE.reset(token)
 
-    async def ask_model(self, model: Model, *request: Any, **about: Any) -> ModelResponse:
+    async def ask_model(self, model: Model, request: dict[str, Any]) -> ModelResponse:
         """Ask a model in a step; its words are in the log before its answer is stored. Raises ModelSilent."""
-        place, schema = PLACE.get() or "", request[4]
+        place, schema = PLACE.get() or "", request["output_schema"]
         shows = not place and (schema is None or schema.is_plain_text())
         taken = False
 
         async def take() -> Any:
             nonlocal taken
             taken = True
-            response = await self._request(model, request, about, shows=shows)
+            response = await self._request(model, request, shows=shows)
             # What the model left out stays out of what it is sent later.
             return _responses.dump_python(response, mode="json", exclude_unset=True, warnings=False)
 
@@ -89,18 +99,20 @@ class Steps:
         return answer
 
     async def _request(
-        self, model: Model, request: tuple[Any, ...], about: dict[str, Any], *, shows: bool
+        self, model: Model, request: dict[str, Any], *, shows: bool
     ) -> ModelResponse:
         if shows:
             self._output.begin_response()
         try:
             async with asyncio.timeout(self._model_seconds) as silence:
                 if self._streams:
-                    response = await self._stream(model, request, about, silence, shows=shows)
+                    response = await self._stream(model, request, silence, shows=shows)
                 else:
-                    response = await model.get_response(*request, **about)
+                    response = await model.get_response(**request)
         except TimeoutError as fault:
             raise ModelSilent(f"the model was silent for {self._model_seconds} s") from fault
+        if not response.output:  # as the SDK reads a stream that is none
+            raise ModelBehaviorError("the answer is empty")
         name = getattr(model, "model", None)
         self._turn.usage(
             model=name if isinstance(name, str) else type(model).__name__,
@@ -115,17 +127,17 @@ class Steps:
     async def _stream(
         self,
         model: Model,
-        request: tuple[Any, ...],
-        about: dict[str, Any],
+        request: dict[str, Any],
         silence: asyncio.Timeout,
         *,
         shows: bool,
     ) -> ModelResponse:
         """Pass on the words of an answer as they come, and return it whole."""
-        instructions, given, settings, *others = request
+        settings = request["model_settings"]
         if settings.include_usage is None:
-            settings = replace(settings, include_usage=True)
-        events = model.stream_response(instructions, given, settings, *others, **about)
+            request = {**request, "model_settings": replace(settings, include_usage=True)}
+        rest = {name: value for name, value in request.items() if name not in NAMES}
+        events = model.stream_response(*(request[name] for name in NAMES), **rest)
         loop, items, place, final = asyncio.get_running_loop(), [], None, None
         async with aclosing(cast("AsyncGenerator[Any, None]", events)):
             async for event in events:
@@ -158,7 +170,6 @@ class Steps:
             if usage
             else Usage(requests=1),
             response_id=final.id,
-            request_id=final._request_id,  # noqa: SLF001 - as it is documented by openai
         )
 
     async def call_tool(
@@ -202,7 +213,8 @@ class StepModel(Model):
 
     async def get_response(self, *request: Any, **about: Any) -> ModelResponse:
         """Return the answer of the model, or the stored one."""
-        return await self._steps.ask_model(self._model, *request, **about)
+        named = dict(zip(NAMES, request, strict=False))
+        return await self._steps.ask_model(self._model, {**named, **about})
 
     async def stream_response(self, *request: Any, **about: Any) -> AsyncIterator[Any]:
         """Yield the answer as one event: the words went to the client already."""

@@ -30,7 +30,7 @@ from pydantic import BaseModel
 
 from a2a_tasks.agents import Part, Turn, data, file
 from a2a_tasks.frameworks.openai_agents import OpenAIAgentsAgent
-from a2a_tasks.models import ContextItem, Task
+from a2a_tasks.models import ConversationItem, Task
 from a2a_tasks.store.db import run_in_thread
 from tests.model_server import ModelServer, serving_model
 from tests.support.execution.host import (
@@ -238,7 +238,7 @@ class TestContent:
                 assert [one.prompt for one in model.exchanges] == [
                     'look\n{"n":1}\n<input_image>\n<input_file>'
                 ]
-        items = await run_in_thread(lambda: list(ContextItem.objects.order_by("number")))
+        items = await run_in_thread(lambda: list(ConversationItem.objects.order_by("number")))
         content = msgspec.json.decode(items[0].value)["content"]
         note = "[A file of type image/png with 600000 bytes was here.]"
         assert content[2] == {"type": "input_text", "text": note}
@@ -336,7 +336,7 @@ class TestApproval:
                 done = await client.send("yes", task_id=asked.id)
         assert (text_of(done), ledger.calls) == (["it is done: paid 7"], [7])
         assert model.counts["requests"] == 2
-        items = await run_in_thread(lambda: list(ContextItem.objects.order_by("number")))
+        items = await run_in_thread(lambda: list(ConversationItem.objects.order_by("number")))
         kept = [msgspec.json.decode(item.value) for item in items]
         assert [item.get("type") or item["role"] for item in kept] == [
             "user",
