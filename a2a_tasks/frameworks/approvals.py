@@ -1,4 +1,4 @@
-"""What questions for approval of tool calls have in common: words for the call, and for yes and no."""
+"""Questions for approval of tool calls, whatever the framework: words for the call, for yes and for no."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["ModelCall", "ModelSilent", "Words", "count_artifacts"]
 
 
 class Words(StrEnum):
-    """What clients read about errors of models."""
+    """The words for clients about errors of models."""
 
     BUSY = "The model is busy. Please try again later."
     UNUSABLE = "The model cannot be used at present."
@@ -33,7 +33,7 @@ class ModelSilent(Exception):
 
 
 class ModelCall:
-    """An agent at work for a turn, in a task of its own; what it says comes by a queue."""
+    """An agent at work for a turn, in a task of its own. Its words come by a queue."""
 
     _output: OutputQueue
     _work: asyncio.Task[Any]

@@ -23,10 +23,11 @@ from a2a_tasks.agents import Turn, data, text
 from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.frameworks.approvals import UnfitAnswer
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
+from a2a_tasks.frameworks.openai_agents_answer import read_text
 from a2a_tasks.frameworks.openai_agents_copies import RUNNER, AgentCopies
 from a2a_tasks.frameworks.openai_agents_question import Decision, ask, describe, read_answer
 from a2a_tasks.frameworks.openai_agents_session import ConversationSession, make_input
-from a2a_tasks.frameworks.openai_agents_steps import STEPS, read_text
+from a2a_tasks.frameworks.openai_agents_steps import STEPS
 from a2a_tasks.frameworks.output import OutputQueue
 
 __all__ = ["OpenAIAgentsCall"]

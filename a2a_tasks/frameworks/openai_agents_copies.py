@@ -12,7 +12,8 @@ from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_
 from agents.tool import _FailureHandlingFunctionToolInvoker
 from agents.tool_context import ToolContext
 
-from a2a_tasks.frameworks.openai_agents_steps import STEPS, StepModel, StepProvider, Steps
+from a2a_tasks.frameworks.openai_agents_model import StepModel, StepProvider
+from a2a_tasks.frameworks.openai_agents_steps import STEPS, Steps
 
 __all__ = ["RUNNER", "AgentCopies"]
 
@@ -87,7 +88,7 @@ class AgentCopies(Steps):
 
 
 class StepInvoker(_FailureHandlingFunctionToolInvoker):
-    """The function of a tool, called in a step. What it raises is told to the model within the step.
+    """The function of a tool, called in a step. The model is told of its errors within the step.
 
     The class is that of the SDK's own tools: policies of approval look at their arguments by it.
     """

@@ -15,7 +15,7 @@ from a2a_tasks.protocol.values import UNSET
 
 __all__ = ["Decision", "ask", "describe", "read_answer"]
 
-#: Whether a call is approved, and the words for the model if it is not.
+#: The decision about a call, and the words for the model if it is no.
 Decision = tuple[bool, str]
 KEYS = {"approved", "message"}
 

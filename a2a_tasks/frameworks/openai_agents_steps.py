@@ -6,55 +6,35 @@ A replayed call returns its stored result, and says nothing.
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
-from agents import Model, ModelProvider, ModelResponse, Usage
+from agents import Model, ModelResponse
 from agents.exceptions import ModelBehaviorError
 from agents.tool import ToolOutputFileContent, ToolOutputImage, ToolOutputText
 from agents.tool_context import ToolContext
-from openai.types.responses import (
-    Response,
-    ResponseCompletedEvent,
-    ResponseErrorEvent,
-    ResponseFailedEvent,
-    ResponseIncompleteEvent,
-    ResponseOutputItemDoneEvent,
-    ResponseOutputMessage,
-    ResponseTextDeltaEvent,
-    ResponseUsage,
-)
 from pydantic import TypeAdapter
 
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
 from a2a_tasks.frameworks.model_call import ModelSilent
+from a2a_tasks.frameworks.openai_agents_answer import read_text, stream_answer
 from a2a_tasks.frameworks.output import OutputQueue
 from a2a_tasks.protocol.jsontext import write
 
-__all__ = ["STEPS", "StepModel", "StepProvider", "Steps", "read_text"]
+__all__ = ["STEPS", "Steps"]
 
 #: The steps of the run that is at work here; None in a tool, which is a step as a whole.
 STEPS: ContextVar[Steps | None] = ContextVar("steps", default=None)
 #: Where a run is within the turn's: empty for the turn's own, else the agents and calls that began it.
 PLACE: ContextVar[str | None] = ContextVar("place", default=None)
 _responses = TypeAdapter(ModelResponse)
-#: What a model is asked; the SDK names it in whole requests, and gives it in this order in streamed ones.
-NAMES = [
-    "system_instructions",
-    "input",
-    "model_settings",
-    "tools",
-    "output_schema",
-    "handoffs",
-    "tracing",
-]
 STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 
 
@@ -88,7 +68,7 @@ class Steps:
             nonlocal taken
             taken = True
             response = await self._request(model, request, shows=shows)
-            # What the model left out stays out of what it is sent later.
+            # members that the model left out are not sent to it later
             return _responses.dump_python(response, mode="json", exclude_unset=True, warnings=False)
 
         stored = await self._turn.step(_name(f"{place}model#{self._answers[place] + 1}"), take)
@@ -106,7 +86,9 @@ class Steps:
         try:
             async with asyncio.timeout(self._model_seconds) as silence:
                 if self._streams:
-                    response = await self._stream(model, request, silence, shows=shows)
+                    wait = functools.partial(self._wait_longer, silence)
+                    words = self._output.write if shows else None
+                    response = await stream_answer(model, request, words, wait)
                 else:
                     response = await model.get_response(**request)
         except TimeoutError as fault:
@@ -124,53 +106,8 @@ class Steps:
             await self._output.end_answer(read_text(response))
         return response
 
-    async def _stream(
-        self,
-        model: Model,
-        request: dict[str, Any],
-        silence: asyncio.Timeout,
-        *,
-        shows: bool,
-    ) -> ModelResponse:
-        """Pass on the words of an answer as they come, and return it whole."""
-        settings = request["model_settings"]
-        if settings.include_usage is None:
-            request = {**request, "model_settings": replace(settings, include_usage=True)}
-        rest = {name: value for name, value in request.items() if name not in NAMES}
-        events = model.stream_response(*(request[name] for name in NAMES), **rest)
-        loop, items, place, final = asyncio.get_running_loop(), [], None, None
-        async with aclosing(cast("AsyncGenerator[Any, None]", events)):
-            async for event in events:
-                silence.reschedule(loop.time() + self._model_seconds)
-                match event:
-                    case ResponseTextDeltaEvent(output_index=output, content_index=content):
-                        apart = place is not None and place != (output, content)
-                        place = (output, content)
-                        if shows:
-                            self._output.write(f"\n\n{event.delta}" if apart else event.delta)
-                    case ResponseOutputItemDoneEvent(item=item):
-                        items.append(item)
-                    case ResponseCompletedEvent(response=response):
-                        final = response
-                    case ResponseFailedEvent() | ResponseIncompleteEvent() | ResponseErrorEvent():
-                        raise ModelBehaviorError(f"the answer ended with {event!r}")
-        if final is None:
-            raise ModelBehaviorError("the answer has no end")
-        usage = final.usage
-        return ModelResponse(
-            output=final.output or items,  # some servers give the items only one by one
-            usage=Usage(
-                requests=1,
-                input_tokens=usage.input_tokens,
-                input_tokens_details=usage.input_tokens_details,
-                output_tokens=usage.output_tokens,
-                output_tokens_details=usage.output_tokens_details,
-                total_tokens=usage.total_tokens,
-            )
-            if usage
-            else Usage(requests=1),
-            response_id=final.id,
-        )
+    def _wait_longer(self, silence: asyncio.Timeout) -> None:
+        silence.reschedule(asyncio.get_running_loop().time() + self._model_seconds)
 
     async def call_tool(
         self,
@@ -199,75 +136,6 @@ class Steps:
         # calls run side by side, so their ids name them
         name = _name(f"{place}tool:{context.tool_name}:{context.tool_call_id}")
         return await self._turn.step(name, take)
-
-
-class StepModel(Model):
-    """A model whose answers are steps."""
-
-    def __init__(self, model: Model, steps: Steps) -> None:
-        self._model, self._steps = model, steps
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the SDK asks models of some kinds about."""
-        return getattr(self._model, name)
-
-    async def get_response(self, *request: Any, **about: Any) -> ModelResponse:
-        """Return the answer of the model, or the stored one."""
-        named = dict(zip(NAMES, request, strict=False))
-        return await self._steps.ask_model(self._model, {**named, **about})
-
-    async def stream_response(self, *request: Any, **about: Any) -> AsyncIterator[Any]:
-        """Yield the answer as one event: the words went to the client already."""
-        answer = await self.get_response(*request, **about)
-        usage = answer.usage
-        response = Response.model_construct(
-            id=answer.response_id or "",
-            object="response",
-            output=answer.output,
-            usage=ResponseUsage(
-                input_tokens=usage.input_tokens,
-                input_tokens_details=usage.input_tokens_details,
-                output_tokens=usage.output_tokens,
-                output_tokens_details=usage.output_tokens_details,
-                total_tokens=usage.total_tokens,
-            ),
-        )
-        yield ResponseCompletedEvent.model_construct(
-            type="response.completed", sequence_number=0, response=response
-        )
-
-    def get_retry_advice(self, request: Any) -> Any:
-        """Return the advice of the model."""
-        return self._model.get_retry_advice(request)
-
-    async def _cleanup_on_run_end(self, owner: object) -> None:
-        await self._model._cleanup_on_run_end(owner)  # noqa: SLF001 - what the SDK calls
-
-    async def close(self) -> None:
-        """Close the model."""
-        await self._model.close()
-
-
-class StepProvider(ModelProvider):
-    """A provider of models whose answers are steps."""
-
-    def __init__(self, provider: ModelProvider, steps: Steps) -> None:
-        self._provider, self._steps = provider, steps
-
-    def get_model(self, model_name: str | None) -> Model:
-        """Return a model by its name."""
-        return StepModel(self._provider.get_model(model_name), self._steps)
-
-    async def aclose(self) -> None:
-        """Close the provider."""
-        await self._provider.aclose()
-
-
-def read_text(response: ModelResponse) -> str:
-    """Return the text of an answer; its parts are paragraphs."""
-    messages = [item for item in response.output if isinstance(item, ResponseOutputMessage)]
-    contents = [content for message in messages for content in message.content]
-    return "\n\n".join(c.text for c in contents if c.type == "output_text" and c.text)
 
 
 def _name(name: str) -> str:
