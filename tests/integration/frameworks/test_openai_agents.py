@@ -412,6 +412,21 @@ class TestApproval:
         used = await usage_of(done)
         assert used["scripted"]["requests"] == model.counts["requests"] == 4
 
+    async def test_so_does_an_agent_that_was_handed_over_to(
+        self, model: ModelServer, ledger: Ledger
+    ) -> None:
+        payer = paying(model, ledger).clone(name="Payer")
+        with hosted(made(model, handoffs=[payer])) as agent:
+            client = Client(agent)
+            async with hosting():
+                asked = await client.send(f"CALL transfer_to_payer\n{PAY}")
+                assert status_text(asked).startswith("May I call pay(amount=7)?")
+            async with hosting():
+                done = await client.send("yes", task_id=asked.id)
+        assert (text_of(done), ledger.calls) == (["it is done: paid 7"], [7])
+        used = await usage_of(done)
+        assert used["scripted"]["requests"] == model.counts["requests"] == 3
+
     async def test_a_policy_that_does_not_see_all_arguments_asks(
         self, model: ModelServer, ledger: Ledger
     ) -> None:
