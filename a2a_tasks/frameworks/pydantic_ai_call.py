@@ -1,4 +1,4 @@
-"""One run of a pydantic-ai agent for a turn: its task, its words, its end, and its errors in words for people."""
+"""One run of a pydantic-ai agent for a turn: its answers, and its errors in words for people."""
 
 from __future__ import annotations
 
@@ -24,39 +24,31 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 
-from a2a_tasks.agents import AgentError, Turn, data, file, text
+from a2a_tasks.agents import Turn, data, file, text
 from a2a_tasks.agents.emission import Chunk, Emission
+from a2a_tasks.frameworks.approvals import UnfitAnswer
+from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.pydantic_ai_messages import MessageStore, make_prompt
 from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
-from a2a_tasks.frameworks.pydantic_ai_question import UnfitAnswer, ask, read_answer
-from a2a_tasks.frameworks.pydantic_ai_steps import ModelSilent, StepBackend, TurnDurability
-from a2a_tasks.protocol.values import UNSET
+from a2a_tasks.frameworks.pydantic_ai_question import ask, read_answer
+from a2a_tasks.frameworks.pydantic_ai_steps import StepBackend, TurnDurability
 
 __all__ = ["PydanticAICall"]
 
 #: Errors of the framework and the words for clients, the most particular first.
 WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
-    (
-        (ModelRateLimitError, ModelUnavailableError),
-        "The model is busy. Please try again later.",
-    ),
-    (
-        (ModelQuotaExceededError, ModelAuthenticationError, ModelNotFoundError),
-        "The model cannot be used at present.",
-    ),
-    (
-        ModelContextWindowExceededError,
-        "This conversation has become too long for the model. Please begin a new one.",
-    ),
-    (ModelRequestRejectedError, "The model refused the request."),
-    ((ModelAPIError, ModelSilent), "The model did not answer. Please try again later."),
-    (ContentFilterError, "The model refused to answer this."),
-    (UnexpectedModelBehavior, "The model gave an answer that cannot be used."),
-    (UsageLimitExceeded, "This message needs more of the model than one message may use."),
+    ((ModelRateLimitError, ModelUnavailableError), Words.BUSY),
+    ((ModelQuotaExceededError, ModelAuthenticationError, ModelNotFoundError), Words.UNUSABLE),
+    (ModelContextWindowExceededError, Words.TOO_LONG),
+    (ModelRequestRejectedError, Words.REFUSED_REQUEST),
+    ((ModelAPIError, ModelSilent), Words.SILENT),
+    (ContentFilterError, Words.REFUSED),
+    (UnexpectedModelBehavior, Words.UNFIT),
+    (UsageLimitExceeded, Words.TOO_MUCH),
 )
 
 
-class PydanticAICall:
+class PydanticAICall(ModelCall):
     """An agent of pydantic-ai at work for a turn."""
 
     def __init__(
@@ -73,8 +65,6 @@ class PydanticAICall:
         self._store = MessageStore(turn)
         self._output: OutputQueue
         self._work: asyncio.Task[AgentRunResult[Any]]
-        #: True if the host has an emission that it may not have taken yet.
-        self._handed = False
 
     async def begin(self) -> Emission | None:
         """Start the run. If the message is no answer to the question that the task asked, return the question again."""
@@ -86,9 +76,7 @@ class PydanticAICall:
                 given["deferred_tool_results"] = read_answer(self._turn, self._store.requests)
             except UnfitAnswer as fault:
                 return ask(self._turn, self._store.requests, str(fault))
-        before = await self._turn.task
-        artifacts = 0 if before is None or before.artifacts is UNSET else len(before.artifacts)
-        self._output = OutputQueue(artifacts)
+        self._output = OutputQueue(await count_artifacts(self._turn))
         backend = StepBackend(self._turn, self._output, self._model_seconds)
         given |= {
             "message_history": await self._store.read(),
@@ -96,49 +84,18 @@ class PydanticAICall:
             "deps": self._deps,
             "capabilities": [TurnDurability(backend, streams=self._streams)],
         }
-        self._work = asyncio.create_task(self._run(given))
-        self._work.add_done_callback(lambda _: self._output.finish())
+        self.start(self._run(given))
         return None
 
     async def _run(self, given: dict[str, Any]) -> AgentRunResult[Any]:
-        try:
-            with replay_scope():
-                return await self._agent.run(**given)
-        except (KeyboardInterrupt, SystemExit) as fault:  # of a task they would end the process
-            raise RuntimeError(f"the agent raised {fault!r}") from fault
+        with replay_scope():
+            return await self._agent.run(**given)
 
-    async def next(self) -> Emission | None:
-        """Wait for the next emission; None at the end of the run. Raises its errors, in words where there are some."""
-        if self._handed:
-            self._output.confirm()
-        said = await self._output.next()
-        self._handed = said is not None
-        if said is None:
-            self._raise_fault()
-        return said
-
-    def _raise_fault(self) -> None:
-        # The run cancelled itself. A CancelledError would look like a stop by the host.
-        if self._work.cancelled():
-            raise RuntimeError("the run of the agent was cancelled")
-        fault = self._work.exception()
-        if fault is None:
-            return
-        cause: BaseException = fault
-        while isinstance(cause, FallbackExceptionGroup):
-            cause = cause.exceptions[-1]
-        words = next((words for kinds, words in WORDS if isinstance(cause, kinds)), "")
-        if words:
-            raise AgentError(words) from fault
-        raise fault
-
-    async def end(self, seconds: float) -> None:
-        """Stop the run if it is not over, and wait for its end."""
-        if not self._work.done():
-            self._work.cancel()
-            await asyncio.wait([self._work], timeout=seconds)
-        if self._work.done() and not self._work.cancelled():
-            self._work.exception()  # asyncio would log it otherwise
+    def find_words(self, fault: BaseException) -> str:
+        """Return the words for an error; of a group of models, those for the last one's."""
+        while isinstance(fault, FallbackExceptionGroup):
+            fault = fault.exceptions[-1]
+        return next((words for kinds, words in WORDS if isinstance(fault, kinds)), "")
 
     async def conclude(self) -> list[Emission]:
         """Keep the messages of a run that is over; return its question, or its result unless it was said already."""

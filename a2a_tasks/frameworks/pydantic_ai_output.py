@@ -1,9 +1,6 @@
-"""The words of a pydantic-ai run on their way to the host: coalesced, and in the log before the step that said them."""
+"""The words of a pydantic-ai run on their way to the host."""
 
 from __future__ import annotations
-
-import asyncio
-from typing import Any
 
 from pydantic_ai import (
     AgentStreamEvent,
@@ -15,118 +12,31 @@ from pydantic_ai import (
     TextPartDelta,
 )
 
-from a2a_tasks.agents import Part
 from a2a_tasks.agents.content import file
-from a2a_tasks.agents.emission import ANSWER, Chunk, Emission
+from a2a_tasks.frameworks import output
 
 __all__ = ["OutputQueue"]
 
-#: Seconds in which pieces of text become one.
-COALESCE_SECONDS = 0.03
 
-
-class OutputQueue:
-    """The emissions of one run, in order. The text of each answer of the model is an artifact of its own.
-
-    A replay counts the artifacts of stored answers and sends none; an answer that was cut off begins its artifact anew.
-    """
-
-    def __init__(self, artifacts: int) -> None:
-        """Make a queue; `artifacts` is the number of artifacts that the task had before the turn."""
-        self._queue: asyncio.Queue[Emission | None] = asyncio.Queue()
-        #: Artifacts so far, those of stored answers included.
-        self._count = artifacts
-        self._text, self._buffer = "", ""
-        self._begun = False
-        self._timer: asyncio.TimerHandle | None = None
-
-    # --- for the host -----------------------------------------------------------------------
-
-    async def next(self) -> Emission | None:
-        """Wait for the next emission; None at the end."""
-        return await self._queue.get()
-
-    def confirm(self) -> None:
-        """Note that the host has taken the last emission."""
-        self._queue.task_done()
-
-    def finish(self) -> None:
-        """Send the rest of the text, then the mark of the end."""
-        self._flush()
-        self._queue.put_nowait(None)
-
-    def name_artifact(self, kind: str = ANSWER) -> str:
-        """Return the id for one more artifact: `answer`, `answer-2`, ... The number is equal in every attempt."""
-        self._count += 1
-        return kind if self._count == 1 else f"{kind}-{self._count}"
-
-    # --- for the run ------------------------------------------------------------------------
-
-    def begin_response(self) -> None:
-        """Begin an answer of the model."""
-        self._text = self._buffer = ""
-        self._begun = False
+class OutputQueue(output.OutputQueue):
+    """The emissions of one run, from the events and the answers of its model."""
 
     def read_event(self, event: AgentStreamEvent) -> None:
         """Take the text of an event of the model's stream."""
         match event:
             case PartStartEvent(part=TextPart(content=text)):
                 apart = self._text and event.previous_part_kind != "text"  # as ModelResponse.text
-                self._write(f"\n\n{text}" if apart else text)
+                self.write(f"\n\n{text}" if apart else text)
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-                self._write(text)
+                self.write(text)
 
     async def end_response(self, response: ModelResponse) -> None:
         """End an answer: the host has all of it, streamed or not, when this returns."""
-        said = response.text or ""
-        # It was not streamed, or a second try of the request streamed another text.
-        if said != self._text:
-            self._buffer, self._begun = said, False
-        self._flush(last=True)
-        self.skip_response(response, send_files=True)
-        await self._queue.join()
+        files = [part.content for part in response.parts if isinstance(part, FilePart)]
+        parts = [file(one.data, one.identifier, one.media_type) for one in files]
+        await self.end_answer(response.text or "", parts)
 
-    def skip_response(self, response: ModelResponse, *, send_files: bool = False) -> None:
-        """Count the artifacts of an answer whose text is in the log already; with `send_files`, send its files."""
-        if response.text:
-            self._count += 1
-        for part in response.parts:
-            if isinstance(part, FilePart):
-                name, content = self.name_artifact("file"), part.content
-                found = file(content.data, content.identifier, content.media_type)
-                if send_files:
-                    self._put(Chunk(artifact_id=name, parts=(found,), last=True))
-
-    def _write(self, text: str) -> None:
-        self._text += text
-        self._buffer += text
-        if not self._buffer or self._timer is not None:
-            return
-        if self._begun:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(COALESCE_SECONDS, self._flush_later)
-        else:
-            self._flush()  # the first word does not wait
-
-    def _flush_later(self) -> None:
-        """Send what has gathered; while the host has not taken the piece before, more may gather."""
-        self._timer = None
-        if self._queue.empty():
-            self._flush()
-        else:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(COALESCE_SECONDS, self._flush_later)
-
-    def _flush(self, *, last: bool = False) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._buffer:
-            number = self._count + 1
-            name = ANSWER if number == 1 else f"{ANSWER}-{number}"
-            parts = (Part(text=self._buffer),)
-            self._put(Chunk(artifact_id=name, parts=parts, append=self._begun, last=last))
-            self._begun, self._buffer = True, ""
-
-    def _put(self, said: Any) -> None:
-        self._queue.put_nowait(said)
+    def skip_response(self, response: ModelResponse) -> None:
+        """Count the artifacts of an answer that is in the log already."""
+        files = sum(isinstance(part, FilePart) for part in response.parts)
+        self.skip_answer(response.text or "", files)

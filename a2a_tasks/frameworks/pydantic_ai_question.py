@@ -6,7 +6,6 @@ take the place of `ask` and `read_answer`; the call sees only these two.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,17 +14,12 @@ from pydantic_ai.messages import ToolCallPart
 
 from a2a_tasks.agents import Turn, data
 from a2a_tasks.agents.emission import StatusUpdate
+from a2a_tasks.frameworks.approvals import NO, YES, UnfitAnswer, format_call, read_members
 from a2a_tasks.protocol.values import UNSET
 
-__all__ = ["UnfitAnswer", "ask", "read_answer"]
+__all__ = ["ask", "read_answer"]
 
-YES = frozenset(["yes", "y", "ok", "okay", "approve", "approved", "allow", "true"])
-NO = frozenset(["no", "n", "deny", "denied", "reject", "false"])
 APPROVAL_KEYS = {"approved", "arguments", "message"}
-
-
-class UnfitAnswer(Exception):
-    """An answer that does not fit its question; the text says how, and the client reads it."""
 
 
 def ask(turn: Turn, deferred: DeferredToolRequests, fault: str = "") -> StatusUpdate:
@@ -42,10 +36,7 @@ def ask(turn: Turn, deferred: DeferredToolRequests, fault: str = "") -> StatusUp
 
 
 def _format(call: ToolCallPart) -> str:
-    arguments = ", ".join(
-        f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in _arguments(call).items()
-    )
-    return f"{call.tool_name}({arguments})"
+    return format_call(call.tool_name, _arguments(call))
 
 
 def _arguments(call: ToolCallPart) -> Mapping[str, Any]:
@@ -71,22 +62,15 @@ def read_answer(turn: Turn, deferred: DeferredToolRequests) -> DeferredToolResul
     answer = answers[0]
     if not isinstance(answer, dict) or not answer.keys() <= {"approvals", "calls"}:
         raise UnfitAnswer("The data must be an object with approvals, calls or both.")
-    approvals = _read_members("approvals", answer, deferred.approvals)
-    calls = _read_members("calls", answer, deferred.calls)
+    approvals = read_members("approvals", answer, _ids(deferred.approvals))
+    calls = read_members("calls", answer, _ids(deferred.calls))
     return deferred.build_results(
         approvals={key: _read_approval(key, value) for key, value in approvals.items()}, calls=calls
     )
 
 
-def _read_members(name: str, answer: dict[str, Any], calls: list[ToolCallPart]) -> dict[str, Any]:
-    found, asked = answer.get(name, {}), {call.tool_call_id for call in calls}
-    if not isinstance(found, dict):
-        raise UnfitAnswer(f"{name} must be an object, with an answer for each id.")
-    if unknown := found.keys() - asked:
-        raise UnfitAnswer(f"{name}.{min(unknown)} was not asked.")
-    if missing := asked - found.keys():
-        raise UnfitAnswer(f"{name}.{min(missing)} is missing.")
-    return found
+def _ids(calls: list[ToolCallPart]) -> set[str]:
+    return {call.tool_call_id for call in calls}
 
 
 def _read_approval(key: str, value: Any) -> ToolApproved | ToolDenied:

@@ -30,15 +30,12 @@ from pydantic_ai.durable_exec import (
 
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
+from a2a_tasks.frameworks.model_call import ModelSilent
 from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
 
-__all__ = ["ModelSilent", "StepBackend", "TurnDurability", "find_unfit"]
+__all__ = ["StepBackend", "TurnDurability", "find_unfit"]
 
 Body = Callable[[], Awaitable[object]]
-
-
-class ModelSilent(Exception):
-    """The model said nothing for too long."""
 
 
 class TurnDurability(BaseDurabilityCapability[Any]):

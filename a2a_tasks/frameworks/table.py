@@ -56,6 +56,13 @@ FRAMEWORKS = (
         adapter="a2a_tasks.frameworks.pydantic_ai:PydanticAIAgent",
         attribute="agent",
     ),
+    Framework(
+        package="agents",
+        requirement="openai-agents>=0.24,<0.25",
+        kind="Agent",
+        adapter="a2a_tasks.frameworks.openai_agents:OpenAIAgentsAgent",
+        attribute="agent",
+    ),
 )
 
 #: Methods of runnables, the best first.

@@ -21,6 +21,7 @@ METADATA = (
     "requirements.txt",
     "requirements-sso.txt",
     "requirements-pydantic-ai.txt",
+    "requirements-openai-agents.txt",
 )
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 #: Renders three pages, and loads every template of the package.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +10,27 @@ from typing import Any
 
 import msgspec
 
-from a2a_tasks.agents import Agent, Skill, registry
+from a2a_project.operations import TABLE
+from a2a_tasks.agents import Agent, Part, Skill, registry
 from a2a_tasks.frameworks import host
+from a2a_tasks.models import Run
 from a2a_tasks.protocol.values import Task
+from a2a_tasks.store.db import run_in_thread
 from tests.support.execution.host import Client, listened
 
-__all__ = ["SKILLS", "hosted", "parts_of", "seen", "shown"]
+__all__ = [
+    "SKILLS",
+    "has_artifacts",
+    "has_said",
+    "hosted",
+    "parts_of",
+    "seen",
+    "send_parts",
+    "shown",
+    "status_text",
+    "text_of",
+    "trace",
+]
 
 SKILLS = [Skill("do", "Do", "Does as the test says.", tags=["test"])]
 _numbers = itertools.count(1)
@@ -60,3 +76,31 @@ def parts_of(holder: dict[str, Any]) -> str:
 def status_text(task: Task) -> str:
     """The text of the status."""
     return parts_of(msgspec.json.decode(task.status.message)) if task.status.message else ""
+
+
+def text_of(task: Any) -> list[str]:
+    """The artifacts of a task, each as its text."""
+    bodies = [msgspec.json.decode(body) for body in task.artifacts or ()]
+    return ["".join(part.get("text", "") for part in body["parts"]) for body in bodies]
+
+
+async def trace() -> str:
+    """The trace of the newest run."""
+    return (await run_in_thread(Run.objects.latest, "pk")).error
+
+
+async def send_parts(client: Client, *parts: Part, **about: Any) -> Any:
+    """The task of a message with these parts, once it has settled."""
+    request = client.request("", **about)
+    message = msgspec.structs.replace(request.message, parts=parts)
+    return await TABLE["SendMessage"](dataclasses.replace(request, message=message), client.call())
+
+
+async def has_artifacts(client: Client, task: str) -> bool:
+    """Has the task a first artifact?"""
+    return bool((await client.get(task)).artifacts)
+
+
+async def has_said(client: Client, task: str, text: str) -> bool:
+    """Is the text among the artifacts?"""
+    return text in "".join(text_of(await client.get(task)))

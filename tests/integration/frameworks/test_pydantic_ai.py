@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -27,10 +26,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from a2a_project.operations import TABLE
 from a2a_tasks.agents import Part, Turn, data, file
 from a2a_tasks.frameworks.pydantic_ai import PydanticAIAgent
-from a2a_tasks.models import Run, Task
+from a2a_tasks.models import Task
 from a2a_tasks.store.db import run_in_thread
 from tests.model_server import ModelServer, serving_model
 from tests.support.execution.host import (
@@ -42,7 +40,16 @@ from tests.support.execution.host import (
     take_away,
 )
 from tests.support.execution.waiting import until
-from tests.support.frameworks import hosted, shown, status_text
+from tests.support.frameworks import (
+    has_artifacts,
+    has_said,
+    hosted,
+    send_parts,
+    shown,
+    status_text,
+    text_of,
+    trace,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -72,17 +79,6 @@ def made(model: ModelServer, *, retries: int = 0, **about: Any) -> PydanticAgent
     _clients.append(provider.client)
     kind = about.pop("kind", OpenAIChatModel)
     return PydanticAgent(kind("scripted", provider=provider), **about)
-
-
-def text_of(task: Any) -> list[str]:
-    """The artifacts of a task, each as its text."""
-    bodies = [msgspec.json.decode(body) for body in task.artifacts or ()]
-    return ["".join(part.get("text", "") for part in body["parts"]) for body in bodies]
-
-
-async def trace() -> str:
-    """The trace of the newest run."""
-    return (await run_in_thread(Run.objects.latest, "pk")).error
 
 
 class Ledger:
@@ -179,13 +175,6 @@ class TestStreaming:
         with hosted(thing) as agent:
             async with hosting():
                 assert text_of(await Client(agent).send("SAY quiet")) == ["quiet", "QUIET"]
-
-
-async def send_parts(client: Client, *parts: Part, **about: Any) -> Any:
-    """The task of a message with these parts, once it has settled."""
-    request = client.request("", **about)
-    message = msgspec.structs.replace(request.message, parts=parts)
-    return await TABLE["SendMessage"](dataclasses.replace(request, message=message), client.call())
 
 
 class City(BaseModel):
@@ -451,18 +440,13 @@ class TestCancelling:
             async with hosting():
                 client = Client(agent)
                 task = await client.begin("SAY 1 2 WAIT 3")
-                await until(lambda: client_has_artifacts(client, task.id))
+                await until(lambda: has_artifacts(client, task.id))
                 at = time.monotonic()
                 await client.cancel(task.id)
                 await until(lambda: model.of("left"))
                 assert time.monotonic() - at < 1
                 await until(not_carried)
                 assert await client_state(client, task.id, "canceled")
-
-
-async def client_has_artifacts(client: Client, task: str) -> bool:
-    """Has the task a first artifact?"""
-    return bool((await client.get(task)).artifacts)
 
 
 class TestAnotherAttempt:
@@ -489,11 +473,6 @@ class TestAnotherAttempt:
         assert [one.line for one in model.exchanges] == [0, 1, 2, 2]
         assert sorted(ledger.calls) == [(1, 2), (3, 4), (5, 6)]
         assert not [line for line in lines if "first" in line or "second" in line]
-
-
-async def has_said(client: Client, task: str, text: str) -> bool:
-    """Is the text among the artifacts?"""
-    return text in "".join(text_of(await client.get(task)))
 
 
 class TestChecks:

@@ -1,0 +1,92 @@
+"""A run of a framework for a turn: its task, its emissions, its end, and its errors in words for people."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from enum import StrEnum
+from typing import Any
+
+from a2a_tasks.agents import AgentError, Turn
+from a2a_tasks.agents.emission import Emission
+from a2a_tasks.frameworks.output import OutputQueue
+from a2a_tasks.protocol.values import UNSET
+
+__all__ = ["ModelCall", "ModelSilent", "Words", "count_artifacts"]
+
+
+class Words(StrEnum):
+    """The words for clients about errors of models."""
+
+    BUSY = "The model is busy. Please try again later."
+    UNUSABLE = "The model cannot be used at present."
+    TOO_LONG = "This conversation has become too long for the model. Please begin a new one."
+    REFUSED_REQUEST = "The model refused the request."
+    SILENT = "The model did not answer. Please try again later."
+    REFUSED = "The model refused to answer this."
+    UNFIT = "The model gave an answer that cannot be used."
+    TOO_MUCH = "This message needs more of the model than one message may use."
+
+
+class ModelSilent(Exception):
+    """The model said nothing for too long."""
+
+
+class ModelCall:
+    """An agent at work for a turn, in a task of its own. Its words come by a queue."""
+
+    _output: OutputQueue
+    _work: asyncio.Task[Any]
+    #: True if the host has an emission that it may not have taken yet.
+    _handed = False
+
+    def find_words(self, fault: BaseException) -> str:
+        """Return the words for an error; empty = it has none, and is the agent's own."""
+        raise NotImplementedError
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Start the run."""
+
+        async def run() -> Any:
+            try:
+                return await work
+            except (KeyboardInterrupt, SystemExit) as fault:  # of a task they would end the process
+                raise RuntimeError(f"the agent raised {fault!r}") from fault
+
+        self._work = asyncio.create_task(run())
+        self._work.add_done_callback(lambda _: self._output.finish())
+
+    async def next(self) -> Emission | None:
+        """Wait for the next emission; None at the end of the run. Raises its errors, in words where there are some."""
+        if self._handed:
+            self._output.confirm()
+        said = await self._output.next()
+        self._handed = said is not None
+        if said is None:
+            self._raise_fault()
+        return said
+
+    def _raise_fault(self) -> None:
+        # The run cancelled itself. A CancelledError would look like a stop by the host.
+        if self._work.cancelled():
+            raise RuntimeError("the run of the agent was cancelled")
+        fault = self._work.exception()
+        if fault is None:
+            return
+        if words := self.find_words(fault):
+            raise AgentError(words) from fault
+        raise fault
+
+    async def end(self, seconds: float) -> None:
+        """Stop the run if it is not over, and wait for its end."""
+        if not self._work.done():
+            self._work.cancel()
+            await asyncio.wait([self._work], timeout=seconds)
+        if self._work.done() and not self._work.cancelled():
+            self._work.exception()  # asyncio would log it otherwise
+
+
+async def count_artifacts(turn: Turn) -> int:
+    """Return the number of artifacts that the task had before the turn."""
+    before = await turn.task
+    return 0 if before is None or before.artifacts is UNSET else len(before.artifacts)

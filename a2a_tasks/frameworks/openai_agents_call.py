@@ -1,0 +1,169 @@
+"""One run of the OpenAI Agents SDK for a turn: its answers, and its errors in words for people."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import openai
+from agents import Agent, AgentOutputSchema, RunConfig, RunResult, RunState
+from agents.exceptions import (
+    InputGuardrailTripwireTriggered,
+    MaxTurnsExceeded,
+    ModelBehaviorError,
+    ModelRefusalError,
+    ModelTimeoutError,
+    OutputGuardrailTripwireTriggered,
+    ToolInputGuardrailTripwireTriggered,
+    ToolOutputGuardrailTripwireTriggered,
+)
+from pydantic import TypeAdapter
+
+from a2a_tasks.agents import Turn, data, text
+from a2a_tasks.agents.emission import Chunk, Emission
+from a2a_tasks.frameworks.approvals import UnfitAnswer
+from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
+from a2a_tasks.frameworks.openai_agents_answer import read_text
+from a2a_tasks.frameworks.openai_agents_copies import RUNNER, AgentCopies
+from a2a_tasks.frameworks.openai_agents_question import Decision, ask, describe, read_answer
+from a2a_tasks.frameworks.openai_agents_session import ConversationSession, make_input
+from a2a_tasks.frameworks.openai_agents_steps import STEPS
+from a2a_tasks.frameworks.output import OutputQueue
+
+__all__ = ["OpenAIAgentsCall"]
+
+GUARDED = "The agent does not answer this."
+#: Codes of errors of the API and the words for clients.
+CODES = {"insufficient_quota": Words.UNUSABLE, "context_length_exceeded": Words.TOO_LONG}
+#: Status codes of HTTP, as far as one word is not enough for all from 400, and all from 500.
+STATUSES = {
+    401: Words.UNUSABLE,
+    403: Words.UNUSABLE,
+    404: Words.UNUSABLE,
+    408: Words.SILENT,
+    429: Words.BUSY,
+    503: Words.BUSY,
+}
+SERVER_ERROR = 500
+#: Other errors and the words for clients, the most particular first.
+WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+    (openai.APIResponseValidationError, Words.UNFIT),
+    ((openai.APIError, ModelSilent, ModelTimeoutError), Words.SILENT),
+    (ModelRefusalError, Words.REFUSED),
+    ((ModelBehaviorError, json.JSONDecodeError), Words.UNFIT),
+    (MaxTurnsExceeded, Words.TOO_MUCH),
+    (
+        (
+            InputGuardrailTripwireTriggered,
+            OutputGuardrailTripwireTriggered,
+            ToolInputGuardrailTripwireTriggered,
+            ToolOutputGuardrailTripwireTriggered,
+        ),
+        GUARDED,
+    ),
+)
+
+
+class OpenAIAgentsCall(ModelCall):
+    """An agent of the OpenAI Agents SDK at work for a turn."""
+
+    def __init__(
+        self,
+        agent: Agent[Any],
+        turn: Turn,
+        *,
+        context: Any,
+        run_config: RunConfig | None,
+        max_turns: int,
+        **about: Any,
+    ) -> None:
+        """Make a call; `about` is how it takes its steps (`AgentCopies`)."""
+        self._agent, self._turn, self._context = agent, turn, context
+        self._run_config, self._max_turns, self._about = run_config, max_turns, about
+        self._session = ConversationSession(turn)
+
+    async def begin(self) -> Emission | None:
+        """Start the run. If the message is no answer to the question that the task asked, return the question again."""
+        given: Any = None
+        decisions: dict[str, Decision] = {}
+        if self._session.state is None:
+            given = await make_input(self._turn)
+        else:
+            try:
+                decisions = read_answer(self._turn, self._session.approvals)
+            except UnfitAnswer as fault:
+                return ask(self._turn, self._session.approvals, str(fault))
+        self._output = OutputQueue(await count_artifacts(self._turn))
+        self.start(self._run(given, decisions))
+        return None
+
+    async def _run(self, given: Any, decisions: dict[str, Decision]) -> RunResult:
+        steps = AgentCopies(self._turn, self._output, **self._about)
+        STEPS.set(steps)
+        agent = steps.copy_agent(self._agent)
+        if self._session.state is not None:
+            given = await RunState.from_json(
+                agent, self._session.state, context_override=self._context
+            )
+            for item in given.get_interruptions():
+                approved, message = decisions[item.call_id or ""]
+                if approved:
+                    given.approve(item)
+                else:
+                    given.reject(item, rejection_message=message or None)
+        config = steps.copy_config(self._run_config)
+        try:
+            result: RunResult = await RUNNER.run(
+                agent,
+                given,
+                context=self._context,
+                session=self._session,
+                run_config=config,
+                max_turns=self._max_turns,
+            )
+        finally:
+            if self._run_config is None:
+                await config.model_provider.aclose()
+        return result
+
+    def find_words(self, fault: BaseException) -> str:
+        """Return the words for an error."""
+        if isinstance(fault, openai.APIStatusError):
+            if fault.code in CODES:
+                return CODES[fault.code]
+            other = Words.REFUSED_REQUEST if fault.status_code < SERVER_ERROR else Words.SILENT
+            return STATUSES.get(fault.status_code, other)
+        return next((words for kinds, words in WORDS if isinstance(fault, kinds)), "")
+
+    async def conclude(self) -> list[Emission]:
+        """Keep the items of a run that is over; return its question, or its result unless it was said already."""
+        result: RunResult = self._work.result()
+        if result.interruptions:
+            approvals = [describe(item) for item in result.interruptions]
+            state = result.to_state().to_json(context_serializer=lambda _: {})
+            self._session.wait(state, approvals)
+            return [ask(self._turn, approvals)]
+        await self._session.keep()
+        output, responses = result.final_output, result.raw_responses
+        if output is None or (responses and output == read_text(responses[-1])):
+            return []
+        if isinstance(output, str):
+            part, metadata = text(output), None
+        else:
+            kind = _find_type(output, result.last_agent)
+            part = data(kind.dump_python(output, mode="json"))
+            metadata = {"schema": kind.json_schema(mode="serialization")}
+        name = self._output.name_artifact("result")
+        return [Chunk(artifact_id=name, parts=(part,), last=True, metadata=metadata)]
+
+
+def _find_type(output: Any, agent: Agent[Any]) -> TypeAdapter[Any]:
+    """Return the type of an output: that of the agent, or of the tool whose result it is."""
+    wanted = agent.output_type
+    kind: Any = wanted.output_type if isinstance(wanted, AgentOutputSchema) else wanted
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    try:
+        adapter.validate_python(output, strict=True)
+    except ValueError:
+        return TypeAdapter(type(output))
+    return adapter

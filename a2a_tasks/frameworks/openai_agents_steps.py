@@ -1,0 +1,157 @@
+"""Durability of a run of the OpenAI Agents SDK: each answer of a model and each call of a tool is a step of the turn.
+
+A replayed call returns its stored result, and says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+from agents import Model, ModelResponse
+from agents.exceptions import ModelBehaviorError
+from agents.tool import ToolOutputFileContent, ToolOutputImage, ToolOutputText
+from agents.tool_context import ToolContext
+from pydantic import TypeAdapter
+
+from a2a_tasks.agents import Turn
+from a2a_tasks.agents.steps import MAX_NAME_LENGTH
+from a2a_tasks.frameworks.model_call import ModelSilent
+from a2a_tasks.frameworks.openai_agents_answer import read_text, stream_answer
+from a2a_tasks.frameworks.output import OutputQueue
+from a2a_tasks.protocol.jsontext import write
+
+__all__ = ["STEPS", "Steps"]
+
+#: The steps of the run that is at work here; None in a tool, which is a step as a whole.
+STEPS: ContextVar[Steps | None] = ContextVar("steps", default=None)
+#: Where a run is within the turn's: empty for the turn's own, else the agents and calls that began it.
+PLACE: ContextVar[str | None] = ContextVar("place", default=None)
+_responses = TypeAdapter(ModelResponse)
+STRUCTURED = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
+
+
+class Steps:
+    """The steps of one run, and of the runs within it."""
+
+    def __init__(
+        self, turn: Turn, output: OutputQueue, *, streams: bool, model_seconds: float
+    ) -> None:
+        self._turn, self._output = turn, output
+        self._streams, self._model_seconds = streams, model_seconds
+        self._answers: Counter[str] = Counter()
+
+    @contextmanager
+    def enter_run(self, name: str) -> Iterator[None]:
+        """Take the steps of a run in this block: the turn's own, or that of an agent within it."""
+        place = PLACE.get()
+        token = PLACE.set("" if place is None else f"{place}{name}/")
+        try:
+            yield
+        finally:
+            PLACE.reset(token)
+
+    async def ask_model(self, model: Model, request: dict[str, Any]) -> ModelResponse:
+        """Ask a model in a step; its words are in the log before its answer is stored. Raises ModelSilent."""
+        place, schema = PLACE.get() or "", request["output_schema"]
+        shows = not place and (schema is None or schema.is_plain_text())
+        taken = False
+
+        async def take() -> Any:
+            nonlocal taken
+            taken = True
+            response = await self._request(model, request, shows=shows)
+            # members that the model left out are not sent to it later
+            return _responses.dump_python(response, mode="json", exclude_unset=True, warnings=False)
+
+        stored = await self._turn.step(_name(f"{place}model#{self._answers[place] + 1}"), take)
+        self._answers[place] += 1  # a request that failed may be made again under its name
+        answer: ModelResponse = _responses.validate_python(stored)
+        if shows and not taken:
+            self._output.skip_answer(read_text(answer))
+        return answer
+
+    async def _request(
+        self, model: Model, request: dict[str, Any], *, shows: bool
+    ) -> ModelResponse:
+        if shows:
+            self._output.begin_response()
+        try:
+            async with asyncio.timeout(self._model_seconds) as silence:
+                if self._streams:
+                    wait = functools.partial(self._wait_longer, silence)
+                    words = self._output.write if shows else None
+                    response = await stream_answer(model, request, words, wait)
+                else:
+                    response = await model.get_response(**request)
+        except TimeoutError as fault:
+            raise ModelSilent(f"the model was silent for {self._model_seconds} s") from fault
+        if not response.output:  # as the SDK reads a stream that is none
+            raise ModelBehaviorError("the answer is empty")
+        name = getattr(model, "model", None)
+        self._turn.usage(
+            model=name if isinstance(name, str) else type(model).__name__,
+            input_tokens=response.usage.input_tokens,
+            output_tokens=response.usage.output_tokens,
+            cached_tokens=response.usage.input_tokens_details.cached_tokens or 0,
+        )
+        if shows:
+            await self._output.end_answer(read_text(response))
+        return response
+
+    def _wait_longer(self, silence: asyncio.Timeout) -> None:
+        silence.reschedule(asyncio.get_running_loop().time() + self._model_seconds)
+
+    async def call_tool(
+        self,
+        invoke: Callable[[ToolContext[Any], str], Awaitable[Any]],
+        context: ToolContext[Any],
+        arguments: str,
+        *,
+        is_agent: bool,
+    ) -> Any:
+        """Call a tool in a step. An agent that is a tool takes steps of its own."""
+        place = PLACE.get() or ""
+        if is_agent:
+            token = PLACE.set(f"{place}{context.tool_call_id}/")
+            try:
+                return await invoke(context, arguments)
+            finally:
+                PLACE.reset(token)
+
+        async def take() -> Any:
+            within = STEPS.set(None)
+            try:
+                return _as_stored(await invoke(context, arguments))
+            finally:
+                STEPS.reset(within)
+
+        # calls run side by side, so their ids name them
+        name = _name(f"{place}tool:{context.tool_name}:{context.tool_call_id}")
+        return await self._turn.step(name, take)
+
+
+def _name(name: str) -> str:
+    if len(name) > MAX_NAME_LENGTH or not name.isprintable():
+        return hashlib.sha256(name.encode()).hexdigest()
+    return name
+
+
+def _as_stored(result: Any) -> Any:
+    """Return the result of a tool as JSON that the SDK makes the same message of: else its text, as the SDK does."""
+    if isinstance(result, STRUCTURED):
+        return result.model_dump(mode="json", exclude_none=True)
+    if isinstance(result, list) and result and all(isinstance(one, STRUCTURED) for one in result):
+        return [_as_stored(one) for one in result]
+    try:
+        stored: Any = msgspec.json.decode(write(result))
+    except (TypeError, ValueError):
+        return str(result)
+    return stored if stored == result and str(stored) == str(result) else str(result)

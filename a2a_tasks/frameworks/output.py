@@ -1,0 +1,107 @@
+"""The words of a model on their way to the host: coalesced, and in the log before the step that said them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from a2a_tasks.agents import Part
+from a2a_tasks.agents.emission import ANSWER, Chunk, Emission
+
+__all__ = ["OutputQueue"]
+
+#: Seconds in which pieces of text become one.
+COALESCE_SECONDS = 0.03
+
+
+class OutputQueue:
+    """The emissions of one run, in order. The text of each answer of the model is an artifact of its own.
+
+    A replay counts the artifacts of stored answers and sends none; an answer that was cut off begins its artifact anew.
+    """
+
+    def __init__(self, artifacts: int) -> None:
+        """Make a queue; `artifacts` is the number of artifacts that the task had before the turn."""
+        self._queue: asyncio.Queue[Emission | None] = asyncio.Queue()
+        #: Artifacts so far, those of stored answers included.
+        self._count = artifacts
+        self._text, self._buffer = "", ""
+        self._begun = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    # --- for the host -----------------------------------------------------------------------
+
+    async def next(self) -> Emission | None:
+        """Wait for the next emission; None at the end."""
+        return await self._queue.get()
+
+    def confirm(self) -> None:
+        """Note that the host has taken the last emission."""
+        self._queue.task_done()
+
+    def finish(self) -> None:
+        """Send the rest of the text, then the mark of the end."""
+        self._flush()
+        self._queue.put_nowait(None)
+
+    def name_artifact(self, kind: str = ANSWER) -> str:
+        """Return the id for one more artifact: `answer`, `answer-2`, ... The number is equal in every attempt."""
+        self._count += 1
+        return kind if self._count == 1 else f"{kind}-{self._count}"
+
+    # --- for the run ------------------------------------------------------------------------
+
+    def begin_response(self) -> None:
+        """Begin an answer of the model."""
+        self._text = self._buffer = ""
+        self._begun = False
+
+    def write(self, text: str) -> None:
+        """Take a piece of the answer's text."""
+        self._text += text
+        self._buffer += text
+        if not self._buffer or self._timer is not None:
+            return
+        if self._begun:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(COALESCE_SECONDS, self._flush_later)
+        else:
+            self._flush()  # the first word does not wait
+
+    async def end_answer(self, text: str, files: Sequence[Part] = ()) -> None:
+        """End an answer: the host has all of it, streamed or not, when this returns."""
+        # It was not streamed, or a second try of the request streamed another text.
+        if text != self._text:
+            self._buffer, self._begun = text, False
+        self._flush(last=True)
+        self.skip_answer(text)
+        for part in files:
+            self._put(Chunk(artifact_id=self.name_artifact("file"), parts=(part,), last=True))
+        await self._queue.join()
+
+    def skip_answer(self, text: str, files: int = 0) -> None:
+        """Count the artifacts of an answer that is in the log already."""
+        self._count += bool(text) + files
+
+    def _flush_later(self) -> None:
+        """Send what has gathered; while the host has not taken the piece before, more may gather."""
+        self._timer = None
+        if self._queue.empty():
+            self._flush()
+        else:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(COALESCE_SECONDS, self._flush_later)
+
+    def _flush(self, *, last: bool = False) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._buffer:
+            number = self._count + 1
+            name = ANSWER if number == 1 else f"{ANSWER}-{number}"
+            parts = (Part(text=self._buffer),)
+            self._put(Chunk(artifact_id=name, parts=parts, append=self._begun, last=last))
+            self._begun, self._buffer = True, ""
+
+    def _put(self, said: Emission) -> None:
+        self._queue.put_nowait(said)

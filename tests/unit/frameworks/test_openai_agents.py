@@ -1,0 +1,114 @@
+"""Runs of the OpenAI Agents SDK without a host: their steps, and the words of their errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import msgspec
+import openai
+import pytest
+from agents import Agent, RunConfig, RunContextWrapper, Runner, function_tool
+from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
+
+from a2a_tasks.agents import AgentError, Conversation, Journal, Turn
+from a2a_tasks.agents.emission import Chunk
+from a2a_tasks.frameworks.openai_agents import OpenAIAgentsAgent
+from a2a_tasks.frameworks.openai_agents_session import ConversationSession
+from tests.support.examples.turns import heard, make_turn, shown_text
+
+
+def hosting(thing: Agent[Any]) -> OpenAIAgentsAgent:
+    """An adapter with this agent."""
+
+    class Hosting(OpenAIAgentsAgent, abstract=True):
+        agent = thing
+
+    return Hosting()
+
+
+def status_error(status: int, code: str = "") -> openai.APIStatusError:
+    """An error of the API."""
+    response = httpx2.Response(status, request=httpx2.Request("POST", "http://model"))
+    return openai.APIStatusError("no", response=response, body={"code": code})
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (status_error(429), "The model is busy"),
+        (status_error(429, "insufficient_quota"), "The model cannot be used at present."),
+        (status_error(400, "context_length_exceeded"), "This conversation has become too long"),
+        (status_error(422), "The model refused the request."),
+        (openai.APIConnectionError(request=httpx2.Request("POST", "http://model")), "not answer"),
+    ],
+)
+async def test_errors_of_models_become_words_for_people(fault: Exception, said: str) -> None:
+    agent = Agent("Helper", model=ScriptedModel([ModelStep.raise_error(fault)]))
+    with pytest.raises(AgentError, match=said) as raised:
+        await heard(hosting(agent), make_turn("hello"))
+    assert raised.value.__cause__ is fault
+
+
+async def test_steps_are_named_by_their_calls_and_not_taken_again() -> None:
+    calls: list[str] = []
+
+    @function_tool
+    async def look(name: str) -> str:
+        """Look."""
+        calls.append(name)
+        return name.upper()
+
+    asked = [function_call("look", {"name": name}, call_id=f"call_{name}") for name in "ab"]
+    model = ScriptedModel([asked, [assistant_message("AB")]])
+    helper = Agent("Helper", model=model, tools=[look])
+    journal = Journal()
+    said = await heard(hosting(helper), make_turn("hi", journal=journal))
+    assert [shown_text(chunk.parts) for chunk in said if isinstance(chunk, Chunk)] == ["AB"]
+    names = ["model#1", "model#2", "tool:look:call_a", "tool:look:call_b"]
+    assert sorted(journal.results) == names
+    again = Journal({name: msgspec.json.decode(r) for name, r in journal.results.items()})
+    assert await heard(hosting(helper), make_turn("hi", journal=again)) == []
+    assert (len(model.calls), sorted(calls)) == (2, ["a", "b"])
+
+
+async def test_an_agent_may_be_made_for_each_turn_with_a_context_of_its_own() -> None:
+    def about(wrapper: RunContextWrapper[str], agent: Any) -> str:
+        return wrapper.context
+
+    model = ScriptedModel([[assistant_message("hello")]])
+
+    class Made(OpenAIAgentsAgent, abstract=True):
+        async def build(self, turn: Turn) -> Any:
+            return Agent("Made", model=model, instructions=about)
+
+        async def make_context(self, turn: Turn) -> str:
+            return turn.text.upper()
+
+    await heard(Made(), make_turn("hi"))
+    assert model.last_call is not None
+    assert model.last_call.system_instructions == "HI"
+
+
+async def test_runs_outside_of_turns_stay_as_they_are() -> None:
+    await heard(
+        hosting(Agent("Helper", model=ScriptedModel([[assistant_message("a")]]))), make_turn("hi")
+    )
+    other = Agent("Other", model=ScriptedModel([[assistant_message("b")]]))
+    result = await Runner.run(other, "hi", run_config=RunConfig(tracing_disabled=True))
+    assert result.final_output == "b"
+
+
+async def test_a_session_reads_stored_and_new_items_and_writes_at_the_end() -> None:
+    conversation = Conversation(items={"openai_agents": [{"n": 1}, {"n": 2}]})
+    session = ConversationSession(make_turn("hi", conversation=conversation))
+    await session.add_items([{"n": 3}])
+    assert await session.get_items() == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert await session.get_items(2) == [{"n": 2}, {"n": 3}]
+    assert await conversation.items("openai_agents") == [{"n": 1}, {"n": 2}]
+    assert [await session.pop_item(), await session.pop_item()] == [{"n": 3}, {"n": 2}]
+    await session.add_items([{"n": 4}])
+    await session.keep()
+    assert await conversation.items("openai_agents") == [{"n": 1}, {"n": 4}]
+    await session.clear_session()
+    assert await session.pop_item() is None
