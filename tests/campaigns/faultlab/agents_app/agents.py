@@ -123,10 +123,10 @@ class Steps(LabAgent):
 
     @staticmethod
     async def act(turn: Turn, step: str) -> str:
-        """Do something in the world, at once, and take a while to hear of it."""
+        """Do something in the world, at once, and take a while to hear of it. Another attempt has another result."""
         took(turn, step, now())
         await asyncio.sleep(PIECE)
-        return step
+        return f"{step} in attempt {turn.attempt}"
 
 
 class Asker(LabAgent):
