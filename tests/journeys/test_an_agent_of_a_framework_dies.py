@@ -1,4 +1,4 @@
-"""The process of an agent of pydantic-ai is killed while the model speaks and while a tool works: nothing used is paid twice."""
+"""The process of an agent of a framework is killed while the model speaks and while a tool works: nothing used is paid twice."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SAY four: $RESULT"""
 
 
 class ChatHost:
-    """A host with the agent of `chat_app`: one process carries it out, and is killed and replaced."""
+    """A host with the agent of an app: one process carries it out, and is killed and replaced."""
 
-    def __init__(self, running: ExitStack, model: ModelServer, ledger: Path) -> None:
+    def __init__(self, running: ExitStack, app: str, model: ModelServer, ledger: Path) -> None:
         self._running, self._count = running, 1
         self._environ = {
             **QUICK,
-            "A2A_APPS": f"{APPS['A2A_APPS']},tests.journeys.chat_app",
+            "A2A_APPS": f"{APPS['A2A_APPS']},tests.journeys.{app}",
             "CHAT_URL": model.url,
             "CHAT_LEDGER": str(ledger),
         }
@@ -75,6 +75,12 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
+@pytest.fixture(params=["chat_app", "graph_app"])
+def app(request: pytest.FixtureRequest) -> str:
+    """The app: an agent of pydantic-ai, or of LangGraph."""
+    return str(request.param)
+
+
 def lines(path: Path) -> list[str]:
     """What the tools wrote."""
     return path.read_text().split()
@@ -86,10 +92,10 @@ def texts(task: dict[str, Any]) -> list[str]:
 
 
 async def test_no_call_whose_result_was_used_is_made_again(
-    model: ModelServer, ledger: Path
+    app: str, model: ModelServer, ledger: Path
 ) -> None:
     with ExitStack() as running:
-        host = ChatHost(running, model, ledger)
+        host = ChatHost(running, app, model, ledger)
         async with plain(host.url, "chat") as client:
             task = await client.start(SCRIPT)
 
@@ -120,10 +126,10 @@ async def test_no_call_whose_result_was_used_is_made_again(
 
 
 async def test_an_approval_is_answered_after_the_process_that_asked_was_killed(
-    model: ModelServer, ledger: Path
+    app: str, model: ModelServer, ledger: Path
 ) -> None:
     with ExitStack() as running:
-        host = ChatHost(running, model, ledger)
+        host = ChatHost(running, app, model, ledger)
         async with plain(host.url, "chat") as client:
             task = await client.start('SAY before + CALL pay {"amount": 7}\nSAY $RESULT')
             await client.until(task, WAITS)
