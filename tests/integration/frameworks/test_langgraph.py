@@ -384,6 +384,11 @@ class TestCancelling:
         assert text_of(last) == ["I heard 2"]
 
 
+async def settled(client: Client, task: str) -> bool:
+    """Is the task not at work?"""
+    return (await client.states(task)) != "working"
+
+
 async def has_said(client: Client, task: str, text: str) -> bool:
     """Is the text among the artifacts?"""
     return text in "".join(text_of(await client.get(task)))
@@ -448,8 +453,8 @@ class TestAnotherAttempt:
                 await run_in_thread(take_away, asked.id)
                 await until(lambda: calls == 2)
                 held.set()
-                await until(lambda: client_state(client, asked.id, "input-required"))
-                assert status_text(await client.get(asked.id)).startswith("second?")
+                await until(lambda: settled(client, asked.id))
+                assert status_text(await client.get(asked.id)).startswith("second?"), await trace()
                 done = await client.send("two", task_id=asked.id)
         assert sorted(text_of(done)) == ["one, two", "three"]
 
