@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.exceptions import (
@@ -21,7 +21,8 @@ from langchain_core.exceptions import (
     ModelRefusalError,
     ModelTimeoutError,
 )
-from langgraph.channels import DeltaChannel
+from langchain_core.messages import BaseMessage
+from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from langgraph.errors import GraphRecursionError
 from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot, StreamMode
@@ -76,6 +77,10 @@ class GraphCall:
         self._turn, self._agent, self._source = turn, agent, graph
         self._thread = _make_thread(turn, agent)
         self._graph: Pregel[Any, Any, Any, Any]
+        #: What the task has kept with its question; None = it asked none.
+        self._waiting: dict[str, Any] | None = turn.memory.get(KEY)
+        #: The state of the conversation when the turn began.
+        self._kept = b""
         self._saver: TurnSaver
         self._output: GraphOutput
         self._work: asyncio.Task[StateSnapshot]
@@ -84,7 +89,7 @@ class GraphCall:
 
     async def begin(self) -> Emission | None:
         """Start the run. If the message is no answer to the question that the task asked, return the question again."""
-        waiting = self._turn.memory.get(KEY)
+        waiting = self._waiting
         answers: dict[str, Any] = {}
         if waiting:
             try:
@@ -106,8 +111,8 @@ class GraphCall:
 
         A task that waited goes on from its own state: the conversation may have gone on without it.
         """
-        kept = await self._turn.conversation.memory.get(KEY, b"")
-        state = base64.b64decode(waiting) if waiting else kept
+        self._kept = await self._turn.conversation.memory.get(KEY, b"")
+        state = base64.b64decode(waiting) if waiting else self._kept
         if state:
             self._saver.load(state, self._thread)
         began = self._saver.find_newest(self._thread)
@@ -116,7 +121,7 @@ class GraphCall:
             return None  # an earlier attempt has taken the input
         if waiting:
             # answers that an earlier attempt has used are in the checkpoint
-            used = self._saver.list_interrupted()
+            used = self._saver.list_used()
             left = {key: value for key, value in answers.items() if key not in used}
             return Command(resume=left) if left else None
         return await self._agent.make_input(self._turn)
@@ -184,14 +189,19 @@ class GraphCall:
     async def conclude(self) -> list[Emission]:
         """Keep the state of a run that is over; return its question, or its result. Raises AgentError."""
         state = self._work.result()
+        base = hashlib.sha256(self._kept).hexdigest()
+        if not state.interrupts and self._waiting and self._waiting["base"] != base:
+            self._join_messages(state, self._waiting["known"])
         kept = self._saver.dump(self._thread, (task.id for task in state.tasks))
         if len(kept) > int(conf.MEMORY_MAX_BYTES):
             raise AgentError(TOO_LONG)
         if state.interrupts:
-            interrupts = describe(state.interrupts)
-            encoded = base64.b64encode(kept).decode()
-            self._turn.memory[KEY] = {"state": encoded, "interrupts": interrupts}
-            return [ask(self._turn, interrupts)]
+            first = {"base": base, "known": [one.id for one in self._read_messages()]}
+            self._turn.memory[KEY] = (self._waiting or first) | {
+                "state": base64.b64encode(kept).decode(),
+                "interrupts": describe(state.interrupts),
+            }
+            return [ask(self._turn, self._turn.memory[KEY]["interrupts"])]
         if state.next:
             raise RuntimeError(
                 f"the graph stopped before {', '.join(state.next)}; it has no interrupt"
@@ -202,6 +212,24 @@ class GraphCall:
             return []
         part = make_part(state.values[self._agent.output_key])
         return [Chunk(artifact_id="result", parts=(part,), last=True)]
+
+    def _read_messages(self) -> list[BaseMessage]:
+        """Return the messages of the conversation when the turn began."""
+        if not self._kept:
+            return []
+        saver = TurnSaver(self._turn, self._output)
+        saver.load(self._kept, self._thread)
+        found = saver.get_tuple({"configurable": {"thread_id": self._thread}})
+        values = found.checkpoint["channel_values"] if found else {}
+        return [one for one in values.get("messages", ()) if isinstance(one, BaseMessage)]
+
+    def _join_messages(self, state: StateSnapshot, known: Collection[str]) -> None:
+        """Add the messages of the task to those of tasks that ended while it waited."""
+        channel = self._graph.channels.get("messages")
+        if isinstance(channel, BinaryOperatorAggregate):
+            new = [one for one in state.values["messages"] if getattr(one, "id", "") not in known]
+            joined = channel.operator(self._read_messages(), new)
+            self._saver.replace(self._thread, "messages", joined)
 
 
 def _make_thread(turn: Turn, agent: LangGraphAgent) -> str:

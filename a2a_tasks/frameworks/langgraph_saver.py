@@ -104,8 +104,9 @@ class TurnSaver(InMemorySaver):
         self._count, self._base = 0, ""
         #: The newest value of each channel.
         self._newest: dict[tuple[str, str, str], bytes] = {}
-        #: Interrupts of earlier attempts of the turn.
-        self._interrupts: list[Dumped] = []
+        #: Interrupts that the turn began with, by task, and tasks that came to another one in an earlier attempt.
+        self._asked: list[tuple[str, Dumped]] = []
+        self._asked_again: set[str] = set()
 
     # --- state --------------------------------------------------------------------------------
 
@@ -114,6 +115,7 @@ class TurnSaver(InMemorySaver):
         for change in _changes.decode(snapshot):
             change.thread = thread
             self._apply(change)
+            self._asked += _list_interrupts(change)
         self._base = self.find_newest(thread)
 
     def find_newest(self, thread: str) -> str:
@@ -135,17 +137,18 @@ class TurnSaver(InMemorySaver):
             self._count += 1
             self._apply(entry.change)
             self._output.skip_numbers(entry.numbers)
-            if isinstance(entry.change, Written):
-                self._interrupts += [
-                    (kind, value)
-                    for _, channel, kind, value in entry.change.writes
-                    if channel == INTERRUPT
-                ]
+            self._asked_again |= {task for task, _ in _list_interrupts(entry.change)}
 
-    def list_interrupted(self) -> set[str]:
-        """Return the ids of the interrupts that earlier attempts of the turn came to."""
-        found = (self.serde.loads_typed(dumped) for dumped in self._interrupts)
-        return {one.id for interrupts in found for one in interrupts}
+    def list_used(self) -> set[str]:
+        """Return the ids of the interrupts whose answers an earlier attempt has used, to come to the next interrupt."""
+        found = [dumped for task, dumped in self._asked if task in self._asked_again]
+        return {one.id for dumped in found for one in self.serde.loads_typed(dumped)}
+
+    def replace(self, thread: str, channel: str, value: Any) -> None:
+        """Replace a value of the newest checkpoint, for `dump`."""
+        body, _, _ = self.storage[thread][""][self.find_newest(thread)]
+        version = self.serde.loads_typed(body)["channel_versions"][channel]
+        self.blobs[thread, "", channel, version] = self.serde.dumps_typed(value)
 
     def dump(self, thread: str, tasks: Iterable[str]) -> bytes:
         """Return the state to go on from: the last checkpoint of the graph, and those of subgraphs that keep their own.
@@ -292,6 +295,13 @@ class TurnSaver(InMemorySaver):
                         kept[task, index] = (task, channel, (kind, stored), path)
             case Deleted(thread):
                 super().delete_thread(thread)
+
+
+def _list_interrupts(change: Change) -> list[tuple[str, Dumped]]:
+    """Return the interrupts of a change, each with its task."""
+    writes = change.writes if isinstance(change, Written) else ()
+    task = change.task if isinstance(change, Written) else ""
+    return [(task, (kind, value)) for _, channel, kind, value in writes if channel == INTERRUPT]
 
 
 async def _raise_not_taken() -> None:

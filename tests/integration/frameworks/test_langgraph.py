@@ -262,8 +262,10 @@ class TestInterrupts:
                 asked = await client.send(PAY)
                 other = await client.send("SAY I heard $USERS", context_id=asked.context_id)
                 done = await client.send("yes", task_id=asked.id)
+                last = await client.send("SAY I heard $USERS", context_id=asked.context_id)
         assert text_of(other) == ["I heard 1"]
         assert text_of(done) == ["it is done: paid 7, as you said yes"]
+        assert text_of(last) == ["I heard 3"]
 
     async def test_one_node_may_ask_twice(self) -> None:
         def talk(state: MessagesState) -> Any:
@@ -454,7 +456,7 @@ class TestAnotherAttempt:
                 await until(lambda: calls == 2)
                 held.set()
                 await until(lambda: settled(client, asked.id))
-                assert status_text(await client.get(asked.id)).startswith("second?"), await trace()
+                assert status_text(await client.get(asked.id)).startswith("second?")
                 done = await client.send("two", task_id=asked.id)
         assert sorted(text_of(done)) == ["one, two", "three"]
 
