@@ -2,6 +2,8 @@
 
 import os
 import random
+from collections.abc import Callable
+from typing import Any
 
 from langchain_openai import ChatOpenAI
 from langgraph.graph import START, MessagesState, StateGraph
@@ -23,7 +25,7 @@ def send_mail(to: str, text: str) -> str:
     return f"sent to {to}: {text}" if answer.lower() == "yes" else "not sent"
 
 
-TOOLS = [roll_dice, send_mail]
+TOOLS: list[Callable[..., Any]] = [roll_dice, send_mail]
 model = ChatOpenAI(
     model=os.environ.get("CHAT_MODEL", "scripted"),
     base_url=os.environ.get("CHAT_URL", "http://127.0.0.1:8123/v1"),

@@ -244,7 +244,7 @@ class TestInterrupts:
                     (data({"interrupts": 1}), "interrupts must be an object"),
                     (data({"form": 1}), "The data must be an object with interrupts."),
                 ]:
-                    part = Part(text=answer) if isinstance(answer, str) else answer
+                    part = answer if isinstance(answer, Part) else Part(text=str(answer))
                     again = await send_parts(client, part, task_id=asked.id)
                     assert status_text(again).startswith(fault)
                     assert [one["id"] for one in question_of(again)] == [first, second]
@@ -538,7 +538,7 @@ class TestContent:
         def speak(state: MessagesState) -> Any:
             return {"messages": [speaker_of(model).invoke(state["messages"])]}
 
-        inner = StateGraph(MessagesState).add_node(speak).add_edge(START, "speak").compile()
+        inner: Any = StateGraph(MessagesState).add_node(speak).add_edge(START, "speak").compile()
 
         def ask(state: MessagesState) -> Any:
             said = inner.invoke({"messages": [("user", "SAY in a thread")]})

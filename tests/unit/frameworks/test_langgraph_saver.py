@@ -80,7 +80,7 @@ async def test_the_steps_of_a_long_conversation_hold_only_what_is_new() -> None:
         if snapshot:
             saver.load(snapshot, "1")
         graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer")
-        said = {"messages": [HumanMessage("x" * 1000)]}
+        said: Any = {"messages": [HumanMessage("x" * 1000)]}
         await graph.compile(saver).ainvoke(said, THREAD, durability="sync")
         return saver, journal.results
 
