@@ -6,7 +6,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.exceptions import (
     ContextOverflowError,
@@ -38,9 +38,6 @@ from a2a_tasks.frameworks.langgraph_saver import TurnSaver
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import UNSET
 
-if TYPE_CHECKING:
-    from a2a_tasks.frameworks.langgraph import LangGraphAgent
-
 __all__ = ["GraphCall", "find_unfit"]
 
 #: The key of the state in the memory of the conversation, and of a task that waits.
@@ -71,13 +68,11 @@ WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
 class GraphCall:
     """A graph at work for a turn."""
 
-    def __init__(
-        self, graph: Pregel[Any, Any, Any, Any], turn: Turn, agent: LangGraphAgent
-    ) -> None:
+    def __init__(self, graph: Pregel[Any, Any, Any, Any], turn: Turn, agent: Any) -> None:
         self._turn, self._agent, self._source = turn, agent, graph
         self._thread = _make_thread(turn, agent)
         self._graph: Pregel[Any, Any, Any, Any]
-        #: What the task has kept with its question; None = it asked none.
+        #: The question of the task, with the state that waits for its answer; None = it asked none.
         self._waiting: dict[str, Any] | None = turn.memory.get(KEY)
         #: The state of the conversation when the turn began.
         self._kept = b""
@@ -232,7 +227,7 @@ class GraphCall:
             self._saver.replace(self._thread, "messages", joined)
 
 
-def _make_thread(turn: Turn, agent: LangGraphAgent) -> str:
+def _make_thread(turn: Turn, agent: Any) -> str:
     """Return the id of the conversation for the graph: no client can choose it."""
     caller = turn.caller
     owner = "*" if is_shared(agent) and caller.tenant else caller.principal

@@ -66,7 +66,7 @@ def find_messages(value: Any) -> Iterator[BaseMessage]:
 
 
 def make_json(value: Any) -> Any:
-    """Return a value as JSON; what has no JSON becomes its text."""
+    """Return a value as JSON; a member that has no JSON becomes its text."""
     return to_jsonable_python(value, fallback=str)
 
 
@@ -78,7 +78,7 @@ def make_part(value: Any) -> Part:
 
 
 def make_emission(turn: Turn, value: Any) -> Emission:
-    """Return what a node wrote to the stream: what an agent may yield as it is, another value as progress."""
+    """Return a value of the stream writer: pieces of artifacts and statuses as they are, others as progress."""
     if isinstance(value, Chunk | StatusUpdate):
         return value
     return turn.working(value if isinstance(value, Part) else make_part(value))

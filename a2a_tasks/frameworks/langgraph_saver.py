@@ -58,7 +58,7 @@ class Put(msgspec.Struct, array_like=True, tag=True):
 
 
 class Written(msgspec.Struct, array_like=True, tag=True):
-    """What a node has written before the next checkpoint: (index, channel, kind, bytes) each."""
+    """The writes of a node before the next checkpoint: (index, channel, kind, bytes) each."""
 
     thread: str
     namespace: str
