@@ -63,6 +63,13 @@ FRAMEWORKS = (
         adapter="a2a_tasks.frameworks.openai_agents:OpenAIAgentsAgent",
         attribute="agent",
     ),
+    Framework(
+        package="langgraph",
+        requirement="langgraph>=1.2.22,<2",
+        kind="Pregel",
+        adapter="a2a_tasks.frameworks.langgraph:LangGraphAgent",
+        attribute="graph",
+    ),
 )
 
 #: Methods of runnables, the best first.

@@ -20,6 +20,7 @@ METADATA = (
     "LICENSE",
     "requirements.txt",
     "requirements-sso.txt",
+    "requirements-langgraph.txt",
     "requirements-pydantic-ai.txt",
     "requirements-openai-agents.txt",
 )

@@ -75,9 +75,9 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(params=["chat_app", "openai_app"])
+@pytest.fixture(params=["chat_app", "openai_app", "graph_app"])
 def app(request: pytest.FixtureRequest) -> str:
-    """The app: an agent of pydantic-ai, or of the OpenAI Agents SDK."""
+    """The app: an agent of pydantic-ai, of the OpenAI Agents SDK, or of LangGraph."""
     return str(request.param)
 
 

@@ -85,7 +85,7 @@ class TestHosting:
             host(thing, slug="x", skills=SKILLS)
         assert str(raised.value) == (
             f"{named} cannot be hosted. Supported are instances of a2a.AgentExecutor, pydantic_ai.AbstractAgent, "
-            "agents.Agent; functions; and objects with astream, ainvoke, invoke."
+            "agents.Agent, langgraph.Pregel; functions; and objects with astream, ainvoke, invoke."
         )
 
     def test_every_framework_has_an_adapter_with_its_attribute(self) -> None:
@@ -150,7 +150,7 @@ def test_the_host_imports_no_framework() -> None:
     code = (
         "import sys, django; django.setup(); import a2a_project.asgi, a2a_project.grpc_server, "
         "a2a_tasks.frameworks.executor, a2a_tasks.frameworks.callable, a2a_tasks.frameworks.pydantic_ai, "
-        "a2a_tasks.frameworks.openai_agents; "
+        "a2a_tasks.frameworks.openai_agents, a2a_tasks.frameworks.langgraph; "
         "print(sorted({m.partition('.')[0] for m in sys.modules} & set(sys.argv[1:])), "
         "[m for m in sys.modules if m.startswith('a2a.server')])"
     )

@@ -1,0 +1,75 @@
+"""Graphs of LangGraph, unchanged: streaming, interrupts, memory, and no finished node taken again after a crash.
+
+docs/frameworks.md is the guide.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from a2a_tasks.agents import Turn
+from a2a_tasks.agents.emission import Emission
+from a2a_tasks.frameworks.base import FrameworkAgent
+
+__all__ = ["LangGraphAgent"]
+
+
+class LangGraphAgent(FrameworkAgent, abstract=True):
+    """An agent that a compiled graph of LangGraph works for."""
+
+    framework = "langgraph"
+    attribute = "graph"
+    reports_usage = True
+    default_input_modes = ("text/plain", "application/json")
+    default_output_modes = ("text/plain", "application/json")
+    #: The compiled graph; one for all turns. Its own checkpointer is not used.
+    graph: ClassVar[Any] = None
+    #: Nodes whose messages the client sees; empty = all. Those of a subgraph belong to its node, too.
+    nodes: ClassVar[Sequence[str]] = ()
+    #: The key of the state that is the result, beside the messages; empty = none.
+    output_key: ClassVar[str] = ""
+    #: Longest time for the run to end when it is cancelled, in seconds.
+    cancel_seconds: ClassVar[float] = 2.0
+
+    async def make_input(self, turn: Turn) -> Any:
+        """Return the input of the graph for a message."""
+        from a2a_tasks.frameworks.langgraph_messages import make_message  # noqa: PLC0415
+
+        return {"messages": [await make_message(turn)]}
+
+    def make_config(self, turn: Turn) -> Mapping[str, Any]:
+        """Return more of the config of a run, such as a recursion limit. Thread and turn are the host's."""
+        return {}
+
+    def make_context(self, turn: Turn) -> Any:
+        """Return the context of a run (`runtime.context` in nodes)."""
+        return None
+
+    def find_fault(self, hosted: Any) -> str:
+        """Return why the graph cannot be hosted; empty = it can."""
+        if hosted is None:
+            return "is missing"
+        # the framework is not loaded before it is needed
+        from a2a_tasks.frameworks.langgraph_call import find_unfit  # noqa: PLC0415
+
+        has_own_input = type(self).make_input is not LangGraphAgent.make_input
+        return find_unfit(hosted, has_own_input=has_own_input)
+
+    async def run(self, turn: Turn) -> AsyncIterator[Emission]:
+        """Answer one message with what the graph says."""
+        from a2a_tasks.frameworks.langgraph_call import GraphCall  # noqa: PLC0415
+
+        built = self.build(turn)
+        call = GraphCall(await built if inspect.isawaitable(built) else built, turn, self)
+        if (question := await call.begin()) is not None:
+            yield question
+            return
+        try:
+            while (said := await call.next()) is not None:
+                yield said
+        finally:
+            await call.end(self.cancel_seconds)
+        for said in await call.conclude():
+            yield said

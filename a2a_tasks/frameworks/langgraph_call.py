@@ -1,0 +1,248 @@
+"""One run of a graph for a turn: its input, its words, its end, and its errors in words for people."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from langchain_core.exceptions import (
+    ContextOverflowError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelPermissionDeniedError,
+    ModelRateLimitError,
+    ModelRefusalError,
+    ModelTimeoutError,
+)
+from langchain_core.messages import BaseMessage
+from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
+from langgraph.errors import GraphRecursionError
+from langgraph.pregel import Pregel
+from langgraph.types import Command, StateSnapshot, StreamMode
+
+from a2a_tasks.agents import AgentError, Turn
+from a2a_tasks.agents.emission import Chunk, Emission
+from a2a_tasks.agents.visibility import is_shared
+from a2a_tasks.conf import conf
+from a2a_tasks.frameworks.langgraph_messages import make_emission, make_part
+from a2a_tasks.frameworks.langgraph_output import GraphOutput
+from a2a_tasks.frameworks.langgraph_question import UnfitAnswer, ask, describe, read_answer
+from a2a_tasks.frameworks.langgraph_saver import TurnSaver
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.values import UNSET
+
+__all__ = ["GraphCall", "find_unfit"]
+
+#: The key of the state in the memory of the conversation, and of a task that waits.
+KEY = "langgraph"
+TOO_LONG = "This conversation has become too long. Please begin a new one."
+#: Errors of the framework and the words for clients, the most particular first.
+WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+    (ModelRateLimitError, "The model is busy. Please try again later."),
+    (
+        (ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError),
+        "The model cannot be used at present.",
+    ),
+    (
+        ContextOverflowError,
+        "This conversation has become too long for the model. Please begin a new one.",
+    ),
+    (ModelInvalidRequestError, "The model refused the request."),
+    (
+        (ModelAPIError, ModelConnectionError, ModelTimeoutError),
+        "The model did not answer. Please try again later.",
+    ),
+    (ModelRefusalError, "The model refused to answer this."),
+    (ModelError, "The model gave an answer that cannot be used."),
+    (GraphRecursionError, "This message needs more steps than one message may take."),
+)
+
+
+class GraphCall:
+    """A graph at work for a turn."""
+
+    def __init__(self, graph: Pregel[Any, Any, Any, Any], turn: Turn, agent: Any) -> None:
+        self._turn, self._agent, self._source = turn, agent, graph
+        self._thread = _make_thread(turn, agent)
+        self._graph: Pregel[Any, Any, Any, Any]
+        #: The question of the task, with the state that waits for its answer; None = it asked none.
+        self._waiting: dict[str, Any] | None = turn.memory.get(KEY)
+        #: The state of the conversation when the turn began.
+        self._kept = b""
+        self._saver: TurnSaver
+        self._output: GraphOutput
+        self._work: asyncio.Task[StateSnapshot]
+        #: True if the host has an emission that it may not have taken yet.
+        self._handed = False
+
+    async def begin(self) -> Emission | None:
+        """Start the run. If the message is no answer to the question that the task asked, return the question again."""
+        waiting = self._waiting
+        answers: dict[str, Any] = {}
+        if waiting:
+            try:
+                answers = read_answer(self._turn, waiting["interrupts"])
+            except UnfitAnswer as fault:
+                return ask(self._turn, waiting["interrupts"], str(fault))
+        before = await self._turn.task
+        artifacts = 0 if before is None or before.artifacts is UNSET else len(before.artifacts)
+        self._output = GraphOutput(artifacts, self._agent.nodes)
+        self._saver = TurnSaver(self._turn, self._output)
+        self._graph = self._source.copy({"checkpointer": self._saver})
+        given = await self._restore(answers, waiting["state"] if waiting else "")
+        self._work = asyncio.create_task(self._run(given))
+        self._work.add_done_callback(lambda _: self._output.finish())
+        return None
+
+    async def _restore(self, answers: Mapping[str, Any], waiting: str) -> Any:
+        """Restore the state, with the checkpoints of earlier attempts; return the input of this one.
+
+        A task that waited goes on from its own state: the conversation may have gone on without it.
+        """
+        self._kept = await self._turn.conversation.memory.get(KEY, b"")
+        state = base64.b64decode(waiting) if waiting else self._kept
+        if state:
+            self._saver.load(state, self._thread)
+        began = self._saver.find_newest(self._thread)
+        await self._saver.replay()
+        if self._saver.find_newest(self._thread) != began:
+            return None  # an earlier attempt has taken the input
+        if waiting:
+            # answers that an earlier attempt has used are in the checkpoint
+            used = self._saver.list_used()
+            left = {key: value for key, value in answers.items() if key not in used}
+            return Command(resume=left) if left else None
+        return await self._agent.make_input(self._turn)
+
+    @property
+    def _config(self) -> Any:
+        given = self._agent.make_config(self._turn)
+        own = {"thread_id": self._thread, "turn": self._turn}
+        return {
+            **given,
+            "configurable": {**given.get("configurable", {}), **own},
+            "callbacks": [*(given.get("callbacks") or ()), self._output],
+        }
+
+    async def _run(self, given: Any) -> StateSnapshot:
+        modes: list[StreamMode] = ["custom", *(["messages"] if self._agent.streaming else [])]  # type: ignore[list-item]
+        try:
+            # Words of models come by their callbacks: the stream may have more than the checkpoint waits for.
+            async for part in self._graph.astream(
+                given,
+                self._config,
+                context=self._agent.make_context(self._turn),
+                stream_mode=modes,
+                subgraphs=True,
+                durability="sync",
+                version="v2",
+            ):
+                if part["type"] == "custom":
+                    self._output.put(make_emission(self._turn, part["data"]))
+            return await self._graph.aget_state(self._config)
+        except (KeyboardInterrupt, SystemExit) as fault:  # of a task they would end the process
+            raise RuntimeError(f"the graph raised {fault!r}") from fault
+
+    async def next(self) -> Emission | None:
+        """Wait for the next emission; None at the end of the run. Raises its errors, in words where there are some."""
+        if self._handed:
+            self._output.confirm()
+        said = await self._output.next()
+        self._handed = said is not None
+        if said is None:
+            self._output.report_usage(self._turn)
+            self._raise_fault()
+        return said
+
+    def _raise_fault(self) -> None:
+        # The run cancelled itself. A CancelledError would look like a stop by the host.
+        if self._work.cancelled():
+            raise RuntimeError("the run of the graph was cancelled")
+        fault = self._work.exception()
+        if fault is None:
+            return
+        words = next((words for kinds, words in WORDS if isinstance(fault, kinds)), "")
+        if words:
+            raise AgentError(words) from fault
+        raise fault
+
+    async def end(self, seconds: float) -> None:
+        """Stop the run if it is not over, and wait for its end."""
+        if not self._work.done():
+            self._work.cancel()
+            await asyncio.wait([self._work], timeout=seconds)
+        if self._work.done() and not self._work.cancelled():
+            self._work.exception()  # asyncio would log it otherwise
+
+    async def conclude(self) -> list[Emission]:
+        """Keep the state of a run that is over; return its question, or its result. Raises AgentError."""
+        state = self._work.result()
+        base = hashlib.sha256(self._kept).hexdigest()
+        if not state.interrupts and self._waiting and self._waiting["base"] != base:
+            self._join_messages(state, self._waiting["known"])
+        kept = self._saver.dump(self._thread, (task.id for task in state.tasks))
+        if len(kept) > int(conf.MEMORY_MAX_BYTES):
+            raise AgentError(TOO_LONG)
+        if state.interrupts:
+            first = {"base": base, "known": [one.id for one in self._read_messages()]}
+            self._turn.memory[KEY] = (self._waiting or first) | {
+                "state": base64.b64encode(kept).decode(),
+                "interrupts": describe(state.interrupts),
+            }
+            return [ask(self._turn, self._turn.memory[KEY]["interrupts"])]
+        if state.next:
+            raise RuntimeError(
+                f"the graph stopped before {', '.join(state.next)}; it has no interrupt"
+            )
+        await self._turn.conversation.memory.set(KEY, kept)
+        self._turn.memory.pop(KEY, None)
+        if not self._agent.output_key:
+            return []
+        part = make_part(state.values[self._agent.output_key])
+        return [Chunk(artifact_id="result", parts=(part,), last=True)]
+
+    def _read_messages(self) -> list[BaseMessage]:
+        """Return the messages of the conversation when the turn began."""
+        if not self._kept:
+            return []
+        saver = TurnSaver(self._turn, self._output)
+        saver.load(self._kept, self._thread)
+        found = saver.get_tuple({"configurable": {"thread_id": self._thread}})
+        values = found.checkpoint["channel_values"] if found else {}
+        return [one for one in values.get("messages", ()) if isinstance(one, BaseMessage)]
+
+    def _join_messages(self, state: StateSnapshot, known: Collection[str]) -> None:
+        """Add the messages of the task to those of tasks that ended while it waited."""
+        channel = self._graph.channels.get("messages")
+        if isinstance(channel, BinaryOperatorAggregate):
+            new = [one for one in state.values["messages"] if getattr(one, "id", "") not in known]
+            joined = channel.operator(self._read_messages(), new)
+            self._saver.replace(self._thread, "messages", joined)
+
+
+def _make_thread(turn: Turn, agent: Any) -> str:
+    """Return the id of the conversation for the graph: no client can choose it."""
+    caller = turn.caller
+    owner = "*" if is_shared(agent) and caller.tenant else caller.principal
+    names = [caller.tenant, owner, agent.slug, turn.context_id]
+    return hashlib.sha256(write(names)).hexdigest()
+
+
+def find_unfit(graph: Any, *, has_own_input: bool) -> str:
+    """Return why a graph cannot be hosted; empty = it can."""
+    if not isinstance(graph, Pregel):
+        return f"is a {type(graph).__name__}, not a compiled graph of LangGraph"
+    if graph.interrupt_before_nodes or graph.interrupt_after_nodes:
+        return "has interrupt_before or interrupt_after; a node calls interrupt() instead"
+    if any(isinstance(channel, DeltaChannel) for channel in graph.channels.values()):
+        return "has a DeltaChannel, which needs all earlier checkpoints"
+    if not has_own_input and "messages" not in graph.channels:
+        return "has no messages in its state; override make_input"
+    return ""

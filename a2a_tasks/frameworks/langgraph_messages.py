@@ -1,0 +1,84 @@
+"""Messages of clients for LangGraph, and messages of models for clients."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.types import Command
+from pydantic_core import to_jsonable_python
+
+from a2a_tasks.agents import Part, Turn, data, text
+from a2a_tasks.agents.emission import Chunk, Emission, StatusUpdate
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.values import UNSET
+
+__all__ = ["find_messages", "make_emission", "make_json", "make_message", "make_part"]
+
+#: Kinds of content blocks, by the first half of the media type; other files are of the kind `file`.
+KINDS = {"image", "audio", "video"}
+
+
+async def make_message(turn: Turn) -> HumanMessage:
+    """Return the message of a turn; files by their bytes, which are fetched. Raises FileUnavailable."""
+    blocks: list[Any] = [await _convert(turn, part) for part in turn.parts]
+    if all(block["type"] == "text" for block in blocks):
+        return HumanMessage("\n".join(block["text"] for block in blocks))
+    return HumanMessage(content=blocks)
+
+
+async def _convert(turn: Turn, part: Part) -> dict[str, Any]:
+    if isinstance(part.text, str):
+        return {"type": "text", "text": part.text}
+    if part.data is not UNSET:
+        return {"type": "text", "text": write(part.data).decode()}
+    guessed = mimetypes.guess_type(part.filename or "")[0]
+    media_type = part.media_type or guessed or "application/octet-stream"
+    kind = media_type.partition("/")[0]
+    block = {
+        "type": kind if kind in KINDS else "file",
+        "base64": base64.b64encode(await turn.fetch(part)).decode(),
+        "mime_type": media_type,
+    }
+    return {**block, "extras": {"filename": part.filename}} if part.filename else block
+
+
+def find_messages(value: Any) -> Iterator[BaseMessage]:
+    """Yield the messages in the input or the output of a node."""
+    match value:
+        case BaseMessage():
+            yield value
+        case Command():
+            yield from find_messages(value.update)
+        case Mapping():
+            for member in value.values():
+                yield from find_messages(member)
+        case list() | tuple():
+            for member in value:
+                yield from find_messages(member)
+        case _ if hasattr(value, "__dict__") and not isinstance(value, type):  # a state with fields
+            for member in vars(value).values():
+                if isinstance(member, BaseMessage | list):
+                    yield from find_messages(member)
+
+
+def make_json(value: Any) -> Any:
+    """Return a value as JSON; a member that has no JSON becomes its text."""
+    return to_jsonable_python(value, fallback=str)
+
+
+def make_part(value: Any) -> Part:
+    """Return a value as content: texts and messages as text, others as data."""
+    if isinstance(value, BaseMessage):
+        return text(str(value.text))
+    return text(value) if isinstance(value, str) else data(make_json(value))
+
+
+def make_emission(turn: Turn, value: Any) -> Emission:
+    """Return a value of the stream writer: pieces of artifacts and statuses as they are, others as progress."""
+    if isinstance(value, Chunk | StatusUpdate):
+        return value
+    return turn.working(value if isinstance(value, Part) else make_part(value))

@@ -1,0 +1,269 @@
+"""The words of a graph on their way to the host: coalesced, and in the log before the checkpoint of the node that said them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, LLMResult
+from langgraph.constants import TAG_NOSTREAM
+
+from a2a_tasks.agents import Part, Turn
+from a2a_tasks.agents.emission import ANSWER, Chunk, Emission
+from a2a_tasks.frameworks.langgraph_messages import find_messages
+
+__all__ = ["GraphOutput"]
+
+#: Seconds in which pieces of text become one.
+COALESCE_SECONDS = 0.03
+
+
+@dataclass(eq=False)
+class Answer:
+    """A text of a model or a node on its way; it becomes an artifact."""
+
+    #: The node: `name:task`, after those that it is nested in.
+    node: str
+    #: The name of the model, if its answer does not tell.
+    model: str = "unknown"
+    shown: bool = True
+    #: The number of the artifact; 0 = there was no text yet.
+    number: int = 0
+    text: str = ""
+    #: The text that was not sent yet.
+    buffer: str = ""
+    begun: bool = False
+    over: bool = False
+
+
+class GraphOutput(BaseCallbackHandler):
+    """The emissions of one run, in order. Each text of a model or a node is an artifact of its own.
+
+    The callbacks come from the models and nodes, in any thread. Numbers of artifacts are kept with the checkpoint of their
+    node. A node that is taken again gets the numbers that were not kept, and its artifacts begin anew.
+    """
+
+    run_inline = True
+    raise_error = True
+
+    def __init__(self, artifacts: int, nodes: Sequence[str]) -> None:
+        """Make a queue; `artifacts` is the number of artifacts that the task had before the turn."""
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[Emission | None] = asyncio.Queue()
+        self._before, self._nodes = artifacts, frozenset(nodes)
+        self._numbers: set[int] = set()
+        self._answers: dict[UUID, Answer] = {}
+        #: Answers whose node has no checkpoint yet.
+        self._over: list[Answer] = []
+        #: Ids of messages that were said, or given to a node.
+        self._known: set[str] = set()
+        self._used: list[dict[str, Any]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    # --- for the host -----------------------------------------------------------------------
+
+    async def next(self) -> Emission | None:
+        """Wait for the next emission; None at the end."""
+        return await self._queue.get()
+
+    def confirm(self) -> None:
+        """Note that the host has taken the last emission."""
+        self._queue.task_done()
+
+    def finish(self) -> None:
+        """Send the rest of the text, then the mark of the end."""
+        self._flush()
+        self._queue.put_nowait(None)
+
+    def put(self, said: Emission) -> None:
+        """Send an emission, after the text before it."""
+        self._flush()
+        self._queue.put_nowait(said)
+
+    # --- for the checkpointer ---------------------------------------------------------------
+
+    async def settle(self) -> None:
+        """Wait until the host has all that was said."""
+        self._flush()
+        await self._queue.join()
+
+    def take_numbers(self, belongs: Callable[[str], bool]) -> list[int]:
+        """Return the numbers of the artifacts of nodes that get a checkpoint now."""
+        found = [answer for answer in self._over if belongs(answer.node)]
+        self._over = [answer for answer in self._over if answer not in found]
+        return [answer.number for answer in found]
+
+    def skip_numbers(self, numbers: Sequence[int]) -> None:
+        """Note the numbers of artifacts that are in the log already."""
+        self._numbers.update(numbers)
+
+    def report_usage(self, turn: Turn) -> None:
+        """Report the usage of the models since the last report."""
+        used, self._used = self._used, []
+        for one in used:
+            turn.usage(**one)
+
+    # --- for models and nodes, in any thread ------------------------------------------------
+
+    def on_chat_model_start(
+        self,
+        serialized: Any,
+        messages: Any,
+        *,
+        run_id: UUID,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **about: Any,
+    ) -> None:
+        self._call(self._begin, run_id, tags or (), metadata or {})
+
+    def on_llm_new_token(
+        self, token: Any, *, chunk: Any = None, run_id: UUID, **about: Any
+    ) -> None:
+        if isinstance(chunk, ChatGenerationChunk):
+            token = chunk.message.text
+        self._call(self._write, run_id, str(token))
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **about: Any) -> None:
+        self._call(self._end, run_id, response)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
+        self._call(self._drop, run_id)
+
+    def on_chain_start(
+        self,
+        serialized: Any,
+        inputs: Any,
+        *,
+        run_id: UUID,
+        metadata: dict[str, Any] | None = None,
+        **about: Any,
+    ) -> None:
+        if metadata and about.get("name") == metadata.get("langgraph_node"):
+            known = [message.id for message in find_messages(inputs) if message.id]
+            self._call(self._known.update, known)
+            self._call(self._begin, run_id, (), metadata)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **about: Any) -> None:
+        self._call(self._end_node, run_id, outputs)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
+        self._call(self._drop, run_id)
+
+    def _call(self, function: Callable[..., None], *arguments: Any) -> None:
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
+            function(*arguments)
+        else:
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    # --- in the event loop ------------------------------------------------------------------
+
+    def _begin(self, run_id: UUID, tags: Sequence[str], metadata: dict[str, Any]) -> None:
+        node = str(metadata.get("langgraph_checkpoint_ns") or metadata.get("langgraph_node", ""))
+        names = {segment.partition(":")[0] for segment in node.split("|")}
+        shown = TAG_NOSTREAM not in tags and (not self._nodes or bool(names & self._nodes))
+        self._answers[run_id] = Answer(node, metadata.get("ls_model_name") or "unknown", shown)
+
+    def _write(self, run_id: UUID, text: str) -> None:
+        answer = self._answers.get(run_id)
+        if answer is None or not answer.shown or not text:
+            return
+        first = not answer.text
+        answer.text += text
+        answer.buffer += text
+        if first:
+            self._flush()  # the first word does not wait
+        elif self._timer is None:
+            self._timer = self._loop.call_later(COALESCE_SECONDS, self._flush_later)
+
+    def _end(self, run_id: UUID, response: LLMResult) -> None:
+        answer = self._answers.pop(run_id, Answer("", shown=False))
+        for generation in response.generations[0][:1] if response.generations else ():
+            message = getattr(generation, "message", None)
+            said = message.text if message is not None else generation.text
+            self._note_usage(answer, message)
+            if message is not None and message.id:
+                self._known.add(message.id)
+            self._say_whole(answer, str(said))
+
+    def _end_node(self, run_id: UUID, outputs: Any) -> None:
+        """Say the messages that a node has made by itself."""
+        if (node := self._answers.pop(run_id, None)) is None:
+            return
+        for message in find_messages(outputs):
+            if message.id is None:
+                message.id = str(uuid4())
+            if message.id not in self._known:
+                self._known.add(message.id)
+                if isinstance(message, AIMessage):
+                    self._say_whole(Answer(node.node, shown=node.shown), str(message.text))
+
+    def _say_whole(self, answer: Answer, said: str) -> None:
+        if not answer.shown or not (said or answer.text):
+            return
+        # It was not streamed, or a second try of the request streamed another text.
+        if said != answer.text:
+            answer.text = answer.buffer = said
+            answer.begun = False
+        answer.over = True
+        self._send(answer)
+        self._over.append(answer)
+
+    def _drop(self, run_id: UUID) -> None:
+        """Forget an answer that was cut off: the next one begins its artifact anew."""
+        answer = self._answers.pop(run_id, None)
+        if answer is not None and answer.number:
+            self._numbers.discard(answer.number)
+
+    def _note_usage(self, answer: Answer, message: BaseMessage | None) -> None:
+        used = getattr(message, "usage_metadata", None) or {}
+        about = getattr(message, "response_metadata", {})
+        self._used.append(
+            {
+                "model": about.get("model_name") or answer.model,
+                "input_tokens": used.get("input_tokens", 0),
+                "output_tokens": used.get("output_tokens", 0),
+                "cached_tokens": used.get("input_token_details", {}).get("cache_read", 0),
+            }
+        )
+
+    def _flush_later(self) -> None:
+        """Send what has gathered; while the host has not taken the piece before, more may gather."""
+        self._timer = None
+        if self._queue.empty():
+            self._flush()
+        else:
+            self._timer = self._loop.call_later(COALESCE_SECONDS, self._flush_later)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for answer in self._answers.values():
+            if answer.buffer:
+                self._send(answer)
+
+    def _send(self, answer: Answer) -> None:
+        """Send what is left of an answer."""
+        if not answer.number:
+            answer.number = 1
+            while answer.number in self._numbers:
+                answer.number += 1
+            self._numbers.add(answer.number)
+        number = self._before + answer.number
+        name = ANSWER if number == 1 else f"{ANSWER}-{number}"
+        if answer.buffer:
+            parts = (Part(text=answer.buffer),)
+            self._queue.put_nowait(
+                Chunk(artifact_id=name, parts=parts, append=answer.begun, last=answer.over)
+            )
+        answer.begun, answer.buffer = True, ""
