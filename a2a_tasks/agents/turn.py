@@ -14,7 +14,7 @@ from aiohttp import ClientSession
 from a2a_tasks.agents.author_errors import Unused
 from a2a_tasks.agents.content import Content, parts
 from a2a_tasks.agents.conversation import Conversation
-from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate
+from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate, ToolEvent
 from a2a_tasks.agents.faults import AgentError
 from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.http import open_session
@@ -242,6 +242,26 @@ class Turn:
         """Report progress; the task is working."""
         status = StatusUpdate(TaskState.WORKING, parts(content), metadata)
         return self._unused.watch(status, "yield turn.working(...)")
+
+    def tool_call(
+        self,
+        id: str,  # noqa: A002 - as in `artifact`
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> ToolEvent:
+        """Report the call of a tool, for operators, and for clients that activate the extension (`reports_tools`).
+
+        The id is unique in the task: a second report under it, also by another attempt or turn, is dropped.
+        """
+        return self._tool_event("toolCall", id, {"name": name, "arguments": arguments or {}})
+
+    def tool_result(self, id: str, content: Any = None, *, error: bool = False) -> ToolEvent:  # noqa: A002
+        """Report the result of the call with this id, any JSON value; `error`: the tool failed."""
+        return self._tool_event("toolResult", id, {"content": content, "error": error})
+
+    def _tool_event(self, kind: str, id_: str, about: Mapping[str, Any]) -> ToolEvent:
+        ought = f"yield turn.{'tool_call' if kind == 'toolCall' else 'tool_result'}(...)"
+        return self._unused.watch(ToolEvent(kind, id_, about), ought, depth=3)
 
     def ask(self, *content: Content, metadata: Mapping[str, Any] | None = None) -> StatusUpdate:
         """Ask the client; the task waits for its next message, which starts a new turn."""

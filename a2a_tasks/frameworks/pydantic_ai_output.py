@@ -8,6 +8,8 @@ from typing import Any
 from pydantic_ai import (
     AgentStreamEvent,
     FilePart,
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
@@ -17,7 +19,7 @@ from pydantic_ai import (
 
 from a2a_tasks.agents import Part
 from a2a_tasks.agents.content import file
-from a2a_tasks.agents.emission import ANSWER, Chunk, Emission
+from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, ToolEvent
 
 __all__ = ["OutputQueue"]
 
@@ -29,6 +31,7 @@ class OutputQueue:
     """The emissions of one run, in order. The text of each answer of the model is an artifact of its own.
 
     A replay counts the artifacts of stored answers and sends none; an answer that was cut off begins its artifact anew.
+    A replay and a resumed run tell of calls of tools again; the host takes each of them once.
     """
 
     def __init__(self, artifacts: int) -> None:
@@ -68,13 +71,20 @@ class OutputQueue:
         self._begun = False
 
     def read_event(self, event: AgentStreamEvent) -> None:
-        """Take the text of an event of the model's stream."""
+        """Take the text of an event of the model's stream, or a call of a tool or its result."""
         match event:
             case PartStartEvent(part=TextPart(content=text)):
                 apart = self._text and event.previous_part_kind != "text"  # as ModelResponse.text
                 self._write(f"\n\n{text}" if apart else text)
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self._write(text)
+            case FunctionToolCallEvent(part=call):
+                about: dict[str, Any] = {"name": call.tool_name, "arguments": call.args_as_dict()}
+                self._put(ToolEvent("toolCall", call.tool_call_id, about))
+            case FunctionToolResultEvent(part=result):
+                content = result.model_response_str(wrap_if_error=False)
+                about = {"content": content, "error": result.outcome != "success"}
+                self._put(ToolEvent("toolResult", result.tool_call_id, about))
 
     async def end_response(self, response: ModelResponse) -> None:
         """End an answer: the host has all of it, streamed or not, when this returns."""

@@ -40,6 +40,7 @@ from tests.support.execution.host import (
     listened,
     not_carried,
     take_away,
+    tools_told,
 )
 from tests.support.execution.waiting import until
 from tests.support.frameworks import hosted, shown, status_text
@@ -248,6 +249,34 @@ class TestContent:
             async with hosting():
                 task = await Client(agent).send("CALL who\nSAY you are $RESULT")
         assert text_of(task) == ["you are user:alice"]
+
+
+class TestToolEvents:
+    async def test_each_call_is_told_once_though_the_framework_tells_of_an_approved_one_again(
+        self, model: ModelServer, ledger: Ledger
+    ) -> None:
+        with hosted(paying(model, ledger)) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.send(PAY)
+                (call,) = await run_in_thread(tools_told, task.id)
+                await client.send("yes", task_id=task.id)
+        (id_,) = {call["toolCall"]["id"]}
+        assert call == {"toolCall": {"id": id_, "name": "pay", "arguments": {"amount": 7}}}
+        assert await run_in_thread(tools_told, task.id) == [
+            call,
+            {"toolResult": {"id": id_, "content": "paid 7", "error": False}},
+        ]
+
+    async def test_what_a_tool_refuses_is_an_error(
+        self, model: ModelServer, ledger: Ledger
+    ) -> None:
+        with hosted(made(model, tools=[ledger.refuse])) as agent:
+            async with hosting():
+                task = await Client(agent).send('CALL refuse {"a": 1}\nSAY well')
+        _, result = await run_in_thread(tools_told, task.id)
+        assert result["toolResult"]["error"]
+        assert "only even numbers" in result["toolResult"]["content"]
 
 
 class TestUsage:

@@ -14,7 +14,7 @@ import pytest
 
 from a2a_tasks import agents, checks
 from a2a_tasks.agents import Agent, AgentError, Journal, Part, Turn
-from a2a_tasks.agents.emission import Chunk, Emission, Reply, StatusUpdate
+from a2a_tasks.agents.emission import Chunk, Emission, Reply, StatusUpdate, ToolEvent
 from a2a_tasks.conf import names
 from a2a_tasks.execution import agent_call as driving
 from a2a_tasks.protocol.values import TaskState
@@ -62,7 +62,7 @@ EXAMPLES = list(found_examples())
 NAMED = [re.findall(r"^class (\w+)", example.source, re.MULTILINE)[-1] for example in EXAMPLES]
 
 
-def seen(said: Emission, begun: set[str]) -> str:
+def seen(said: StatusUpdate | Reply | Chunk, begun: set[str]) -> str:
     """One line for what a client sees."""
     match said:
         case StatusUpdate(state, parts):
@@ -102,6 +102,8 @@ async def said_by(talk: Conversation, text: str) -> list[str]:
     begun: set[str] = set()
     lines = []
     for word in said:
+        if isinstance(word, ToolEvent):  # for clients that ask for them
+            continue
         lines.append(seen(word, begun))
         if isinstance(word, Reply) or (isinstance(word, StatusUpdate) and terminal(word.state)):
             return lines
