@@ -28,7 +28,7 @@ from a2a_tasks.agents import AgentError, Turn, data, file, text
 from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.frameworks.pydantic_ai_messages import MessageStore, make_prompt
 from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
-from a2a_tasks.frameworks.pydantic_ai_question import UnfitAnswer, ask, read_answer
+from a2a_tasks.frameworks.pydantic_ai_question import ask, read_results
 from a2a_tasks.frameworks.pydantic_ai_steps import ModelSilent, StepBackend, TurnDurability
 from a2a_tasks.protocol.values import UNSET
 
@@ -77,15 +77,15 @@ class PydanticAICall:
         self._handed = False
 
     async def begin(self) -> Emission | None:
-        """Start the run. If the message is no answer to the question that the task asked, return the question again."""
+        """Start the run. If the message was sent before the question that the task asked, return the question again."""
         given: dict[str, Any] = {"user_prompt": None}
         if self._store.requests is None:
             given["user_prompt"] = await make_prompt(self._turn)
         else:
-            try:
-                given["deferred_tool_results"] = read_answer(self._turn, self._store.requests)
-            except UnfitAnswer as fault:
-                return ask(self._turn, self._store.requests, str(fault))
+            answer = await self._turn.answer
+            if answer is None:
+                return ask(self._turn, self._store.requests)
+            given["deferred_tool_results"] = read_results(self._turn, self._store.requests, answer)
         before = await self._turn.task
         artifacts = 0 if before is None or before.artifacts is UNSET else len(before.artifacts)
         self._output = OutputQueue(artifacts)

@@ -31,6 +31,7 @@ from a2a_project.operations import TABLE
 from a2a_tasks.agents import Part, Turn, data, file
 from a2a_tasks.frameworks.pydantic_ai import PydanticAIAgent
 from a2a_tasks.models import Run, Task
+from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.store.db import run_in_thread
 from tests.model_server import ModelServer, serving_model
 from tests.support.execution.host import (
@@ -336,7 +337,7 @@ class TestApproval:
                 assert (asked.status.state.word, ledger.calls) == ("input-required", [])
                 question = msgspec.json.decode(asked.status.message or b"")["parts"]
                 assert question[0]["text"] == "May I call pay(amount=7)? Please answer yes or no."
-                (approval,) = question[1]["data"]["approvals"]
+                (approval,) = question[1]["data"]["calls"]
                 assert (approval["tool"], approval["arguments"]) == ("pay", {"amount": 7})
             async with hosting():
                 done = await client.send("yes", task_id=asked.id)
@@ -353,15 +354,17 @@ class TestApproval:
                 done = await client.send("No, too much", task_id=asked.id)
         assert (text_of(done), ledger.calls) == (["it is done: No, too much"], [])
 
-    async def test_an_answer_that_does_not_fit_is_asked_for_again(
+    async def test_an_answer_that_does_not_fit_is_refused(
         self, model: ModelServer, ledger: Ledger
     ) -> None:
         with hosted(paying(model, ledger)) as agent:
             async with hosting():
                 client = Client(agent)
                 asked = await client.send(PAY)
-                again = await client.send("why?", task_id=asked.id)
-                assert status_text(again).startswith("I did not understand the answer. May I")
+                with pytest.raises(InvalidParams) as refused:
+                    await client.send("why?", task_id=asked.id)
+                assert "must be yes or no" in refused.value.violations[0][1]
+                assert await client.states(asked.id) == "input-required"
                 done = await client.send("ok", task_id=asked.id)
         assert (done.status.state.word, ledger.calls, model.counts["requests"]) == (
             "completed",
@@ -378,18 +381,20 @@ class TestApproval:
                 script = 'CALL pay {"amount": 7} + CALL pay {"amount": 8}\nSAY done'
                 asked = await client.send(script)
                 question = msgspec.json.decode(asked.status.message or b"")["parts"][1]["data"]
-                first, second = (approval["id"] for approval in question["approvals"])
-                approvals: dict[str, Any] = {first: {"approved": "yes"}, second: False}
-                for answer, fault in [
-                    ({"approvals": approvals}, f"approvals.{first} must be true, false"),
-                    ({"approvals": {first: True}}, f"approvals.{second} is missing"),
-                    ({"approvals": {"x": True}}, "approvals.x was not asked"),
-                    ({"form": 1}, "The data must be an object with approvals"),
+                first, second = (call["id"] for call in question["calls"])
+                for answer, field, fault in [
+                    ({first: "yes", second: False}, f".{first}", "'yes' is not of type"),
+                    ({first: True}, f".{second}", "is missing"),
+                    ({first: True, second: {"approved": 1}}, f".{second}.approved", "1 is not"),
+                    (1, "", "1 is not of type 'object'"),
                 ]:
-                    again = await send_parts(client, data(answer), task_id=asked.id)
-                    assert status_text(again).startswith(fault)
-                approvals[first] = {"approved": True, "arguments": {"amount": 9}}
-                done = await send_parts(client, data({"approvals": approvals}), task_id=asked.id)
+                    with pytest.raises(InvalidParams) as refused:
+                        await send_parts(client, data(answer), task_id=asked.id)
+                    ((path, text),) = refused.value.violations
+                    assert path == f"message.parts[0].data{field}"
+                    assert text.startswith(fault)
+                approved = {first: {"approved": True, "arguments": {"amount": 9}}, second: False}
+                done = await send_parts(client, data(approved), task_id=asked.id)
         assert (text_of(done), ledger.calls) == (["done"], [9])
 
     async def test_other_tasks_of_the_conversation_go_on_while_one_waits(

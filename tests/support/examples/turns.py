@@ -79,7 +79,12 @@ class Conversation:
             asked = self.said[-1]
             assert isinstance(asked, StatusUpdate)
             self.messages.append(
-                Message(message_id=f"q{next(_ids)}", role=Role.AGENT, parts=asked.parts)
+                Message(
+                    message_id=f"q{next(_ids)}",
+                    role=Role.AGENT,
+                    parts=asked.parts,
+                    extensions=asked.extensions,
+                )
             )
         return self.said
 
