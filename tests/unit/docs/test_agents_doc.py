@@ -88,7 +88,7 @@ def shown_part(part: Part) -> str:
         return part.text
     if isinstance(part.raw, str):
         return f"{part.filename} ({part.media_type})"
-    return json.dumps(part.data)
+    return "(form)" if "form" in part.data else json.dumps(part.data)
 
 
 async def said_by(talk: Conversation, text: str) -> list[str]:
