@@ -1,6 +1,6 @@
 """The selection of events for a webhook's next notification, and their joining. Pure.
 
-The law: webhooks get the events of a stream, in its order and each once; joined pieces of an artifact add up to the
+The law: webhooks get the events of a stream (not those of tools), in its order and each once; joined pieces of an artifact add up to the
 same artifact; and the cursor never passes an event that is still to be sent.
 
 * Webhooks of 1.0 and its draft get events (A2A 1.0 §4.3.3). The agent chooses how many: `Agent.push_events`.
@@ -126,7 +126,7 @@ def _run(events: Sequence[Recorded], *, patient: bool) -> SelectionStep | None:
     artifact, size = _piece(events[0].body), len(events[0].body)
     whole = artifact.last_chunk
     for event in events[1:]:
-        if event.kind is EventKind.INPUT:
+        if event.kind in {EventKind.INPUT, EventKind.TOOL}:
             continue
         piece = _find_continued(event, artifact)
         size += len(event.body)

@@ -16,7 +16,15 @@ from msgspec import Raw
 
 from a2a_tasks.agents import Agent, AgentError, Conversation, Journal, Message, Part
 from a2a_tasks.agents.content import Content, parts
-from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, StatusUpdate, emission
+from a2a_tasks.agents.emission import (
+    ANSWER,
+    Chunk,
+    Emission,
+    Reply,
+    StatusUpdate,
+    ToolEvent,
+    emission,
+)
 from a2a_tasks.agents.later import Later
 from a2a_tasks.agents.turn import Turn
 from a2a_tasks.caller import ANONYMOUS
@@ -144,8 +152,8 @@ class Talk:
             said.append(StatusUpdate(TaskState.FAILED, parts((str(fault),))))
         state, artifacts = _gather(said)
         for one in said:
-            if not isinstance(one, Chunk) and one.parts:
-                self._note(turn, one.parts, in_task=True)
+            if isinstance(one, StatusUpdate | Reply) and one.parts:
+                self._note(turn, one.parts, one.extensions, in_task=True)
         for whole in artifacts.values():
             self._note(turn, whole, in_task=False)
         if fault is None:
@@ -167,14 +175,16 @@ class Talk:
             )
         return Answer(
             state=state,
-            parts=tuple(part for one in said for part in one.parts),
+            parts=tuple(p for one in said if not isinstance(one, ToolEvent) for p in one.parts),
             artifacts=artifacts,
             emissions=tuple(said),
             memory=dict(turn.memory),
             task_id=turn.task_id,
         )
 
-    def _note(self, turn: Turn, said: tuple[Part, ...], *, in_task: bool) -> None:
+    def _note(
+        self, turn: Turn, said: tuple[Part, ...], extensions: tuple[str, ...] = (), *, in_task: bool
+    ) -> None:
         """Add what the agent said to the messages; artifacts are messages of the conversation only."""
         message = Message(
             message_id=f"answer-{len(self._messages)}",
@@ -182,6 +192,7 @@ class Talk:
             task_id=turn.task_id,
             context_id=turn.context_id,
             parts=said,
+            extensions=extensions,
         )
         self._messages.append(message)
         if in_task:

@@ -65,6 +65,8 @@ class Agent:
     replies_directly: ClassVar[bool] = False
     #: True if the card declares that tasks show the usage of models (`turn.usage`).
     reports_usage: ClassVar[bool] = False
+    #: True if the card declares that streams show the calls of tools (`turn.tool_call`).
+    reports_tools: ClassVar[bool] = False
     #: True if a second message with an id, to the same task or context, is a repetition of the first.
     idempotent_message_ids: ClassVar[bool] = False
     #: True if authenticated callers get a fuller card from `extended_card`.

@@ -9,7 +9,7 @@ from typing import Any
 from a2a_tasks.agents.content import Content, parts
 from a2a_tasks.protocol.values import Part, TaskState
 
-__all__ = ["ANSWER", "Chunk", "Emission", "Reply", "StatusUpdate", "emission"]
+__all__ = ["ANSWER", "Chunk", "Emission", "Reply", "StatusUpdate", "ToolEvent", "emission"]
 
 #: Id of the artifact for plain yielded text (`answer-7` in the turn of event 7).
 ANSWER = "answer"
@@ -51,7 +51,24 @@ class Reply:
     extensions: tuple[str, ...] = ()
 
 
-Emission = StatusUpdate | Chunk | Reply
+@dataclass(frozen=True, slots=True)
+class ToolEvent:
+    """A call of a tool, or its result, for clients that activate the extension."""
+
+    #: "toolCall" or "toolResult".
+    kind: str
+    #: The id of the call, unique in the task.
+    id: Any
+    #: The other members: name and arguments of a call, content and error of a result.
+    about: Mapping[str, Any]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its content, as clients see it if nothing is redacted or cut."""
+        return (Part(data={self.kind: {"id": self.id, **self.about}}),)
+
+
+Emission = StatusUpdate | Chunk | Reply | ToolEvent
 
 
 def emission(value: Emission | Content, *, answer: str = ANSWER, begun: bool) -> Emission:
@@ -59,6 +76,6 @@ def emission(value: Emission | Content, *, answer: str = ANSWER, begun: bool) ->
 
     `begun`: that artifact has a first piece already. Raises TypeError for any other value.
     """
-    if isinstance(value, StatusUpdate | Chunk | Reply):
+    if isinstance(value, Emission):
         return value
     return Chunk(artifact_id=answer, parts=parts((value,)), append=begun)

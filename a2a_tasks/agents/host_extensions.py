@@ -5,7 +5,7 @@ from __future__ import annotations
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.agents.skill import Extension
 
-__all__ = ["IDEMPOTENT_SENDS", "RESUMABLE_STREAMS", "USAGE", "list_extensions"]
+__all__ = ["IDEMPOTENT_SENDS", "RESUMABLE_STREAMS", "TOOL_EVENTS", "USAGE", "list_extensions"]
 
 RESUMABLE_STREAMS = Extension(
     "urn:a2a-host:extensions:resumable-streams:1",
@@ -19,10 +19,15 @@ USAGE = Extension(
     "urn:a2a-host:extensions:usage:1",
     description="The metadata of a task has the tokens and requests of its ended turns, summed by model.",
 )
+TOOL_EVENTS = Extension(
+    "urn:a2a-host:extensions:tool-events:1",
+    description="Streams have status updates with the agent's calls of tools and their results, as data parts.",
+)
 
 
 def list_extensions(agent: Agent) -> tuple[Extension, ...]:
     """Return the extensions in an agent's card: its own, and the host's."""
     streams = (RESUMABLE_STREAMS,) if agent.streaming else ()
     usage = (USAGE,) if agent.reports_usage else ()
-    return (*agent.extensions, *streams, IDEMPOTENT_SENDS, *usage)
+    tools = (TOOL_EVENTS,) if agent.streaming and agent.reports_tools else ()
+    return (*agent.extensions, *streams, IDEMPOTENT_SENDS, *usage, *tools)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from secrets import token_hex
@@ -12,9 +13,9 @@ import msgspec
 from aiohttp import ClientSession
 
 from a2a_tasks.agents.author_errors import Unused
-from a2a_tasks.agents.content import Content, parts
+from a2a_tasks.agents.content import Content, data, parts
 from a2a_tasks.agents.conversation import Conversation
-from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate
+from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate, ToolEvent
 from a2a_tasks.agents.faults import AgentError
 from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.http import open_session
@@ -23,6 +24,7 @@ from a2a_tasks.agents.secrets import Secrets, check_names
 from a2a_tasks.agents.steps import DurableStep, Journal, Sleep
 from a2a_tasks.agents.usage import ModelUsage, check_usage, find_usage
 from a2a_tasks.caller import Caller
+from a2a_tasks.protocol.forms import FORM, UnfitAnswer, find_fault, find_form, read_answer
 from a2a_tasks.protocol.values import UNSET, Message, Part, Task, TaskState
 
 __all__ = ["AgentError", "ArtifactWriter", "Later", "Turn"]
@@ -243,10 +245,61 @@ class Turn:
         status = StatusUpdate(TaskState.WORKING, parts(content), metadata)
         return self._unused.watch(status, "yield turn.working(...)")
 
-    def ask(self, *content: Content, metadata: Mapping[str, Any] | None = None) -> StatusUpdate:
-        """Ask the client; the task waits for its next message, which starts a new turn."""
-        status = StatusUpdate(TaskState.INPUT_REQUIRED, parts(content), metadata)
+    def tool_call(
+        self,
+        id: str,  # noqa: A002 - as in `artifact`
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> ToolEvent:
+        """Report the call of a tool, for operators, and for clients that activate the extension (`reports_tools`).
+
+        The id is unique in the task: a second report under it, also by another attempt or turn, is dropped.
+        """
+        return self._tool_event("toolCall", id, {"name": name, "arguments": arguments or {}})
+
+    def tool_result(self, id: str, content: Any = None, *, error: bool = False) -> ToolEvent:  # noqa: A002
+        """Report the result of the call with this id, any JSON value; `error`: the tool failed."""
+        return self._tool_event("toolResult", id, {"content": content, "error": error})
+
+    def _tool_event(self, kind: str, id_: str, about: Mapping[str, Any]) -> ToolEvent:
+        ought = f"yield turn.{'tool_call' if kind == 'toolCall' else 'tool_result'}(...)"
+        return self._unused.watch(ToolEvent(kind, id_, about), ought, depth=3)
+
+    def ask(
+        self,
+        *content: Content,
+        form: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> StatusUpdate:
+        """Ask the client; the task waits for its next message, which starts a new turn.
+
+        `form`: the JSON Schema of an object, with a property for each question. The host refuses answers that do not
+        fit; `turn.answer` has the one that does. Raises AgentError for a schema that cannot be a form.
+        """
+        said = parts(content)
+        if form is not None:
+            if fault := find_fault(form):
+                raise AgentError(f"The form of the agent's question is wrong: {fault}")
+            said = (*said, data({"form": form}))
+        extensions = () if form is None else (FORM,)
+        status = StatusUpdate(TaskState.INPUT_REQUIRED, said, metadata, extensions=extensions)
         return self._unused.watch(status, "yield turn.ask(...)")
+
+    @property
+    def answer(self) -> Later[dict[str, Any] | None]:
+        """Return the answer to the form of the question before: `await turn.answer`, or `turn.answer.now()`.
+
+        None if that question had no form, or if the message was sent before the question.
+        """
+
+        async def find() -> dict[str, Any] | None:
+            *earlier, message = await self.history
+            form = find_form(earlier[-1]) if earlier else None
+            with contextlib.suppress(UnfitAnswer):
+                return None if form is None else read_answer(form, message.parts)
+            return None
+
+        return Later(find, self.history.loop)
 
     def need_auth(
         self,

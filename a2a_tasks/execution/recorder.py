@@ -16,12 +16,20 @@ from typing import Any
 
 from a2a_tasks.agents import Agent, AgentError, Conversation, Turn
 from a2a_tasks.agents.author_errors import definition, line_of
-from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, Reply, StatusUpdate, emission
+from a2a_tasks.agents.emission import (
+    ANSWER,
+    Chunk,
+    Reply,
+    StatusUpdate,
+    ToolEvent,
+    emission,
+)
 from a2a_tasks.conf import conf
 from a2a_tasks.conversation_changes import ConversationChanged
 from a2a_tasks.execution.files import StoredFiles
 from a2a_tasks.execution.run_threads import RunThreads
 from a2a_tasks.execution.secrets import StoredSecrets
+from a2a_tasks.execution.tool_events import ToolEvents
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.jsontext import write
@@ -86,6 +94,7 @@ class Recorder:
         self._batch = self._new_batch()
         self._flusher: asyncio.Task[None] | None = None
         self._memory = assignment.memory
+        self._tools = ToolEvents(assignment.task)
         #: A question that is written with the end of the run, since the turn may still change its conversation.
         self._question: tuple[NewEvent, StatusRow] | None = None
         #: Id of this turn's artifact for plain text; a later attempt of the same turn replaces it.
@@ -105,7 +114,6 @@ class Recorder:
 
         Raises what `emit` raises, and AgentError, TypeError or ValueError for a value that is no emission.
         """
-        files, secrets = StoredFiles(self._run), StoredSecrets(self._run)
         if not agent.replies_directly and self.state is TaskState.SUBMITTED:
             self.emit(StatusUpdate(TaskState.WORKING))
         count = 0
@@ -115,11 +123,10 @@ class Recorder:
                 failpoint("worker.agent_started")
             try:
                 emitted = emission(value, answer=self.answer, begun=self.answer_begun)
-                if isinstance(emitted, StatusUpdate) and emitted.hand_over:
-                    emitted = await secrets.add_link(emitted)
-                if files.concern(emitted.parts):
-                    emitted = replace(emitted, parts=await files.offload(emitted.parts))
-                self.emit(emitted)
+                if isinstance(emitted, ToolEvent):
+                    await self._tell(emitted)
+                else:
+                    self.emit(await self._prepare(emitted))
             except UNFIT as fault:  # the agent's own frames are not in this trace
                 where = line_of(turn._source) or definition(agent.run)  # noqa: SLF001
                 fault.add_note(f"It was emitted at {where}")
@@ -130,7 +137,29 @@ class Recorder:
             if self.state in TERMINAL:
                 return
 
-    def emit(self, emitted: Emission) -> None:
+    async def _prepare(self, emitted: StatusUpdate | Chunk | Reply) -> StatusUpdate | Chunk | Reply:
+        """Return an emission with the link for secrets, and with its files outside."""
+        if isinstance(emitted, StatusUpdate) and emitted.hand_over:
+            emitted = await StoredSecrets(self._run).add_link(emitted)
+        if StoredFiles.concern(emitted.parts):
+            parts = await StoredFiles(self._run).offload(emitted.parts)
+            emitted = replace(emitted, parts=parts)
+        return emitted
+
+    async def _tell(self, event: ToolEvent) -> None:
+        """Add the event of a tool, which is no status of the task, unless it was told before."""
+        told = await self._tools.prepare(event)
+        if told is None:
+            return
+        self._raise_failure()
+        self._put_question()
+        self._begin_if_silent(TaskState.WORKING, speaks=True)
+        body = event_log.status_body(TaskState.WORKING, event_log.now(), self._message(told))
+        self._gathered += len(body)
+        self._batch.events.append(NewEvent(EventKind.TOOL, body))
+        self._schedule()
+
+    def emit(self, emitted: StatusUpdate | Chunk | Reply) -> None:
         """Add one emission, which is written soon.
 
         Raises IllegalTransition, the failure of an earlier flush, and AgentError for too many or too large artifacts.

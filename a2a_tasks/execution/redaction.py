@@ -1,4 +1,4 @@
-"""Redaction of credentials in the log lines of agents, before they are stored.
+"""Redaction of credentials in the log lines and tool events of agents, before they are stored.
 
 It finds most credentials, not all; and the process's own log has the lines without redaction.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from django.conf import settings
 
 from a2a_tasks.conf import conf
 
-__all__ = ["REDACTED", "redact"]
+__all__ = ["REDACTED", "redact", "redact_value"]
 
 REDACTED = "[redacted]"
 #: Shortest secret that is redacted: shorter ones would match parts of words.
@@ -26,16 +27,18 @@ SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?"), REDACTED),  # JWTs
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END|\Z)", re.DOTALL), REDACTED),
     (re.compile(r"(?i)\b(bearer|basic|digest|negotiate)\s+[\w.~+/=-]{6,}"), rf"\1 {REDACTED}"),
-    (re.compile(r"(\b[a-z][\w+.-]*://)[^/\s@]+@"), rf"\1{REDACTED}@"),  # credentials in URLs
+    (re.compile(r"(\b[a-z][\w+.-]{0,40}://)[^/\s@]+@"), rf"\1{REDACTED}@"),  # credentials in URLs
     (re.compile(r"([?&](?:key|sig|code)=)[^\s&#\"']+", re.IGNORECASE), rf"\1{REDACTED}"),
     (
         re.compile(
-            rf"([\w-]*{NAMES}[\"']?\s*[=:]\s*[\"']?)(?!bearer|basic|\[redacted)[^\s\"'&,;}})]+",
+            rf"({NAMES}[\"']?\s*[=:]\s*[\"']?)(?!bearer|basic|\[redacted)[^\s\"'&,;}})]+",
             re.IGNORECASE,
         ),
         rf"\1{REDACTED}",
     ),
 )
+
+_NAMED = re.compile(rf"{NAMES}\Z", re.IGNORECASE)
 
 
 def redact(text: str) -> str:
@@ -45,6 +48,20 @@ def redact(text: str) -> str:
     for shape, left in SHAPES:
         text = shape.sub(left, text)
     return text
+
+
+def redact_value(value: Any, name: str = "") -> Any:
+    """Return a JSON value with its texts redacted, and so the texts and numbers under the name of a secret."""
+    match value:
+        case dict():
+            return {redact(key): redact_value(member, key) for key, member in value.items()}
+        case list():
+            return [redact_value(item, name) for item in value]
+        case None | bool():
+            return value
+    if _NAMED.search(name):
+        return REDACTED
+    return redact(value) if isinstance(value, str) else value
 
 
 def _own() -> Iterable[str]:

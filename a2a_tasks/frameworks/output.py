@@ -76,7 +76,7 @@ class OutputQueue:
         self._flush(last=True)
         self.skip_answer(text)
         for part in files:
-            self._put(Chunk(artifact_id=self.name_artifact("file"), parts=(part,), last=True))
+            self.put(Chunk(artifact_id=self.name_artifact("file"), parts=(part,), last=True))
         await self._queue.join()
 
     def skip_answer(self, text: str, files: int = 0) -> None:
@@ -100,8 +100,9 @@ class OutputQueue:
             number = self._count + 1
             name = ANSWER if number == 1 else f"{ANSWER}-{number}"
             parts = (Part(text=self._buffer),)
-            self._put(Chunk(artifact_id=name, parts=parts, append=self._begun, last=last))
+            self.put(Chunk(artifact_id=name, parts=parts, append=self._begun, last=last))
             self._begun, self._buffer = True, ""
 
-    def _put(self, said: Emission) -> None:
+    def put(self, said: Emission) -> None:
+        """Send something that is no text of an answer."""
         self._queue.put_nowait(said)

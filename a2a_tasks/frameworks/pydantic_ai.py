@@ -22,6 +22,7 @@ class PydanticAIAgent(FrameworkAgent, abstract=True):
     framework = "pydantic_ai"
     attribute = "agent"
     reports_usage = True
+    reports_tools = True
     default_input_modes = ("text/plain", "application/json")
     default_output_modes = ("text/plain", "application/json")
     #: The agent; one for all turns.

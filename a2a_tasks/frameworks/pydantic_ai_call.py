@@ -26,11 +26,10 @@ from pydantic_ai.exceptions import (
 
 from a2a_tasks.agents import Turn, data, file, text
 from a2a_tasks.agents.emission import Chunk, Emission
-from a2a_tasks.frameworks.approvals import UnfitAnswer
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.pydantic_ai_messages import MessageStore, make_prompt
 from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
-from a2a_tasks.frameworks.pydantic_ai_question import ask, read_answer
+from a2a_tasks.frameworks.pydantic_ai_question import ask, read_results
 from a2a_tasks.frameworks.pydantic_ai_steps import StepBackend, TurnDurability
 
 __all__ = ["PydanticAICall"]
@@ -67,15 +66,15 @@ class PydanticAICall(ModelCall):
         self._work: asyncio.Task[AgentRunResult[Any]]
 
     async def begin(self) -> Emission | None:
-        """Start the run. If the message is no answer to the question that the task asked, return the question again."""
+        """Start the run. If the message was sent before the question that the task asked, return the question again."""
         given: dict[str, Any] = {"user_prompt": None}
         if self._store.requests is None:
             given["user_prompt"] = await make_prompt(self._turn)
         else:
-            try:
-                given["deferred_tool_results"] = read_answer(self._turn, self._store.requests)
-            except UnfitAnswer as fault:
-                return ask(self._turn, self._store.requests, str(fault))
+            answer = await self._turn.answer
+            if answer is None:
+                return ask(self._turn, self._store.requests)
+            given["deferred_tool_results"] = read_results(self._turn, self._store.requests, answer)
         self._output = OutputQueue(await count_artifacts(self._turn))
         backend = StepBackend(self._turn, self._output, self._model_seconds)
         given |= {

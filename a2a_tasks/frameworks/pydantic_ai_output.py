@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic_ai import (
     AgentStreamEvent,
     FilePart,
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
@@ -13,22 +17,33 @@ from pydantic_ai import (
 )
 
 from a2a_tasks.agents.content import file
+from a2a_tasks.agents.emission import ToolEvent
 from a2a_tasks.frameworks import output
 
 __all__ = ["OutputQueue"]
 
 
 class OutputQueue(output.OutputQueue):
-    """The emissions of one run, from the events and the answers of its model."""
+    """The emissions of one run, from the events and the answers of its model.
+
+    A replay and a resumed run tell of calls of tools again; the host takes each of them once.
+    """
 
     def read_event(self, event: AgentStreamEvent) -> None:
-        """Take the text of an event of the model's stream."""
+        """Take the text of an event of the model's stream, or a call of a tool or its result."""
         match event:
             case PartStartEvent(part=TextPart(content=text)):
                 apart = self._text and event.previous_part_kind != "text"  # as ModelResponse.text
                 self.write(f"\n\n{text}" if apart else text)
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self.write(text)
+            case FunctionToolCallEvent(part=call):
+                about: dict[str, Any] = {"name": call.tool_name, "arguments": call.args_as_dict()}
+                self.put(ToolEvent("toolCall", call.tool_call_id, about))
+            case FunctionToolResultEvent(part=result):
+                content = result.model_response_str(wrap_if_error=False)
+                about = {"content": content, "error": result.outcome != "success"}
+                self.put(ToolEvent("toolResult", result.tool_call_id, about))
 
     async def end_response(self, response: ModelResponse) -> None:
         """End an answer: the host has all of it, streamed or not, when this returns."""

@@ -1,8 +1,4 @@
-"""Deferred tools of pydantic-ai as a question to the client, and the client's answer as their results.
-
-The question has a text for people and a data part for programs; the answer may be either. A typed form of the host can
-take the place of `ask` and `read_answer`; the call sees only these two.
-"""
+"""Deferred tools of pydantic-ai as a question with a form, and the answer as their results."""
 
 from __future__ import annotations
 
@@ -14,25 +10,45 @@ from pydantic_ai.messages import ToolCallPart
 
 from a2a_tasks.agents import Turn, data
 from a2a_tasks.agents.emission import StatusUpdate
-from a2a_tasks.frameworks.approvals import NO, YES, UnfitAnswer, format_call, read_members
-from a2a_tasks.protocol.values import UNSET
+from a2a_tasks.frameworks.approvals import format_call
 
-__all__ = ["ask", "read_answer"]
+__all__ = ["ask", "read_results"]
 
-APPROVAL_KEYS = {"approved", "arguments", "message"}
+#: The answer to the question whether a tool may be called: yes, no, or more than that.
+APPROVAL: dict[str, Any] = {
+    "type": ["boolean", "object"],
+    "properties": {
+        "approved": {"type": "boolean"},
+        "arguments": {"type": "object"},
+        "message": {"type": "string"},
+    },
+    "required": ["approved"],
+    "additionalProperties": False,
+}
+#: Longest name of a tool in the form.
+MAX_TITLE_LENGTH = 100
 
 
-def ask(turn: Turn, deferred: DeferredToolRequests, fault: str = "") -> StatusUpdate:
-    """Ask the client about deferred calls of tools; `fault` is the mistake in the answer before."""
-    questions = [f"May I call {_format(call)}?" for call in deferred.approvals]
-    questions += [f"What is the result of {_format(call)}?" for call in deferred.calls]
-    hint = "Please answer yes or no." if deferred.approvals else ""
-    text = " ".join(filter(None, [fault, "\n".join(questions), hint]))
-    described = {
-        "approvals": [_describe(call, deferred) for call in deferred.approvals],
-        "calls": [_describe(call, deferred) for call in deferred.calls],
+def ask(turn: Turn, deferred: DeferredToolRequests) -> StatusUpdate:
+    """Ask the client about deferred calls of tools, each by its id."""
+    approvals, calls = deferred.approvals, deferred.calls
+    questions = [f"May I call {_format(call)}?" for call in approvals]
+    questions += [f"What is the result of {_format(call)}?" for call in calls]
+    hint = ["Please answer yes or no."] if len(approvals) == 1 and not calls else []
+    forms = {call.tool_call_id: {**APPROVAL, "title": f"Call {_name(call)}"} for call in approvals}
+    forms |= {call.tool_call_id: {"title": f"Result of {_name(call)}"} for call in calls}
+    described = {"calls": [_describe(call, deferred) for call in (*approvals, *calls)]}
+    form = {
+        "type": "object",
+        "properties": forms,
+        "required": list(forms),
+        "additionalProperties": False,
     }
-    return turn.ask(text, data(described))
+    return turn.ask(" ".join(["\n".join(questions), *hint]), data(described), form=form)
+
+
+def _name(call: ToolCallPart) -> str:
+    return call.tool_name[:MAX_TITLE_LENGTH]
 
 
 def _format(call: ToolCallPart) -> str:
@@ -50,61 +66,21 @@ def _describe(call: ToolCallPart, deferred: DeferredToolRequests) -> dict[str, A
     return {**described, "metadata": metadata} if metadata else described
 
 
-def read_answer(turn: Turn, deferred: DeferredToolRequests) -> DeferredToolResults:
-    """Return the results that the message of a turn gives. Raises UnfitAnswer.
-
-    A data part is `{"approvals": {id: true | false | {"approved": …, "arguments": …, "message": …}}, "calls": {id:
-    result}}`. A text answers all approvals, or the only call.
-    """
-    answers = [part.data for part in turn.parts if part.data is not UNSET]
-    if not answers:
-        return _read_text(turn.text.strip(), deferred)
-    answer = answers[0]
-    if not isinstance(answer, dict) or not answer.keys() <= {"approvals", "calls"}:
-        raise UnfitAnswer("The data must be an object with approvals, calls or both.")
-    approvals = read_members("approvals", answer, _ids(deferred.approvals))
-    calls = read_members("calls", answer, _ids(deferred.calls))
+def read_results(
+    turn: Turn, deferred: DeferredToolRequests, answer: Mapping[str, Any]
+) -> DeferredToolResults:
+    """Return the results in an answer that fits the form. The words after a no in a text are its reason."""
+    reason = turn.text.strip() if len(turn.text.split()) > 1 else ""
+    ids = [call.tool_call_id for call in deferred.approvals]
     return deferred.build_results(
-        approvals={key: _read_approval(key, value) for key, value in approvals.items()}, calls=calls
+        approvals={id_: _read_approval(answer[id_], reason) for id_ in ids},
+        calls={call.tool_call_id: answer[call.tool_call_id] for call in deferred.calls},
     )
 
 
-def _ids(calls: list[ToolCallPart]) -> set[str]:
-    return {call.tool_call_id for call in calls}
-
-
-def _read_approval(key: str, value: Any) -> ToolApproved | ToolDenied:
-    given = {"approved": value} if isinstance(value, bool) else value
-    where = f"approvals.{key}"
-    if not isinstance(given, dict) or not isinstance(given.get("approved"), bool):
-        raise UnfitAnswer(f"{where} must be true, false, or an object with approved.")
-    if unknown := given.keys() - APPROVAL_KEYS:
-        raise UnfitAnswer(f"{where}.{min(unknown)} is unknown.")
-    arguments, message = given.get("arguments"), given.get("message", "")
-    if arguments is not None and not isinstance(arguments, dict):
-        raise UnfitAnswer(f"{where}.arguments must be an object.")
-    if not isinstance(message, str):
-        raise UnfitAnswer(f"{where}.message must be a text.")
+def _read_approval(value: Any, reason: str) -> ToolApproved | ToolDenied:
+    given = value if isinstance(value, dict) else {"approved": value}
     if given["approved"]:
-        return ToolApproved(override_args=arguments)
+        return ToolApproved(override_args=given.get("arguments"))
+    message = given.get("message", reason)
     return ToolDenied(message) if message else ToolDenied()
-
-
-def _read_text(text: str, deferred: DeferredToolRequests) -> DeferredToolResults:
-    if deferred.calls:
-        if deferred.approvals or len(deferred.calls) > 1:
-            raise UnfitAnswer(
-                "There are several questions: please answer each by its id, in a data part."
-            )
-        if not text:
-            raise UnfitAnswer("The answer is empty.")
-        return deferred.build_results(calls={deferred.calls[0].tool_call_id: text})
-    word = text.split(maxsplit=1)[0].strip(",.;:!").lower() if text else ""
-    if word not in YES | NO:
-        raise UnfitAnswer("I did not understand the answer.")
-    ids = [call.tool_call_id for call in deferred.approvals]
-    if word in YES:
-        return deferred.build_results(approvals=dict.fromkeys(ids, True))
-    # the words after the no are the reason, which the model reads
-    denied = ToolDenied(text) if len(text.split()) > 1 else ToolDenied()
-    return deferred.build_results(approvals=dict.fromkeys(ids, denied))

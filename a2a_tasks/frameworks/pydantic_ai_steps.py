@@ -144,7 +144,7 @@ class StepBackend(CallableOperationBackend[None]):
     async def handle_events(
         self, context: RunContext[Any], events: AsyncIterable[AgentStreamEvent]
     ) -> None:
-        """Pass on the words of the model as they come."""
+        """Pass on the words of the model and the calls of tools as they come."""
         loop = asyncio.get_running_loop()
         async for event in events:
             if self._silence is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from a2a_tasks.agents import Agent
+from a2a_tasks.agents.host_extensions import TOOL_EVENTS
 from a2a_tasks.agents.visibility import scope_of
 from a2a_tasks.caller import Caller, OwnerScope
 from a2a_tasks.protocol.binding import Binding
@@ -36,6 +37,11 @@ class CallContext:
     base_url: str = ""
     #: Set if an operator acts in the caller's place: the question that is answered.
     answers: StoredQuestion | None = None
+
+    @property
+    def shows_tools(self) -> bool:
+        """True if streams of this request have the events of tools."""
+        return TOOL_EVENTS.uri in self.extensions
 
     def scope(self, tenant: str) -> OwnerScope:
         """Return the scope of this caller's objects. Raises InvalidParams for a tenant that is too long."""

@@ -22,7 +22,7 @@ async def send_streaming_message(request: SendMessageRequest, call: CallContext)
     try:
         first = await conversation.first()
         if isinstance(first, Task) and (seen := _read_last_event(conversation, call)):
-            return await _resume(conversation, seen, request.history_length)
+            return await _resume(conversation, seen, request.history_length, call)
     except BaseException:
         await conversation.close()
         raise
@@ -33,6 +33,7 @@ async def send_streaming_message(request: SendMessageRequest, call: CallContext)
         number=conversation.accepted.number,
         follower=conversation.follower,
         heard=conversation.events,
+        shows_tools=call.shows_tools,
     )
 
 
@@ -45,7 +46,9 @@ def _read_last_event(conversation: AcceptedSend, call: CallContext) -> int:
     return seen.number if covered and seen.mark == Subject.of(recalled.accepted.view).mark else 0
 
 
-async def _resume(conversation: AcceptedSend, seen: int, length: int | None) -> EventStream:
+async def _resume(
+    conversation: AcceptedSend, seen: int, length: int | None, call: CallContext
+) -> EventStream:
     """Return the rest of the stream after an event; the Task, if there is no rest."""
     rest = await conversation.reach(seen)
     over = conversation.follower.done and not rest
@@ -55,4 +58,5 @@ async def _resume(conversation: AcceptedSend, seen: int, length: int | None) -> 
         number=min(seen, conversation.follower.number),
         follower=conversation.follower,
         heard=rest,
+        shows_tools=call.shows_tools,
     )

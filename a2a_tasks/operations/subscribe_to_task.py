@@ -63,4 +63,5 @@ async def subscribe_to_task(request: SubscribeToTaskRequest, call: CallContext) 
         number=found.last_event,
         follower=follower,
         removed=removed,
+        shows_tools=call.shows_tools,
     )

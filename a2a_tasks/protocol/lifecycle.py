@@ -87,13 +87,14 @@ class EventKind(enum.IntEnum):
     STATUS = 2  #: the status changed (TaskStatusUpdateEvent)
     ARTIFACT = 3  #: an artifact, or a piece of one (TaskArtifactUpdateEvent)
     MESSAGE = 4  #: a direct Message, the answer without a task
+    TOOL = 5  #: a call of a tool or its result, as a TaskStatusUpdateEvent for clients that activate the extension
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     """One event of the log.
 
-    `body` is JSON text: the Message for INPUT and MESSAGE; `{"status": ...}` and `{"artifact": ...}`, without the ids
-    of the task, for the others. `state` is set on STATUS events. `run` is the run that wrote the event.
+    `body` is JSON text: the Message for INPUT and MESSAGE; `{"status": ...}` for STATUS and TOOL, and
+    `{"artifact": ...}` for ARTIFACT, without the ids of the task. `state` is set on STATUS events. `run` is the run that wrote the event.
     """
 
     number: int
@@ -194,7 +195,7 @@ def fold(task: Task, events: Iterable[Recorded]) -> Task:
             status = read_status_body(event.body)
         elif event.kind is EventKind.ARTIFACT:
             chunks.append(event.body)
-        else:
+        elif event.kind is not EventKind.TOOL:
             if event.kind is EventKind.INPUT and status.state in INTERRUPTED and status.message:
                 history.append(status.message)
             history.append(Raw(event.body.encode()))

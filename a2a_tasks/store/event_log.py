@@ -29,6 +29,7 @@ __all__ = [
     "now",
     "read_after",
     "read_pages",
+    "read_tool_bodies",
     "record",
     "count_bytes",
     "state_at",
@@ -142,6 +143,12 @@ def read_pages(
     found = backend().read_pages(distinct, limit=limit, max_bytes=max_bytes, longest=longest)
     events = dict(zip(distinct, found, strict=True))
     return [events[page] for page in pages]
+
+
+def read_tool_bodies(task: int) -> list[str]:
+    """Return the bodies of the events of tools in the log of a task."""
+    events = Event.objects.filter(task=task, kind=EventKind.TOOL)
+    return list(events.order_by("number").values_list("body", flat=True))
 
 
 def count_bytes(task: int) -> int:

@@ -13,7 +13,15 @@ from a2a_tasks import pubsub
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import Context, Event, Message, Run, RunStatus, Task
-from a2a_tasks.protocol.errors import ContextMismatch, TaskEnded, TaskNotFound, TaskNotWaiting
+from a2a_tasks.protocol import values
+from a2a_tasks.protocol.errors import (
+    ContextMismatch,
+    InvalidParams,
+    TaskEnded,
+    TaskNotFound,
+    TaskNotWaiting,
+)
+from a2a_tasks.protocol.forms import FORM, UnfitAnswer, find_form, read_answer
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind, Recorded
 from a2a_tasks.protocol.values import Role, TaskState
@@ -25,6 +33,8 @@ from a2a_tasks.store.succeed import succeed
 from a2a_tasks.store.tasks import view
 
 __all__ = ["reply"]
+
+_decode = msgspec.json.Decoder(values.Message).decode
 
 
 def reply(new: NewTask) -> Accepted:
@@ -57,6 +67,7 @@ def _write(new: NewTask) -> tuple[Accepted, list[Recorded]]:
         return succeed(task, new), []
     waited = TaskState(task.state) in INTERRUPTED
     if waited and task.status_message:
+        _refuse_unfit(task.status_message, new.message)
         _keep_question(task)
     recorded = [event_log.record(task, EventKind.INPUT, new.message, role=new.role)]
     number = recorded[0].number
@@ -111,6 +122,16 @@ def _refuse_late(task: Task, question: StoredQuestion) -> None:
         raise TaskNotWaiting(f"The task is {state.word}: it does not wait for an answer")
     if task.last_event != question.event:
         raise TaskNotWaiting("The task was answered already, and asks something else now")
+
+
+def _refuse_unfit(question: str, answer: str) -> None:
+    """Raise InvalidParams, with the fields, for an answer that does not fit the form of the question."""
+    form = find_form(_decode(question)) if FORM in question else None
+    if form is not None:
+        try:
+            read_answer(form, _decode(answer).parts)
+        except UnfitAnswer as fault:
+            raise InvalidParams(violations=fault.faults) from None
 
 
 def _note(new: NewTask) -> None:

@@ -15,7 +15,7 @@ from a2a_tasks.streaming.event_buffer import EventsRemoved, TaskEventBuffer, hub
 
 __all__ = ["EventReader", "EventStream", "EventsRemoved"]
 
-SHOWN = (EventKind.STATUS, EventKind.ARTIFACT)
+SHOWN = {EventKind.STATUS, EventKind.ARTIFACT}
 
 
 class EventReader:
@@ -104,6 +104,7 @@ class EventStream:
         follower: EventReader,
         heard: list[Recorded] | None = None,
         removed: int = 0,
+        shows_tools: bool = False,
     ) -> None:
         self.subject = subject
         #: The Task (or the direct Message) at the start; None if a client resumes after an event.
@@ -113,6 +114,7 @@ class EventStream:
         self.link: Link | None = None
         #: If not 0, the client asked for removed events: those before this number. It gets the Task instead.
         self.removed = removed
+        self._shown = {*SHOWN, EventKind.TOOL} if shows_tools else SHOWN
         self._heard = heard or []
         self._on_close: list[Callable[[], None]] = []
 
@@ -176,6 +178,5 @@ class EventStream:
             [],
         )
 
-    @staticmethod
-    def _list_shown(events: list[Recorded]) -> list[Recorded]:
-        return [event for event in events if event.kind in SHOWN]
+    def _list_shown(self, events: list[Recorded]) -> list[Recorded]:
+        return [event for event in events if event.kind in self._shown]

@@ -5,27 +5,31 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, TextField, Value, When
 from django.utils import timezone
 
 from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.excerpt import text_of
 from a2a_console.admin.widgets.formatting import format_body, select_start, size
+from a2a_console.queue.form_fields import FormField, list_fields, read_form
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
 from a2a_console.staff import within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Assignment, HandedSecret, Task
+from a2a_tasks.protocol.forms import FORM
 from a2a_tasks.protocol.values import TaskState
 
 __all__ = ["WHO", "InboxQuery", "InboxRow", "InboxPage", "line", "page"]
 
 #: Tasks on one page; each has a form.
 LINES = 25
+#: The largest number of characters of a question whose form is shown.
+LONGEST = 100_000
 WHO = {"all": "all", "mine": "assigned to me", "free": "unassigned"}
 _User = AbstractBaseUser | AnonymousUser
 
@@ -90,6 +94,20 @@ class InboxRow:
     secret: HandedSecret | None
     #: The name of the caller that owns the task; empty = the caller has no name.
     caller: str = ""
+    #: The form of the question; None = it has none.
+    form: Mapping[str, Any] | None = None
+    #: The values that were posted before.
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The primary key, for ids on the page."""
+        return str(self.task.pk)
+
+    @property
+    def fields(self) -> list[FormField]:
+        """The fields of the form; none if there is none."""
+        return list_fields(self.form, self.given) if self.form else []
 
     @property
     def text(self) -> str | None:
@@ -144,10 +162,12 @@ class InboxPage:
 
 
 def _lines(rows: QuerySet[Task]) -> QuerySet[Task]:
-    """Narrow the columns, in one query, to those that a row shows. None of them is long or secret."""
+    """Narrow the columns, in one query, to those that a row shows. None of them is very long or secret."""
     rows = rows.select_related("assignment__user", "handed_secret").annotate(
         said=select_start("status_message"), length=size("status_message")
     )
+    has_form = When(status_message__contains=FORM, length__lte=LONGEST, then="status_message")
+    rows = rows.annotate(asked=Case(has_form, default=Value(""), output_field=TextField()))
     return rows.only(
         *("public_id", "tenant", "owner", "maker", "agent", "state", "status_at", "last_event"),
         *("assignment__user__username", "assignment__at", "handed_secret__names"),
@@ -159,7 +179,7 @@ def _principal(task: Task) -> str:
     return task.maker or task.owner
 
 
-def _line(task: Task, names: Mapping[str, str]) -> InboxRow:
+def _line(task: Task, names: Mapping[str, str], given: Mapping[str, str] | None = None) -> InboxRow:
     row: Any = task
     body = format_body(row.said, row.length)
     text = "" if body is None else (text_of(body.document) if not body.is_cut else None)
@@ -169,6 +189,8 @@ def _line(task: Task, names: Mapping[str, str]) -> InboxRow:
         assignment=getattr(task, "assignment", None),
         secret=getattr(task, "handed_secret", None),
         caller=names.get(_principal(task), ""),
+        form=read_form(row.asked),
+        given=given or {},
     )
 
 
@@ -188,7 +210,7 @@ def page(filters: InboxQuery, user: _User) -> InboxPage:
     )
 
 
-def line(task: int) -> InboxRow | None:
-    """Return the row of one task, waiting or not; None if the task is gone."""
+def line(task: int, given: Mapping[str, str] | None = None) -> InboxRow | None:
+    """Return the row of one task, waiting or not, with posted values; None if the task is gone."""
     found = _lines(Task.objects.filter(pk=task)).first()
-    return _line(found, principals.names([_principal(found)])) if found else None
+    return _line(found, principals.names([_principal(found)]), given) if found else None

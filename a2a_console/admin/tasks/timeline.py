@@ -195,6 +195,9 @@ def _read_subject(
         is_known = event["state"] in set(TaskState)
         state = TaskState(event["state"]).word if is_known else event["state"]
         return state, _member(_member(document, "status"), "message")
+    if kind is EventKind.TOOL:
+        message = _member(_member(document, "status"), "message")
+        return "result" if '"data":{"toolResult"' in source["head"] else "call", message
     if kind is EventKind.ARTIFACT:
         artifact = _member(document, "artifact")
         return escape_name(str(_member(artifact, "artifactId") or ""), NAME), artifact

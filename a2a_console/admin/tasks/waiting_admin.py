@@ -24,6 +24,7 @@ from a2a_console.admin.widgets.staff import own_urls
 from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import UNCHECKED, assign_by_key
+from a2a_console.queue.form_fields import read_fields
 from a2a_console.queue.waiting import KINDS
 from a2a_tasks.agents import Part, file, registry
 from a2a_tasks.models import Waiting
@@ -34,6 +35,7 @@ from a2a_tasks.protocol.errors import (
     TaskNotFound,
     UnsupportedOperation,
 )
+from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["WaitingAdmin"]
 
@@ -109,7 +111,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
         try:
             self._answer(request, task)
         except InvalidParams as fault:
-            texts = [text for _, text in fault.violations] or [fault.message]
+            texts = [" ".join(one) for one in fault.violations] or [fault.message]
             return self._answer_page(request, task, "; ".join(texts), HTTPStatus.BAD_REQUEST)
         except A2AError as fault:
             return self._answer_page(request, task, fault.message, HTTPStatus(fault.http_status))
@@ -119,7 +121,10 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
 
     def _answer(self, request: HttpRequest, task: Waiting) -> None:
         form = request.POST
-        parts = answer_task.content(form.get("text", ""), form.get("data", ""), _files(request))
+        data, line = form.get("data", ""), queue.line(task.pk)
+        if line is not None and line.form and not data.strip():
+            data = write(read_fields(line.form, form.dict())).decode()
+        parts = answer_task.content(form.get("text", ""), data, _files(request))
         event = form.get("event", "")
         async_to_sync(answer_task.answer_by_key)(
             task.pk,
@@ -139,7 +144,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Answer",
-            "line": queue.line(task.pk),
+            "line": queue.line(task.pk, request.POST.dict()),
             "fault": fault,
             "said": request.POST,
             "back": request.POST.get("back", ""),

@@ -218,7 +218,7 @@ class TreeDialect(Dialect):
 
     def event(self, subject: Subject, event: Recorded, *, final: bool) -> bytes:
         body = _decode(event.body)
-        if event.kind is EventKind.STATUS:
+        if event.kind in {EventKind.STATUS, EventKind.TOOL}:
             status = body.pop("status")
             tree = self.status(
                 TaskState(status["state"]), status.get("message"), status["timestamp"]

@@ -68,7 +68,11 @@ from a2a_tasks.protocol.values import (
 __all__ = ["CODES_1_0_0", "V10"]
 
 _CONTENTS = ("text", "raw", "url", "data")
-_STREAM_KEYS = {EventKind.STATUS: b'{"statusUpdate":', EventKind.ARTIFACT: b'{"artifactUpdate":'}
+_STREAM_KEYS = {
+    EventKind.STATUS: b'{"statusUpdate":',
+    EventKind.TOOL: b'{"statusUpdate":',
+    EventKind.ARTIFACT: b'{"artifactUpdate":',
+}
 _encode = msgspec.json.Encoder().encode
 
 #: HTTP status and gRPC name where 1.0.0 (and the draft) differ from 1.0.1 (A2A 1.0.0 §5.4).

@@ -29,6 +29,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from a2a_tasks.agents import Part, Turn, data, file
 from a2a_tasks.frameworks.pydantic_ai import PydanticAIAgent
 from a2a_tasks.models import Task
+from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.store.db import run_in_thread
 from tests.model_server import ModelServer, serving_model
 from tests.support.execution.host import (
@@ -38,6 +39,7 @@ from tests.support.execution.host import (
     listened,
     not_carried,
     take_away,
+    tools_told,
 )
 from tests.support.execution.waiting import until
 from tests.support.frameworks import (
@@ -239,6 +241,34 @@ class TestContent:
         assert text_of(task) == ["you are user:alice"]
 
 
+class TestToolEvents:
+    async def test_each_call_is_told_once_though_the_framework_tells_of_an_approved_one_again(
+        self, model: ModelServer, ledger: Ledger
+    ) -> None:
+        with hosted(paying(model, ledger)) as agent:
+            async with hosting():
+                client = Client(agent)
+                task = await client.send(PAY)
+                (call,) = await run_in_thread(tools_told, task.id)
+                await client.send("yes", task_id=task.id)
+        (id_,) = {call["toolCall"]["id"]}
+        assert call == {"toolCall": {"id": id_, "name": "pay", "arguments": {"amount": 7}}}
+        assert await run_in_thread(tools_told, task.id) == [
+            call,
+            {"toolResult": {"id": id_, "content": "paid 7", "error": False}},
+        ]
+
+    async def test_what_a_tool_refuses_is_an_error(
+        self, model: ModelServer, ledger: Ledger
+    ) -> None:
+        with hosted(made(model, tools=[ledger.refuse])) as agent:
+            async with hosting():
+                task = await Client(agent).send('CALL refuse {"a": 1}\nSAY well')
+        _, result = await run_in_thread(tools_told, task.id)
+        assert result["toolResult"]["error"]
+        assert "only even numbers" in result["toolResult"]["content"]
+
+
 class TestUsage:
     async def test_it_is_what_the_model_server_counts_over_tools_and_turns(
         self, model: ModelServer, ledger: Ledger
@@ -296,7 +326,7 @@ class TestApproval:
                 assert (asked.status.state.word, ledger.calls) == ("input-required", [])
                 question = msgspec.json.decode(asked.status.message or b"")["parts"]
                 assert question[0]["text"] == "May I call pay(amount=7)? Please answer yes or no."
-                (approval,) = question[1]["data"]["approvals"]
+                (approval,) = question[1]["data"]["calls"]
                 assert (approval["tool"], approval["arguments"]) == ("pay", {"amount": 7})
             async with hosting():
                 done = await client.send("yes", task_id=asked.id)
@@ -313,15 +343,17 @@ class TestApproval:
                 done = await client.send("No, too much", task_id=asked.id)
         assert (text_of(done), ledger.calls) == (["it is done: No, too much"], [])
 
-    async def test_an_answer_that_does_not_fit_is_asked_for_again(
+    async def test_an_answer_that_does_not_fit_is_refused(
         self, model: ModelServer, ledger: Ledger
     ) -> None:
         with hosted(paying(model, ledger)) as agent:
             async with hosting():
                 client = Client(agent)
                 asked = await client.send(PAY)
-                again = await client.send("why?", task_id=asked.id)
-                assert status_text(again).startswith("I did not understand the answer. May I")
+                with pytest.raises(InvalidParams) as refused:
+                    await client.send("why?", task_id=asked.id)
+                assert "must be yes or no" in refused.value.violations[0][1]
+                assert await client.states(asked.id) == "input-required"
                 done = await client.send("ok", task_id=asked.id)
         assert (done.status.state.word, ledger.calls, model.counts["requests"]) == (
             "completed",
@@ -338,18 +370,20 @@ class TestApproval:
                 script = 'CALL pay {"amount": 7} + CALL pay {"amount": 8}\nSAY done'
                 asked = await client.send(script)
                 question = msgspec.json.decode(asked.status.message or b"")["parts"][1]["data"]
-                first, second = (approval["id"] for approval in question["approvals"])
-                approvals: dict[str, Any] = {first: {"approved": "yes"}, second: False}
-                for answer, fault in [
-                    ({"approvals": approvals}, f"approvals.{first} must be true, false"),
-                    ({"approvals": {first: True}}, f"approvals.{second} is missing"),
-                    ({"approvals": {"x": True}}, "approvals.x was not asked"),
-                    ({"form": 1}, "The data must be an object with approvals"),
+                first, second = (call["id"] for call in question["calls"])
+                for answer, field, fault in [
+                    ({first: "yes", second: False}, f".{first}", "'yes' is not of type"),
+                    ({first: True}, f".{second}", "is missing"),
+                    ({first: True, second: {"approved": 1}}, f".{second}.approved", "1 is not"),
+                    (1, "", "1 is not of type 'object'"),
                 ]:
-                    again = await send_parts(client, data(answer), task_id=asked.id)
-                    assert status_text(again).startswith(fault)
-                approvals[first] = {"approved": True, "arguments": {"amount": 9}}
-                done = await send_parts(client, data({"approvals": approvals}), task_id=asked.id)
+                    with pytest.raises(InvalidParams) as refused:
+                        await send_parts(client, data(answer), task_id=asked.id)
+                    ((path, text),) = refused.value.violations
+                    assert path == f"message.parts[0].data{field}"
+                    assert text.startswith(fault)
+                approved = {first: {"approved": True, "arguments": {"amount": 9}}, second: False}
+                done = await send_parts(client, data(approved), task_id=asked.id)
         assert (text_of(done), ledger.calls) == (["done"], [9])
 
     async def test_other_tasks_of_the_conversation_go_on_while_one_waits(

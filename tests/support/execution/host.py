@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,14 +11,15 @@ from typing import Any
 
 from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent
+from a2a_tasks.agents.host_extensions import TOOL_EVENTS
 from a2a_tasks.caller import Caller, OwnerScope
 from a2a_tasks.execution import dispatch
 from a2a_tasks.execution.runner import Runner
-from a2a_tasks.models import Run, Task
+from a2a_tasks.models import Event, Run, Task
 from a2a_tasks.operations.call_context import CallContext
 from a2a_tasks.operations.capabilities import require_capability
 from a2a_tasks.protocol import values
-from a2a_tasks.protocol.lifecycle import Recorded
+from a2a_tasks.protocol.lifecycle import EventKind, Recorded
 from a2a_tasks.protocol.requests import (
     CancelTaskRequest,
     GetTaskRequest,
@@ -48,6 +50,7 @@ __all__ = [
     "status",
     "status_is",
     "take_away",
+    "tools_told",
 ]
 
 ALICE = Caller(principal="user:alice")
@@ -159,6 +162,15 @@ async def ended(made: Runner) -> None:
 def rows(task: str) -> Task:
     """The row of a task. For a thread with a connection."""
     return Task.objects.get(public_id=task)
+
+
+def tools_told(task: str) -> list[Any]:
+    """What the log of a task says about tools. For a thread with a connection."""
+    events = Event.objects.filter(task__public_id=task, kind=EventKind.TOOL).order_by("number")
+    bodies = events.values_list("body", flat=True)
+    messages = [json.loads(body)["status"]["message"] for body in bodies]
+    assert all(message["extensions"] == [TOOL_EVENTS.uri] for message in messages)
+    return [message["parts"][0]["data"] for message in messages]
 
 
 async def status(task: str = "task-1") -> str:

@@ -9,7 +9,12 @@ import pytest
 
 from a2a_tasks.agents import Agent, Extension, Provider, Skill
 from a2a_tasks.agents.cards import card_of, url_of
-from a2a_tasks.agents.host_extensions import IDEMPOTENT_SENDS, RESUMABLE_STREAMS, USAGE
+from a2a_tasks.agents.host_extensions import (
+    IDEMPOTENT_SENDS,
+    RESUMABLE_STREAMS,
+    TOOL_EVENTS,
+    USAGE,
+)
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.dialects import cards
 from a2a_tasks.protocol.mounts import DETECTING, MOUNTS
@@ -85,10 +90,15 @@ class TestACard:
         ]
         assert not {"provider", "documentationUrl", "iconUrl"} & card_of(Terse(), BASE).keys()
 
-    def test_declares_usage_if_the_agent_reports_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert USAGE.uri not in str(card_of(Talkative(), BASE))
-        monkeypatch.setattr(Talkative, "reports_usage", True)
-        assert USAGE.uri in str(card_of(Talkative(), BASE))
+    @pytest.mark.parametrize(
+        ("attribute", "extension"), [("reports_usage", USAGE), ("reports_tools", TOOL_EVENTS)]
+    )
+    def test_declares_what_the_agent_reports(
+        self, monkeypatch: pytest.MonkeyPatch, attribute: str, extension: Extension
+    ) -> None:
+        assert extension.uri not in str(card_of(Talkative(), BASE))
+        monkeypatch.setattr(Talkative, attribute, True)
+        assert extension.uri in str(card_of(Talkative(), BASE))
 
     def test_lists_the_ways_in_the_newest_first(self) -> None:
         ways = [

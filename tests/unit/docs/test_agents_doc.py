@@ -14,7 +14,7 @@ import pytest
 
 from a2a_tasks import agents, checks
 from a2a_tasks.agents import Agent, Journal, Part, Turn
-from a2a_tasks.agents.emission import Chunk, Emission, Reply, StatusUpdate
+from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate, ToolEvent
 from a2a_tasks.conf import names
 from a2a_tasks.execution import agent_call as driving
 from a2a_tasks.testing import Talk
@@ -62,7 +62,7 @@ EXAMPLES = list(found_examples())
 NAMED = [re.findall(r"^class (\w+)", example.source, re.MULTILINE)[-1] for example in EXAMPLES]
 
 
-def seen(said: Emission, begun: set[str]) -> str:
+def seen(said: StatusUpdate | Reply | Chunk, begun: set[str]) -> str:
     """One line for what a client sees."""
     match said:
         case StatusUpdate(state, parts):
@@ -88,7 +88,7 @@ def shown_part(part: Part) -> str:
         return part.text
     if isinstance(part.raw, str):
         return f"{part.filename} ({part.media_type})"
-    return json.dumps(part.data)
+    return "(form)" if "form" in part.data else json.dumps(part.data)
 
 
 async def said_by(talk: Talk, text: str) -> list[str]:
@@ -98,8 +98,9 @@ async def said_by(talk: Talk, text: str) -> list[str]:
     except Exception:  # noqa: BLE001 - as the runner does
         return ["failed: The agent failed."]
     begun: set[str] = set()
-    lines = [seen(said, begun) for said in answer.emissions]
-    last = answer.emissions[-1] if answer.emissions else None
+    said = [each for each in answer.emissions if not isinstance(each, ToolEvent)]
+    lines = [seen(each, begun) for each in said]
+    last = said[-1] if said else None
     ended = isinstance(last, Reply) or (
         isinstance(last, StatusUpdate) and last.state is answer.state
     )

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,6 +150,10 @@ class TestFolding:
     def test_puts_messages_into_the_history_in_order(self) -> None:
         after = fold(START, [message(1, "one"), message(2, "two", EventKind.MESSAGE)])
         assert [m["parts"][0]["text"] for m in plain(after)["history"]] == ["one", "two"]
+
+    def test_leaves_out_what_is_told_of_tools(self) -> None:
+        told = msgspec.structs.replace(status(2, S.WORKING), kind=EventKind.TOOL, state=None)
+        assert fold(START, [told]) == START
 
     def test_leaves_history_and_artifacts_absent_when_there_are_none(self) -> None:
         after = fold(START, [status(2, S.WORKING)])

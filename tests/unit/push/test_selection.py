@@ -58,7 +58,7 @@ LOG = [
     status(2),
     piece(3, append=False),
     piece(4),
-    said(5),
+    said(5, EventKind.TOOL),
     piece(6, last=True),
     piece(7, "b", append=False),
     said(8, EventKind.MESSAGE),

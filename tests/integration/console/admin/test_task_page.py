@@ -20,6 +20,7 @@ from a2a_push.models import Delivery, DeliveryStatus
 from a2a_tasks.audit import Action
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.models import AuditEntry, Context, Event, Run, RunStatus, Task
+from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import audit, run_lines
@@ -125,6 +126,16 @@ class TestTheTimeline:
             "Traceback: no paper",
             'class="a2a-badge a2a-failed"',
         )
+
+    def test_tells_of_tools(self, admin_client: Client) -> None:
+        task = make_task("the-task")
+        for number, about in enumerate(({"toolCall": {"id": "call-7"}}, {"toolResult": {}}), 2):
+            message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"data": about}]}
+            body = write({"status": {"state": "TASK_STATE_WORKING", "message": message}}).decode()
+            Event.objects.create(task=task, number=number, kind=EventKind.TOOL, body=body)
+        Task.objects.filter(pk=task.pk).update(last_event=3)
+        body = timeline(admin_client, task)
+        assert in_order(body, "call of a tool", "call-7", "result of a tool")
 
     def test_has_the_trace_of_an_attempt_that_died_also_if_the_last_one_ended_well(
         self, admin_client: Client

@@ -20,6 +20,7 @@ from pytest_django import Settings
 from a2a_console.admin.tasks import queue
 from a2a_tasks.access.api_keys import issue, principal_of
 from a2a_tasks.models import Assignment, AuditEntry, HandedSecret, Message, Run, Task
+from a2a_tasks.protocol.forms import FORM
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import handed_secrets
 from tests.support.console.admin.people import SignIn
@@ -384,3 +385,56 @@ class TestLinks:
         task = waits()
         page = browser.post(f"{QUEUE}{task.pk}/link/", follow=True)
         assert "does not wait for a secret" in page.content.decode()
+
+
+FORM_OF_TRIP: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "to": {"type": "string", "title": "Where to", "enum": ["Rome", "Oslo"]},
+        "people": {"type": "integer", "default": 2},
+        "note": {"type": "string", "maxLength": 500, "description": "Wishes"},
+        "sure": {"type": "boolean"},
+        "more": {"type": "array"},
+    },
+    "required": ["to", "people", "sure"],
+}
+
+
+class TestAForm:
+    @pytest.fixture
+    def task(self, settings: Settings) -> Task:
+        """A task whose question has a form."""
+        task = waits()
+        parts = [{"text": "A trip?"}, {"data": {"form": FORM_OF_TRIP}}]
+        message = {"messageId": "q", "role": "ROLE_AGENT", "parts": parts, "extensions": [FORM]}
+        Task.objects.filter(pk=task.pk).update(status_message=json.dumps(message))
+        task.refresh_from_db()
+        return task
+
+    def test_has_a_field_for_each_property(self, admin_client: Client, task: Task) -> None:
+        page = admin_client.get(QUEUE).text
+        assert re.search(r'<select id="field-0-of-\d+" name="field-0">', page)
+        assert "<option>Rome</option>" in page
+        assert re.search(
+            r'type="number" step="any" id="field-1-of-\d+" name="field-1" value="2"', page
+        )
+        assert re.search(r'<textarea id="field-2-of-\d+" name="field-2" rows="3" aria-desc', page)
+        assert re.search(r'type="checkbox" id="field-3-of-\d+" name="field-3">', page)
+        assert "Where to" in page
+
+    def test_is_sent_as_data(self, admin_client: Client, task: Task) -> None:
+        fields = {"field-0": "Rome", "field-1": "3", "field-3": "on", "field-4": "[1]"}
+        given = {"event": task.last_event, **fields}
+        assert admin_client.post(f"{QUEUE}{task.pk}/answer/", given).status_code == 302
+        answer = json.loads(Message.objects.filter(task=task).latest("number").body)
+        assert answer["parts"] == [{"data": {"to": "Rome", "people": 3, "sure": True, "more": [1]}}]
+
+    def test_that_is_refused_is_shown_again_with_the_fields(
+        self, admin_client: Client, task: Task
+    ) -> None:
+        given = {"event": task.last_event, "field-0": "Rome", "field-1": "x", "field-2": "soon"}
+        answer = admin_client.post(f"{QUEUE}{task.pk}/answer/", given)
+        assert answer.status_code == 400
+        assert "people &#x27;x&#x27; is not of type &#x27;integer&#x27;" in answer.text
+        assert ">soon</textarea>" in answer.text
+        assert "<option selected>Rome</option>" in answer.text

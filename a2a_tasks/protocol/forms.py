@@ -1,0 +1,136 @@
+"""Questions with a form: the JSON Schema that describes the answer, and the answer as an object that fits it.
+
+The question has a data part `{"form": schema}` and names FORM among the extensions of its message. The answer is a data
+part; a text is converted if the form has one property of a simple type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from a2a_tasks.protocol.jsontext import write
+from a2a_tasks.protocol.soundness import check_kept
+from a2a_tasks.protocol.values import UNSET, Message, Part
+
+__all__ = ["FORM", "UnfitAnswer", "find_fault", "find_form", "read_answer", "type_of"]
+
+FORM = "urn:a2a-host:extensions:form:1"
+MAX_BYTES = 64 * 1024
+#: Most faults of an answer that are told, and the characters of each.
+MAX_FAULTS, MAX_TEXT = 10, 300
+YES = frozenset({"yes", "y", "ok", "okay", "approve", "approved", "allow", "true"})
+NO = frozenset({"no", "n", "deny", "denied", "reject", "false"})
+
+
+class UnfitAnswer(Exception):
+    """An answer that does not fit its form; `faults` are pairs of a field's path and its mistake."""
+
+    def __init__(self, *faults: tuple[str, str]) -> None:
+        super().__init__("; ".join(" ".join(fault) for fault in faults))
+        self.faults = faults
+
+
+def find_fault(schema: Any) -> str:
+    """Return why a schema cannot be a form; empty = it can."""
+    try:
+        check_kept("form", schema)
+        size = len(write(schema))
+        if size > MAX_BYTES:
+            return f"it has {size} bytes, and may have {MAX_BYTES}"
+        Draft202012Validator.check_schema(schema)
+        if not isinstance(schema, dict) or type_of(schema) != "object":
+            return 'its type must be "object"'
+        properties = schema.get("properties")
+        if not properties or not all(isinstance(one, dict) for one in properties.values()):
+            return "it needs properties, each with a schema"
+        # With a schema that refers to itself without end, or to something that is not there, no answer would fit.
+        list(_validator(schema).iter_errors(dict.fromkeys(properties, "")))
+    except SchemaError as fault:
+        return f"{'.'.join(map(str, fault.absolute_path))}: {fault.message[:MAX_TEXT]}"
+    except (TypeError, RecursionError, Unresolvable) as fault:
+        return str(fault)[:MAX_TEXT]
+    return ""
+
+
+def _validator(schema: Mapping[str, Any]) -> Draft202012Validator:
+    return Draft202012Validator(schema, registry=Registry())  # an empty registry fetches nothing
+
+
+def type_of(schema: Mapping[str, Any]) -> str:
+    """Return the type of a property, the first of several; empty = any."""
+    found = schema.get("type", "")
+    return str(found[0] if isinstance(found, list) and found else found)
+
+
+def find_form(message: Message) -> dict[str, Any] | None:
+    """Return the schema in an agent's question; None = it has none."""
+    if FORM in message.extensions:
+        for part in message.parts:
+            if isinstance(part.data, dict) and isinstance(part.data.get("form"), dict):
+                return dict(part.data["form"])
+    return None
+
+
+def read_answer(form: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the answer in the parts of a message: its first data part, or its text. Raises UnfitAnswer."""
+    found = [(number, part) for number, part in enumerate(parts) if part.data is not UNSET]
+    if not found:
+        return _convert(form, "\n".join(p.text for p in parts if isinstance(p.text, str)))
+    number, part = found[0]
+    _check(form, part.data, f"message.parts[{number}].data")
+    return dict(part.data)
+
+
+def _convert(form: Mapping[str, Any], text: str) -> dict[str, Any]:
+    properties, text = form["properties"], text.strip()
+    ((name, schema),) = properties.items() if len(properties) == 1 else [("", {"type": "object"})]
+    value: Any = text
+    match type_of(schema):
+        case "" | "string":
+            pass
+        case "boolean":
+            word = text.split(maxsplit=1)[0].strip(",.;:!").lower() if text else ""
+            if word not in YES | NO:
+                raise UnfitAnswer(("message.parts", f"must be yes or no, for {name}"))
+            value = word in YES
+        case "integer" | "number":
+            try:
+                value = int(text) if text.lstrip("+-").isdecimal() else float(text)
+            except ValueError:
+                value = math.nan
+            if not math.isfinite(value):
+                raise UnfitAnswer(("message.parts", f"must be a number, for {name}"))
+        case _:
+            needed = ", ".join(properties)[:MAX_TEXT]
+            raise UnfitAnswer(("message.parts", f"must have a data part with {needed}"))
+    _check(form, {name: value}, "message.parts")
+    return {name: value}
+
+
+def _check(form: Mapping[str, Any], answer: Any, path: str) -> None:
+    try:
+        faults = list(_validator(form).iter_errors(answer))
+    except (RecursionError, Unresolvable) as fault:
+        raise UnfitAnswer((path, f"cannot be checked: {fault}"[:MAX_TEXT])) from None
+    if faults:
+        told = dict.fromkeys(one for fault in faults for one in _tell(fault, path))
+        raise UnfitAnswer(*list(told)[:MAX_FAULTS])
+
+
+def _tell(fault: ValidationError, path: str) -> list[tuple[str, str]]:
+    where = ".".join([path, *map(str, fault.absolute_path)])
+    if fault.validator == "required":
+        needed, given = (
+            cast("list[str]", fault.validator_value),
+            cast("dict[str, Any]", fault.instance),
+        )
+        missing = [name for name in needed if name not in given]
+        return [(f"{where}.{name}", "is missing") for name in missing]
+    return [(where, fault.message[:MAX_TEXT])]
