@@ -34,14 +34,14 @@ from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, advance
 from a2a_tasks.protocol.soundness import check_kept
 from a2a_tasks.protocol.values import Artifact, Role, Task, TaskState, TaskStatus
 
-__all__ = ["Answer", "Talk", "converse"]
+__all__ = ["AgentAnswer", "Talk", "converse"]
 
 #: The time of a status that waits.
 NOON = "2030-01-01T12:00:00.000Z"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AgentAnswer:
     """The answer of an agent to one message."""
 
     #: The state of the task at the end of the turn.
@@ -65,7 +65,7 @@ class Answer:
 
 async def converse(
     agent: type[Agent] | Agent, *messages: Content | Sequence[Content], **about: Any
-) -> list[Answer]:
+) -> list[AgentAnswer]:
     """Send messages to an agent, one after the other, in one conversation. Return its answer to each.
 
     A message is a text, a part, or a list of both. `about` and the errors are those of `Talk`.
@@ -103,7 +103,7 @@ class Talk:
         self._memory: dict[str, Any] = {}
         self._artifacts: dict[str, tuple[Part, ...]] = {}
 
-    async def say(self, *content: Content) -> Answer:
+    async def say(self, *content: Content) -> AgentAnswer:
         """Send a message, and return the answer.
 
         An AgentError becomes the state FAILED, as clients see it; other exceptions of the agent are raised.
@@ -114,7 +114,7 @@ class Talk:
             self._history, self._memory, self._artifacts = [], {}, {}
         self._history.append(message)
         self._messages.append(message)
-        self._kept = self._kept.continued(self._messages)
+        self._kept = self._kept.carry_on(self._messages)
         turn = Turn(
             message=message,
             task_id=self._task.id if self._task else str(uuid.uuid4()),
@@ -146,7 +146,7 @@ class Talk:
         check_kept("turn.memory", turn.memory)
         return said, None
 
-    def _conclude(self, turn: Turn, said: list[Emission], fault: AgentError | None) -> Answer:
+    def _conclude(self, turn: Turn, said: list[Emission], fault: AgentError | None) -> AgentAnswer:
         """Keep what the turn leaves for the next one."""
         if fault is not None:
             said.append(StatusUpdate(TaskState.FAILED, parts((str(fault),))))
@@ -159,7 +159,7 @@ class Talk:
         if fault is None:
             self._memory = dict(turn.memory)
         else:
-            self._kept = self._kept.continued(self._messages, changed=False)
+            self._kept = self._kept.carry_on(self._messages, changed=False)
         self._task = None
         if state in INTERRUPTED:
             self._artifacts |= artifacts
@@ -173,7 +173,7 @@ class Talk:
                 artifacts=[Raw(write(one)) for one in results],
                 history=[Raw(write(one)) for one in self._history],
             )
-        return Answer(
+        return AgentAnswer(
             state=state,
             parts=tuple(p for one in said if not isinstance(one, ToolEvent) for p in one.parts),
             artifacts=artifacts,

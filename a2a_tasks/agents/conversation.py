@@ -236,7 +236,7 @@ class Conversation:
         )
         return ConversationChanges(values, lists) if values or lists else None
 
-    def continued(self, history: Sequence[Message], *, changed: bool = True) -> Conversation:
+    def carry_on(self, history: Sequence[Message], *, changed: bool = True) -> Conversation:
         """Return the conversation as the next turn finds it, with or without the changes of this one: for tests of agents."""
         made = Conversation(history=history)
         made._stored, made._stored_items = dict(self._stored), dict(self._stored_items)

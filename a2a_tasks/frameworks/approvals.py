@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["NO", "YES", "UnfitAnswer", "format_call", "read_members"]
+__all__ = ["NO", "YES", "UnreadableAnswer", "format_call", "read_members"]
 
 YES = frozenset(["yes", "y", "ok", "okay", "approve", "approved", "allow", "true"])
 NO = frozenset(["no", "n", "deny", "denied", "reject", "false"])
 
 
-class UnfitAnswer(Exception):
+class UnreadableAnswer(Exception):
     """An answer that does not fit its question; the text says how, and the client reads it."""
 
 
@@ -23,12 +23,12 @@ def format_call(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def read_members(name: str, answer: Mapping[str, Any], asked: set[str]) -> dict[str, Any]:
-    """Return the answers of a data part by the ids of the calls. Raises UnfitAnswer if one is missing or unknown."""
+    """Return the answers of a data part by the ids of the calls. Raises UnreadableAnswer if one is missing or unknown."""
     found = answer.get(name, {})
     if not isinstance(found, dict):
-        raise UnfitAnswer(f"{name} must be an object, with an answer for each id.")
+        raise UnreadableAnswer(f"{name} must be an object, with an answer for each id.")
     if unknown := found.keys() - asked:
-        raise UnfitAnswer(f"{name}.{min(unknown)} was not asked.")
+        raise UnreadableAnswer(f"{name}.{min(unknown)} was not asked.")
     if missing := asked - found.keys():
-        raise UnfitAnswer(f"{name}.{min(missing)} is missing.")
+        raise UnreadableAnswer(f"{name}.{min(missing)} is missing.")
     return found

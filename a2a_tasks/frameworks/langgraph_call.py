@@ -33,7 +33,7 @@ from a2a_tasks.agents.visibility import is_shared
 from a2a_tasks.conf import conf
 from a2a_tasks.frameworks.langgraph_messages import make_emission, make_part
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
-from a2a_tasks.frameworks.langgraph_question import UnfitAnswer, ask, describe, read_answer
+from a2a_tasks.frameworks.langgraph_question import UnreadableAnswer, ask, describe, read_answer
 from a2a_tasks.frameworks.langgraph_saver import TurnSaver
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import UNSET
@@ -89,7 +89,7 @@ class GraphCall:
         if waiting:
             try:
                 answers = read_answer(self._turn, waiting["interrupts"])
-            except UnfitAnswer as fault:
+            except UnreadableAnswer as fault:
                 return ask(self._turn, waiting["interrupts"], str(fault))
         before = await self._turn.task
         artifacts = 0 if before is None or before.artifacts is UNSET else len(before.artifacts)

@@ -24,7 +24,7 @@ COALESCE_SECONDS = 0.03
 
 
 @dataclass(eq=False)
-class Answer:
+class GraphAnswer:
     """A text of a model or a node on its way; it becomes an artifact."""
 
     #: The node: `name:task`, after those that it is nested in.
@@ -57,9 +57,9 @@ class GraphOutput(BaseCallbackHandler):
         self._queue: asyncio.Queue[Emission | None] = asyncio.Queue()
         self._before, self._nodes = artifacts, frozenset(nodes)
         self._numbers: set[int] = set()
-        self._answers: dict[UUID, Answer] = {}
+        self._answers: dict[UUID, GraphAnswer] = {}
         #: Answers whose node has no checkpoint yet.
-        self._over: list[Answer] = []
+        self._over: list[GraphAnswer] = []
         #: Ids of messages that were said, or given to a node.
         self._known: set[str] = set()
         self._used: list[dict[str, Any]] = []
@@ -171,7 +171,7 @@ class GraphOutput(BaseCallbackHandler):
         node = str(metadata.get("langgraph_checkpoint_ns") or metadata.get("langgraph_node", ""))
         names = {segment.partition(":")[0] for segment in node.split("|")}
         shown = TAG_NOSTREAM not in tags and (not self._nodes or bool(names & self._nodes))
-        self._answers[run_id] = Answer(node, metadata.get("ls_model_name") or "unknown", shown)
+        self._answers[run_id] = GraphAnswer(node, metadata.get("ls_model_name") or "unknown", shown)
 
     def _write(self, run_id: UUID, text: str) -> None:
         answer = self._answers.get(run_id)
@@ -186,7 +186,7 @@ class GraphOutput(BaseCallbackHandler):
             self._timer = self._loop.call_later(COALESCE_SECONDS, self._flush_later)
 
     def _end(self, run_id: UUID, response: LLMResult) -> None:
-        answer = self._answers.pop(run_id, Answer("", shown=False))
+        answer = self._answers.pop(run_id, GraphAnswer("", shown=False))
         for generation in response.generations[0][:1] if response.generations else ():
             message = getattr(generation, "message", None)
             said = message.text if message is not None else generation.text
@@ -205,9 +205,9 @@ class GraphOutput(BaseCallbackHandler):
             if message.id not in self._known:
                 self._known.add(message.id)
                 if isinstance(message, AIMessage):
-                    self._say_whole(Answer(node.node, shown=node.shown), str(message.text))
+                    self._say_whole(GraphAnswer(node.node, shown=node.shown), str(message.text))
 
-    def _say_whole(self, answer: Answer, said: str) -> None:
+    def _say_whole(self, answer: GraphAnswer, said: str) -> None:
         if not answer.shown or not (said or answer.text):
             return
         # It was not streamed, or a second try of the request streamed another text.
@@ -224,7 +224,7 @@ class GraphOutput(BaseCallbackHandler):
         if answer is not None and answer.number:
             self._numbers.discard(answer.number)
 
-    def _note_usage(self, answer: Answer, message: BaseMessage | None) -> None:
+    def _note_usage(self, answer: GraphAnswer, message: BaseMessage | None) -> None:
         used = getattr(message, "usage_metadata", None) or {}
         about = getattr(message, "response_metadata", {})
         self._used.append(
@@ -252,7 +252,7 @@ class GraphOutput(BaseCallbackHandler):
             if answer.buffer:
                 self._send(answer)
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: GraphAnswer) -> None:
         """Send what is left of an answer."""
         if not answer.number:
             answer.number = 1

@@ -12,18 +12,15 @@ from langgraph.types import Interrupt
 
 from a2a_tasks.agents import Turn, data
 from a2a_tasks.agents.emission import StatusUpdate
+from a2a_tasks.frameworks.approvals import UnreadableAnswer
 from a2a_tasks.frameworks.langgraph_messages import make_json
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import UNSET
 
-__all__ = ["UnfitAnswer", "ask", "describe", "read_answer"]
+__all__ = ["UnreadableAnswer", "ask", "describe", "read_answer"]
 
 #: Members of an interrupt's value that people can read, the best first.
 TEXTS = ("question", "message", "prompt", "description")
-
-
-class UnfitAnswer(Exception):
-    """An answer that does not fit its question; the text says how, and the client reads it."""
 
 
 def describe(interrupts: Sequence[Interrupt]) -> list[dict[str, Any]]:
@@ -49,7 +46,7 @@ def _format(value: Any) -> str:
 
 
 def read_answer(turn: Turn, interrupts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the values that the message of a turn gives, by the id of the interrupt. Raises UnfitAnswer.
+    """Return the values that the message of a turn gives, by the id of the interrupt. Raises UnreadableAnswer.
 
     A data part is `{"interrupts": {id: value}}`. A text answers the only interrupt.
     """
@@ -57,20 +54,20 @@ def read_answer(turn: Turn, interrupts: Sequence[Mapping[str, Any]]) -> dict[str
     answers = [part.data for part in turn.parts if part.data is not UNSET]
     if not answers:
         if len(asked) > 1:
-            raise UnfitAnswer(
+            raise UnreadableAnswer(
                 "There are several questions: please answer each by its id, in a data part."
             )
         if not turn.text.strip():
-            raise UnfitAnswer("The answer is empty.")
+            raise UnreadableAnswer("The answer is empty.")
         return {asked[0]: turn.text}
     answer = answers[0]
     if not isinstance(answer, dict) or answer.keys() != {"interrupts"}:
-        raise UnfitAnswer("The data must be an object with interrupts.")
+        raise UnreadableAnswer("The data must be an object with interrupts.")
     found = answer["interrupts"]
     if not isinstance(found, dict):
-        raise UnfitAnswer("interrupts must be an object, with an answer for each id.")
+        raise UnreadableAnswer("interrupts must be an object, with an answer for each id.")
     if unknown := found.keys() - set(asked):
-        raise UnfitAnswer(f"interrupts.{min(unknown)} was not asked.")
+        raise UnreadableAnswer(f"interrupts.{min(unknown)} was not asked.")
     if missing := set(asked) - found.keys():
-        raise UnfitAnswer(f"interrupts.{min(missing)} is missing.")
+        raise UnreadableAnswer(f"interrupts.{min(missing)} is missing.")
     return found

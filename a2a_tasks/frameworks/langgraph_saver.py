@@ -126,7 +126,7 @@ class TurnSaver(InMemorySaver):
         """Repeat the changes of earlier attempts of the turn. Raises AgentError."""
         while True:
             try:
-                stored = await self._turn.step(f"checkpoint {self._count + 1}", _raise_not_taken)
+                stored = await self._turn.step(f"checkpoint {self._count + 1}", _refuse_access)
             except _NotTaken:
                 return
             entry = _entry.decode(base64.b64decode(stored))
@@ -304,7 +304,7 @@ def _list_interrupts(change: Change) -> list[tuple[str, Dumped]]:
     return [(task, (kind, value)) for _, channel, kind, value in writes if channel == INTERRUPT]
 
 
-async def _raise_not_taken() -> None:
+async def _refuse_access() -> None:
     raise _NotTaken
 
 

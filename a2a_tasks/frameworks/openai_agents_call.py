@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from a2a_tasks.agents import Turn, data, text
 from a2a_tasks.agents.emission import Chunk, Emission
-from a2a_tasks.frameworks.approvals import UnfitAnswer
+from a2a_tasks.frameworks.approvals import UnreadableAnswer
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.openai_agents_answer import read_text
 from a2a_tasks.frameworks.openai_agents_copies import RUNNER, AgentCopies
@@ -91,7 +91,7 @@ class OpenAIAgentsCall(ModelCall):
         else:
             try:
                 decisions = read_answer(self._turn, self._session.approvals)
-            except UnfitAnswer as fault:
+            except UnreadableAnswer as fault:
                 return ask(self._turn, self._session.approvals, str(fault))
         self._output = OutputQueue(await count_artifacts(self._turn))
         self.start(self._run(given, decisions))

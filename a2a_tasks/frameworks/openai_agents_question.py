@@ -10,7 +10,7 @@ from agents.items import ToolApprovalItem
 
 from a2a_tasks.agents import Turn, data
 from a2a_tasks.agents.emission import StatusUpdate
-from a2a_tasks.frameworks.approvals import NO, YES, UnfitAnswer, format_call, read_members
+from a2a_tasks.frameworks.approvals import NO, YES, UnreadableAnswer, format_call, read_members
 from a2a_tasks.protocol.values import UNSET
 
 __all__ = ["Decision", "ask", "describe", "read_answer"]
@@ -43,7 +43,7 @@ def _format(call: dict[str, Any]) -> str:
 
 
 def read_answer(turn: Turn, approvals: Sequence[dict[str, Any]]) -> dict[str, Decision]:
-    """Return the decisions in the message of a turn, by the ids of the calls. Raises UnfitAnswer.
+    """Return the decisions in the message of a turn, by the ids of the calls. Raises UnreadableAnswer.
 
     A data part is `{"approvals": {id: true | false | {"approved": …, "message": …}}}`. A text answers for all calls.
     """
@@ -53,7 +53,7 @@ def read_answer(turn: Turn, approvals: Sequence[dict[str, Any]]) -> dict[str, De
         return dict.fromkeys(ids, _read_text(turn.text.strip()))
     answer = answers[0]
     if not isinstance(answer, dict) or not answer.keys() <= {"approvals"}:
-        raise UnfitAnswer("The data must be an object with approvals.")
+        raise UnreadableAnswer("The data must be an object with approvals.")
     given = read_members("approvals", answer, ids)
     return {key: _read_decision(key, value) for key, value in given.items()}
 
@@ -62,18 +62,18 @@ def _read_decision(key: str, value: Any) -> Decision:
     given = {"approved": value} if isinstance(value, bool) else value
     where = f"approvals.{key}"
     if not isinstance(given, dict) or not isinstance(given.get("approved"), bool):
-        raise UnfitAnswer(f"{where} must be true, false, or an object with approved.")
+        raise UnreadableAnswer(f"{where} must be true, false, or an object with approved.")
     if unknown := given.keys() - KEYS:
-        raise UnfitAnswer(f"{where}.{min(unknown)} is unknown.")
+        raise UnreadableAnswer(f"{where}.{min(unknown)} is unknown.")
     message = given.get("message", "")
     if not isinstance(message, str):
-        raise UnfitAnswer(f"{where}.message must be a text.")
+        raise UnreadableAnswer(f"{where}.message must be a text.")
     return given["approved"], message
 
 
 def _read_text(text: str) -> Decision:
     word = text.split(maxsplit=1)[0].strip(",.;:!").lower() if text else ""
     if word not in YES | NO:
-        raise UnfitAnswer("I did not understand the answer.")
+        raise UnreadableAnswer("I did not understand the answer.")
     # the words after the no are the reason, which the model reads
     return word in YES, text if word in NO and len(text.split()) > 1 else ""

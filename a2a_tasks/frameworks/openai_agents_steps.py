@@ -129,7 +129,7 @@ class Steps:
         async def take() -> Any:
             within = STEPS.set(None)
             try:
-                return _as_stored(await invoke(context, arguments))
+                return _make_storable(await invoke(context, arguments))
             finally:
                 STEPS.reset(within)
 
@@ -144,12 +144,12 @@ def _name(name: str) -> str:
     return name
 
 
-def _as_stored(result: Any) -> Any:
+def _make_storable(result: Any) -> Any:
     """Return the result of a tool as JSON that the SDK makes the same message of: else its text, as the SDK does."""
     if isinstance(result, STRUCTURED):
         return result.model_dump(mode="json", exclude_none=True)
     if isinstance(result, list) and result and all(isinstance(one, STRUCTURED) for one in result):
-        return [_as_stored(one) for one in result]
+        return [_make_storable(one) for one in result]
     try:
         stored: Any = msgspec.json.decode(write(result))
     except (TypeError, ValueError):

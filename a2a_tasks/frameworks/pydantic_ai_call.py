@@ -28,7 +28,7 @@ from a2a_tasks.agents import Turn, data, file, text
 from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.pydantic_ai_messages import MessageStore, make_prompt
-from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
+from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
 from a2a_tasks.frameworks.pydantic_ai_question import ask, read_results
 from a2a_tasks.frameworks.pydantic_ai_steps import StepBackend, TurnDurability
 
@@ -62,7 +62,7 @@ class PydanticAICall(ModelCall):
         self._agent, self._turn, self._deps = agent, turn, deps
         self._streams, self._model_seconds = streams, model_seconds
         self._store = MessageStore(turn)
-        self._output: OutputQueue
+        self._output: ModelOutput
         self._work: asyncio.Task[AgentRunResult[Any]]
 
     async def begin(self) -> Emission | None:
@@ -75,7 +75,7 @@ class PydanticAICall(ModelCall):
             if answer is None:
                 return ask(self._turn, self._store.requests)
             given["deferred_tool_results"] = read_results(self._turn, self._store.requests, answer)
-        self._output = OutputQueue(await count_artifacts(self._turn))
+        self._output = ModelOutput(await count_artifacts(self._turn))
         backend = StepBackend(self._turn, self._output, self._model_seconds)
         given |= {
             "message_history": await self._store.read(),

@@ -20,10 +20,10 @@ from a2a_tasks.agents.content import file
 from a2a_tasks.agents.emission import ToolEvent
 from a2a_tasks.frameworks import output
 
-__all__ = ["OutputQueue"]
+__all__ = ["ModelOutput"]
 
 
-class OutputQueue(output.OutputQueue):
+class ModelOutput(output.OutputQueue):
     """The emissions of one run, from the events and the answers of its model.
 
     A replay and a resumed run tell of calls of tools again; the host takes each of them once.

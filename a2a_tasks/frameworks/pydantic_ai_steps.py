@@ -31,7 +31,7 @@ from pydantic_ai.durable_exec import (
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
 from a2a_tasks.frameworks.model_call import ModelSilent
-from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
+from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
 
 __all__ = ["StepBackend", "TurnDurability", "find_unfit"]
 
@@ -73,7 +73,7 @@ class TurnDurability(BaseDurabilityCapability[Any]):
 class StepBackend(CallableOperationBackend[None]):
     """The operations of one run as steps of its turn."""
 
-    def __init__(self, turn: Turn, output: OutputQueue, model_seconds: float) -> None:
+    def __init__(self, turn: Turn, output: ModelOutput, model_seconds: float) -> None:
         config: RoleBasedOperationConfig[None] = RoleBasedOperationConfig(
             model=None, event=None, capability=None, tool=None
         )

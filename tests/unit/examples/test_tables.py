@@ -10,7 +10,7 @@ import pytest
 
 from a2a_tasks.agents import Part, Turn, file, link, registry, text
 from a2a_tasks.protocol.values import TaskState
-from a2a_tasks.testing import Answer, Talk
+from a2a_tasks.testing import AgentAnswer, Talk
 from examples.tables import agents
 from examples.tables.agents import TablesAgent
 from tests.support.rows import rows
@@ -48,7 +48,7 @@ async def asked_back(sql: str, content: bytes = CITIES) -> str:
     return answer.text
 
 
-def drawn(answer: Answer) -> ElementTree.Element:
+def drawn(answer: AgentAnswer) -> ElementTree.Element:
     """The chart, read as XML."""
     svg = base64.b64decode(str(answer.artifacts["chart"][0].raw))
     return ElementTree.fromstring(svg)  # noqa: S314 - our own

@@ -29,11 +29,11 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from a2a_tasks.agents import AgentError, Journal, Turn
 from a2a_tasks.agents.emission import Chunk
 from a2a_tasks.frameworks.pydantic_ai import PydanticAIAgent
-from a2a_tasks.frameworks.pydantic_ai_output import OutputQueue
+from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
 from tests.support.examples.turns import heard, make_turn, shown_text
 
 
-async def taken(output: OutputQueue) -> list[Chunk]:
+async def taken(output: ModelOutput) -> list[Chunk]:
     """What a host takes until the end."""
     said: list[Chunk] = []
     while (one := await output.next()) is not None:
@@ -43,7 +43,7 @@ async def taken(output: OutputQueue) -> list[Chunk]:
     return said
 
 
-def words(output: OutputQueue, *texts: str) -> None:
+def words(output: ModelOutput, *texts: str) -> None:
     """Let a model speak."""
     output.begin_response()
     output.read_event(PartStartEvent(index=0, part=TextPart(texts[0])))
@@ -58,7 +58,7 @@ def answer(text: str) -> ModelResponse:
 
 class TestOutput:
     async def test_the_first_word_comes_at_once_and_a_burst_after_it_is_one_piece(self) -> None:
-        output = OutputQueue(0)
+        output = ModelOutput(0)
         host = asyncio.create_task(taken(output))
         words(output, *["x"] * 500)
         await output.end_response(answer("x" * 500))
@@ -68,7 +68,7 @@ class TestOutput:
         assert [(chunk.append, chunk.last) for chunk in said] == [(False, False), (True, True)]
 
     async def test_an_answer_has_ended_when_the_host_has_all_of_it(self) -> None:
-        output = OutputQueue(0)
+        output = ModelOutput(0)
         words(output, "a", "b")
         ending = asyncio.create_task(output.end_response(answer("ab")))
         await output.next()
@@ -79,7 +79,7 @@ class TestOutput:
         await ending
 
     async def test_stored_answers_are_counted_and_not_sent(self) -> None:
-        output = OutputQueue(2)
+        output = ModelOutput(2)
         host = asyncio.create_task(taken(output))
         output.skip_response(answer("stored"))
         words(output, "new")
@@ -88,7 +88,7 @@ class TestOutput:
         assert [chunk.artifact_id for chunk in await host] == ["answer-4"]
 
     async def test_a_second_try_of_a_request_replaces_what_the_first_said(self) -> None:
-        output = OutputQueue(0)
+        output = ModelOutput(0)
         host = asyncio.create_task(taken(output))
         words(output, "half")
         await output.end_response(answer("whole"))
