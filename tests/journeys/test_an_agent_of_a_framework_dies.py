@@ -16,6 +16,7 @@ from tests.journeys.waiting import eventually
 from tests.journeys.wire import folded, plain
 from tests.model_server import ModelServer, serving_model
 from tests.support.processes import Child
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.usefixtures("emptied")
 COMPLETED, WAITS = "TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED"
@@ -75,7 +76,7 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(params=["chat_app", "openai_app", "graph_app"])
+@pytest.fixture(params=["chat_app", thorough("openai_app"), thorough("graph_app")])
 def app(request: pytest.FixtureRequest) -> str:
     """The app: an agent of pydantic-ai, of the OpenAI Agents SDK, or of LangGraph."""
     return str(request.param)

@@ -60,7 +60,7 @@ from tests.support.execution.host import (
 from tests.support.execution.waiting import until
 from tests.support.frameworks import hosted, parts_of, seen, status_text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
 
 Work = Callable[[RequestContext, EventQueue], Awaitable[None]]
 

@@ -36,7 +36,7 @@ from tests.support.execution.host import (
 from tests.support.execution.waiting import until
 from tests.support.frameworks import hosted, seen, shown, status_text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture

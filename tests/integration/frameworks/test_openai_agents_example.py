@@ -14,7 +14,7 @@ from tests.model_server import serving_model
 from tests.support.execution.host import Client, hosting
 from tests.support.frameworks import status_text
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture

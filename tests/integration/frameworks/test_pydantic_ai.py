@@ -53,7 +53,7 @@ from tests.support.frameworks import (
     trace,
 )
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.quick_on("sqlite")]
 
 
 @pytest.fixture
