@@ -466,7 +466,7 @@ BROKEN: tuple[Broken, ...] = (
         "        self._patient_until = now + float(conf.LEASE_SECONDS)\n",
         "        self._patient_until = 0.0\n",
         (),
-        f"{OUTAGES}/test_outages.py::test_three_restarts_of_ten_seconds_fail_no_task_whose_worker_lives",
+        "tests/integration/execution/test_runner.py::TestLeases::test_for_a_lease_after_an_outage_nothing_is_rescued",
     ),
     Broken(
         "repetition-not-recognised",

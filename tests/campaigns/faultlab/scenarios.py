@@ -385,7 +385,15 @@ async def one_row_locked(lab: Lab, client: Client, rng: random.Random) -> list[V
     return [Violation("I7", "others were begun again", again)] if again else []
 
 
-@scenario(workers=1, environ={**LONG, "A2A_RUN_SLOTS": "2", "A2A_ORPHAN_SECONDS": "2"})
+@scenario(
+    workers=1,
+    environ={
+        **LONG,
+        "A2A_RUN_SLOTS": "2",
+        "A2A_ORPHAN_SECONDS": "2",
+        "A2A_PRESENCE_SECONDS": "0.5",  # a worker judges once it has listened for three of these
+    },
+)
 async def two_app_sets(lab: Lab, client: Client, rng: random.Random) -> None:
     """A worker with other agents takes from the same queue, where runs wait for one that is busy."""
     slow = [await begin(client, "forever") for _ in range(2)]

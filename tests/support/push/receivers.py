@@ -382,7 +382,9 @@ async def serving(
         for writer in open_.values():
             writer.transport.abort()
         await asyncio.gather(*(task for task in open_ if task))
-        for _ in range(3):  # who hung up at the last moment: a transport gives its socket back in the loop's next turn
+        for _ in range(
+            3
+        ):  # who hung up at the last moment: a transport gives its socket back in the loop's next turn
             await asyncio.sleep(0)
 
 
