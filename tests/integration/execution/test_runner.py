@@ -843,6 +843,7 @@ class TestLeases:
             async with runner() as made:
                 await asyncio.wait_for(made.looked.wait(), 10)
                 made._be_patient(Overloaded())
+                assert made.patient
                 await run_in_thread(expire, result.run)
                 await until(lambda: status_is("completed"))
                 assert not made.patient
