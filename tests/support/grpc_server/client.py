@@ -139,11 +139,18 @@ async def served(handlers: Mapping[bytes, Handler]) -> AsyncIterator[tuple[int, 
     server = Server(handlers)
     yield await server.listen("127.0.0.1", 0), server
     await server.stop()
+    await _end_transports()
 
 
 def framed(messages: Iterable[bytes]) -> bytes:
     """Messages one after the other, each with its length before it."""
     return b"".join(b"\0" + len(message).to_bytes(4) + message for message in messages)
+
+
+async def _end_transports() -> None:
+    """Let transports that are closing give their sockets back, which they do in the next turns of the loop."""
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager
@@ -157,4 +164,5 @@ async def connected(
     try:
         yield client
     finally:
-        client.writer.close()
+        client.writer.transport.abort()  # what the other side does not read would keep it open
+        await _end_transports()
