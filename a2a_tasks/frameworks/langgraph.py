@@ -5,33 +5,27 @@ docs/frameworks.md is the guide.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from a2a_tasks.agents import Turn
-from a2a_tasks.agents.emission import Emission
-from a2a_tasks.frameworks.base import FrameworkAgent
+from a2a_tasks.frameworks.model_agent import ModelAgent, resolve
+from a2a_tasks.frameworks.model_call import ModelCall
 
 __all__ = ["LangGraphAgent"]
 
 
-class LangGraphAgent(FrameworkAgent, abstract=True):
+class LangGraphAgent(ModelAgent, abstract=True):
     """An agent that a compiled graph of LangGraph works for."""
 
     framework = "langgraph"
     attribute = "graph"
-    reports_usage = True
-    default_input_modes = ("text/plain", "application/json")
-    default_output_modes = ("text/plain", "application/json")
     #: The compiled graph; one for all turns. Its own checkpointer is not used.
     graph: ClassVar[Any] = None
     #: Nodes whose messages the client sees; empty = all. Those of a subgraph belong to its node, too.
     nodes: ClassVar[Sequence[str]] = ()
     #: The key of the state that is the result, beside the messages; empty = none.
     output_key: ClassVar[str] = ""
-    #: Longest time for the run to end when it is cancelled, in seconds.
-    cancel_seconds: ClassVar[float] = 2.0
 
     async def make_input(self, turn: Turn) -> Any:
         """Return the input of the graph for a message."""
@@ -57,19 +51,8 @@ class LangGraphAgent(FrameworkAgent, abstract=True):
         has_own_input = type(self).make_input is not LangGraphAgent.make_input
         return find_unfit(hosted, has_own_input=has_own_input)
 
-    async def run(self, turn: Turn) -> AsyncIterator[Emission]:
-        """Answer one message with what the graph says."""
+    async def make_call(self, turn: Turn) -> ModelCall:
+        """Return the run of the graph for a turn."""
         from a2a_tasks.frameworks.langgraph_call import GraphCall  # noqa: PLC0415
 
-        built = self.build(turn)
-        call = GraphCall(await built if inspect.isawaitable(built) else built, turn, self)
-        if (question := await call.begin()) is not None:
-            yield question
-            return
-        try:
-            while (said := await call.next()) is not None:
-                yield said
-        finally:
-            await call.end(self.cancel_seconds)
-        for said in await call.conclude():
-            yield said
+        return GraphCall(await resolve(self.build(turn)), turn, self)

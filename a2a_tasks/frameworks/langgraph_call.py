@@ -35,8 +35,8 @@ from a2a_tasks.frameworks.langgraph_messages import make_emission, make_part
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
 from a2a_tasks.frameworks.langgraph_question import UnreadableAnswer, ask, describe, read_answer
 from a2a_tasks.frameworks.langgraph_saver import TurnSaver
+from a2a_tasks.frameworks.model_call import ModelCall, count_artifacts
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.values import UNSET
 
 __all__ = ["GraphCall", "find_unfit"]
 
@@ -65,7 +65,7 @@ WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
 )
 
 
-class GraphCall:
+class GraphCall(ModelCall):
     """A graph at work for a turn."""
 
     def __init__(self, graph: Pregel[Any, Any, Any, Any], turn: Turn, agent: Any) -> None:
@@ -79,8 +79,6 @@ class GraphCall:
         self._saver: TurnSaver
         self._output: GraphOutput
         self._work: asyncio.Task[StateSnapshot]
-        #: True if the host has an emission that it may not have taken yet.
-        self._handed = False
 
     async def begin(self) -> Emission | None:
         """Start the run. If the message is no answer to the question that the task asked, return the question again."""
@@ -91,14 +89,11 @@ class GraphCall:
                 answers = read_answer(self._turn, waiting["interrupts"])
             except UnreadableAnswer as fault:
                 return ask(self._turn, waiting["interrupts"], str(fault))
-        before = await self._turn.task
-        artifacts = 0 if before is None or before.artifacts is UNSET else len(before.artifacts)
-        self._output = GraphOutput(artifacts, self._agent.nodes)
+        self._output = GraphOutput(await count_artifacts(self._turn), self._agent.nodes)
         self._saver = TurnSaver(self._turn, self._output)
         self._graph = self._source.copy({"checkpointer": self._saver})
         given = await self._restore(answers, waiting["state"] if waiting else "")
-        self._work = asyncio.create_task(self._run(given))
-        self._work.add_done_callback(lambda _: self._output.finish())
+        self.start(self._run(given))
         return None
 
     async def _restore(self, answers: Mapping[str, Any], waiting: str) -> Any:
@@ -133,53 +128,28 @@ class GraphCall:
 
     async def _run(self, given: Any) -> StateSnapshot:
         modes: list[StreamMode] = ["custom", *(["messages"] if self._agent.streaming else [])]  # type: ignore[list-item]
-        try:
-            # Words of models come by their callbacks: the stream may have more than the checkpoint waits for.
-            async for part in self._graph.astream(
-                given,
-                self._config,
-                context=self._agent.make_context(self._turn),
-                stream_mode=modes,
-                subgraphs=True,
-                durability="sync",
-                version="v2",
-            ):
-                if part["type"] == "custom":
-                    self._output.put(make_emission(self._turn, part["data"]))
-            return await self._graph.aget_state(self._config)
-        except (KeyboardInterrupt, SystemExit) as fault:  # of a task they would end the process
-            raise RuntimeError(f"the graph raised {fault!r}") from fault
+        # Words of models come by their callbacks: the stream may have more than the checkpoint waits for.
+        async for part in self._graph.astream(
+            given,
+            self._config,
+            context=self._agent.make_context(self._turn),
+            stream_mode=modes,
+            subgraphs=True,
+            durability="sync",
+            version="v2",
+        ):
+            if part["type"] == "custom":
+                self._output.put(make_emission(self._turn, part["data"]))
+        return await self._graph.aget_state(self._config)
 
-    async def next(self) -> Emission | None:
-        """Wait for the next emission; None at the end of the run. Raises its errors, in words where there are some."""
-        if self._handed:
-            self._output.confirm()
-        said = await self._output.next()
-        self._handed = said is not None
-        if said is None:
-            self._output.report_usage(self._turn)
-            self._raise_fault()
-        return said
+    def raise_fault(self) -> None:
+        """Report what was used, and raise the error of the run, if it has one."""
+        self._output.report_usage(self._turn)
+        super().raise_fault()
 
-    def _raise_fault(self) -> None:
-        # The run cancelled itself. A CancelledError would look like a stop by the host.
-        if self._work.cancelled():
-            raise RuntimeError("the run of the graph was cancelled")
-        fault = self._work.exception()
-        if fault is None:
-            return
-        words = next((words for kinds, words in WORDS if isinstance(fault, kinds)), "")
-        if words:
-            raise AgentError(words) from fault
-        raise fault
-
-    async def end(self, seconds: float) -> None:
-        """Stop the run if it is not over, and wait for its end."""
-        if not self._work.done():
-            self._work.cancel()
-            await asyncio.wait([self._work], timeout=seconds)
-        if self._work.done() and not self._work.cancelled():
-            self._work.exception()  # asyncio would log it otherwise
+    def find_words(self, fault: BaseException) -> str:
+        """Return the words for an error; empty = it has none, and is the graph's own."""
+        return next((words for kinds, words in WORDS if isinstance(fault, kinds)), "")
 
     async def conclude(self) -> list[Emission]:
         """Keep the state of a run that is over; return its question, or its result. Raises AgentError."""

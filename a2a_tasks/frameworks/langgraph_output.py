@@ -16,6 +16,7 @@ from langgraph.constants import TAG_NOSTREAM
 from a2a_tasks.agents import Part, Turn
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission
 from a2a_tasks.frameworks.langgraph_messages import find_messages
+from a2a_tasks.frameworks.output import EmissionQueue
 
 __all__ = ["GraphOutput"]
 
@@ -41,7 +42,7 @@ class GraphAnswer:
     over: bool = False
 
 
-class GraphOutput(BaseCallbackHandler):
+class GraphOutput(EmissionQueue, BaseCallbackHandler):
     """The emissions of one run, in order. Each text of a model or a node is an artifact of its own.
 
     The callbacks come from the models and nodes, in any thread. Numbers of artifacts are kept with the checkpoint of their
@@ -54,7 +55,7 @@ class GraphOutput(BaseCallbackHandler):
     def __init__(self, artifacts: int, nodes: Sequence[str]) -> None:
         """Make a queue; `artifacts` is the number of artifacts that the task had before the turn."""
         self._loop = asyncio.get_running_loop()
-        self._queue: asyncio.Queue[Emission | None] = asyncio.Queue()
+        super().__init__()
         self._before, self._nodes = artifacts, frozenset(nodes)
         self._numbers: set[int] = set()
         self._answers: dict[UUID, GraphAnswer] = {}
@@ -65,31 +66,16 @@ class GraphOutput(BaseCallbackHandler):
         self._used: list[dict[str, Any]] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    # --- for the host -----------------------------------------------------------------------
-
-    async def next(self) -> Emission | None:
-        """Wait for the next emission; None at the end."""
-        return await self._queue.get()
-
-    def confirm(self) -> None:
-        """Note that the host has taken the last emission."""
-        self._queue.task_done()
-
-    def finish(self) -> None:
-        """Send the rest of the text, then the mark of the end."""
-        self._flush()
-        self._queue.put_nowait(None)
-
     def put(self, said: Emission) -> None:
         """Send an emission, after the text before it."""
-        self._flush()
+        self.flush()
         self._queue.put_nowait(said)
 
     # --- for the checkpointer ---------------------------------------------------------------
 
     async def settle(self) -> None:
         """Wait until the host has all that was said."""
-        self._flush()
+        self.flush()
         await self._queue.join()
 
     def take_numbers(self, belongs: Callable[[str], bool]) -> list[int]:
@@ -181,7 +167,7 @@ class GraphOutput(BaseCallbackHandler):
         answer.text += text
         answer.buffer += text
         if first:
-            self._flush()  # the first word does not wait
+            self.flush()  # the first word does not wait
         elif self._timer is None:
             self._timer = self._loop.call_later(COALESCE_SECONDS, self._flush_later)
 
@@ -240,11 +226,12 @@ class GraphOutput(BaseCallbackHandler):
         """Send what has gathered; while the host has not taken the piece before, more may gather."""
         self._timer = None
         if self._queue.empty():
-            self._flush()
+            self.flush()
         else:
             self._timer = self._loop.call_later(COALESCE_SECONDS, self._flush_later)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send the text that has gathered."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

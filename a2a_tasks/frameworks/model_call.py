@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from enum import StrEnum
 from typing import Any
 
 from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.emission import Emission
-from a2a_tasks.frameworks.output import OutputQueue
+from a2a_tasks.frameworks.output import EmissionQueue
 from a2a_tasks.protocol.values import UNSET
 
 __all__ = ["ModelCall", "ModelSilent", "Words", "count_artifacts"]
@@ -32,17 +33,25 @@ class ModelSilent(Exception):
     """The model said nothing for too long."""
 
 
-class ModelCall:
+class ModelCall(ABC):
     """An agent at work for a turn, in a task of its own. Its words come by a queue."""
 
-    _output: OutputQueue
+    _output: EmissionQueue
     _work: asyncio.Task[Any]
     #: True if the host has an emission that it may not have taken yet.
     _handed = False
 
+    @abstractmethod
+    async def begin(self) -> Emission | None:
+        """Start the run. Return the question again if the message does not answer it."""
+
+    @abstractmethod
+    async def conclude(self) -> list[Emission]:
+        """Keep the state of a run that is over; return its question, or what is left of its result."""
+
+    @abstractmethod
     def find_words(self, fault: BaseException) -> str:
         """Return the words for an error; empty = it has none, and is the agent's own."""
-        raise NotImplementedError
 
     def start(self, work: Coroutine[Any, Any, Any]) -> None:
         """Start the run."""
@@ -63,10 +72,11 @@ class ModelCall:
         said = await self._output.next()
         self._handed = said is not None
         if said is None:
-            self._raise_fault()
+            self.raise_fault()
         return said
 
-    def _raise_fault(self) -> None:
+    def raise_fault(self) -> None:
+        """Raise the error of a run that is over, if it has one."""
         # The run cancelled itself. A CancelledError would look like a stop by the host.
         if self._work.cancelled():
             raise RuntimeError("the run of the agent was cancelled")

@@ -5,25 +5,20 @@ docs/frameworks.md is the guide.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
 from a2a_tasks.agents import Turn
-from a2a_tasks.agents.emission import Emission
-from a2a_tasks.frameworks.base import FrameworkAgent
+from a2a_tasks.frameworks.model_agent import ModelAgent, resolve
+from a2a_tasks.frameworks.model_call import ModelCall
 
 __all__ = ["OpenAIAgentsAgent"]
 
 
-class OpenAIAgentsAgent(FrameworkAgent, abstract=True):
+class OpenAIAgentsAgent(ModelAgent, abstract=True):
     """An agent that an `agents.Agent` works for."""
 
     framework = "agents"
     attribute = "agent"
-    reports_usage = True
-    default_input_modes = ("text/plain", "application/json")
-    default_output_modes = ("text/plain", "application/json")
     #: The agent; one for all turns.
     agent: ClassVar[Any] = None
     #: The `agents.RunConfig` of each run; None = the SDK's own.
@@ -34,8 +29,6 @@ class OpenAIAgentsAgent(FrameworkAgent, abstract=True):
     exports_traces: ClassVar[bool] = False
     #: Longest silence of the model, in seconds; then the task fails.
     model_seconds: ClassVar[float] = 300.0
-    #: Longest time for the run to end when it is cancelled, in seconds.
-    cancel_seconds: ClassVar[float] = 2.0
 
     def make_context(self, turn: Turn) -> Any:
         """Return the context of a run (`wrapper.context` in tools). An override may be a coroutine function."""
@@ -51,28 +44,17 @@ class OpenAIAgentsAgent(FrameworkAgent, abstract=True):
             return f"is a {type(hosted).__name__}, not an agent of the OpenAI Agents SDK"
         return ""
 
-    async def run(self, turn: Turn) -> AsyncIterator[Emission]:
-        """Answer one message with what the agent says."""
+    async def make_call(self, turn: Turn) -> ModelCall:
+        """Return the run of the agent for a turn."""
         from a2a_tasks.frameworks.openai_agents_call import OpenAIAgentsCall  # noqa: PLC0415
 
-        built, context = self.build(turn), self.make_context(turn)
-        call = OpenAIAgentsCall(
-            await built if inspect.isawaitable(built) else built,
+        return OpenAIAgentsCall(
+            await resolve(self.build(turn)),
             turn,
-            context=await context if inspect.isawaitable(context) else context,
+            context=await resolve(self.make_context(turn)),
             run_config=self.run_config,
             max_turns=self.max_turns,
             traces=self.exports_traces,
             streams=self.streaming,
             model_seconds=self.model_seconds,
         )
-        if (question := await call.begin()) is not None:
-            yield question
-            return
-        try:
-            while (said := await call.next()) is not None:
-                yield said
-        finally:
-            await call.end(self.cancel_seconds)
-        for said in await call.conclude():
-            yield said

@@ -67,6 +67,8 @@ WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
 class OpenAIAgentsCall(ModelCall):
     """An agent of the OpenAI Agents SDK at work for a turn."""
 
+    _output: OutputQueue
+
     def __init__(
         self,
         agent: Agent[Any],

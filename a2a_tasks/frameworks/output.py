@@ -8,28 +8,17 @@ from collections.abc import Sequence
 from a2a_tasks.agents import Part
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission
 
-__all__ = ["OutputQueue"]
+__all__ = ["EmissionQueue", "OutputQueue"]
 
 #: Seconds in which pieces of text become one.
 COALESCE_SECONDS = 0.03
 
 
-class OutputQueue:
-    """The emissions of one run, in order. The text of each answer of the model is an artifact of its own.
+class EmissionQueue:
+    """The emissions of one run on their way to the host."""
 
-    A replay counts the artifacts of stored answers and sends none; an answer that was cut off begins its artifact anew.
-    """
-
-    def __init__(self, artifacts: int) -> None:
-        """Make a queue; `artifacts` is the number of artifacts that the task had before the turn."""
+    def __init__(self) -> None:
         self._queue: asyncio.Queue[Emission | None] = asyncio.Queue()
-        #: Artifacts so far, those of stored answers included.
-        self._count = artifacts
-        self._text, self._buffer = "", ""
-        self._begun = False
-        self._timer: asyncio.TimerHandle | None = None
-
-    # --- for the host -----------------------------------------------------------------------
 
     async def next(self) -> Emission | None:
         """Wait for the next emission; None at the end."""
@@ -41,8 +30,27 @@ class OutputQueue:
 
     def finish(self) -> None:
         """Send the rest of the text, then the mark of the end."""
-        self._flush()
+        self.flush()
         self._queue.put_nowait(None)
+
+    def flush(self) -> None:
+        """Send the text that has gathered."""
+
+
+class OutputQueue(EmissionQueue):
+    """The emissions of one run, in order. The text of each answer of the model is an artifact of its own.
+
+    A replay counts the artifacts of stored answers and sends none; an answer that was cut off begins its artifact anew.
+    """
+
+    def __init__(self, artifacts: int) -> None:
+        """Make a queue; `artifacts` is the number of artifacts that the task had before the turn."""
+        super().__init__()
+        #: Artifacts so far, those of stored answers included.
+        self._count = artifacts
+        self._text, self._buffer = "", ""
+        self._begun = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def name_artifact(self, kind: str = ANSWER) -> str:
         """Return the id for one more artifact: `answer`, `answer-2`, ... The number is equal in every attempt."""
@@ -66,14 +74,14 @@ class OutputQueue:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(COALESCE_SECONDS, self._flush_later)
         else:
-            self._flush()  # the first word does not wait
+            self.flush()  # the first word does not wait
 
     async def end_answer(self, text: str, files: Sequence[Part] = ()) -> None:
         """End an answer: the host has all of it, streamed or not, when this returns."""
         # It was not streamed, or a second try of the request streamed another text.
         if text != self._text:
             self._buffer, self._begun = text, False
-        self._flush(last=True)
+        self.flush(last=True)
         self.skip_answer(text)
         for part in files:
             self.put(Chunk(artifact_id=self.name_artifact("file"), parts=(part,), last=True))
@@ -87,12 +95,13 @@ class OutputQueue:
         """Send what has gathered; while the host has not taken the piece before, more may gather."""
         self._timer = None
         if self._queue.empty():
-            self._flush()
+            self.flush()
         else:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(COALESCE_SECONDS, self._flush_later)
 
-    def _flush(self, *, last: bool = False) -> None:
+    def flush(self, *, last: bool = False) -> None:
+        """Send the text that has gathered; `last` = the answer ends."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

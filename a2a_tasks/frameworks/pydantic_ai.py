@@ -5,32 +5,25 @@ docs/frameworks.md is the guide.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
 from a2a_tasks.agents import Turn
-from a2a_tasks.agents.emission import Emission
-from a2a_tasks.frameworks.base import FrameworkAgent
+from a2a_tasks.frameworks.model_agent import ModelAgent, resolve
+from a2a_tasks.frameworks.model_call import ModelCall
 
 __all__ = ["PydanticAIAgent"]
 
 
-class PydanticAIAgent(FrameworkAgent, abstract=True):
+class PydanticAIAgent(ModelAgent, abstract=True):
     """An agent that a `pydantic_ai.Agent` works for."""
 
     framework = "pydantic_ai"
     attribute = "agent"
-    reports_usage = True
     reports_tools = True
-    default_input_modes = ("text/plain", "application/json")
-    default_output_modes = ("text/plain", "application/json")
     #: The agent; one for all turns.
     agent: ClassVar[Any] = None
     #: Longest silence of the model, in seconds; then the task fails.
     model_seconds: ClassVar[float] = 300.0
-    #: Longest time for the run to end when it is cancelled, in seconds.
-    cancel_seconds: ClassVar[float] = 2.0
 
     def make_deps(self, turn: Turn) -> Any:
         """Return the dependencies of a run (`ctx.deps` in tools). An override may be a coroutine function."""
@@ -45,25 +38,14 @@ class PydanticAIAgent(FrameworkAgent, abstract=True):
 
         return find_unfit(hosted)
 
-    async def run(self, turn: Turn) -> AsyncIterator[Emission]:
-        """Answer one message with what the agent says."""
+    async def make_call(self, turn: Turn) -> ModelCall:
+        """Return the run of the agent for a turn."""
         from a2a_tasks.frameworks.pydantic_ai_call import PydanticAICall  # noqa: PLC0415
 
-        built, deps = self.build(turn), self.make_deps(turn)
-        call = PydanticAICall(
-            await built if inspect.isawaitable(built) else built,
+        return PydanticAICall(
+            await resolve(self.build(turn)),
             turn,
-            deps=await deps if inspect.isawaitable(deps) else deps,
+            deps=await resolve(self.make_deps(turn)),
             streams=self.streaming,
             model_seconds=self.model_seconds,
         )
-        if (question := await call.begin()) is not None:
-            yield question
-            return
-        try:
-            while (said := await call.next()) is not None:
-                yield said
-        finally:
-            await call.end(self.cancel_seconds)
-        for said in await call.conclude():
-            yield said
