@@ -138,8 +138,8 @@ def _turn(item: pytest.Item) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: tests of whole hosts wait for these most of the time."""
-    return (os.cpu_count() or 1) + 1
+    """Two processes more than there are cores: many tests wait, for a server or for the processes of a host."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(optionalhook=True)
