@@ -96,6 +96,15 @@ class StepInvoker(_FailureHandlingFunctionToolInvoker):
     def __init__(self, tool: FunctionTool, steps: Steps) -> None:
         self._invoke, self._steps = tool.on_invoke_tool, steps
         self._is_agent = tool._is_agent_tool  # noqa: SLF001
+        if isinstance(self._invoke, _FailureHandlingFunctionToolInvoker):
+            self._invoke = copy.copy(self._invoke)
+            handle = self._invoke._on_handled_error  # noqa: SLF001
+
+            def note(*about: Any) -> None:
+                handle(*about)
+                steps.note_failure(about[-1])
+
+            self._invoke._on_handled_error = note  # noqa: SLF001
         implementation = getattr(self._invoke, "_invoke_tool_impl", self._invoke)
         super().__init__(implementation, lambda *_: None, function_tool=tool)
 
