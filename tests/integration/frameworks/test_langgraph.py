@@ -141,11 +141,11 @@ class TestTrouble:
     async def test_a_state_that_is_too_large_fails_at_the_node_that_made_it_so(
         self, settings: Any
     ) -> None:
-        settings.A2A_MEMORY_MAX_BYTES = 3000
+        settings.A2A_MEMORY_MAX_BYTES = 5000
         paid: list[int] = []
 
         def answer(state: MessagesState) -> Any:
-            return {"messages": [AIMessage("x" * 1000)]}
+            return {"messages": [AIMessage("x" * 3000)]}
 
         def pay(state: MessagesState) -> Any:
             paid.append(len(state["messages"]))
@@ -160,10 +160,10 @@ class TestTrouble:
                 second = await client.send(context_id=first.context_id)
                 kept = await run_in_thread(lambda: len(ConversationMemory.objects.get().value))
         assert first.status.state.word == "completed"
-        said = r"This conversation has become too large: its state has 3\d{3} bytes and may have 3000. "
+        said = r"This conversation has become too large: its state has 6\d{3} bytes and may have 5000. "
         said += r'The largest key is "messages". Please begin a new conversation.'
         assert re.fullmatch(said, status_text(second))
-        assert (paid, 1000 < kept < 3000) == ([2], True)
+        assert (paid, 3000 < kept < 5000) == ([2], True)
 
 
 async def settled(client: Client, task: str) -> bool:
