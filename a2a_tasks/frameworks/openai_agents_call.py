@@ -122,6 +122,7 @@ class OpenAIAgentsCall(ModelCall):
                 max_turns=self._max_turns,
             )
         finally:
+            await steps.servers.close()
             if self._run_config is None:
                 await config.model_provider.aclose()
         return result
