@@ -1,4 +1,4 @@
-"""What an agent of a framework asks its client: one form with a field for each call or interrupt, and the answers to it."""
+"""Questions of agents of frameworks: one form with a field for each call or interrupt, and the answers to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Field(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Whether a tool may be called, the words for the model if not, and arguments in the place of the model's."""
+    """The word for a call of a tool: yes or no, the reason for the model, and arguments in the place of the model's."""
 
     approved: bool
     message: str = ""
