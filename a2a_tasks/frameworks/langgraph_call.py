@@ -35,7 +35,7 @@ from a2a_tasks.frameworks.langgraph_output import GraphOutput
 from a2a_tasks.frameworks.langgraph_question import describe, make_question
 from a2a_tasks.frameworks.langgraph_saver import TurnSaver
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
-from a2a_tasks.frameworks.questions import Question
+from a2a_tasks.frameworks.questions import FormQuestion
 from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["GraphCall", "find_unfit"]
@@ -70,7 +70,7 @@ class GraphCall(ModelCall):
         self._output: GraphOutput
         self._work: asyncio.Task[StateSnapshot]
 
-    def find_question(self) -> Question | None:
+    def find_question(self) -> FormQuestion | None:
         """Return the question of the interrupts that the task came to before."""
         return make_question(self._waiting["interrupts"]) if self._waiting else None
 

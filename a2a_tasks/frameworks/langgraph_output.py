@@ -15,15 +15,12 @@ from langchain_core.outputs import ChatGenerationChunk, LLMResult
 from langgraph.constants import TAG_NOSTREAM
 
 from a2a_tasks.agents import Part, Turn
-from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, ToolEvent
+from a2a_tasks.agents.emission import ANSWER, Chunk, Emission
 from a2a_tasks.frameworks.langgraph_messages import find_messages, make_json
 from a2a_tasks.frameworks.model_call import ModelSilent
-from a2a_tasks.frameworks.output import EmissionQueue
+from a2a_tasks.frameworks.output import COALESCE_SECONDS, EmissionQueue, make_call, make_result
 
 __all__ = ["GraphOutput"]
-
-#: Seconds in which pieces of text become one.
-COALESCE_SECONDS = 0.03
 
 
 @dataclass(eq=False)
@@ -73,6 +70,8 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self._used: list[dict[str, Any]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._model_seconds, self._limit = model_seconds, asyncio.timeout(None)
+        #: True if the run has ended; a model may still be at work in a thread.
+        self._is_over = False
         #: The last error of a model.
         self._fault: BaseException | None = None
 
@@ -86,6 +85,8 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
             if not self._limit.expired():
                 raise
             raise ModelSilent(f"a model was silent for {self._model_seconds} s") from fault
+        finally:
+            self._is_over = True
 
     def came_from_model(self, fault: BaseException) -> bool:
         """Return whether a model raised the error."""
@@ -94,7 +95,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
     def put(self, said: Emission) -> None:
         """Send an emission, after the text before it."""
         self.flush()
-        self._queue.put_nowait(said)
+        super().put(said)
 
     # --- for the checkpointer ---------------------------------------------------------------
 
@@ -203,6 +204,8 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
 
     def _watch(self, answer: GraphAnswer) -> None:
         """Wait for a word of a model. After too long a silence, stop the run."""
+        if self._is_over or self._limit.when() is not None:
+            return
         ends = answer.heard + self._model_seconds
         if ends > self._loop.time():
             answer.silence = self._loop.call_at(ends, self._watch, answer)
@@ -257,12 +260,11 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
     def _tell_tools(self, message: BaseMessage) -> None:
         """Tell of the calls in a message, or of the result. The host takes each of them once."""
         if isinstance(message, ToolMessage):
-            result = {"content": make_json(message.content), "error": message.status == "error"}
-            self.put(ToolEvent("toolResult", message.tool_call_id, result))
+            failed = message.status == "error"
+            self.put(make_result(message.tool_call_id, make_json(message.content), error=failed))
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             if call["id"]:
-                about = {"name": call["name"], "arguments": make_json(call["args"])}
-                self.put(ToolEvent("toolCall", call["id"], about))
+                self.put(make_call(call["id"], call["name"], make_json(call["args"])))
 
     def _say_whole(self, answer: GraphAnswer, said: str) -> None:
         if not answer.shown or not (said or answer.text):

@@ -8,7 +8,7 @@ from typing import Any
 from langgraph.types import Interrupt
 
 from a2a_tasks.frameworks.langgraph_messages import make_json
-from a2a_tasks.frameworks.questions import MAX_TITLE_LENGTH, Field, Question
+from a2a_tasks.frameworks.questions import MAX_TITLE_LENGTH, Field, FormQuestion
 from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["describe", "make_question"]
@@ -26,10 +26,10 @@ def describe(interrupts: Sequence[Interrupt]) -> list[dict[str, Any]]:
     ]
 
 
-def make_question(interrupts: Sequence[Mapping[str, Any]]) -> Question:
+def make_question(interrupts: Sequence[Mapping[str, Any]]) -> FormQuestion:
     """Return the question that interrupts ask."""
     about = [{"id": one["id"], "value": one["value"]} for one in interrupts]
-    return Question([_make_field(one) for one in interrupts], {"interrupts": about})
+    return FormQuestion([_make_field(one) for one in interrupts], {"interrupts": about})
 
 
 def _make_field(interrupt: Mapping[str, Any]) -> Field:

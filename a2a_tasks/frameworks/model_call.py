@@ -11,7 +11,7 @@ from typing import Any
 from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.emission import Emission
 from a2a_tasks.frameworks.output import EmissionQueue
-from a2a_tasks.frameworks.questions import Question
+from a2a_tasks.frameworks.questions import FormQuestion
 from a2a_tasks.protocol.values import UNSET
 
 __all__ = ["ModelCall", "ModelSilent", "Words", "count_artifacts"]
@@ -52,7 +52,7 @@ class ModelCall(ABC):
         return None
 
     @abstractmethod
-    def find_question(self) -> Question | None:
+    def find_question(self) -> FormQuestion | None:
         """Return the question that the task asked before; None = it asked none."""
 
     @abstractmethod

@@ -21,15 +21,15 @@ from agents.exceptions import (
 from pydantic import TypeAdapter
 
 from a2a_tasks.agents import Turn, data, text
-from a2a_tasks.agents.emission import Chunk, Emission, ToolEvent
+from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.openai_agents_answer import read_text
 from a2a_tasks.frameworks.openai_agents_copies import RUNNER, AgentCopies
 from a2a_tasks.frameworks.openai_agents_question import describe, make_question
 from a2a_tasks.frameworks.openai_agents_session import ConversationSession, make_input
 from a2a_tasks.frameworks.openai_agents_steps import STEPS
-from a2a_tasks.frameworks.output import OutputQueue
-from a2a_tasks.frameworks.questions import Question, read_decision
+from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
+from a2a_tasks.frameworks.questions import FormQuestion, read_decision
 
 __all__ = ["OpenAIAgentsCall"]
 
@@ -85,7 +85,7 @@ class OpenAIAgentsCall(ModelCall):
         self._run_config, self._max_turns, self._about = run_config, max_turns, about
         self._session = ConversationSession(turn)
 
-    def find_question(self) -> Question | None:
+    def find_question(self) -> FormQuestion | None:
         """Return the question about calls of tools that the task asked before."""
         return make_question(self._session.calls) if self._session.calls else None
 
@@ -109,8 +109,8 @@ class OpenAIAgentsCall(ModelCall):
                     given.approve(item)
                 else:
                     given.reject(item, rejection_message=decision.message or None)
-                    refused = {"content": decision.message or "It was not approved.", "error": True}
-                    self._output.put(ToolEvent("toolResult", item.call_id or "", refused))
+                    refused = decision.message or "It was not approved."
+                    self._output.put(make_result(item.call_id or "", refused, error=True))
         config = steps.copy_config(self._run_config)
         try:
             result: RunResult = await RUNNER.run(
@@ -143,12 +143,7 @@ class OpenAIAgentsCall(ModelCall):
             calls = [describe(item) for item in result.interruptions]
             state = result.to_state().to_json(context_serializer=lambda _: {})
             self._session.wait(state, calls)
-            asked = [
-                ToolEvent(
-                    "toolCall", one["id"], {"name": one["tool"], "arguments": one["arguments"]}
-                )
-                for one in calls
-            ]
+            asked = [make_call(one["id"], one["tool"], one["arguments"]) for one in calls]
             return [*asked, make_question(calls).ask(self._turn)]
         await self._session.keep()
         output, responses = result.final_output, result.raw_responses

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.items import ToolApprovalItem
 
-from a2a_tasks.frameworks.questions import Question, ask_approval
+from a2a_tasks.frameworks.questions import FormQuestion, ask_approval
 
 __all__ = ["describe", "make_question", "read_arguments"]
 
@@ -32,7 +32,7 @@ def read_arguments(arguments: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"input": found}
 
 
-def make_question(calls: Sequence[dict[str, Any]]) -> Question:
+def make_question(calls: Sequence[dict[str, Any]]) -> FormQuestion:
     """Return the question whether calls may be made."""
     fields = [ask_approval(call["id"], call["tool"], call["arguments"]) for call in calls]
-    return Question(fields, {"calls": list(calls)})
+    return FormQuestion(fields, {"calls": list(calls)})

@@ -18,7 +18,23 @@ class _Use:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     runs: int = 0
+    #: The connection, until it is closed; None = there is none of ours.
     manager: MCPServerManager | None = None
+
+    async def connect(self, server: MCPServer) -> None:
+        """Connect the server, after what a cancelled run may have left of a connection."""
+        await self.close()
+        # connected in a task of its own: the task that closes it must be the same
+        self.manager = MCPServerManager(
+            [server], strict=True, suppress_cancelled_error=False, connect_in_parallel=True
+        )
+        await self.manager.connect_all()
+
+    async def close(self) -> None:
+        """Close the connection, if there is one."""
+        if self.manager is not None:
+            await self.manager.cleanup_all()
+            self.manager = None
 
 
 _uses: WeakKeyDictionary[MCPServer, _Use] = WeakKeyDictionary()
@@ -36,16 +52,9 @@ class ConnectedServers:
             use = _uses.setdefault(server, _Use())
             async with use.lock:
                 if use.runs == 0:
-                    if getattr(server, "session", None) is not None:
+                    if use.manager is None and getattr(server, "session", None) is not None:
                         continue  # the app has connected it, and will close it
-                    # connected in a task of its own: the task that closes it must be the same
-                    use.manager = MCPServerManager(
-                        [server],
-                        strict=True,
-                        suppress_cancelled_error=False,
-                        connect_in_parallel=True,
-                    )
-                    await use.manager.connect_all()
+                    await use.connect(server)
                 use.runs += 1
             self._used.append(use)
 
@@ -55,5 +64,5 @@ class ConnectedServers:
             use = self._used.pop()
             async with use.lock:
                 use.runs -= 1
-                if use.runs == 0 and use.manager is not None:
-                    await use.manager.cleanup_all()
+                if use.runs == 0:
+                    await use.close()

@@ -22,12 +22,11 @@ from agents.tool_context import ToolContext
 from pydantic import TypeAdapter
 
 from a2a_tasks.agents import Turn
-from a2a_tasks.agents.emission import ToolEvent
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
 from a2a_tasks.frameworks.model_call import ModelSilent
 from a2a_tasks.frameworks.openai_agents_answer import read_text, stream_answer
 from a2a_tasks.frameworks.openai_agents_question import read_arguments
-from a2a_tasks.frameworks.output import OutputQueue
+from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
 from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["STEPS", "Steps"]
@@ -126,8 +125,7 @@ class Steps:
         A replay tells of the call again; the host takes each event once.
         """
         id_, place = context.tool_call_id, PLACE.get() or ""
-        called = {"name": context.tool_name, "arguments": read_arguments(arguments)}
-        self._output.put(ToolEvent("toolCall", id_, called))
+        self._output.put(make_call(id_, context.tool_name, read_arguments(arguments)))
         if is_agent:
             token = PLACE.set(f"{place}{id_}/")
             try:
@@ -149,7 +147,7 @@ class Steps:
             # calls run side by side, so their ids name them
             name = _name(f"{place}tool:{context.tool_name}:{id_}")
             result, failed = await self._turn.step(name, take)
-        self._output.put(ToolEvent("toolResult", id_, {"content": result, "error": failed}))
+        self._output.put(make_result(id_, _make_storable(result), error=failed))
         return result
 
     def note_failure(self, context: ToolContext[Any]) -> None:

@@ -32,7 +32,7 @@ from a2a_tasks.frameworks.pydantic_ai_messages import MessageStore, make_prompt
 from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
 from a2a_tasks.frameworks.pydantic_ai_question import make_question, read_results
 from a2a_tasks.frameworks.pydantic_ai_steps import StepBackend, TurnDurability
-from a2a_tasks.frameworks.questions import Question
+from a2a_tasks.frameworks.questions import FormQuestion
 
 __all__ = ["PydanticAICall"]
 
@@ -67,7 +67,7 @@ class PydanticAICall(ModelCall):
         self._output: ModelOutput
         self._work: asyncio.Task[AgentRunResult[Any]]
 
-    def find_question(self) -> Question | None:
+    def find_question(self) -> FormQuestion | None:
         """Return the question about deferred tools that the task asked before."""
         return make_question(self._store.requests) if self._store.requests else None
 

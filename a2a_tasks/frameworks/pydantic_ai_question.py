@@ -12,7 +12,7 @@ from a2a_tasks.agents import Turn
 from a2a_tasks.frameworks.questions import (
     MAX_TITLE_LENGTH,
     Field,
-    Question,
+    FormQuestion,
     ask_approval,
     format_call,
     read_decision,
@@ -21,7 +21,7 @@ from a2a_tasks.frameworks.questions import (
 __all__ = ["make_question", "read_results"]
 
 
-def make_question(deferred: DeferredToolRequests) -> Question:
+def make_question(deferred: DeferredToolRequests) -> FormQuestion:
     """Return the question about deferred calls of tools, each by its id."""
     approvals, calls = deferred.approvals, deferred.calls
     fields = [
@@ -29,7 +29,9 @@ def make_question(deferred: DeferredToolRequests) -> Question:
         for call in approvals
     ]
     fields += [_ask_result(call) for call in calls]
-    return Question(fields, {"calls": [_describe(call, deferred) for call in (*approvals, *calls)]})
+    return FormQuestion(
+        fields, {"calls": [_describe(call, deferred) for call in (*approvals, *calls)]}
+    )
 
 
 def _ask_result(call: ToolCallPart) -> Field:

@@ -11,7 +11,7 @@ from a2a_tasks.agents import Turn, data
 from a2a_tasks.agents.emission import StatusUpdate
 from a2a_tasks.protocol.forms import type_of
 
-__all__ = ["Decision", "Field", "Question", "ask_approval", "format_call", "read_decision"]
+__all__ = ["Decision", "Field", "FormQuestion", "ask_approval", "format_call", "read_decision"]
 
 #: Longest title of a field.
 MAX_TITLE_LENGTH = 100
@@ -34,7 +34,7 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question:
+class FormQuestion:
     """The fields of a form, and what they are about, for programs."""
 
     fields: Sequence[Field]

@@ -112,6 +112,21 @@ class TestInterrupts:
 
 
 class TestTrouble:
+    async def test_a_model_in_a_thread_that_never_answers_is_given_up_too(
+        self, model: ModelServer
+    ) -> None:
+        speaker = LANGGRAPH.model(model)
+
+        def speak(state: MessagesState) -> Any:
+            return {"messages": [speaker.invoke(state["messages"])]}
+
+        graph = StateGraph(MessagesState).add_node(speak).add_edge(START, "speak")
+        with hosted(graph.compile(), model_seconds=0.3) as agent:
+            async with hosting():
+                task = await Client(agent).send("SLOW 0.6 + SAY 1 2")
+                assert status_text(task) == "The model did not answer. Please try again later."
+                await until(lambda: model.of("finished"))  # its thread is free
+
     async def test_a_node_that_breaks_fails_the_run(self) -> None:
         def break_down(state: MessagesState) -> Any:
             raise KeyError("secret")

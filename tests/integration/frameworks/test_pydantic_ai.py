@@ -133,14 +133,6 @@ class TestTrouble:
         assert status_text(task) == "The agent failed."
         assert f"{fault.__name__}: " in await trace()
 
-    async def test_a_tool_that_is_not_there_is_too_much_for_the_framework(
-        self, model: ModelServer
-    ) -> None:
-        with hosted(PYDANTIC_AI.make(model)) as agent:
-            async with hosting():
-                task = await Client(agent).send("CALL no_such_tool")
-        assert status_text(task) == "The model gave an answer that cannot be used."
-
 
 class TestChecks:
     def test_toolsets_need_an_id(self) -> None:
