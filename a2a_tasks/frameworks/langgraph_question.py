@@ -34,10 +34,10 @@ def make_question(interrupts: Sequence[Mapping[str, Any]]) -> FormQuestion:
 
 def _make_field(interrupt: Mapping[str, Any]) -> Field:
     id_, text = interrupt["id"], _format(interrupt["value"])
-    # A text must say something. The id is the base of references within the schema.
-    schema = interrupt.get("schema", {"minLength": 1})
-    named = {"$id": f"urn:interrupt:{id_}", **schema, "title": text[:MAX_TITLE_LENGTH]}
-    return Field(id_, text, named)
+    schema = interrupt.get("schema", {"minLength": 1})  # a text must say something
+    # the base of references within the schema
+    base = {"$id": f"urn:interrupt:{id_}"} if "$defs" in schema else {}
+    return Field(id_, text, {**base, **schema, "title": text[:MAX_TITLE_LENGTH]})
 
 
 def _format(value: Any) -> str:
