@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
@@ -23,11 +23,7 @@ from a2a_tasks.models import ConversationMemory
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.store.db import run_in_thread
 from tests.model_server import ModelServer
-from tests.support.execution.host import (
-    Client,
-    hosting,
-    take_away,
-)
+from tests.support.execution.host import Client, hosting, take_away, tools_told
 from tests.support.execution.waiting import until
 from tests.support.frameworks import (
     hosted,
@@ -262,6 +258,29 @@ class TestContent:
             "working: joining",
             "artifact result: {'parts': ['A', 'B']} (last)",
             "completed",
+        ]
+
+    async def test_a_node_may_call_tools_by_itself(self) -> None:
+        def work(state: MessagesState) -> Any:
+            id_ = f"call-{len(state['messages'])}"
+            call: Any = {"name": "add", "args": {"a": 1}, "id": id_}
+            result = ToolMessage("no", tool_call_id=id_, status="error")
+            new = [AIMessage("", tool_calls=[call]), result, AIMessage("done")]
+            return {"messages": [*state["messages"], *new]}
+
+        graph = StateGraph(MessagesState).add_node(work).add_edge(START, "work").compile()
+        with hosted(graph) as agent:
+            async with hosting():
+                client = Client(agent)
+                first = await client.send()
+                second = await client.send(context_id=first.context_id)
+        told = [await run_in_thread(tools_told, task.id) for task in (first, second)]
+        assert told == [
+            [
+                {"toolCall": {"id": id_, "name": "add", "arguments": {"a": 1}}},
+                {"toolResult": {"id": id_, "content": "no", "error": True}},
+            ]
+            for id_ in ("call-1", "call-5")
         ]
 
     async def test_only_the_nodes_that_are_named_are_heard(self) -> None:

@@ -244,6 +244,9 @@ class TestApproval:
         done = await client.send("No, too much", task_id=asked.id)
         reason = "not paid" if framework is LANGGRAPH else "No, too much"  # its tool asks by itself
         assert (text_of(done), ledger.calls) == ([f"it is done: {reason}"], [])
+        _, told_result = await run_in_thread(tools_told, asked.id)
+        result = told_result["toolResult"]
+        assert (result["content"], result["error"]) == (reason, framework is not LANGGRAPH)
 
     async def test_an_answer_that_does_not_fit_is_refused(
         self, model: ModelServer, client: Client, ledger: Ledger

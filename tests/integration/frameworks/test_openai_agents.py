@@ -25,12 +25,7 @@ from a2a_tasks.agents import Part, Turn, data, file
 from a2a_tasks.models import ConversationItem
 from a2a_tasks.store.db import run_in_thread
 from tests.model_server import ModelServer
-from tests.support.execution.host import (
-    Client,
-    client_state,
-    hosting,
-    take_away,
-)
+from tests.support.execution.host import Client, client_state, hosting, take_away, tools_told
 from tests.support.execution.waiting import until
 from tests.support.frameworks import (
     has_said,
@@ -170,6 +165,14 @@ class TestApproval:
             async with hosting():
                 done = await client.send("yes", task_id=asked.id)
         assert (text_of(done), ledger.calls) == (["so: paid 7"], [7])
+        told = await run_in_thread(tools_told, asked.id)
+        about = [(kind, one.get("name") or one["content"]) for e in told for kind, one in e.items()]
+        assert about == [
+            ("toolCall", "payer"),
+            ("toolCall", "pay"),
+            ("toolResult", "paid 7"),
+            ("toolResult", "paid 7"),
+        ]
         used = await usage_of(done)
         assert used["scripted"]["requests"] == model.counts["requests"] == 4
 
