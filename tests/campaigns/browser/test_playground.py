@@ -16,6 +16,7 @@ from django.db import connections
 from playwright.async_api import Page, Route, expect
 from pytest_django.plugin import DjangoDbBlocker
 
+from a2a_console.queue.form_fields import list_fields
 from a2a_tasks.access.api_keys import issue
 from tests.campaigns.browser import grpc_line
 from tests.campaigns.browser.conftest import ENVIRON, BrowsedHost, Visit
@@ -162,6 +163,71 @@ class TestANewcomer:
         assert re.search(r'"(TASK_STATE_COMPLETED|completed)"', printed)
         assert "it's" in printed
         assert await task(page) not in printed
+
+    @ways
+    async def test_answers_a_question_with_a_form(
+        self, page: Page, faults: Faults, dialect: str, binding: str
+    ) -> None:
+        if binding == "HTTP+JSON":
+            faults.expect("status of 400")
+        await enter(page, dialect, binding)
+        form = page.locator("#pg-form")
+        await expect(form).to_be_hidden()
+        await say(page, "form")
+        await becomes(page, "input-required")
+        await form.get_by_label("How many people").fill("12")
+        if dialect == "v10":
+            await presentable(page, "playground-form")
+        await page.get_by_role("button", name="Send").click()
+        await expect(form.get_by_label("Where to")).to_be_focused()
+        await expect(form.locator("[aria-invalid]")).to_have_count(3)
+        await expect(form).to_contain_text("12 is greater than the maximum of 9")
+        await expect(form.get_by_label("Book it now")).to_have_accessible_description(
+            "It costs nothing. is missing"
+        )
+        if dialect == "v10":
+            await presentable(page, "playground-form-refused")
+        await form.get_by_label("Where to").select_option("Rome")
+        await form.get_by_label("How many people").fill("2")
+        await form.get_by_label("Book it now").select_option("no")
+        await page.get_by_role("button", name="Send").click()
+        await becomes(page, "completed")
+        said = json.loads(await page.locator(f"{LAST} >> .pg-data").inner_text())
+        assert said == {"to": "Rome", "people": 2, "window": False, "sure": False}
+        await expect(form).to_be_hidden()
+
+    async def test_finds_the_fields_of_a_question_again(self, page: Page) -> None:
+        await enter(page)
+        await say(page, "form Where and when?")
+        await becomes(page, "input-required")
+        asked = await task(page)
+        await page.reload()
+        await page.locator("#pg-past summary").click()
+        await page.get_by_role("button", name=asked).click()
+        await expect(page.locator("#pg-form").get_by_label("Where to")).to_be_visible()
+
+    async def test_sees_the_same_kinds_of_fields_as_operators(self, page: Page) -> None:
+        texts: list[dict[str, Any]] = [
+            {"type": "string"},
+            {"type": "string", "enum": ["a"]},
+            {"type": "string", "format": "textarea"},
+            {"type": "string", "maxLength": 201},
+        ]
+        others = [{"enum": [1]}, {"type": "boolean"}, {"type": "boolean", "default": True}]
+        others += [{"type": kind} for kind in ("integer", "number", "array", "object")]
+        schemas = [*texts, *others, {"type": ["boolean", "object"]}, {}]
+        named = {str(number): schema for number, schema in enumerate(schemas)}
+        await page.goto("/")
+        for required in ([], list(named)):
+            fields = list_fields({"properties": named, "required": required}, {})
+            shown = await page.evaluate(
+                """async ([url, schemas, required]) => {
+                    const { kindOf } = await import(url);
+                    return schemas.map((one) => kindOf(one, required));
+                }""",
+                ["/static/a2a_console/playground/form.js", schemas, bool(required)],
+            )
+            assert shown == [field.kind for field in fields]
 
     async def test_needs_no_mouse_and_hears_what_happens(self, page: Page) -> None:
         await enter(page)

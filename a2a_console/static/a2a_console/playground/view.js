@@ -9,10 +9,11 @@ const WORDS = {
 export const describe = (state) => WORDS[state] ?? state;
 
 /** A message of the user. */
-export function mine({ text, files }) {
+export function mine({ text, data, files }) {
   return make("li", { class: "pg-turn pg-mine" },
     make("p", { class: "pg-who" }, "You"),
     text ? make("p", { class: "pg-text" }, text) : null,
+    data === undefined ? null : part({ data }),
     ...files.map(({ name, size }) => make("p", { class: "pg-file" }, `${name} (${size} bytes)`)));
 }
 
@@ -94,6 +95,10 @@ const parts = (list) => list.map(part);
 function part(value) {
   if ("text" in value) return make("p", { class: "pg-text" }, value.text);
   if ("file" in value) return file(value.file);
+  if ("form" in value) {
+    const schema = make("pre", { class: "pg-data", tabindex: 0, "aria-label": "The form" }, JSON.stringify(value.form, null, 2));
+    return make("details", {}, make("summary", { class: "quiet" }, "Form (JSON Schema)"), schema);
+  }
   return make("pre", { class: "pg-data", tabindex: 0, "aria-label": "Data" }, JSON.stringify(value.data, null, 2) ?? "");
 }
 
