@@ -55,7 +55,9 @@ def list_fields(form: Mapping[str, Any], given: Mapping[str, str]) -> list[FormF
                 help=str(schema.get("description", "")),
                 kind=kind,
                 required=required and kind != "checkbox",
-                options=YES_NO if kind == "yes-no" else tuple(schema["enum"] if kind == "choice" else ()),
+                options=YES_NO
+                if kind == "yes-no"
+                else tuple(schema["enum"] if kind == "choice" else ()),
                 value=given.get(name, "") if "event" in given else standard,
             )
         )

@@ -24,6 +24,7 @@ from tests.campaigns.browser.faults import Faults
 from tests.campaigns.browser.looks import axe, presentable, shot
 from tests.campaigns.faultlab.proxy import Behaviour, Proxy
 from tests.journeys import hosts
+from tests.model_server import serving_model
 
 LAST = ".pg-theirs >> nth=-1"
 EVERYWHERE = [
@@ -585,6 +586,29 @@ class TestAHostThatIsCareful:
             await say(page, "echo d")
             await becomes(page, "completed")
             assert "A2A_CREDENTIAL" in await shown_copy(page)
+
+
+@pytest.mark.backend("sqlite")
+async def test_an_agent_of_a_framework_is_given_an_approval(visit: Visit, faults: Faults) -> None:
+    environ = {**ENVIRON, "A2A_APPS": "examples.demo,examples.pydantic_ai_chat"}
+    with (
+        serving_model() as model,
+        hosts.web({**environ, "CHAT_URL": model.url, "CHAT_MODEL": ""}) as web,
+    ):
+        faults.also(web.url)
+        page = await visit(base_url=web.url)
+        await enter(page)
+        await page.get_by_label("Agent").select_option("chat")
+        for answer, why, result in (
+            ("yes", "", "sent to Bob: hi"),
+            ("no", "it is too late", "it is too late"),
+        ):
+            await say(page, 'CALL send_mail {"to": "Bob", "text": "hi"}\nSAY $RESULT')
+            await becomes(page, "input-required")
+            await page.locator("#pg-form").get_by_label("Call send_mail").select_option(answer)
+            await say(page, why)
+            await becomes(page, "completed")
+            await expect(page.locator(LAST)).to_contain_text(result)
 
 
 async def shown_copy(page: Page) -> str:

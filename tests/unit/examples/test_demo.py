@@ -60,7 +60,9 @@ class TestDemo:
         assert all(f"#{i};" in texts(word)[0] for i, word in enumerate(words))
 
     async def test_asks_with_a_form_and_shows_the_answer(self) -> None:
-        asked, answered = await converse(Demo, "form", data({"to": "Rome", "people": 2, "sure": True}))
+        asked, answered = await converse(
+            Demo, "form", data({"to": "Rome", "people": 2, "sure": True})
+        )
         assert asked.state is TaskState.INPUT_REQUIRED
         assert answered.artifacts["trip"][0].data == {"to": "Rome", "people": 2, "sure": True}
         again = (await converse(Demo, "form", "what?"))[-1]
