@@ -21,7 +21,7 @@ __all__ = ["Command"]
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 #: The kinds of agents: folders with `agents.py` and `tests.py`, and the packages that some need.
 KINDS = sorted(path.name for path in (TEMPLATES / "agents").iterdir())
-PACKAGES = {"pydantic-ai": "pydantic_ai"}
+PACKAGES = {"langgraph": "langgraph", "openai-agents": "agents", "pydantic-ai": "pydantic_ai"}
 #: A valid name for a package, an app label and, with hyphens, a URL.
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 MAX_LENGTH = 63
@@ -52,8 +52,8 @@ class Command(TemplateCommand):
             "--kind",
             choices=KINDS,
             default="text",
-            help="chat: any OpenAI-compatible model; long-running: durable steps; pydantic-ai: an agent of that framework; "
-            "text (default): the smallest agent",
+            help="text (default): the smallest agent; chat: any OpenAI-compatible model; form: a question with fields; "
+            "long-running: durable steps; langgraph, openai-agents, pydantic-ai: an agent of that framework",
         )
 
     def handle(self, **options: Any) -> None:  # type: ignore[override]

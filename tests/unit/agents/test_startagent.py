@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from a2a_tasks.management.commands.startagent import KINDS
 from tests import ROOT
 from tests.backend import children
 from tests.support.thorough import thorough
@@ -57,9 +58,11 @@ class TestWhatIsWritten:
         [
             (["weather_report"], "weather_report"),
             thorough(["weather_report", "weather/report"], "weather.report"),
-            thorough(["weather_report", "--kind", "chat"], "weather_report"),
-            thorough(["weather_report", "--kind", "long-running"], "weather_report"),
-            thorough(["weather_report", "--kind", "pydantic-ai"], "weather_report"),
+            *(
+                thorough(["weather_report", "--kind", kind], "weather_report")
+                for kind in KINDS
+                if kind != "text"
+            ),
         ],
     )
     def test_is_found_checked_and_passes_its_own_tests(
