@@ -7,6 +7,7 @@ import base64
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +25,8 @@ from tests.campaigns.browser.faults import Faults
 from tests.campaigns.browser.looks import axe, presentable, shot
 from tests.campaigns.faultlab.proxy import Behaviour, Proxy
 from tests.journeys import hosts
-from tests.model_server import serving_model
+from tests.model_server import ModelServer, serving_model
+from tests.support.execution.waiting import until
 
 LAST = ".pg-theirs >> nth=-1"
 EVERYWHERE = [
@@ -588,15 +590,61 @@ class TestAHostThatIsCareful:
             assert "A2A_CREDENTIAL" in await shown_copy(page)
 
 
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    """A model on this machine."""
+    with serving_model() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def authors(emptied: None, model: ModelServer) -> Iterator[str]:
+    """The URL of a host for authors, with the examples that talk to the model."""
+    allowed = {"A2A_FETCH_ALLOW_HTTP": "1", "A2A_FETCH_ALLOW_PRIVATE": "1"}
+    apps = "examples.chat,examples.pydantic_ai_chat"
+    environ = {**ENVIRON, **allowed, "A2A_APPS": f"{apps},{hosts.APPS['A2A_APPS']}"}
+    with hosts.web({**environ, "CHAT_URL": model.url, "CHAT_MODEL": "", "DEBUG": "1"}) as web:
+        yield web.url
+
+
 @pytest.mark.backend("sqlite")
-async def test_an_agent_of_a_framework_is_given_an_approval(visit: Visit, faults: Faults) -> None:
-    environ = {**ENVIRON, "A2A_APPS": "examples.demo,examples.pydantic_ai_chat"}
-    with (
-        serving_model() as model,
-        hosts.web({**environ, "CHAT_URL": model.url, "CHAT_MODEL": ""}) as web,
-    ):
-        faults.also(web.url)
-        page = await visit(base_url=web.url)
+class TestAnAgentWithAModel:
+    async def test_streams_and_is_cancelled(
+        self, model: ModelServer, authors: str, visit: Visit, faults: Faults
+    ) -> None:
+        faults.also(authors)
+        page = await visit(base_url=authors)
+        await enter(page)
+        await page.get_by_label("Agent").select_option("plain-chat")
+        await say(page, "SAY a plan\nSAY a poem WAIT")
+        await expect(page.locator(LAST)).to_contain_text("a poem")
+        await expect(page.locator(LAST)).to_contain_text("a plan")
+        await page.get_by_role("button", name="Cancel task").click()
+        await becomes(page, "canceled")
+        await until(lambda: model.of("left") != [])
+        await say(page, "SAY a plan\nSAY another poem")
+        await becomes(page, "completed")
+        await expect(page.locator(LAST)).to_contain_text("another poem")
+
+    async def test_that_raises_shows_its_author_the_trace(
+        self, authors: str, visit: Visit, faults: Faults
+    ) -> None:
+        faults.also(authors)
+        page = await visit(base_url=authors)
+        await enter(page)
+        await page.get_by_label("Agent").select_option("witness")
+        await say(page, "nowhere")
+        await becomes(page, "failed")
+        trace = page.locator(LAST).get_by_label("Traceback")
+        await expect(trace).to_contain_text("ValueError: 'nowhere' is no absolute path")
+        await expect(page.locator("#pg-says")).to_have_text("Witness has failed: The agent failed.")
+        await presentable(page, "playground-trace")
+
+    async def test_of_a_framework_is_given_an_approval(
+        self, authors: str, visit: Visit, faults: Faults
+    ) -> None:
+        faults.also(authors)
+        page = await visit(base_url=authors)
         await enter(page)
         await page.get_by_label("Agent").select_option("chat")
         for answer, why, result in (

@@ -6,6 +6,8 @@ const WORDS = {
   submitted: "is accepted", working: "works", "input-required": "asks for an answer", "auth-required": "needs a credential",
   completed: "has finished", failed: "has failed", canceled: "was cancelled", rejected: "declined",
 };
+/** The beginning of what a host in development (DEBUG) adds to a failure. */
+const TRACE = "Traceback (most recent call last)";
 export const describe = (state) => WORDS[state] ?? state;
 
 /** A message of the user. */
@@ -93,6 +95,7 @@ function extend(body, more) {
 const parts = (list) => list.map(part);
 
 function part(value) {
+  if ("text" in value && value.text.startsWith(TRACE)) return make("pre", { class: "pg-data", tabindex: 0, "aria-label": "Traceback" }, value.text);
   if ("text" in value) return make("p", { class: "pg-text" }, value.text);
   if ("file" in value) return file(value.file);
   if ("form" in value) {
