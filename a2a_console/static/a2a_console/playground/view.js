@@ -95,7 +95,7 @@ function extend(body, more) {
 const parts = (list) => list.map(part);
 
 function part(value) {
-  if ("text" in value && value.text.startsWith(TRACE)) return make("pre", { class: "pg-data", tabindex: 0, "aria-label": "Traceback" }, value.text);
+  if ("text" in value && value.text.startsWith(TRACE)) return make("pre", { class: "pg-trace", tabindex: 0, "aria-label": "Traceback" }, value.text);
   if ("text" in value) return make("p", { class: "pg-text" }, value.text);
   if ("file" in value) return file(value.file);
   if ("form" in value) {
