@@ -1,7 +1,7 @@
 """Make docs/images/resume.svg: `.venv/bin/python docs/images/make_resume.py`. It needs nothing but the host itself.
 
 A real host runs the agent of step 4 of the tutorial. A client follows its task; the host is killed with -9 and started
-again. What both print, and when, becomes a picture that moves: an SVG with a CSS animation. Long pauses are cut.
+again. The lines of both, at their moments, become an SVG with a CSS animation. Long pauses are cut.
 """
 
 from __future__ import annotations
@@ -115,7 +115,10 @@ class Story:
         self.say("client", "loud", f"> {PLACES}")
         url, body, last, lost = "/message:stream", {"message": message}, "", False
         while True:
-            headers = {"Content-Type": "application/json", **({"Last-Event-ID": last} if last else {})}
+            headers = {
+                "Content-Type": "application/json",
+                **({"Last-Event-ID": last} if last else {}),
+            }
             call = urllib.request.Request(  # noqa: S310 - our own host
                 f"{self.url}/agents/trips{url}", json.dumps(body).encode(), headers, method="POST"
             )
@@ -167,9 +170,13 @@ def draw(lines: Lines) -> str:
         y = TOP + LINE * rows[pane]
         rows[pane] += 1
         share = 100 * moment / total
-        frames.append(f"@keyframes k{number} {{ 0% {{ opacity: 0 }} {share:.2f}% {{ opacity: 1 }} }}")
+        frames.append(
+            f"@keyframes k{number} {{ 0% {{ opacity: 0 }} {share:.2f}% {{ opacity: 1 }} }}"
+        )
         style = f"animation: k{number} {total:.1f}s step-end infinite"
-        texts.append(f'<text x="{x}" y="{y}" class="{colour}" style="{style}">{escape(text)}</text>')
+        texts.append(
+            f'<text x="{x}" y="{y}" class="{colour}" style="{style}">{escape(text)}</text>'
+        )
     height = TOP + LINE * max(rows.values())
     return TEMPLATE.format(
         width=WIDTH,
