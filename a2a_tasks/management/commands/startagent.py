@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
 from argparse import ArgumentParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -62,6 +63,7 @@ class Command(TemplateCommand):
         directory = Path(target or name).expanduser().resolve()
         check_name(name)
         if line := find_install_line(PACKAGES.get(kind)):
+            line = f"{sys.executable} -m {line}"  # the pip of a shell may be another one
             raise CommandError(f"An agent of the kind {kind} needs a package: {line}")
         check_empty(directory, named=bool(target))
         path = module(directory)
@@ -125,9 +127,7 @@ def module(directory: Path) -> str:
     if label in apps.app_configs:
         raise CommandError(f"An app called {label!r} is installed already. Choose another name.")
     found = find_spec(path) if path == label else None
-    if (
-        found is not None and found.origin is not None
-    ):  # an empty directory is found, but without an origin
+    if found and found.origin:  # an empty directory is found, but without an origin
         raise CommandError(f"A Python module is called {path!r} already. Choose another name.")
     return path
 

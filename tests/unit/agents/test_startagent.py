@@ -146,6 +146,14 @@ class TestRefusals:
     def test_a_taken_name_is_told_with_who_has_it(self, name: str, why: str) -> None:
         self.refused(name, why)
 
+    def test_a_missing_framework_is_told_with_the_command_for_this_interpreter(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "langgraph", None)
+        with pytest.raises(CommandError) as refusal:
+            startagent("weather", "--kind", "langgraph")
+        assert f"needs a package: {sys.executable} -m pip install 'langgraph" in str(refusal.value)
+
     def test_nothing_that_is_there_is_overwritten(self, here: Path) -> None:
         (here / "weather").mkdir()
         (here / "weather" / "agents.py").write_text("mine")
