@@ -34,7 +34,7 @@ NEXT = """{title} is in {directory}: agents.py is the agent, tests.py drives it.
    curl -s http://127.0.0.1:8000/agents/{slug}/ -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\
      -d '{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{"message":{{"messageId":"1","role":"ROLE_USER","parts":[{{"text":"hello"}}]}}}}}}'
 
-Once it is hosted, `manage.py test {path}.tests` runs its tests."""
+`manage.py test {path}.tests` runs its tests."""
 
 
 class Command(TemplateCommand):

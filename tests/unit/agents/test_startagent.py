@@ -119,7 +119,7 @@ class TestWhatIsSaid:
 
     def test_its_curl_line_is_one_a_shell_understands(self) -> None:
         said = startagent("weather_report")
-        line = said[said.index("curl -s") : said.index("Once")]
+        line = said[said.index("curl -s") : said.index("`manage.py test")]
         words = shlex.split(line)
         assert words[:3] == ["curl", "-s", "http://127.0.0.1:8000/agents/weather-report/"]
         assert words[-1].startswith('{"jsonrpc":"2.0","id":1,"method":"SendMessage"')
