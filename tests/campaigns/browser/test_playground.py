@@ -86,6 +86,12 @@ class TestANewcomer:
         assert await numbers(page) == sorted(set(await numbers(page)))
         await presentable(page, "playground-answered")
 
+    async def test_comes_by_a_link_to_an_agent(self, page: Page) -> None:
+        await page.goto("/?agent=tables")
+        await expect(page.get_by_label("Agent")).to_have_value("tables")
+        await page.goto("/?agent=nobody")
+        await expect(page.get_by_label("Agent")).to_have_value("demo")
+
     async def test_sends_nothing_before_there_is_an_agent(self, page: Page) -> None:
         """What is written meanwhile stays, and is sent when the agents are known."""
         met = asyncio.Event()
@@ -190,6 +196,11 @@ class TestANewcomer:
         )
         if dialect == "v10":
             await presentable(page, "playground-form-refused")
+        if binding == "JSONRPC" and dialect == "v10":
+            await page.get_by_role("button", name="Copy as Python").last.click()
+            program = await page.get_by_label("Copied").input_value()
+            compile(program, "copied", "exec")
+            assert r'new_data_part(json.loads("{\"people\":12,' in program
         await form.get_by_label("Where to").select_option("Rome")
         await form.get_by_label("How many people").fill("2")
         await form.get_by_label("Book it now").select_option("no")

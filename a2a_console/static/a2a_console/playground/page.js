@@ -75,7 +75,8 @@ function recall() {
 async function loadAgents() {
   const [answered, found] = await fetchAgents();
   cards = found.map((card) => ({ ...card, slug: slugOf(card) })).filter((card) => card.slug);
-  const first = byId("pg-agent").value || document.querySelector("article")?.id;
+  const named = new URLSearchParams(location.search).get("agent");
+  const first = byId("pg-agent").value || cards.find((card) => card.slug === named)?.slug || document.querySelector("article")?.id;
   options(byId("pg-agent"), cards.map((card) => [card.slug, card.name]), first);
   showAgent();
   announce(answered.ok ? "" : `The host shows no agents: ${answered.status}. Credentials may be needed.`);
