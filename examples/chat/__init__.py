@@ -1,1 +1,1 @@
-"""A chat without a framework: `A2A_APPS=examples.demo,examples.chat make run`."""
+"""A chat without a framework: see the examples in docs/agents.md."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from a2a_tasks.agents import Agent, AgentError, Message, Role, Skill, Turn
+from a2a_tasks.agents import Agent, AgentError, CallRefused, Message, Role, Skill, Turn
 
 URL = os.environ.get("CHAT_URL", "http://127.0.0.1:8123/v1")
 MODEL = os.environ.get("CHAT_MODEL") or "scripted"
@@ -35,6 +35,8 @@ class Chat(Agent):
                         for choice in json.loads(line.removeprefix(b"data: "))["choices"]:
                             if piece := choice["delta"].get("content"):
                                 yield piece
+        except CallRefused as refused:  # the address is not public: docs/agents.md, Examples
+            raise AgentError(f"CHAT_URL: {refused}") from refused
         except aiohttp.ClientError as fault:
             raise AgentError("The model cannot answer. Please try again later.") from fault
 

@@ -611,7 +611,7 @@ def model() -> Iterator[ModelServer]:
 @pytest.fixture(scope="module")
 def authors(emptied: None, model: ModelServer) -> Iterator[str]:
     """The URL of a host for authors, with the examples that talk to the model."""
-    allowed = {"A2A_FETCH_ALLOW_HTTP": "1", "A2A_FETCH_ALLOW_PRIVATE": "1"}
+    allowed = {"A2A_FETCH_ALLOW_HTTP": "1", "A2A_FETCH_ALLOW_NETWORKS": "127.0.0.1"}
     apps = "examples.chat,examples.pydantic_ai_chat"
     environ = {**ENVIRON, **allowed, "A2A_APPS": f"{apps},{hosts.APPS['A2A_APPS']}"}
     with hosts.web({**environ, "CHAT_URL": model.url, "CHAT_MODEL": "", "DEBUG": "1"}) as web:

@@ -18,7 +18,7 @@ from tests.support.examples.turns import shown_text
 @pytest.fixture
 def model(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     """A model that the example may call."""
-    settings.A2A_FETCH_ALLOW_HTTP = settings.A2A_FETCH_ALLOW_PRIVATE = "1"
+    settings.A2A_FETCH_ALLOW_HTTP, settings.A2A_FETCH_ALLOW_NETWORKS = "1", "127.0.0.1"
     with serving_model() as served:
         monkeypatch.setattr(agents, "URL", served.url)
         yield served
@@ -43,6 +43,14 @@ async def test_says_in_words_that_the_model_does_not_answer(model: ModelServer) 
     [answer] = await converse(agents.Chat, "FAIL 500")
     assert answer.state is TaskState.FAILED
     assert answer.text == "The model cannot answer. Please try again later."
+
+
+async def test_says_that_a_private_address_is_not_allowed(
+    model: ModelServer, settings: Settings
+) -> None:
+    settings.A2A_FETCH_ALLOW_NETWORKS = ""
+    [answer] = await converse(agents.Chat, "hello")
+    assert answer.text.startswith("CHAT_URL: The URL must ")
 
 
 def test_is_in_order() -> None:
