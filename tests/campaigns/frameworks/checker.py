@@ -35,6 +35,8 @@ Findings = Iterator[tuple[str, Sequence[Any]]]
 ANSWER = re.compile(r"\bt\d+l\d+e(\d+)|call_(\d+)_\d+")
 #: What names an execution in the result of a tool.
 RESULT = re.compile(r"(t\d+l\d+c\d+)x(\d+)")
+#: Seconds that a killed process may go on for. A run is taken over much later.
+DYING = 0.5
 #: A task before its first event.
 NOTHING = {"id": "", "contextId": "", "status": {"state": "TASK_STATE_SUBMITTED"}}
 COMPLETED, WAITS = "TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED"
@@ -60,6 +62,10 @@ class Known:
         """The last request for a line, before that number."""
         found = [e for e in self.slots.get(slot, ()) if before is None or e.number < before]
         return found[-1] if found else None
+
+    def find_kills(self, since: float, until: float) -> list[float]:
+        """When kills were made that cut off what was begun then, and begun again then."""
+        return [k.at for k in self.evidence.kills if since - DYING <= k.at <= until]
 
     def lines(self, task: int) -> range:
         """The numbers of its lines."""
@@ -157,7 +163,7 @@ def each_kill_repeats_one_request(e: Known) -> Findings:
     spent: set[float] = set()
     for slot, exchanges in sorted(e.slots.items()):
         for one, again in itertools.pairwise(exchanges):
-            kills = [k.at for k in e.evidence.kills if one.at <= k.at <= again.at]
+            kills = e.find_kills(one.at, again.at)
             free = [at for at in kills if at not in spent]
             if not free:
                 yield f"line {slot[1]} of task {slot[0]} was asked for again without a kill of its own", (one, again)  # fmt: skip
@@ -169,7 +175,7 @@ def each_kill_repeats_calls_of_one_line(e: Known) -> Findings:
     lines: dict[float, set[str]] = defaultdict(set)
     for call, executions in e.calls.items():
         for one, again in itertools.pairwise(executions):
-            kills = [k.at for k in e.evidence.kills if one.begun <= k.at <= again.begun]
+            kills = e.find_kills(one.begun, again.begun)
             if not kills:
                 yield f"{call} was executed again without a kill", (one, again)
             for at in kills[:1]:
