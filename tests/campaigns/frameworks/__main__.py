@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
@@ -13,6 +15,7 @@ import msgspec
 from tests.campaigns.faultlab.campaign import KEPT, Job, campaign, summary
 from tests.campaigns.faultlab.lab import Episode
 from tests.campaigns.frameworks import report
+from tests.campaigns.frameworks.broken import BUILDS, play
 from tests.campaigns.frameworks.cases import BACKENDS, FRAMEWORKS, SQLITE, STACK, Case, make_case
 from tests.campaigns.frameworks.checker import check
 from tests.campaigns.frameworks.evidence import Evidence
@@ -36,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
     )
     known.add_argument("part", choices=[*PARTS])
     known.add_argument("file", nargs="?", type=Path, help="of `check`: the evidence of an episode")
+    known.add_argument("--build", default="", help="broken: only builds with this in their names")
     known.add_argument("--kills", type=int, default=300, help="shared by the frameworks")
     known.add_argument("--first-seed", type=int, default=1)
     known.add_argument("--only", default="", choices=["", *FRAMEWORKS], help="one framework")
@@ -68,6 +72,27 @@ def kills(options: Options) -> list[Episode]:
     )
 
 
+def broken_builds(options: Options) -> list[Episode]:
+    """Each build with a mistake, one after the other."""
+    begun, episodes = time.monotonic(), []
+    for name in [name for name in BUILDS if options.build in name]:
+        episodes.append(episode := play(name, options.first_seed))
+        caught = episode.figures["caught by"] or "NOTHING"
+        print(
+            f"{name}: caught by {caught}, seed {episode.seed}, {episode.seconds:.0f} s",
+            file=sys.stderr,
+        )
+        told = {
+            "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+            "command": " ".join(["python -m tests.campaigns.frameworks", *sys.argv[1:]]),
+            "seconds": round(time.monotonic() - begun),
+            "episodes": [asdict(one) for one in episodes],
+        }
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / f"{report.BROKEN}.json").write_text(json.dumps(told, default=str))
+    return episodes
+
+
 def make_cases(framework: str, backend: str, first: int, kills_wanted: int) -> list[Case]:
     """Cases, from that seed on, that have at least so many kills together."""
     cases: list[Case] = []
@@ -91,6 +116,7 @@ def write_report(_: Options) -> list[Episode]:
 
 PARTS: dict[str, Callable[[Options], list[Episode]]] = {
     "kills": kills,
+    "broken": broken_builds,
     "check": judge_again,
     "report": write_report,
 }

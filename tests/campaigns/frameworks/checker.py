@@ -25,7 +25,7 @@ from tests.campaigns.frameworks.evidence import (
     Kept,
     Said,
 )
-from tests.campaigns.frameworks.talk import JOINING, RESUMING, TOOLS, USAGE
+from tests.campaigns.frameworks.talk import RESUMING, TOOLS, USAGE
 from tests.journeys.wire import Event, folded
 
 __all__ = ["INVARIANTS", "check", "count", "find_recoveries"]

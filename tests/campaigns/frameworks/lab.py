@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import subprocess
 import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import msgspec
 
 from tests import ROOT
 from tests.campaigns.faultlab.checker import Violation
-from tests.campaigns.faultlab.lab import Episode, Lab, Plan
+from tests.campaigns.faultlab.lab import Episode, Fault, Lab, Plan
 from tests.campaigns.faultlab.processes import Process
 from tests.campaigns.frameworks.cases import SQLITE, Case, Kill
 from tests.campaigns.frameworks.checker import check, count, find_recoveries
@@ -52,7 +54,8 @@ class Hunt:
     def __init__(self, lab: KillsLab, task: int, kills: Sequence[Kill]) -> None:
         self._lab, self._task = lab, task
         #: Those to come, and the failpoint of the first one, if it is armed.
-        self._left, self._fault = deque(kills), None
+        self._left = deque(kills)
+        self._fault: Fault | None = None
         self.made: list[Killed] = []
 
     def reach(self, what: str, task: int, line: int, n: int) -> bool:
@@ -198,5 +201,13 @@ def run(lab: KillsLab, case: Case) -> Episode:
     episode = lab.episode(
         f"{case.framework} {case.backend}", case.seed, lab.talk, settling=SETTLING
     )
-    episode.figures.update(count(lab.evidence))
+    episode.figures.update(count(lab.evidence) | {"commit": find_commit()})
     return episode
+
+
+@cache
+def find_commit() -> str:
+    """Return the commit of the checkout, with a mark if something was changed since."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return told.stdout.strip()
