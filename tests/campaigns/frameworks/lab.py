@@ -56,6 +56,7 @@ class Hunt:
         #: Those to come, and the failpoint of the first one, if it is armed.
         self._left = deque(kills)
         self._fault: Fault | None = None
+        self._victim: Process
         self.made: list[Killed] = []
 
     def reach(self, what: str, task: int, line: int, n: int) -> bool:
@@ -63,13 +64,16 @@ class Hunt:
         if task != self._task or not self._left or self._fault is not None:
             return False
         kill = self._left[0]
-        if kill.what == "point" and (what, line) == ("asked", kill.line):
-            self._arm(kill)
-        elif (what, line, n) == (kill.what, kill.line, kill.n):
-            victim = self._lab.find_victim()
-            self._note(self._lab.hurt(victim, "kill"))
-            return True
-        return False
+        if kill.what == "point":
+            if (what, line) == ("asked", kill.line):
+                self._arm(kill)
+            return False
+        if what in {"asked", "begun"} and line == kill.line:  # it waits: later it may be too late
+            self._victim = self._lab.find_victim()
+        if (what, line, n) != (kill.what, kill.line, kill.n):
+            return False
+        self._note(self._lab.hurt(self._victim, "kill"))
+        return True
 
     def begin_turn(self, turn: int) -> None:
         """Arm a failpoint that is passed before the model is asked."""

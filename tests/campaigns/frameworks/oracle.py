@@ -87,12 +87,17 @@ class Oracle(model_server.ModelServer):
             exchange.input_tokens,
         )
         self.requests.append(made)
+
+        async def watched(event: Any) -> None:
+            await send(event)
+            if event["type"] == "http.response.body" and not event.get("more_body"):
+                self.reach("answered", task, exchange.line, 0)
+
         await self._pass("asked", task, exchange.line)
         try:
-            await super()._answer(shape, request, entries, exchange, send)
+            await super()._answer(shape, request, entries, exchange, watched)
         finally:
             made.state, made.output_tokens = exchange.state, exchange.output_tokens
-        await self._pass("answered", task, exchange.line)
 
     def _plan(self, entries: Any, exchange: Any) -> model_server.Plan:
         plan = super()._plan(entries, exchange)
