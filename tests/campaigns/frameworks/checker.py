@@ -427,8 +427,12 @@ def count(evidence: Evidence) -> dict[str, Any]:
         "moments": dict(Counter(kill.kill.rpartition(" of ")[0].partition(" ")[0] for kill in evidence.kills)),
         "requests": len(known.slots),
         "requests again": sum(len(made) - 1 for made in known.slots.values()),
+        "whole requests again": sum(
+            one.state == "finished" for made in known.slots.values() for one in made[:-1]
+        ),
         "calls": len(known.calls),
         "calls again": sum(len(made) - 1 for made in known.calls.values()),
+        "whole calls again": sum(one.done > 0 for made in known.calls.values() for one in made[:-1]),
         "pieces": sum("artifactUpdate" in f.said for final in evidence.finals for f in final.log),
         "streams": sum(len({f.stream for f in frames}) for final in evidence.finals for frames in final.seen.values()),
         "tool events": sum(

@@ -40,6 +40,8 @@ A checker compares all of it afterwards. An episode passes if
 - each request had the whole conversation, each message once: no answer without memory, no memory without answer;
 - the question was asked once, a refused tool never ran, and each call of a tool was told of once;
 - the usage of the task is the tokens of the answers it has. Requests that were cut off are in the server's count only.
+
+Made again, in the tables: what was cut off by the kill; what was answered as a whole, but not stored yet when the process died; what was used, which must be 0.
 """
 Part = Mapping[str, Any]
 
@@ -94,8 +96,8 @@ def _section(backend: str, part: Part) -> str:
 
 
 HEADS = (
-    *("", "seeds", "kills", "tasks", "requests to the model", "made again: cut off, used"),
-    *("calls of tools", "made again: cut off, used", "pieces of text", "streams", "violated"),
+    *("", "seeds", "kills", "tasks", "requests to the model", "again: cut off, not kept, used"),
+    *("calls of tools", "again: cut off, not kept, used", "pieces of text", "streams", "violated"),
 )
 
 
@@ -107,13 +109,18 @@ def _sum_up(name: str, episodes: Sequence[Part]) -> Sequence[object]:
         _sum(episodes, "kills"),
         sum(episode["tasks"] for episode in episodes),
         _sum(episodes, "requests"),
-        f"{_sum(episodes, 'requests again')}, {used['F4']}",
+        _split(episodes, "requests", used["F4"]),
         _sum(episodes, "calls"),
-        f"{_sum(episodes, 'calls again')}, {used['F5']}",
+        _split(episodes, "calls", used["F5"]),
         _sum(episodes, "pieces"),
         _sum(episodes, "streams"),
         sum(bool(episode["violations"]) for episode in episodes),
     )
+
+
+def _split(episodes: Sequence[Part], what: str, used: int) -> str:
+    whole = _sum(episodes, f"whole {what} again")
+    return f"{_sum(episodes, f'{what} again') - whole}, {whole}, {used}"
 
 
 def _sum(episodes: Sequence[Part], key: str) -> int:
