@@ -71,6 +71,11 @@ class Known:
         """The numbers of its lines."""
         return range(len(self.case.tasks[task].lines))
 
+    def is_used(self, id_: str) -> bool:
+        """Is it the id of a call in an answer that was used?"""
+        exchange = self.of_number.get(int(id_.split("_")[1]))
+        return exchange is not None and self.last((exchange.task, exchange.line)) is exchange
+
     def text(self, slot: Slot, exchange: Exchange) -> str:
         """What was answered."""
         return self.case.text(*slot, exchange.number)
@@ -373,21 +378,23 @@ def usage_is_that_of_the_answers(e: Known) -> Findings:
 
 
 def tools_are_told_of_once(e: Known) -> Findings:
-    """Each call of a tool and each result is told of once at most, and belongs to an answer that was used."""
+    """Each call of a tool and each result is told of once at most, and a result is that of an answer that was used."""
     for final in e.evidence.finals:
-        told: Counter[tuple[str, str]] = Counter()
-        for frame in final.log:
-            update = frame.said.get("statusUpdate", {}).get("status", {}).get("message", {})
-            if TOOLS not in update.get("extensions", ()):
-                continue
-            for kind, about in update["parts"][0]["data"].items():
-                told[kind, about["id"]] += 1
-                exchange = e.of_number.get(int(about["id"].split("_")[1]))
-                if exchange is None or e.last((exchange.task, exchange.line)) is not exchange:
-                    yield f"a {kind} of an answer that was not used was told of", (frame,)
+        told = Counter(_list_told(final))
         for (kind, id_), times in told.items():
             if times > 1:
                 yield f"the {kind} {id_} of task {final.number} was told of {times} times", ()
+            if kind == "toolResult" and not e.is_used(id_):
+                yield f"the result of {id_} was told of, which is in no answer that was used", ()
+
+
+def _list_told(final: Final) -> Iterator[tuple[str, str]]:
+    """The events of tools in a log: their kinds and ids."""
+    for frame in final.log:
+        update = frame.said.get("statusUpdate", {}).get("status", {}).get("message", {})
+        if TOOLS in update.get("extensions", ()):
+            for kind, about in update["parts"][0]["data"].items():
+                yield kind, about["id"]
 
 
 INVARIANTS: dict[str, Callable[[Known], Findings]] = {
@@ -422,6 +429,7 @@ def check(evidence: Evidence) -> list[Violation]:
 def count(evidence: Evidence) -> dict[str, Any]:
     """The figures of an episode."""
     known = Known(evidence)
+    told = [one for final in evidence.finals for one in _list_told(final)]
     return {
         "kills": len(evidence.kills),
         "moments": dict(Counter(kill.kill.rpartition(" of ")[0].partition(" ")[0] for kill in evidence.kills)),
@@ -435,11 +443,9 @@ def count(evidence: Evidence) -> dict[str, Any]:
         "whole calls again": sum(one.done > 0 for made in known.calls.values() for one in made[:-1]),
         "pieces": sum("artifactUpdate" in f.said for final in evidence.finals for f in final.log),
         "streams": sum(len({f.stream for f in frames}) for final in evidence.finals for frames in final.seen.values()),
-        "tool events": sum(
-            TOOLS in f.said.get("statusUpdate", {}).get("status", {}).get("message", {}).get("extensions", ())
-            for final in evidence.finals
-            for f in final.log
-        ),
+        "tool events": len(told),
+        # a model that is asked again calls the tool under another id
+        "tool events in vain": sum(not known.is_used(id_) for _, id_ in told),
     }  # fmt: skip
 
 

@@ -97,7 +97,14 @@ def _section(backend: str, part: Part) -> str:
 
 HEADS = (
     *("", "seeds", "kills", "tasks", "requests to the model", "again: cut off, not kept, used"),
-    *("calls of tools", "again: cut off, not kept, used", "pieces of text", "streams", "violated"),
+    *(
+        "calls of tools",
+        "again: cut off, not kept, used",
+        "events of tools",
+        "pieces of text",
+        "streams",
+        "violated",
+    ),
 )
 
 
@@ -112,6 +119,7 @@ def _sum_up(name: str, episodes: Sequence[Part]) -> Sequence[object]:
         _split(episodes, "requests", used["F4"]),
         _sum(episodes, "calls"),
         _split(episodes, "calls", used["F5"]),
+        _sum(episodes, "tool events"),
         _sum(episodes, "pieces"),
         _sum(episodes, "streams"),
         sum(bool(episode["violations"]) for episode in episodes),
