@@ -21,7 +21,8 @@ model = ChatOpenAI(model="scripted", stream_usage=True, **URL)
 
 def pay(amount: int) -> str:
     """Pay, if the client agrees."""
-    return tools.pay(amount) if interrupt(f"May I pay {amount}?") == "yes" else "not paid"
+    agreed = interrupt(f"May I pay {amount}?", response_schema=bool)
+    return tools.pay(amount) if agreed else "not paid"
 
 
 async def speak(state: MessagesState) -> Any:

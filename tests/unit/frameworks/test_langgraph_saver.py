@@ -23,7 +23,7 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 def saver_of(journal: Journal) -> TurnSaver:
     """The checkpointer of another attempt of a turn."""
-    return TurnSaver(make_turn("hi", journal=journal), GraphOutput(0, ()))
+    return TurnSaver(make_turn("hi", journal=journal), GraphOutput(0, (), 300))
 
 
 def reread(journal: Journal) -> Journal:
@@ -52,7 +52,7 @@ class Forgetful(TurnSaver):
 @checkpointer_test(name="TurnSaver")
 async def forgetful() -> AsyncIterator[BaseCheckpointSaver[str]]:
     """A checkpointer for the suite."""
-    yield Forgetful(make_turn("hi", journal=Journal()), GraphOutput(0, ()))
+    yield Forgetful(make_turn("hi", journal=Journal()), GraphOutput(0, (), 300))
 
 
 async def test_it_passes_the_conformance_suite_of_langgraph_with_what_its_steps_hold() -> None:
