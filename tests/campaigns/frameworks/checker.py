@@ -378,14 +378,17 @@ def usage_is_that_of_the_answers(e: Known) -> Findings:
 
 
 def tools_are_told_of_once(e: Known) -> Findings:
-    """Each call of a tool and each result is told of once at most, and a result is that of an answer that was used."""
+    """Each call of a tool and each result is told of once at most, and belongs to an answer that was used."""
     for final in e.evidence.finals:
         told = Counter(_list_told(final))
         for (kind, id_), times in told.items():
             if times > 1:
                 yield f"the {kind} {id_} of task {final.number} was told of {times} times", ()
-            if kind == "toolResult" and not e.is_used(id_):
-                yield f"the result of {id_} was told of, which is in no answer that was used", ()
+            if not e.is_used(id_):
+                yield (
+                    f"the {kind} {id_} of task {final.number} was told of, and its answer was not used",
+                    (),
+                )
 
 
 def _list_told(final: Final) -> Iterator[tuple[str, str]]:
@@ -429,7 +432,6 @@ def check(evidence: Evidence) -> list[Violation]:
 def count(evidence: Evidence) -> dict[str, Any]:
     """The figures of an episode."""
     known = Known(evidence)
-    told = [one for final in evidence.finals for one in _list_told(final)]
     return {
         "kills": len(evidence.kills),
         "moments": dict(Counter(kill.kill.rpartition(" of ")[0].partition(" ")[0] for kill in evidence.kills)),
@@ -443,9 +445,7 @@ def count(evidence: Evidence) -> dict[str, Any]:
         "whole calls again": sum(one.done > 0 for made in known.calls.values() for one in made[:-1]),
         "pieces": sum("artifactUpdate" in f.said for final in evidence.finals for f in final.log),
         "streams": sum(len({f.stream for f in frames}) for final in evidence.finals for frames in final.seen.values()),
-        "tool events": len(told),
-        # a model that is asked again calls the tool under another id
-        "tool events in vain": sum(not known.is_used(id_) for _, id_ in told),
+        "tool events": sum(len(list(_list_told(final))) for final in evidence.finals),
     }  # fmt: skip
 
 

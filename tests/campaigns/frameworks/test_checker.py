@@ -210,7 +210,7 @@ def told_twice(e: Evidence) -> None:
 
 
 def told_of_what_was_not_used(e: Evidence) -> None:
-    e.finals[0].log[3] = tool(5, "toolResult", "call_3_0")
+    e.finals[0].log[3] = tool(5, "toolCall", "call_3_0")
 
 
 MISTAKES: tuple[tuple[Callable[[Evidence], None], str], ...] = (
