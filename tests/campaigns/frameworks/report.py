@@ -41,6 +41,8 @@ A checker compares all of it afterwards. An episode passes if
 - the question was asked once, a refused tool never ran, and each call of a tool was told of once;
 - the usage of the task is the tokens of the answers it has. Requests that were cut off are in the server's count only.
 
+What it found is fixed: [faults found](faults-found.md).
+
 Made again, in the tables: what was cut off by the kill; what was answered as a whole, but not stored yet when the process died; what was used, which must be 0.
 """
 Part = Mapping[str, Any]
