@@ -13,7 +13,7 @@ from tests.campaigns.faultlab.broken import Broken, build
 from tests.campaigns.faultlab.checker import Violation
 from tests.campaigns.faultlab.lab import Episode
 from tests.campaigns.frameworks.cases import STACK, Case, Kill, Script, make_case
-from tests.campaigns.frameworks.lab import KillsLab, plan, run
+from tests.campaigns.frameworks.lab import KillsLab, find_commit, plan, run
 
 __all__ = ["BUILDS", "Build", "choose_cases", "play"]
 
@@ -160,7 +160,7 @@ def play(name: str, first: int) -> Episode:
 
 
 def _tell(name: str, seed: int, begun: float, caught: str, violations: list[Violation]) -> Episode:
-    figures = {"framework": BUILDS[name].framework, "caught by": caught}
+    about = {"framework": BUILDS[name].framework, "commit": find_commit()}
     seconds = time.monotonic() - begun
     return Episode(
         name=name,
@@ -169,5 +169,5 @@ def _tell(name: str, seed: int, begun: float, caught: str, violations: list[Viol
         tasks=0,
         violations=violations,
         recoveries=[],
-        figures=figures,
+        figures={**about, "caught by": caught},
     )

@@ -27,7 +27,7 @@ from tests.campaigns.frameworks.talk import Talk
 from tests.model_server import serving_model
 from tests.support.ports import free_ports
 
-__all__ = ["EmbeddedKillsLab", "KillsLab", "plan", "run"]
+__all__ = ["EmbeddedKillsLab", "KillsLab", "find_commit", "plan", "run"]
 
 #: Leases that a busy machine keeps, and frequent looks: a run is taken over three seconds after its process died.
 SETTINGS = {"A2A_LEASE_SECONDS": "3", "A2A_BEAT_SECONDS": "0.6", "A2A_POLL_SECONDS": "0.3"}
