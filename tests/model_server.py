@@ -227,9 +227,9 @@ async def _whole(send: Any, status: int, value: Any) -> None:
 
 
 @contextmanager
-def serving_model(port: int = 0) -> Iterator[ModelServer]:
+def serving_model(port: int = 0, model: ModelServer | None = None) -> Iterator[ModelServer]:
     """Serve a model from a thread, for as long as the block lasts; its `url` is a base URL of clients."""
-    model, port = ModelServer(), port or free_port()
+    model, port = model or ModelServer(), port or free_port()
     config = uvicorn.Config(
         model,
         port=port,

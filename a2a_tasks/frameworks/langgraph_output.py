@@ -64,6 +64,8 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self._answers: dict[UUID, GraphAnswer] = {}
         #: Answers whose node has no checkpoint yet.
         self._over: list[GraphAnswer] = []
+        #: Calls of tools in answers whose node has no checkpoint yet, each with the node.
+        self._asked: list[tuple[str, ToolCall]] = []
         #: Ids of messages that were given to a node, and of those that were said.
         self._given: set[str] = set()
         self._said: set[str] = set()
@@ -109,6 +111,15 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         found = [answer for answer in self._over if belongs(answer.node)]
         self._over = [answer for answer in self._over if answer not in found]
         return [answer.number for answer in found]
+
+    def tell_calls(self, belongs: Callable[[str], bool]) -> None:
+        """Tell of the calls in answers of nodes that have a checkpoint now: those of a lost answer are never made."""
+        asked, self._asked = self._asked, []
+        for node, call in asked:
+            if belongs(node):
+                self._tell_call(call)
+            else:
+                self._asked.append((node, call))
 
     def skip_numbers(self, numbers: Sequence[int]) -> None:
         """Note the numbers of artifacts that are in the log already."""
@@ -178,11 +189,11 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
     ) -> None:
         if tool_call_id:  # a model asked for it
             call = ToolCall(name=serialized.get("name", ""), args=inputs or {}, id=tool_call_id)
-            self._call(self._tell_tools, AIMessage("", tool_calls=[call]))
+            self._call(self._tell_call, call)
 
     def on_tool_end(self, output: Any, **about: Any) -> None:
         if isinstance(output, ToolMessage):
-            self._call(self._tell_tools, output)
+            self._call(self._tell_result, output)
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -247,24 +258,31 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         """Say the messages that a node has made by itself, and tell of calls of tools and their results."""
         if (node := self._pop(run_id)) is None:
             return
-        for message in find_messages(outputs):
-            if message.id is None:
-                message.id = str(uuid4())
-            if message.id in self._given:
+        messages = [one for one in find_messages(outputs) if one.id not in self._given]
+        ended = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
+        for message in messages:
+            message.id = message.id or str(uuid4())
+            if isinstance(message, ToolMessage):
+                self._tell_result(message)
+            if not isinstance(message, AIMessage):
                 continue
-            self._tell_tools(message)
-            if isinstance(message, AIMessage) and message.id not in self._said:
+            for call in message.tool_calls:
+                if call["id"] in ended:
+                    self._tell_call(call)
+                else:  # another node makes it
+                    self._asked.append((node.node, call))
+            if message.id not in self._said:
                 self._said.add(message.id)
                 self._say_whole(GraphAnswer(node.node, shown=node.shown), str(message.text))
 
-    def _tell_tools(self, message: BaseMessage) -> None:
-        """Tell of the calls in a message, or of the result. The host takes each of them once."""
-        if isinstance(message, ToolMessage):
-            failed = message.status == "error"
-            self.put(make_result(message.tool_call_id, make_json(message.content), error=failed))
-        for call in message.tool_calls if isinstance(message, AIMessage) else ():
-            if call["id"]:
-                self.put(make_call(call["id"], call["name"], make_json(call["args"])))
+    def _tell_call(self, call: ToolCall) -> None:
+        """Tell of a call. The host takes each once."""
+        if call["id"]:
+            self.put(make_call(call["id"], call["name"], make_json(call["args"])))
+
+    def _tell_result(self, message: ToolMessage) -> None:
+        failed = message.status == "error"
+        self.put(make_result(message.tool_call_id, make_json(message.content), error=failed))
 
     def _say_whole(self, answer: GraphAnswer, said: str) -> None:
         if not answer.shown or not (said or answer.text):

@@ -288,6 +288,7 @@ class TurnSaver(InMemorySaver):
 
             self._count += 1
             await self._turn.step(f"checkpoint {self._count}", take)
+            self._output.tell_calls(belongs)
             self._apply(change)
 
     def _apply(self, change: Change) -> None:

@@ -88,9 +88,9 @@ def find(scope: OwnerScope, public_id: str) -> FoundTask | None:
 
 
 def find_before(run: ClaimedRun) -> values.Task | None:
-    """Return the task as it stood before the message of a run, with its present artifacts; None for the first message.
+    """Return the task as it stood before the message of a run; None for the first message.
 
-    A question of the agent is in its status, not yet in its history.
+    A question of the agent is in its status, not yet in its history. Artifacts of earlier attempts are left out.
     """
     found = find(run.scope, run.task_id) if run.input_number > 1 else None
     if found is None:
@@ -104,8 +104,14 @@ def find_before(run: ClaimedRun) -> values.Task | None:
         number, standing = status[0], read_status_body(status[1])
     messages = Message.objects.filter(~Q(number=number), task=run.task, number__lt=run.input_number)
     history = messages.order_by("number").values_list("body", flat=True)
+    event = Event.objects.filter(task=run.task, run=run.run, number=OuterRef("first_event"))
+    own = Artifact.objects.filter(task=run.task).order_by("position").values_list(Exists(event))
+    artifacts = zip(found.view.artifacts or (), own, strict=False)
     return values.replace(
-        found.view, status=standing, history=[Raw(text.encode()) for text in history]
+        found.view,
+        status=standing,
+        history=[Raw(text.encode()) for text in history],
+        artifacts=[artifact for artifact, (is_own,) in artifacts if not is_own] or UNSET,
     )
 
 

@@ -1,4 +1,7 @@
-"""The process of an agent of a framework is killed while the model speaks and while a tool works: nothing used is paid twice."""
+"""The process of an agent of a framework is killed while the model speaks and while a tool works: nothing used is paid twice.
+
+The agent is one of pydantic-ai; `tests/campaigns/frameworks` has the others, and more moments.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ from tests.journeys.waiting import eventually
 from tests.journeys.wire import folded, plain
 from tests.model_server import ModelServer, serving_model
 from tests.support.processes import Child
-from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.usefixtures("emptied")]
 COMPLETED, WAITS = "TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED"
@@ -31,13 +33,13 @@ ASKS = 'SAY before + CALL pay {"amount": 7}\nSAY $RESULT'
 
 
 class ChatHost:
-    """A host with the agent of an app: one process carries it out, and is killed and replaced."""
+    """A host with an agent: one process carries it out, and is killed and replaced."""
 
-    def __init__(self, running: ExitStack, app: str, model: ModelServer, ledger: Path) -> None:
+    def __init__(self, running: ExitStack, model: ModelServer, ledger: Path) -> None:
         self._running, self._count = running, 1
         self._environ = {
             **QUICK,
-            "A2A_APPS": f"{APPS['A2A_APPS']},tests.journeys.{app}",
+            "A2A_APPS": f"{APPS['A2A_APPS']},tests.journeys.chat_app",
             "CHAT_URL": model.url,
             "CHAT_LEDGER": str(ledger),
         }
@@ -78,12 +80,6 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(params=["chat_app", thorough("openai_app"), thorough("graph_app")])
-def app(request: pytest.FixtureRequest) -> str:
-    """The app: an agent of pydantic-ai, of the OpenAI Agents SDK, or of LangGraph."""
-    return str(request.param)
-
-
 def lines(path: Path) -> list[str]:
     """What the tools wrote."""
     return path.read_text().split()
@@ -95,10 +91,10 @@ def texts(task: dict[str, Any]) -> list[str]:
 
 
 async def test_no_call_whose_result_was_used_is_made_again_and_a_late_approval_counts(
-    app: str, model: ModelServer, ledger: Path
+    model: ModelServer, ledger: Path
 ) -> None:
     with ExitStack() as running:
-        host = ChatHost(running, app, model, ledger)
+        host = ChatHost(running, model, ledger)
         async with plain(host.url, "chat") as client:
             task, asking = await client.start(SCRIPT), await client.start(ASKS)
             await client.until(asking, WAITS)
