@@ -88,7 +88,7 @@ class Protocol(H2Protocol):
         self._answers, self._leaving = True, False
         self._loop = asyncio.get_running_loop()
         self._next_ping: asyncio.TimerHandle | None = None
-        #: What has come and is not handled yet.
+        #: Received bytes that are not handled yet.
         self._unhandled = b""
         #: Calls that were taken back, less those that RESETS_A_SECOND allows, at this time.
         self._resets, self._resets_at = 0.0, 0.0
