@@ -144,7 +144,7 @@ class Story:
     def _tell(self, last: str, event: dict[str, Any]) -> bool:
         """Show an event; True if it is the last."""
         update = event.get("statusUpdate", {})
-        state = update.get("status", {}).get("state", "").removeprefix("TASK_STATE_").lower()
+        state: str = update.get("status", {}).get("state", "").removeprefix("TASK_STATE_").lower()
         parts = update.get("status", {}).get("message", {}).get("parts", [])
         parts += event.get("artifactUpdate", {}).get("artifact", {}).get("parts", [])
         text = " ".join(part.get("text", "") for part in parts)
