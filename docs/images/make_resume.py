@@ -37,14 +37,15 @@ def main() -> None:
     """Run the story, and write the picture."""
     with tempfile.TemporaryDirectory() as folder:
         lines = film(Path(folder))
-    (HERE / "resume.svg").write_text(draw(lines), encoding="utf-8")
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "resume.svg"
+    target.write_text(draw(lines), encoding="utf-8")
 
 
 def film(folder: Path) -> Lines:
     """Return what host and client print."""
     page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    (agent,) = re.findall(r"^```python\n(.*?def book.*?)^```$", page, re.DOTALL | re.MULTILINE)[-1:]
-    agent = agent[agent.rindex("from a2a_tasks") :]
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (agent,) = [block for block in blocks if "def book" in block]
     (folder / "trips").mkdir()
     (folder / "trips" / "__init__.py").touch()
     (folder / "trips" / "agents.py").write_text(agent, encoding="utf-8")
@@ -143,7 +144,7 @@ class Story:
     def _tell(self, last: str, event: dict[str, Any]) -> bool:
         """Show an event; True if it is the last."""
         update = event.get("statusUpdate", {})
-        state = update.get("status", {}).get("state", "").removeprefix("TASK_STATE_").lower()
+        state: str = update.get("status", {}).get("state", "").removeprefix("TASK_STATE_").lower()
         parts = update.get("status", {}).get("message", {}).get("parts", [])
         parts += event.get("artifactUpdate", {}).get("artifact", {}).get("parts", [])
         text = " ".join(part.get("text", "") for part in parts)

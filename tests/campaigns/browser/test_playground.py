@@ -734,6 +734,24 @@ class TestHostileContent:
         assert await page.locator("#playground :is(img, script, svg, iframe)").count() == 0
         assert await page.title() == "A2A host"
 
+    async def test_of_a_form_is_text(self, page: Page) -> None:
+        odd = {"title": HOSTILE, "description": HOSTILE, "type": [HOSTILE], "default": HOSTILE}
+        properties = {HOSTILE: odd, "a": {**odd, "enum": [HOSTILE]}, "b": {"enum": 1, "type": 1}}
+        form = {"type": "object", "title": HOSTILE, "properties": properties, "required": 1}
+        status = {"state": "input-required", "message": {"parts": [{"data": {"form": form}}]}}
+        task = {"id": "1", "contextId": "1", "status": status}
+        await page.route(
+            "**/a2a/1.0",
+            lambda route: route.fulfill(json={"jsonrpc": "2.0", "id": 1, "result": {"task": task}}),
+        )
+        await page.goto("/")
+        await page.get_by_label("Response").select_option("send")
+        await say(page, "hello")
+        await expect(page.locator("#pg-form .pg-field")).to_have_count(3)
+        await expect(page.locator("#pg-form legend")).to_contain_text("onerror")
+        assert await page.locator("#playground :is(img, script, svg, iframe)").count() == 0
+        assert await page.title() == "A2A host"
+
 
 class TestWithoutScripts:
     async def test_the_agents_and_lines_to_try_are_there(self, visit: Visit) -> None:

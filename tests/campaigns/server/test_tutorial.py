@@ -133,6 +133,18 @@ class TestOnOneMachine:
         run(test, here, {**env, "A2A_APPS": "assistant", "DATABASE_URL": "", "REDIS_URL": ""})
 
 
+@pytest.mark.backend("sqlite")
+def test_the_picture_of_the_readme_is_made_of_a_host_that_is_killed(tmp_path: Path) -> None:
+    script, picture = ROOT / "docs" / "images" / "make_resume.py", tmp_path / "resume.svg"
+    env = backend.children()
+    subprocess.run([sys.executable, script, picture], env=env, check=True, timeout=100)  # noqa: S603
+    shown = re.findall(r">([^<>]+)</text>", picture.read_text(encoding="utf-8"))
+    for once in ("booking Rome", "booking Oslo", "booking Lima", "booking Cairo"):
+        assert shown.count(once) == 1
+    assert len([line for line in shown if line.startswith("$ kill -9")]) == 1
+    assert shown[-1].endswith("completed")
+
+
 @pytest.mark.backend("stack")
 @pytest.mark.nginx
 @pytest.mark.django_db(transaction=True)

@@ -4,11 +4,12 @@ import { make, unique } from "./dom.js";
 
 const LONG = 200; // length of texts from which a field has several lines
 
+const listOf = (value) => (Array.isArray(value) ? value : []);
 const typeOf = (schema) => String((Array.isArray(schema.type) ? schema.type[0] : schema.type) ?? "");
 
 /** "choice", "yes-no", "checkbox", "number", "text", "long" or "json". A required boolean without a default is asked for: no answer is not a no. */
 export function kindOf(schema, required) {
-  const choices = schema.enum ?? [];
+  const choices = listOf(schema.enum);
   if (choices.length) return choices.every((one) => typeof one === "string") ? "choice" : "json";
   const type = typeOf(schema);
   if (type === "boolean") return required && !("default" in schema) ? "yes-no" : "checkbox";
@@ -59,7 +60,7 @@ export class Form {
 
   /** Show the fields of a form; null: there is none. */
   show(schema) {
-    const required = schema?.required ?? [];
+    const required = listOf(schema?.required);
     this.#fields = Object.entries(schema?.properties ?? {}).map(([name, one]) => field(name, one, required.includes(name)));
     this.node.replaceChildren(...(schema ? [make("legend", {}, String(schema.title ?? "The agent asks"))] : []), ...this.#fields.map(({ row }) => row));
     this.node.hidden = !this.#fields.length;

@@ -449,5 +449,6 @@ class TestAForm:
         answer = admin_client.post(f"{QUEUE}{task.pk}/answer/", given)
         assert answer.status_code == 400
         assert "people &#x27;x&#x27; is not of type &#x27;integer&#x27;" in answer.text
+        assert "sure is missing" in answer.text
         assert ">soon</textarea>" in answer.text
         assert "<option selected>Rome</option>" in answer.text
