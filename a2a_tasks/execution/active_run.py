@@ -44,10 +44,15 @@ class ActiveRun:
         )
 
     @property
+    def acts_once(self) -> bool:
+        """True if its agent must not act twice."""
+        agent = registry.find_hosted(self.assignment.scope.agent)
+        return agent is not None and agent.after_crash == "fail"
+
+    @property
     def acted(self) -> bool:
         """True if its agent may have acted, and must not act twice."""
-        agent = registry.find_hosted(self.assignment.scope.agent)
-        return self.threads.begun and agent is not None and agent.after_crash == "fail"
+        return self.threads.begun and self.acts_once
 
     def holds(self) -> bool:
         """True if it is certain that no other process has the run."""

@@ -57,6 +57,7 @@ class StartRun:
     metadata: Mapping[str, Any]
     extensions: tuple[str, ...]
     by_operator: bool
+    seed: str
 
     @classmethod
     def of(cls, agent: str, turn: Turn) -> StartRun:

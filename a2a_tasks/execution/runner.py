@@ -41,7 +41,7 @@ from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import IllegalTransition
 from a2a_tasks.protocol.values import Part, TaskState
-from a2a_tasks.store import runs, workers
+from a2a_tasks.store import parking, runs, workers
 from a2a_tasks.store.db import TransactionRefused, run_in_thread, run_to_completion
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunEnd, WantedRuns
@@ -209,6 +209,8 @@ class Runner:
         now = time.monotonic()
         if now >= self._suspects_at:
             self._suspects_at = now + float(conf.POLL_SECONDS)
+            while await run_in_thread(parking.wake):
+                pass
             await self._claim_suspects()
         self._due.clear()
         while (limit := self._slots.at_once()) > 0 and not self._draining:
@@ -323,7 +325,8 @@ class Runner:
         run = carried.assignment
         conversation = StoredConversation(run)
         recorder = Recorder(run, conversation)
-        journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds)
+        leave = None if carried.acts_once else carried.stop
+        journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds, leave=leave)
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)
         log = self._notebook.open(run)
