@@ -69,7 +69,7 @@ def artifacts() -> list[str]:
     found = find_by_key(Task.objects.get().pk)
     assert found is not None
     decode = msgspec.json.Decoder(Artifact).decode
-    whole = [decode(bytes(raw)) for raw in found.view.artifacts]  # type: ignore[union-attr,arg-type]
+    whole = [decode(bytes(raw)) for raw in found.view.artifacts]  # type: ignore[union-attr]
     return ["".join(str(part.text) for part in one.parts) for one in whole]
 
 
@@ -189,7 +189,7 @@ async def test_an_agent_that_must_not_act_twice_waits_in_memory() -> None:
 async def test_an_agent_that_sleeps_beside_its_own_work_waits_in_memory() -> None:
     async def agent(turn: Turn) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(asyncio.Event().wait())  # type: ignore[arg-type]
+            group.create_task(asyncio.Event().wait())
 
             async def sleep() -> None:
                 await turn.sleep(HOUR)
