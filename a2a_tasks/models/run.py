@@ -116,3 +116,8 @@ class Run(models.Model):
     def is_parked(self) -> bool:
         """True if it has given its slot back until it is woken."""
         return self.status == RunStatus.QUEUED and self.round >= PARKED
+
+    @property
+    def standing(self) -> str:
+        """Its status, or "parked"."""
+        return "parked" if self.is_parked else self.status
