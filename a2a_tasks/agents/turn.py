@@ -110,8 +110,8 @@ class Turn:
         self.extensions = extensions
         #: True if an operator of the host sent this message, in the caller's place.
         self.by_operator = by_operator
-        #: The source of the ids of streams without a name: the same in all attempts, as their later pieces need it.
-        self.seed, self._streams = seed, 0
+        #: The source of the ids of streams without a name, which every attempt must continue under the same id.
+        self._seed, self._streams = seed, 0
         self._cancelled = False
         self._journal = journal or Journal()
         self._files = files or Files()
@@ -395,7 +395,7 @@ class Turn:
     ) -> ArtifactWriter:
         """Return a writer for an artifact in pieces."""
         self._streams += 1
-        made = f"{self.seed}/{self._streams}" if self.seed else token_hex(8)
+        made = f"{self._seed}/{self._streams}" if self._seed else token_hex(8)
         return ArtifactWriter(
             id or name or sha256(made.encode()).hexdigest()[:16],
             self._unused,

@@ -89,7 +89,7 @@ class AskingJournal(Journal):
         self.results[name] = result
 
     async def park(self, name: str, until: float, awaits: int | None = None) -> None:
-        """Have the runner park the run."""
+        """Park the run through the runner."""
         await self._ask("park", name, until, awaits)
 
     async def look(self, agent: str, task_id: str) -> tuple[int, str] | None:
