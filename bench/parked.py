@@ -26,8 +26,8 @@ PARKED = """select count(*) from a2a_tasks_run r where r.id > %s and r.status = 
 and r.started_at is not null"""
 OPEN = "select count(*) from a2a_tasks_run where id > %s and ended_at is null"
 SIZE = "select pg_total_relation_size('a2a_tasks_run')"
-#: Tasks before the first measurement: modules are loaded, and threads and connections are there.
-WARM = 200
+#: Tasks before the first measurement, twice as many as slots: threads, connections and caches are there.
+WARM = 1000
 
 
 class ParkingHost(OursWorker):
@@ -52,7 +52,7 @@ async def measure(server: Server, args: argparse.Namespace) -> None:
     target.prepare()
     async with target.up():
         with psycopg.connect(target.database, autocommit=True) as connection:
-            await _park(target, connection, WARM, seconds=20)
+            await _park(target, connection, WARM, seconds=60)
             rows = await _park(target, connection, args.tasks, seconds=args.seconds)
     print("| | |\n| --- | --- |")
     for name, value in rows.items():
