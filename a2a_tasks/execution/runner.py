@@ -209,8 +209,6 @@ class Runner:
         now = time.monotonic()
         if now >= self._suspects_at:
             self._suspects_at = now + float(conf.POLL_SECONDS)
-            while await run_in_thread(parking.wake):
-                pass
             await self._claim_suspects()
         self._due.clear()
         while (limit := self._slots.at_once()) > 0 and not self._draining:
@@ -287,9 +285,11 @@ class Runner:
         self._judging_from = max(self._judging_from, now + signs)
 
     async def _rescue_for_ever(self) -> None:
-        """Search for lost runs, independently of the claims: neither waits for the other."""
+        """Search for lost runs, and for parked ones to wake, independently of the claims: neither waits for the other."""
         while not self._draining:
             try:
+                while await run_in_thread(parking.wake):
+                    pass
                 await self._rescue()
             except Overloaded as fault:
                 self._be_patient(fault)

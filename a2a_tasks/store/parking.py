@@ -89,6 +89,8 @@ def _list_answered() -> QuerySet[Run]:
 
 def _wake(due: QuerySet[Run]) -> int:
     """Give up to BATCH runs a round, and return their number."""
+    if not due.exists():
+        return 0
     queues = _give_rounds(due)
     if queues:
         failpoint("park.woken")

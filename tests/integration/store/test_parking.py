@@ -166,6 +166,19 @@ class TestSeveralProcesses:
         accepted("task-2", share="b")
         assert fair_queue.find_last_eligible_round("agents", ["b"]) is None
 
+    def test_find_them_by_an_index_among_many_that_wait(self) -> None:
+        task = accepted().task
+        make: dict[str, Any] = {"task_id": task, "input_number": 1, "status": RunStatus.QUEUED}
+        Run.objects.bulk_create(Run(**make, queue="agents", round=n) for n in range(2000))
+        Run.objects.bulk_create(
+            Run(**make, queue="agents", round=PARKED, due_at=LATER, awaits=n if n < 20 else None)
+            for n in range(2000)
+        )
+        with connection.cursor() as cursor:
+            cursor.execute("analyze a2a_tasks_run")
+        assert "run_parked" in parking._list_due().explain()
+        assert "run_awaiting" in parking._list_answered().explain()
+
     def test_leave_locked_rows_alone(self) -> None:
         run = parked(until=PAST)
         there, go = threading.Event(), threading.Event()
