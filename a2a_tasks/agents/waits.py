@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from a2a_tasks.agents.faults import AgentError
 from a2a_tasks.agents.steps import DurableStep, Journal
@@ -20,7 +20,10 @@ from a2a_tasks.protocol.values import TaskState
 __all__ = ["Sleep", "TaskWait"]
 
 
-class Sleep:
+T = TypeVar("T")
+
+
+class _Wait(Generic[T]):
     """A wait whose time of waking is stored: awaited, or in a synchronous agent called with `now`."""
 
     def __init__(
@@ -40,16 +43,16 @@ class Sleep:
         self._journal, self._loop, self._name, self._length = journal, loop, name, length
         self._used = used
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, T]:
         self._used(self)
         return self._wait(alone=False).__await__()
 
-    def now(self) -> Any:
+    def now(self) -> T:
         """Wait in a thread; CancelledError wakes it. RuntimeError on the event loop's own thread."""
         self._used(self)
         return self._journal.wait(self._loop, lambda: self._wait(alone=True))
 
-    async def _wait(self, *, alone: bool) -> Any:
+    async def _wait(self, *, alone: bool) -> T:
         """Wait. `alone`: the agent waits itself; else this is so only in the task that runs it."""
         journal, length = self._journal, self._length
         parks = journal.parks and (alone or asyncio.current_task() is journal.task)
@@ -65,8 +68,16 @@ class Sleep:
         finally:
             journal.waiting -= 1
 
-    async def _rest(self, now: float, until: float, *, parks: bool) -> Any:
-        """Wait from now until a time of the clock. While the agent does something else, look again from time to time."""
+    async def _rest(self, now: float, until: float, *, parks: bool) -> T:
+        """Wait from now until a time of the clock."""
+        raise NotImplementedError
+
+
+class Sleep(_Wait[None]):
+    """A wait for a time."""
+
+    async def _rest(self, now: float, until: float, *, parks: bool) -> None:
+        # While the agent does something else, look again from time to time.
         journal, short = self._journal, float(conf.PARK_SECONDS)
         while parks and until - now > short:
             if journal.is_idle:
@@ -76,7 +87,7 @@ class Sleep:
         await journal.pause(max(0.0, until - now))
 
 
-class TaskWait(Sleep):
+class TaskWait(_Wait[TaskState]):
     """A wait for another task: until it has ended or asks its client, or until the time is over. Returns its state."""
 
     def __init__(self, agent: str, task_id: str, *about: Any) -> None:
