@@ -11,6 +11,9 @@ from agents.mcp import MCPServer, MCPServerManager
 
 __all__ = ["ConnectedServers"]
 
+#: Longest time for a server to start and to answer; some install themselves first.
+CONNECT_SECONDS = 60.0
+
 
 @dataclass
 class _Use:
@@ -26,7 +29,11 @@ class _Use:
         await self.close()
         # connected in a task of its own: the task that closes it must be the same
         self.manager = MCPServerManager(
-            [server], strict=True, suppress_cancelled_error=False, connect_in_parallel=True
+            [server],
+            connect_timeout_seconds=CONNECT_SECONDS,
+            strict=True,
+            suppress_cancelled_error=False,
+            connect_in_parallel=True,
         )
         await self.manager.connect_all()
 

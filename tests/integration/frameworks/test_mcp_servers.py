@@ -36,9 +36,11 @@ def thing(request: pytest.FixtureRequest, model: ModelServer, ledger: Path) -> A
     arguments = ["-m", "tests.support.mcp_server", str(ledger)]
     if request.param is PYDANTIC_AI:
         transport = StdioTransport(sys.executable, arguments, cwd=str(ROOT), keep_alive=False)
-        return PYDANTIC_AI.make(model, toolsets=[MCPToolset(transport, id="greeter")])
+        return PYDANTIC_AI.make(
+            model, toolsets=[MCPToolset(transport, id="greeter", init_timeout=60, read_timeout=60)]
+        )
     params: Any = {"command": sys.executable, "args": arguments, "cwd": ROOT}
-    server = MCPServerStdio(params, client_session_timeout_seconds=30)
+    server = MCPServerStdio(params, client_session_timeout_seconds=60)
     return OPENAI_AGENTS.make(model, mcp_servers=[server])
 
 
