@@ -133,14 +133,14 @@ TABLE = [
         needs=Needs.OPERATOR,
     ),
     Said(
-        task(run=ASLEEP),
+        task(run=ASLEEP, line=BEFORE),
         K.PARKED,
         "Parked in the step night for another 1 h. It holds no slot.",
         "A worker wakes it at that time, and attempt 2 goes on after the step.",
         when=to_come(hours=1),
     ),
     Said(
-        replace(task(run=replace(ASLEEP, awaits=9)), awaited="task-9"),
+        replace(task(run=replace(ASLEEP, awaits=9), line=BEFORE), awaited="task-9"),
         K.PARKED,
         "Parked in the step night for another 1 h, or until the task task-9 has ended. It holds no slot.",
         "A worker wakes it when the task task-9 has ended or asks its client, and at the latest at that time, "
