@@ -96,7 +96,7 @@ async def test_plans_of_a_young_database_fit_when_it_has_grown() -> None:
     for first in range(0, 3000, 500):
         await run_in_thread(accept_many, [new(f"more-{n}") for n in range(first, first + 500)])
     kept = await run_in_thread(plans)
-    assert len(kept) > 5
+    assert len(kept) >= 5
     read_whole = [
         table for plan in kept.values() for table in re.findall(r"Seq Scan on (\w+)", plan)
     ]
