@@ -113,17 +113,26 @@ def pages(environment: Mapping[str, str]) -> str:
     return done.stdout
 
 
-def test_pages_come_over_tls_alone(tmp_path: Path) -> None:
-    production = {
+@pytest.fixture
+def production(tmp_path: Path) -> dict[str, str]:
+    """Variables of a host in production."""
+    return {
         "VAR_DIR": str(tmp_path),
         "SECRET_KEY": "x" * 60,
         "DATABASE_URL": f"sqlite:///{tmp_path}/production.sqlite3",
         "ALLOWED_HOSTS": "agents.example.com",
     }
+
+
+def test_pages_come_over_tls_alone(production: dict[str, str]) -> None:
     said = pages({**production, "SECURE_SSL_REDIRECT": "1", "SECURE_HSTS_SECONDS": "3600"})
     assert '"redirect": [301, "https://agents.example.com/admin/login/"]' in said
     assert '"hsts": "max-age=3600"' in said
     assert '"cookie": [true, true, "Lax"]' in said
+
+
+@pytest.mark.thorough
+def test_pages_come_without_tls_where_that_is_said(production: dict[str, str]) -> None:
     said = pages({**production, "SECURE_COOKIES": "0"})
     assert '"redirect": [200, ""]' in said
     assert '"hsts": ""' in said
@@ -176,6 +185,7 @@ def test_the_embedded_host_keeps_its_database_to_itself_and_writes_to_the_disk(
     assert modes(tmp_path / "var") == f"{said}wal 2\n"
 
 
+@pytest.mark.thorough
 def test_a_database_that_is_there_keeps_the_mode_it_was_given(tmp_path: Path) -> None:
     (tmp_path / "var").mkdir()
     shared = tmp_path / "var" / "host.sqlite3"

@@ -114,7 +114,8 @@ class TestWorkersAndBeat:
         assert "Traceback" not in done.stderr
         assert "The environment is wrong. DATABASE_URL is not the URL of a database" in done.stderr
 
-    @pytest.mark.parametrize("kind", [thorough(WORKER), BEAT])
+    @pytest.mark.thorough
+    @pytest.mark.parametrize("kind", [WORKER, BEAT])
     def test_say_in_one_line_where_an_app_has_a_syntax_error(
         self, kind: tuple[str, ...], tmp_path: Path, broken: dict[str, str]
     ) -> None:
@@ -124,6 +125,7 @@ class TestWorkersAndBeat:
         assert "concierge/agents.py, line 2: invalid syntax" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_command_that_breaks_a_rule_of_the_tables_keeps_its_trace(tmp_path: Path) -> None:
     """Nothing is wrong with the database."""
     script = "from django.db import IntegrityError; raise IntegrityError('there is one already')"
@@ -167,6 +169,7 @@ class TestTheDefaultAgent:
         assert "default: tables\n" in shown.stdout
         assert (shown.returncode, "A2A_DEFAULT_AGENT" in shown.stderr) == (0, False)
 
+    @pytest.mark.thorough
     def test_is_the_one_that_was_named_though_there_is_none(self, tmp_path: Path) -> None:
         checked = manage(
             tmp_path, "check", A2A_APPS="examples.tables", A2A_DEFAULT_AGENT="concierge"

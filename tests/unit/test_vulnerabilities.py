@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests import ROOT
 from tests.vulnerabilities import NOT_AUDITED, verdict
 
@@ -39,6 +41,7 @@ class TestTheVerdict:
         assert (lines[0], code) == (f"{NOT_AUDITED} the service does not know any of 1 packages", 0)
 
 
+@pytest.mark.thorough
 def test_a_service_that_cannot_be_reached_fails_nothing_and_is_said_aloud(tmp_path: Path) -> None:
     nowhere = {"HTTPS_PROXY": "http://127.0.0.1:1", "HOME": str(tmp_path), "NO_PROXY": ""}
     done = subprocess.run(

@@ -431,6 +431,7 @@ class TestAName:
         assert isinstance(outcome, Delivered)
 
 
+@pytest.mark.thorough
 def test_the_other_event_loop_makes_no_difference(authority: Authority) -> None:
     """uvicorn's web processes run on uvloop, whose transports are of other classes."""
 
