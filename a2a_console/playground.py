@@ -12,7 +12,6 @@ import time
 import zlib
 from typing import Any
 
-from django.conf import settings
 from django.core import signing
 from django.core.cache import BaseCache, caches
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -21,7 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, project
 
 __all__ = ["CACHE", "has_playground", "hook", "new_hook"]
 
@@ -36,7 +35,7 @@ _SIGNER = signing.TimestampSigner(salt="a2a_console.playground", sep="~")
 def has_playground() -> bool:
     """Return whether this host offers the playground. By default only the embedded host does."""
     if conf.PLAYGROUND == "auto":
-        return bool(settings.EMBEDDED)
+        return bool(project.EMBEDDED)
     return bool(conf.PLAYGROUND.strip().lower() in {"1", "true", "yes", "on"})
 
 

@@ -22,6 +22,8 @@ from a2a_project import __version__, variables
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
+#: The project is the host, and nothing else (`a2a_tasks/conf.py`).
+OWN_PROJECT = True
 #: The directory of the embedded host's database and its generated key.
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
 #: Embedded: no DATABASE_URL, so SQLite under VAR_DIR and everything in one process.
@@ -104,7 +106,8 @@ ASGI_APPLICATION = "a2a_project.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],  # templates there replace those of the apps
+        # templates there replace those of the apps
+        "DIRS": [BASE_DIR / "templates", Path(__file__).parent / "host_templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -195,7 +198,7 @@ AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
 AXES_ENABLE_ADMIN = False  # `a2a_console.admin` has its own page
-AXES_LOCKOUT_TEMPLATE = "locked.html"
+AXES_LOCKOUT_TEMPLATE = "a2a_tasks/locked.html"
 
 # Single sign-on and a second factor for the admin: an extra, off unless one of these is set.
 SSO_ISSUER = env.str("A2A_SSO_OIDC_ISSUER", default="")
@@ -328,39 +331,9 @@ BROKERS = (
     "sqs",
 )
 #: The Celery broker; empty = runs are started in the web process.
-CELERY_BROKER_URL = variables.server(
+A2A_CELERY_BROKER_URL = variables.server(
     "CELERY_BROKER_URL", env.str("CELERY_BROKER_URL", default=""), BROKERS
 )
-CELERY_TIMEZONE = "UTC"
-CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_DEFAULT_QUEUE = "agents"
-CELERY_BEAT_SCHEDULE = {
-    "rescue": {"task": "a2a_tasks.execution.jobs.rescue_lost_runs", "schedule": 5.0},
-    "purge": {
-        "task": "a2a_tasks.execution.jobs.purge_old_tasks",
-        "schedule": 3600.0,
-        "options": {"expires": 3600.0},
-    },
-    "webhooks": {
-        "task": "a2a_push.jobs.sweep_webhooks",
-        "schedule": 60.0,
-        "options": {"queue": "webhooks", "expires": 60.0},
-    },
-}
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-#: Seconds, for RabbitMQ's connections: a dead one is noticed after twice as long.
-CELERY_BROKER_HEARTBEAT = 10
-#: Errors of a full Redis must not end a worker.
-CELERY_BROKER_CHANNEL_ERROR_RETRY = True
-if CELERY_BROKER_URL.startswith(("redis", "valkey")):
-    # Longer than the second that a worker waits for a message; without a timeout, a silent Redis would block it for
-    # ever.
-    CELERY_BROKER_TRANSPORT_OPTIONS = {
-        "socket_timeout": 3.0,
-        "socket_connect_timeout": 2.0,
-        "socket_keepalive": True,
-        "health_check_interval": 3,
-    }
 
 LOGGING = {
     "version": 1,

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from a2a_console.admin.widgets.formatting import escape_name
 from a2a_console.admin.widgets.paging import NewestFirst
+from a2a_console.site import page_url
 from a2a_tasks.models import ApiKey
 
 __all__ = ["NamingList", "link_of", "link_to", "names", "find_principal"]
@@ -74,7 +74,7 @@ def find_principal(text: str) -> str:
 
 def link_to(principal: str, name: str = "", classes: str = "") -> SafeString:
     """Return a link from the principal to its tasks."""
-    url = f"{reverse('admin:a2a_tasks_task_changelist')}?{urlencode({'owner': principal})}"
+    url = f"{page_url('a2a_tasks_task_changelist')}?{urlencode({'owner': principal})}"
     shown = escape_name(name or principal)
     return format_html('<a class="{}" href="{}" title="{}">{}</a>', classes, url, principal, shown)
 
