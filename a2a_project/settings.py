@@ -355,26 +355,3 @@ LOGGING = {
 }
 #: Version on the page of workers, unless A2A_RELEASE is set.
 HOST_VERSION = __version__
-#: The management API (`a2a_console/api`): denied by default, JSON only, all errors in one shape.
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["a2a_console.api.authentication.HostAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["a2a_console.api.permissions.HasRight"],
-    "DEFAULT_PARSER_CLASSES": ["a2a_console.api.parsers.HostJSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "a2a_console.api.parsers.IgnoreAccept",
-    "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_SCHEMA_CLASS": "a2a_console.api.schema.HostSchema",
-    "EXCEPTION_HANDLER": "a2a_console.api.exceptions.exception_handler",
-    "URL_FORMAT_OVERRIDE": None,
-    "UNICODE_JSON": False,  # half a surrogate pair from an agent can be written only as an escape
-}
-SPECTACULAR_SETTINGS = {
-    "TITLE": "A2A host: management API",
-    "DESCRIPTION": "What operators see and do in the admin, for their programs. Guide: docs/api.md.",
-    "VERSION": "1",
-    "OAS_VERSION": "3.1.0",
-    "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["a2a_console.api.schema.require_all_members"],
-    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "COMPONENT_SPLIT_REQUEST": True,
-}

@@ -9,7 +9,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
@@ -21,11 +21,13 @@ from a2a_console.api.exceptions import InvalidQuery
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import (
     ItemsPagination,
+    MomentField,
     PageQuerySerializer,
     agent_field,
     read_cursor,
     sign_cursor,
 )
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import AS_STORED, StoredField, select_stored
 from a2a_console.api.tasks import TaskLineSerializer, TaskRowsViewSet
 from a2a_console.handover import hand_over
@@ -115,7 +117,7 @@ class HandoverSerializer(serializers.Serializer[Any]):
     """A link that works once. Only this answer contains it."""
 
     url = serializers.CharField(help_text="Relative to the host if `A2A_PUBLIC_URL` is not set.")
-    expires_at = serializers.DateTimeField()
+    expires_at = MomentField()
 
 
 class WaitingPagination(ItemsPagination):
