@@ -75,7 +75,7 @@ class GuestAdminSite(HostAdminSite):
 
 
 def _find() -> AdminSite:
-    return admin.site if project.OWN_PROJECT else GuestAdminSite(name="a2a")
+    return admin.site if project.A2A_OWN_PROJECT else GuestAdminSite(name="a2a")
 
 
 site: Any = SimpleLazyObject(_find)

@@ -13,22 +13,22 @@ from contextlib import suppress
 from pathlib import Path
 
 import environ
-from csp.constants import NONE, SELF
 from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 
-from a2a_project import __version__, variables
+from a2a_project import __version__, defaults, variables
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
 #: The project is the host, and nothing else (`a2a_tasks/conf.py`).
-OWN_PROJECT = True
-#: The directory of the embedded host's database and its generated key.
-VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
+A2A_OWN_PROJECT = True
+#: The directory of the embedded host's database and its generated key: never beside an installed package.
+IS_CHECKOUT = (BASE_DIR / "manage.py").is_file()
+VAR_DIR = Path(env.str("VAR_DIR", default=str((BASE_DIR if IS_CHECKOUT else Path.cwd()) / "var")))
 #: Embedded: no DATABASE_URL, so SQLite under VAR_DIR and everything in one process.
-EMBEDDED = not env.str("DATABASE_URL", default="")
-if EMBEDDED:
+A2A_EMBEDDED = not env.str("DATABASE_URL", default="")
+if A2A_EMBEDDED:
     VAR_DIR.mkdir(parents=True, exist_ok=True)  # SQLite makes a missing file, but no directory
 
 
@@ -62,7 +62,7 @@ TRUSTED_PROXIES = [
 ]
 
 #: The examples of a checkout; an installed package has none.
-EXAMPLES = ["examples.demo", "examples.tables"] if (BASE_DIR / "examples").is_dir() else []
+EXAMPLES = ["examples.demo", "examples.tables"] if IS_CHECKOUT else []
 INSTALLED_APPS = [
     "a2a_project",  # for its commands; its `runserver` is daphne's, which as an app loads Twisted into every process
     "a2a_console",  # before the admin, whose pages it extends
@@ -74,7 +74,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "axes",
     "channels",
-    "csp",
     "rest_framework",
     "drf_spectacular",
     # the files of the page at /api/v1/docs/: nothing is loaded from other hosts
@@ -85,7 +84,6 @@ INSTALLED_APPS = [
     *variables.apps(env.list("A2A_APPS", default=EXAMPLES)),
 ]
 MIDDLEWARE = [
-    "csp.middleware.CSPMiddleware",
     "a2a_project.page_headers.PageHeaders",
     "django.middleware.security.SecurityMiddleware",
     "a2a_project.static_files.StaticFiles",
@@ -119,59 +117,26 @@ TEMPLATES = [
     },
 ]
 
-#: Options that make SQLite a small server: readers while one process writes, writers that wait their turn, and commits that
-#: are on disk when they return (docs/decisions/0002).
-SQLITE_OPTIONS = {
-    "transaction_mode": "IMMEDIATE",
-    "timeout": 20,
-    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL",
-}
 DATABASES = {
     "default": variables.database(
         env.str("DATABASE_URL", default="") or f"sqlite:///{VAR_DIR / 'host.sqlite3'}"
     )
 }
-#: Options of libpq for an unreachable server, in seconds (tcp_user_timeout: milliseconds). Parameters of DATABASE_URL
-#: take precedence; DATABASE_SECONDS limits the time of an answer.
-POSTGRES_OPTIONS = {
-    "connect_timeout": 3,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS
-    if (database := str(DATABASES["default"]["NAME"])) != ":memory:":
-        with suppress(OSError):  # SQLite reports the mistake better
-            # A new file is readable by its owner only; SQLite gives its log the same mode.
-            Path(database).touch(0o600)
-elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
-    given = DATABASES["default"].get("OPTIONS", {})
-    DATABASES["default"]["OPTIONS"] = {**POSTGRES_OPTIONS, **given}
+DATABASES["default"]["OPTIONS"] = defaults.connect(DATABASES["default"])
+database = str(DATABASES["default"]["NAME"])
+if DATABASES["default"]["ENGINE"].endswith("sqlite3") and database != ":memory:":
+    with suppress(OSError):  # SQLite reports the mistake better
+        # A new file is readable by its owner only; SQLite gives its log the same mode.
+        Path(database).touch(0o600)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Security headers of the pages: the start page and the admin. The protocol has no pages (docs/decisions/0022).
-#: Only resources of this host, no inline scripts and styles, no framing.
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": [NONE],
-        "script-src": [SELF],
-        "style-src": [SELF],
-        "img-src": [SELF],
-        "font-src": [SELF],
-        "connect-src": [SELF],
-        "form-action": [SELF],
-        "base-uri": [NONE],
-        "frame-ancestors": [NONE],
-    }
-}
+# Further security headers of the pages (`page_headers.py`).
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 #: Cookies are sent over TLS only. The embedded host has no TLS.
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not EMBEDDED)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not A2A_EMBEDDED)
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 #: The connection and TRUSTED_PROXIES tell whether a request came by TLS; so there is no SECURE_PROXY_SSL_HEADER, which
@@ -276,7 +241,9 @@ TIME_ZONE = "UTC"
 USE_I18N = True
 USE_TZ = True
 
-STATIC_URL = "static/"
+#: Path below which everything is served (`a2a_tasks/conf.py`).
+A2A_PREFIX = env.str("A2A_PREFIX", default="")
+STATIC_URL = f"{A2A_PREFIX}/static/"
 STATIC_ROOT = VAR_DIR / "static"
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
@@ -284,17 +251,10 @@ WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collects
 #: a host must share.
 FILE_STORAGE = env.str("FILE_STORAGE", default="django.core.files.storage.FileSystemStorage")
 FILE_STORAGE_OPTIONS = env.json("FILE_STORAGE_OPTIONS", default={})
-if FILE_STORAGE == "django.core.files.storage.FileSystemStorage":
-    private = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
-    FILE_STORAGE_OPTIONS = {
-        "location": str(VAR_DIR / "files"),
-        **private,
-        **FILE_STORAGE_OPTIONS,
-    }
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-    "a2a_files": {"BACKEND": FILE_STORAGE, "OPTIONS": FILE_STORAGE_OPTIONS},
+    "a2a_files": defaults.keep_files(VAR_DIR / "files", FILE_STORAGE, **FILE_STORAGE_OPTIONS),
 }
 
 #: Hints between processes; empty = one process, hints in memory.
@@ -305,18 +265,7 @@ REDIS_URL = variables.server(
 #: hour.
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
-    "playground": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": REDIS_URL,
-        "KEY_PREFIX": "a2a-playground-json",
-        "OPTIONS": {"serializer": "a2a_project.json_cache.JSONSerializer"},
-    }
-    if REDIS_URL
-    else {
-        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
-        "LOCATION": "playground",
-        "OPTIONS": {"MAX_ENTRIES": 1000},
-    },
+    "a2a_playground": defaults.keep_hooks(REDIS_URL),
 }
 #: Brokers that Celery supports.
 BROKERS = (
@@ -354,4 +303,4 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
 }
 #: Version on the page of workers, unless A2A_RELEASE is set.
-HOST_VERSION = __version__
+A2A_HOST_VERSION = __version__

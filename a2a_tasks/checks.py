@@ -182,7 +182,7 @@ def check_secret_key_of_production(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
     """Report a generated SECRET_KEY, whose seals and signatures are valid on this machine alone: `check --deploy`."""
-    if project.SECRET_KEY_IS_OURS and not project.EMBEDDED:
+    if project.SECRET_KEY_IS_OURS and not project.A2A_EMBEDDED:
         yield Warning(
             "SECRET_KEY is not set: this machine has generated one, and every other machine generates another",
             hint="Set the same key for all processes of the host.",

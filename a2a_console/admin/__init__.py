@@ -26,7 +26,7 @@ from a2a_tasks.conf import project
 
 if apps.is_installed("axes"):
     from a2a_console.admin.access import lockout_admin  # noqa: F401 - registers it
-if project.OWN_PROJECT:
+if project.A2A_OWN_PROJECT:
     from a2a_console.admin.access import people_admin  # noqa: F401 - registers them
 
 __all__ = [

@@ -35,14 +35,14 @@ router.register("webhooks/deliveries", DeliveryViewSet, basename="delivery")
 router.register("webhooks/receivers", ReceiverViewSet, basename="receiver")
 
 _v1: list[URLPattern | URLResolver] = [
-    path("", RedirectView.as_view(pattern_name="api-docs")),
+    path("", RedirectView.as_view(pattern_name="a2a_host:api-docs")),
     path("docs/", site.admin_view(show_docs), name="api-docs"),
     path("openapi.json", DescriptionView.as_view(), name="api-description"),
     path("", include(router.urls)),
     re_path("", NowhereView.as_view()),
 ]
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="api-docs")),
+    path("", RedirectView.as_view(pattern_name="a2a_host:api-docs")),
     path("v1/", include(_v1)),
     re_path("", NowhereView.as_view()),
 ]

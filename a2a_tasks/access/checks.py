@@ -31,7 +31,7 @@ def check_callers(
 
 
 def _openness() -> Iterable[CheckMessage]:
-    if allows_anonymous() and not project.EMBEDDED:
+    if allows_anonymous() and not project.A2A_EMBEDDED:
         yield Warning(
             "A2A_ANONYMOUS is on: everyone who can reach this host may use its agents",
             hint="Unset it unless callers may be anonymous.",

@@ -56,7 +56,7 @@ def is_scope(text: str) -> bool:
 def allows_anonymous() -> bool:
     """Return whether callers without credentials are accepted: by default only on the embedded host."""
     if conf.ANONYMOUS == "auto":
-        return bool(project.EMBEDDED)
+        return bool(project.A2A_EMBEDDED)
     return bool(conf.ANONYMOUS.strip().lower() in {"1", "true", "yes", "on"})
 
 

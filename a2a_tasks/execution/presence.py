@@ -81,7 +81,7 @@ class Presence:
             host=socket.gethostname(),
             pid=os.getpid(),
             started_at=self._started_at,
-            version=str(conf.RELEASE) or project.HOST_VERSION,
+            version=str(conf.RELEASE) or project.A2A_HOST_VERSION,
             agents={
                 slug: agent.version
                 for slug in registry.slugs()
