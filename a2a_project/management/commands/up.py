@@ -18,7 +18,7 @@ from a2a_project.management.commands import serve_grpc
 from a2a_project.management.commands.serve import Address, add_address, read_address, serve_site
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import allows_anonymous, sample_header
-from a2a_tasks.conf import base_url, conf, project
+from a2a_tasks.conf import conf, project
 from a2a_tasks.management.database import count_missing_migrations, explain
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def admin_notice(password: str) -> str:
 
 def banner(address: Address) -> str:
     """Return the addresses and an example, for a person at a terminal."""
-    url = f"{base_url(address.url)}/"
+    url = f"{address.url.rstrip('/')}{conf.PREFIX}/"
     lines = [
         "",
         "The host is up. Ctrl-C ends it.",
