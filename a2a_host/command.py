@@ -83,9 +83,8 @@ def write_project(directory: Path) -> None:
 
 def add_agent(name: str, *options: str) -> None:
     """Write an agent into the project here, and its app into the settings, if `new` has written them."""
-    done = subprocess.run(
-        command("startagent", name, *options), stdout=subprocess.DEVNULL, check=False
-    )  # noqa: S603
+    startagent = command("startagent", name, *options)
+    done = subprocess.run(startagent, stdout=subprocess.DEVNULL, check=False)  # noqa: S603 - our own command
     if done.returncode:
         sys.exit(done.returncode)
     line = f'INSTALLED_APPS += ["{name}"]\n'

@@ -34,6 +34,7 @@ from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import assign_by_key
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
+from a2a_console.staff import name_lookup
 from a2a_tasks.agents import data, file
 from a2a_tasks.models import LONG_COLUMNS, Task
 
@@ -169,7 +170,7 @@ class WaitingViewSet(ListModelMixin, TaskRowsViewSet):
         self.queryset = list_waiting(given.get("kind", ""))
         rows = super().get_queryset()
         if name := given.get("assigned_to"):
-            rows = rows.filter(assignment__user__username=name)
+            rows = rows.filter(**{name_lookup("assignment__user"): name})
         elif "assigned_to" in given:
             rows = rows.filter(assignment__isnull=True)
         rows = rows.select_related("context", "assignment__user", "handed_secret").defer(

@@ -25,6 +25,7 @@ __all__ = [
     "Request",
     "Scope",
     "Send",
+    "allowed_hosts",
     "is_served",
     "respond",
     "without_body",
@@ -42,6 +43,7 @@ A2A_JSON = b"application/a2a+json"
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 #: The type that a body without a Content-Type may be taken for (RFC 9110 §8.3).
 UNNAMED = "application/octet-stream"
+LOCAL = (".localhost", "127.0.0.1", "[::1]")
 #: Maximum number of digits in a valid Content-Length.
 MAX_NUMBER_LENGTH = 19
 
@@ -125,7 +127,7 @@ class Request:
         if conf.PUBLIC_URL:
             return base_url()
         host = self.header("host")
-        if not is_served(host, tuple(settings.ALLOWED_HOSTS)):
+        if not is_served(host, allowed_hosts()):
             raise InvalidRequest("This host name is not served here")
         return base_url(
             f"{self.scope.get('scheme', 'http')}://{host}{self.scope.get('root_path', '')}"
@@ -148,6 +150,12 @@ class Request:
                 raise TooLarge(f"The body is larger than {limit} bytes")
             if not message.get("more_body"):
                 return b"".join(chunks)
+
+
+def allowed_hosts() -> tuple[str, ...]:
+    """Return ALLOWED_HOSTS; if it is empty and DEBUG is on, this machine's own names, as in Django."""
+    local = LOCAL if settings.DEBUG else ()
+    return tuple(settings.ALLOWED_HOSTS) or local
 
 
 @functools.lru_cache(maxsize=64)
