@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
+
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin import AdminSite
+from django.db import transaction
 from django.urls import URLPattern, URLResolver, include, path
 
 from a2a_console import admin as _  # noqa: F401 - registers the pages, where the project does not discover them
@@ -46,7 +50,20 @@ def make_urls(admin_site: AdminSite | None = None) -> Patterns:
         admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
         patterns.append(path("accounts/", include("a2a_project.sign_in.urls")))
     patterns.append(path("admin/", site.urls))
+    _keep_out_of_transactions(patterns)
     return [path(f"{conf.PREFIX[1:]}/", include(patterns))] if conf.PREFIX else patterns
+
+
+def _keep_out_of_transactions(patterns: Iterable[URLPattern | URLResolver]) -> None:
+    """Exempt the pages from ATOMIC_REQUESTS: the store has transactions of its own, which would wait for that one."""
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            _keep_out_of_transactions(pattern.url_patterns)
+        else:
+            with suppress(
+                AttributeError
+            ):  # Django's own sign-in is a method, which can have no mark
+                transaction.non_atomic_requests(pattern.callback)
 
 
 urlpatterns = make_urls() if project.A2A_OWN_PROJECT else []
