@@ -45,7 +45,7 @@ POLICY = {
 }
 
 
-class PageHeaders(CSPMiddleware):  # type: ignore[misc]  # it has no types
+class PageHeaders(CSPMiddleware):
     """Middleware for the host's pages alone. Headers that a view has set are kept, and `csp_update` is heard."""
 
     def get_policy_parts(

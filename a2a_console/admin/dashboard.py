@@ -68,7 +68,8 @@ class DashboardPage:
 def front_page(request: HttpRequest) -> HttpResponse:
     """Show Django's index, with the statistics for users who may view tasks."""
     context = {"statistics": _page(request)} if may_view(request, Task) else {}
-    return site.index(request, extra_context=context)
+    page: HttpResponse = site.index(request, extra_context=context)
+    return page
 
 
 @require_safe
@@ -76,7 +77,7 @@ def statistics_fragment(request: HttpRequest) -> HttpResponse:
     """Show the statistics alone: the page polls this view."""
     if not may_view(request, Task):
         raise PermissionDenied
-    request.current_app = site.name  # type: ignore[attr-defined]
+    request.current_app = site.name
     return render(request, "admin/a2a_tasks/statistics.html", {"statistics": _page(request)})
 
 

@@ -47,7 +47,7 @@ def describe_api() -> dict[str, Any]:
     """Return the OpenAPI description."""
     patterns = [path("api/", include("a2a_console.api.urls"))]
     servers = [{"url": conf.PREFIX}] if conf.PREFIX else []
-    with patched_settings({**DESCRIPTION, "SERVERS": servers}):  # type: ignore[no-untyped-call]
+    with patched_settings({**DESCRIPTION, "SERVERS": servers}):
         found: dict[str, Any] = SchemaGenerator(patterns=patterns).get_schema(None, public=True)  # type: ignore[no-untyped-call]
     return found
 

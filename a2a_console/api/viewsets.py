@@ -49,7 +49,7 @@ class HostAPIView(APIView):
     content_negotiation_class = IgnoreAccept
     metadata_class = versioning_class = None
     throttle_classes = ()
-    schema = HostSchema()
+    schema: Any = HostSchema()
     #: The right for actions without a right of their own; None = they are denied.
     required_right: RequiredRight | None = None
 

@@ -31,7 +31,7 @@ _M = TypeVar("_M", bound=Model)
 
 def may_view(request: HttpRequest, model: type[Model]) -> bool:
     """Return whether the user may view rows of this model, as its own admin decides."""
-    return site.get_model_admin(model).has_view_permission(request)
+    return bool(site.get_model_admin(model).has_view_permission(request))
 
 
 class TenantAdmin(_ModelAdmin[_M]):

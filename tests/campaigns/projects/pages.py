@@ -42,10 +42,7 @@ def read(session: str, *urls: str) -> None:
     pages = {}
     for url in urls:
         page = client.get(url)
-        if page.streaming:
-            text = b"".join(page.streaming_content).decode()
-        else:
-            text = page.content.decode()
+        text = page.content.decode()
         headers = {name: value for name, value in page.headers.items() if name != "Expires"}
         text = CHANGES.sub("", text)
         headers["Content-Length"] = ""  # tokens have one length, permissions have not
@@ -54,4 +51,4 @@ def read(session: str, *urls: str) -> None:
 
 
 if __name__ == "__main__":
-    {"make": make, "read": read}[sys.argv[1]](*sys.argv[2:])
+    make() if sys.argv[1] == "make" else read(*sys.argv[2:])
