@@ -1,4 +1,4 @@
-"""System checks of the console: what it needs of the project that it is part of."""
+"""System checks of the console: missing apps and templates of the project that it is part of."""
 
 from __future__ import annotations
 

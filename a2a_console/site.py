@@ -52,7 +52,7 @@ class HostAdminSite(AdminSite):
 
 
 class GuestAdminSite(HostAdminSite):
-    """The site in another project: who may use it, and how they sign in, is decided by that project's own site."""
+    """The site in another project. That project's own site decides who may use it, and how they sign in."""
 
     site_header = site_title = "A2A host"
     #: The project's own site.

@@ -1,4 +1,4 @@
-"""What the host adds to Django's settings, in its own project and in any other."""
+"""Additions of the host to the settings of Django, in its own project and in any other."""
 
 from __future__ import annotations
 
