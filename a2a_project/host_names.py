@@ -9,7 +9,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from a2a_tasks.agents.security import allows_anonymous
-from a2a_tasks.bindings.http import Scope, allowed_hosts, is_served
+from a2a_tasks.bindings.http import Scope, is_served, list_hosts
 from a2a_tasks.conf import conf
 
 __all__ = ["is_ours"]
@@ -24,4 +24,4 @@ def is_ours(scope: Scope) -> bool:
         return True
     named = next((value for name, value in scope["headers"] if name == b"host"), b"")
     ours = urlsplit(str(conf.PUBLIC_URL)).hostname or ""
-    return is_served(named.decode("latin-1"), (*allowed_hosts(), ours))
+    return is_served(named.decode("latin-1"), (*list_hosts(), ours))

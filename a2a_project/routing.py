@@ -16,7 +16,7 @@ from a2a_project.operations import TABLE
 from a2a_project.page_slots import PageSlots
 from a2a_project.trusted_proxies import behind_proxies
 from a2a_tasks.bindings.application import Application
-from a2a_tasks.bindings.http import ASGIApp, ClientGone, Receive, Request, Scope, Send, respond
+from a2a_tasks.bindings.http import ClientGone, Receive, Request, Scope, Send, respond
 from a2a_tasks.conf import is_ours, path_below, project
 from a2a_tasks.protocol import rest
 from a2a_tasks.protocol.errors import InvalidRequest, TooLarge
@@ -35,7 +35,7 @@ def make_application(routes: Routes) -> Any:
 class Routes:
     """The host, and what is beside it."""
 
-    def __init__(self, django_application: ASGIApp) -> None:
+    def __init__(self, django_application: Any) -> None:
         self.django = django_application
         self.page_slots = PageSlots(django_application)
         self.protocol = Application(TABLE)

@@ -25,7 +25,7 @@ __all__ = [
     "Request",
     "Scope",
     "Send",
-    "allowed_hosts",
+    "list_hosts",
     "is_served",
     "respond",
     "without_body",
@@ -127,7 +127,7 @@ class Request:
         if conf.PUBLIC_URL:
             return base_url()
         host = self.header("host")
-        if not is_served(host, allowed_hosts()):
+        if not is_served(host, list_hosts()):
             raise InvalidRequest("This host name is not served here")
         return base_url(
             f"{self.scope.get('scheme', 'http')}://{host}{self.scope.get('root_path', '')}"
@@ -152,7 +152,7 @@ class Request:
                 return b"".join(chunks)
 
 
-def allowed_hosts() -> tuple[str, ...]:
+def list_hosts() -> tuple[str, ...]:
     """Return ALLOWED_HOSTS; if it is empty and DEBUG is on, this machine's own names, as in Django."""
     local = LOCAL if settings.DEBUG else ()
     return tuple(settings.ALLOWED_HOSTS) or local

@@ -31,7 +31,7 @@ NEXT = """{title} is in {directory}: agents.py is the agent, tests.py drives it.
 1. Host it: add "{path}" to INSTALLED_APPS, or start with
    A2A_APPS={hosted} make dev
 2. Talk to it:
-   curl -s http://127.0.0.1:8000{prefix}/agents/{slug}/ -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\
+   curl -s http://127.0.0.1:8000{url} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\
      -d '{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{"message":{{"messageId":"1","role":"ROLE_USER","parts":[{{"text":"hello"}}]}}}}}}'
 
 Once it is hosted, `manage.py test {path}.tests` runs its tests."""
@@ -82,8 +82,7 @@ class Command(TemplateCommand):
         self.stdout.write(
             NEXT.format(
                 title=about["title"],
-                slug=about["slug"],
-                prefix=conf.PREFIX,
+                url=f"{conf.PREFIX}/agents/{about['slug']}/",
                 directory=directory,
                 path=path,
                 hosted=",".join([*list_hosted_apps(), path]),
@@ -127,9 +126,7 @@ def module(directory: Path) -> str:
     if label in apps.app_configs:
         raise CommandError(f"An app called {label!r} is installed already. Choose another name.")
     found = find_spec(path) if path == label else None
-    if (
-        found is not None and found.origin is not None
-    ):  # an empty directory is found, but without an origin
+    if found is not None and found.origin is not None:  # an empty directory has no origin
         raise CommandError(f"A Python module is called {path!r} already. Choose another name.")
     return path
 

@@ -82,7 +82,7 @@ class Project:
             "A2A_PLAYGROUND": "1",
         }
         with Process(sys.executable, str(self.directory / "manage.py"), "up", env=env) as server:
-            yield server.line("  start", 90).split()[-1].rstrip("/"), server
+            yield server.line("  start", 200).split()[-1].rstrip("/"), server
 
     def _make_environ(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}

@@ -48,7 +48,8 @@ def test_what_is_there_stays_in_its_order() -> None:
     assert settings["DATABASES"]["default"]["OPTIONS"]["connect_timeout"] == 9
 
 
-def test_what_is_missing_is_added() -> None:
+def test_what_is_missing_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VAR_DIR", raising=False)
     settings = install()
     assert settings["ASGI_APPLICATION"] == "shop.asgi.application"
     assert settings["VAR_DIR"] == Path("/srv/shop/var")
