@@ -87,7 +87,9 @@ class Project:
     def _make_environ(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         path = os.pathsep.join([str(self.directory), str(ROOT)])
-        return {**kept, **self.environ, "PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": self.settings}
+        # Some headers are made from sets.
+        own = {"PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": self.settings, "PYTHONHASHSEED": "0"}
+        return {**kept, **self.environ, **own}
 
     def add_host(self) -> None:
         """Make the host part of it."""

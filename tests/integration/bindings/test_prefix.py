@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from a2a_project.asgi import routes
 from a2a_push.keys import issuer
 from a2a_tasks.access.tokens import audience
+from a2a_tasks.bindings.grpc.call import GrpcCall
+from a2a_tasks.bindings.grpc.call_request import call_request
 from a2a_tasks.execution.secrets import url_of
 from tests.support.bindings.client import Client
 
@@ -48,3 +51,9 @@ def test_addresses_without_a_request_have_it(settings: Any) -> None:
     assert url_of("t") == "https://shop.example/a2a/handover/t"
     assert issuer() == "https://shop.example/a2a"
     assert audience("demo") == "https://shop.example/a2a/agents/demo"
+
+
+def test_addresses_in_answers_to_grpc_have_a_name_that_is_served(settings: Any) -> None:
+    settings.ALLOWED_HOSTS = [".shop.example", "127.0.0.1"]
+    call = SimpleNamespace(metadata=[(b"host", b"strange")], peer=("127.0.0.1", 1))
+    assert call_request(cast("GrpcCall", call)).base_url.startswith("http://shop.example:")
