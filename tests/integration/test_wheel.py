@@ -85,7 +85,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_has_the_files_of_the_checkout(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith(APPS)}
+        packed = {name for name in archive.namelist() if name.partition("/")[0] in APPS}
     assert packed == {
         str(file.relative_to(ROOT))
         for app in APPS
