@@ -15,7 +15,6 @@ import contextlib
 import itertools
 import logging
 import weakref
-from collections import deque
 from collections.abc import Sized
 
 from a2a_tasks import process_lifetime, pubsub
@@ -63,7 +62,8 @@ class TaskEventBuffer:
         self.end = known
         #: True if the task itself was removed: no events will come.
         self.gone = False
-        self._tail: deque[Recorded] = deque()
+        #: The newest events, the oldest first. An empty deque takes 0.6 KiB, in every open stream.
+        self._tail: list[Recorded] = []
         self._most = int(conf.FEED_EVENTS)
         self._reading = asyncio.Lock()
         self._asked = False
@@ -87,10 +87,14 @@ class TaskEventBuffer:
     def _forget_oldest(self) -> None:
         """Enforce the bounds. Even the newest event is dropped if it is too large: its followers read the log."""
         room = min(FEED_BYTES, HUB_BYTES // max(1, len(self._among)))
-        while self._tail and (len(self._tail) > self._most or self._bytes > room):
-            event = self._tail.popleft()
+        excess = max(0, len(self._tail) - self._most)
+        for dropped, event in enumerate(self._tail):
+            if dropped >= excess and self._bytes <= room:
+                del self._tail[:dropped]
+                return
             frames = self._frames.pop(event.number, {})
             self._bytes -= EVENT_BYTES + event.size + sum(map(len, frames.values()))
+        self._tail.clear()
 
     def _wake(self) -> None:
         for waiter in self._waiting:

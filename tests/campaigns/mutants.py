@@ -236,6 +236,7 @@ def replace(wanted: list[Mistake], *, hits: bool) -> None:
             path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         )
     replaced = set()
+    gc.unfreeze()  # what was frozen after collection is not among the objects
     for function in gc.get_objects():
         if type(function) is FunctionType:
             old = function.__code__
