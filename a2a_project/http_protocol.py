@@ -1,4 +1,4 @@
-"""uvicorn's connection, with the limits that uvicorn lacks: the size of a head, and the time a request takes to arrive.
+"""uvicorn's connection, with limits that uvicorn lacks: on the size of a head, the time of a request, and those that wait.
 
 docs/decisions/0007 gives the reasons.
 """
@@ -19,6 +19,8 @@ __all__ = ["HttpProtocol"]
 
 #: Maximum bytes and lines of a request's head, trailers included.
 HEAD_BYTES, HEAD_LINES = 64 * 1024, 100
+#: Maximum requests of a connection that wait for the answers to earlier ones. A read of uvloop may have 14,000.
+PIPELINED = 100
 #: Bytes of framing allowed for each byte of a body: a client may send every byte as a chunk of its own.
 FRAMING = 16
 #: Seconds for which the rest of a refused request is discarded, so that its client reads the answer.
@@ -33,6 +35,7 @@ def _answer(status: str) -> bytes:
 
 BAD = _answer("400 Bad Request")
 TOO_SLOW = _answer("408 Request Timeout")
+TOO_MANY = _answer("429 Too Many Requests")
 TOO_MUCH_HEAD = _answer("431 Request Header Fields Too Large")
 
 #: The end of a head.
@@ -44,6 +47,10 @@ _MAYBE_OFFER = re.compile(rb"(?i)(?:^|\n)(u(?:p(?:g(?:r(?:a(?:d(?:e[ \t]*)?)?)?)
 
 class TooMuchHead(Exception):
     """The head of a request, its trailers included, is larger than the host accepts."""
+
+
+class TooManyRequests(Exception):
+    """More requests of a connection wait than the host accepts."""
 
 
 class UnreadBody(Exception):
@@ -120,6 +127,8 @@ class HttpProtocol(HttpToolsProtocol):
             self.parser.should_upgrade()
         ):  # CONNECT, or an offer in a head that came with the request before it
             raise UnreadBody
+        if len(self.pipeline) >= PIPELINED:
+            raise TooManyRequests
         self._in_head = False
         super().on_headers_complete()
 
@@ -192,8 +201,10 @@ class HttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that the parser refused."""
-        too_much = self._head > HEAD_BYTES or self._lines > HEAD_LINES
-        self._refuse(TOO_MUCH_HEAD if too_much else BAD)
+        if self._head > HEAD_BYTES or self._lines > HEAD_LINES:
+            self._refuse(TOO_MUCH_HEAD)
+        else:
+            self._refuse(TOO_MANY if len(self.pipeline) >= PIPELINED else BAD)
 
     def _refuse(self, answer: bytes) -> None:
         """Refuse the request that is being received: answer it after the earlier ones, and close the connection.

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import logging
 
-__all__ = ["SingleLineFormatter"]
+__all__ = ["RefusalFilter", "SingleLineFormatter"]
 
 #: Control characters of ASCII and Latin-1, and the separators of Unicode, as Python writes them.
 ESCAPED = {
     code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
 }
+
+
+class RefusalFilter(logging.Filter):
+    """Makes a request that Django refuses, such as one with a wrong `Host`, one line and no error of the host."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record if it is such a line, and keep it."""
+        if record.name.startswith("django.security."):
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
+            record.exc_info = record.exc_text = None
+        return True
 
 
 class SingleLineFormatter(logging.Formatter):

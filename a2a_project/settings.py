@@ -294,7 +294,14 @@ LOGGING = {
             "style": "{",
         }
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"refusals": {"()": "a2a_project.log_format.RefusalFilter"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["refusals"],
+        }
+    },
     "loggers": {  # two lines per hint or sign-in are useless
         "axes": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},

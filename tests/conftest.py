@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, wait
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -60,9 +62,25 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.enable()
-        gc.collect()
         gc.freeze()
+        gc.enable()
+
+
+#: A module of tests for one backend alone.
+FOR_ONE = re.compile(
+    r'^pytestmark = (?:\[[^\]]*?)?pytest\.mark\.(backend|quick_on)\("(\w+)"\)', re.MULTILINE
+)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the modules of the other backend, some of which import whole frameworks; one that is asked for is."""
+    named = {Path(each.split("::")[0]).resolve() for each in config.args}
+    if not collection_path.name.startswith("test_") or collection_path in named:
+        return None
+    found = FOR_ONE.search(collection_path.read_text(encoding="utf-8"))
+    if found is None or (THOROUGH and found[1] == "quick_on"):
+        return None
+    return found[2] != backends.backend() or None
 
 
 def pytest_report_header() -> str:
@@ -120,8 +138,8 @@ def _turn(item: pytest.Item) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: tests of whole hosts wait for these most of the time."""
-    return (os.cpu_count() or 1) + 1
+    """Two processes more than there are cores: many tests wait, for a server or for the processes of a host."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(optionalhook=True)

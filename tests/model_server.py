@@ -5,7 +5,7 @@ the first is given to the message, the second to the results of the first one's 
 joined by ` + `:
 
     SAY words          the words, one piece each. $RESULT is the last result of a tool, $USERS the number of messages of
-                       users. At the word WAIT it waits until `release` was called.
+                       users. At the word WAIT it waits until `release` was called, at PAUSE for one `step`.
     CALL tool {json}   a call of a tool
     SLOW seconds       waits before each piece of the line
     FAIL status times  answers with this status; with `times`, only so often for this conversation
@@ -72,7 +72,7 @@ class ModelServer:
         self.url = ""
         self.exchanges: list[Exchange] = []
         self._failures: Counter[str] = Counter()
-        self._released = asyncio.Event()
+        self._released, self._steps = asyncio.Event(), asyncio.Semaphore(0)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # --- for tests --------------------------------------------------------------------------
@@ -81,6 +81,11 @@ class ModelServer:
         """Let all answers that wait at WAIT go on, those to come as well. From any thread."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._released.set)
+
+    def step(self) -> None:
+        """Let one answer that waits at PAUSE go on. From any thread."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._steps.release)
 
     def of(self, *states: str) -> list[Exchange]:
         """The exchanges in these states."""
@@ -172,6 +177,8 @@ class ModelServer:
                 await asyncio.sleep(plan.pause)
             if word == "WAIT":
                 await self._released.wait()
+            elif word == "PAUSE":
+                await self._steps.acquire()
             else:
                 yield word if number == 0 else f" {word}"
 
@@ -220,9 +227,9 @@ async def _whole(send: Any, status: int, value: Any) -> None:
 
 
 @contextmanager
-def serving_model(port: int = 0) -> Iterator[ModelServer]:
+def serving_model(port: int = 0, model: ModelServer | None = None) -> Iterator[ModelServer]:
     """Serve a model from a thread, for as long as the block lasts; its `url` is a base URL of clients."""
-    model, port = ModelServer(), port or free_port()
+    model, port = model or ModelServer(), port or free_port()
     config = uvicorn.Config(
         model,
         port=port,

@@ -15,6 +15,7 @@ __all__ = ["FormField", "list_fields", "read_fields", "read_form"]
 
 #: Length of texts from which a field has several lines.
 LONG = 200
+YES_NO = ("yes", "no")
 _decode = msgspec.json.Decoder(Message).decode
 
 
@@ -26,7 +27,7 @@ class FormField:
     name: str
     label: str
     help: str
-    #: "choice", "checkbox", "number", "text", "long" or "json".
+    #: "choice", "yes-no", "checkbox", "number", "text", "long" or "json".
     kind: str
     required: bool
     options: tuple[str, ...] = ()
@@ -45,26 +46,31 @@ def list_fields(form: Mapping[str, Any], given: Mapping[str, str]) -> list[FormF
     for number, (key, schema) in enumerate(form["properties"].items()):
         name, default = f"field-{number}", schema.get("default", "")
         standard = default if isinstance(default, str) else msgspec.json.encode(default).decode()
-        kind = _find_kind(schema)
+        required = key in form.get("required", ())
+        kind = _find_kind(schema, required=required)
         fields.append(
             FormField(
                 name=name,
                 label=str(schema.get("title", key)),
                 help=str(schema.get("description", "")),
                 kind=kind,
-                required=key in form.get("required", ()) and kind != "checkbox",
-                options=tuple(schema["enum"]) if kind == "choice" else (),
+                required=required and kind != "checkbox",
+                options=YES_NO
+                if kind == "yes-no"
+                else tuple(schema["enum"] if kind == "choice" else ()),
                 value=given.get(name, "") if "event" in given else standard,
             )
         )
     return fields
 
 
-def _find_kind(schema: Mapping[str, Any]) -> str:
+def _find_kind(schema: Mapping[str, Any], *, required: bool) -> str:
     choices = schema.get("enum")
     if choices:
         return "choice" if all(isinstance(one, str) for one in choices) else "json"
-    kinds = {"boolean": "checkbox", "integer": "number", "number": "number"}
+    # A required boolean without a default is asked for: no answer is not a no.
+    boolean = "yes-no" if required and "default" not in schema else "checkbox"
+    kinds = {"boolean": boolean, "integer": "number", "number": "number"}
     if type_of(schema) != "string":
         return kinds.get(type_of(schema), "json")
     is_long = schema.get("format") == "textarea" or schema.get("maxLength", 0) > LONG
@@ -78,6 +84,8 @@ def read_fields(form: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, 
         text = given.get(field.name, "")
         if field.kind == "checkbox":
             answer[key] = text == "on"
+        elif field.kind == "yes-no":
+            answer |= {key: text == "yes"} if text in YES_NO else {}
         elif text.strip() or key in form.get("required", ()):
             answer[key] = _read(text) if field.kind in {"number", "json"} else text
     return answer

@@ -17,22 +17,19 @@ from typing import NoReturn
 import uvloop
 from grpclib.const import Cardinality
 from grpclib.const import Handler as GrpcHandler
-from grpclib.health.v1 import health_pb2
-from grpclib.reflection.v1 import reflection_pb2
-from grpclib.reflection.v1alpha import reflection_pb2 as old_reflection_pb2
+from grpclib.health.check import ServiceStatus
 
 from a2a_project import startup
 from a2a_project.drain import drain_at_signals, stop_helpers
-from a2a_project.grpc_server import health, reflection
 from a2a_project.grpc_server.call import Calls
 from a2a_project.grpc_server.connection import REFUSALS, CallsOfConnection, Protocol
 from a2a_project.grpc_server.inbox import Budget
 from a2a_project.grpc_server.places import ConnectionLimits
+from a2a_project.grpc_server.services import standard_handlers
 from a2a_project.operations import TABLE
 from a2a_tasks import process, process_lifetime
 from a2a_tasks.bindings.grpc.call import Handler
-from a2a_tasks.bindings.grpc.schema import know, pool
-from a2a_tasks.bindings.grpc.service import SERVICES, handlers
+from a2a_tasks.bindings.grpc.service import handlers
 from a2a_tasks.conf import conf
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.process import leave
@@ -69,15 +66,9 @@ class Server:
 
     def __init__(self, rpcs: Mapping[bytes, Handler] | None = None) -> None:
         """`rpcs`: the handlers by their paths; None = those of the protocol."""
-        self.health, self.calls = health.HealthService(), Calls()
-        descriptors = pool()
-        known = (health_pb2, reflection_pb2, old_reflection_pb2)
-        know([each.DESCRIPTOR for each in known], descriptors)
-        service = reflection.Reflection(
-            descriptors, (*SERVICES, health.NAME, reflection.NAME, reflection.OLD_NAME)
-        )
+        self.serving, self.calls = ServiceStatus(), Calls()
         self._rpcs = {**(rpcs or handlers(TABLE)), **REFUSALS}
-        watches = {**self.health.handlers, **service.handlers}
+        watches = standard_handlers(self.serving)
         served = {path: self.calls.serve(handler) for path, handler in self._rpcs.items()}
         served |= {path: self.calls.serve_watch(handler) for path, handler in watches.items()}
         self._served = {
@@ -111,7 +102,7 @@ class Server:
         self._listening = await loop.create_server(
             self._accept, sock=sock, ssl=tls, backlog=process.BACKLOG
         )
-        self.health.serve("", *SERVICES)
+        self.serving.set(True)
         # In a process that also serves HTTP the drain begins long before the stop, which waits for open requests.
         self._forget = process_lifetime.on_drain(lambda: loop.call_soon_threadsafe(self._leave))
 
@@ -121,7 +112,7 @@ class Server:
             return
         if self._listening is not None:
             self._listening.close()
-        self.health.stop()
+        self.serving.set(False)
         self.calls.drain()
         for protocol in list(self.protocols):
             protocol.close_when_idle()

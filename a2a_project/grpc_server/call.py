@@ -16,13 +16,15 @@ from grpclib.server import Stream
 from h2.exceptions import StreamClosedError
 
 from a2a_project.grpc_server.inbox import Inbox
-from a2a_tasks.bindings.grpc.call import CallEnded, GrpcStatus, Handler, Metadata
+from a2a_tasks.bindings.grpc.call import CallEnded, GrpcCall, GrpcStatus, Handler, Metadata
 from a2a_tasks.conf import conf
 
 __all__ = ["Calls", "OpenCall"]
 
 #: Seconds that calls of health and reflection get to send their last message.
 LAST_WORD_SECONDS = 0.5
+#: The end of calls that the drain does not wait for.
+STOPS = GrpcStatus.UNAVAILABLE, "This process stops"
 #: A message begins with a flag and its length.
 PREFIX = 5
 #: The metadata key with the details of a status.
@@ -37,7 +39,7 @@ class Calls:
         #: Calls whose handlers wait for a message of their client.
         self._reading: set[asyncio.Task[Any]] = set()
         #: Calls of health and reflection.
-        self._looking: set[asyncio.Task[Any] | None] = set()
+        self._looking: set[asyncio.Task[Any]] = set()
 
     def serve(self, handler: Handler) -> Any:
         """Return the handler in the form that grpclib calls."""
@@ -52,29 +54,32 @@ class Calls:
 
     def serve_watch(self, handler: Handler) -> Any:
         """Return the handler as `serve` does, for calls that the drain does not wait for, even of slow clients."""
-        answer = self.serve(handler)
 
-        async def look(stream: Stream[bytes, bytes]) -> None:
+        async def look(call: GrpcCall) -> None:
             task = asyncio.current_task()
+            assert task is not None  # noqa: S101 - a coroutine is always in one
             self._looking.add(task)
+            task.add_done_callback(self._looking.discard)
             try:
-                await answer(stream)
-            finally:
-                self._looking.discard(task)
+                await handler(call)
+            except asyncio.CancelledError:
+                if not self.draining or task.uncancel():
+                    raise
+                call.end(*STOPS)
 
-        return look
+        return self.serve(look)
 
     def drain(self) -> None:
-        """End the calls that wait for their clients; others go on."""
+        """End the calls that wait for their clients, and soon those of health and reflection; others go on."""
         self.draining = True
         for task in self._reading:
             task.cancel()
-        asyncio.get_running_loop().call_later(LAST_WORD_SECONDS, self._look_away)
+        for times in (1, 2):  # the second time for clients that do not take their status
+            asyncio.get_running_loop().call_later(times * LAST_WORD_SECONDS, self._look_away)
 
     def _look_away(self) -> None:
-        for task in self._looking:
-            if task is not None:
-                task.cancel()
+        for task in list(self._looking):
+            task.cancel()
 
     async def await_client(self, reading: Any) -> Any:
         """Await a read, until the drain. Raises CallEnded then."""
@@ -118,12 +123,12 @@ class OpenCall:
     async def read(self) -> bytes | None:
         """Return the client's next message; None = there is none. Raises CallEnded."""
         if self._calls.draining:
-            self.end(GrpcStatus.UNAVAILABLE, "This process stops")
+            self.end(*STOPS)
             raise CallEnded
         try:
             found: bytes | None = await self._calls.await_client(self._next())
         except CallEnded:
-            self.end(GrpcStatus.UNAVAILABLE, "This process stops")
+            self.end(*STOPS)
             raise
         except TimeoutError:
             self.end(GrpcStatus.DEADLINE_EXCEEDED, "The message did not come in time")

@@ -16,8 +16,9 @@ from grpclib.metadata import Deadline, decode_metadata, decode_timeout
 from grpclib.protocol import AbstractHandler, H2Protocol, Stream
 from grpclib.server import request_handler
 from h2.config import H2Configuration
-from h2.events import PingAckReceived
-from h2.exceptions import FrameTooLargeError
+from h2.errors import ErrorCodes
+from h2.events import PingAckReceived, StreamReset
+from h2.exceptions import FrameTooLargeError, ProtocolError
 
 from a2a_project.grpc_server.inbox import Budget, Inbox
 from a2a_project.grpc_server.places import TooManyConnections
@@ -35,6 +36,10 @@ logger = logging.getLogger(__name__)
 METADATA_BYTES, MAX_METADATA_BYTES = 32 * 1024, 1024 * 1024
 #: Seconds between a GOAWAY and the close. A call that comes meanwhile is ignored: clients send it elsewhere.
 GOODBYE_SECONDS = 1.0
+#: Bytes that a connection may handle before others have their turn: uvloop gives 8 MB of one at once.
+PIECE = 16 * 1024
+#: Calls that a client may take back at once, and in a second (CVE-2023-44487): each costs more than it does to send it.
+RESETS, RESETS_A_SECOND = 1000, 33
 #: Bytes of the length at the beginning of an HTTP/2 frame.
 LENGTH = 3
 #: Seconds of a deadline below which grpclib would log an error.
@@ -83,6 +88,10 @@ class Protocol(H2Protocol):
         self._answers, self._leaving = True, False
         self._loop = asyncio.get_running_loop()
         self._next_ping: asyncio.TimerHandle | None = None
+        #: Received bytes that are not handled yet.
+        self._unhandled = b""
+        #: Calls that were taken back, less those that RESETS_A_SECOND allows, at this time.
+        self._resets, self._resets_at = 0.0, 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection, or close it at a limit."""
@@ -101,12 +110,31 @@ class Protocol(H2Protocol):
         self._has_place = True
         self._server.protocols.add(self)
         self.processor.processors[PingAckReceived] = self._take_answer
+        self.processor.processors[StreamReset] = self._take_reset
         self._plan_ping()
 
     def data_received(self, data: bytes) -> None:
+        """Handle data, a piece in each turn of the loop."""
+        self._unhandled += data
+        self._handle_piece()
+
+    def _handle_piece(self) -> None:
+        """Handle a piece of what has come, unless the client reads nothing: each ping would make the unsent answers longer."""
+        if self._leaving or self.connection.is_closing() or self._socket.is_closing():
+            self._unhandled = b""
+        elif not self.connection.write_ready.is_set():
+            self._socket.pause_reading()
+        else:
+            piece, self._unhandled = self._unhandled[:PIECE], self._unhandled[PIECE:]
+            self._handle(piece)
+            if self._unhandled:
+                self._socket.pause_reading()
+                self._loop.call_soon(self._handle_piece)
+            elif not self._socket.is_reading():
+                self._socket.resume_reading()
+
+    def _handle(self, data: bytes) -> None:
         """Handle data; an error in grpclib ends only this connection."""
-        if self._leaving or self.connection.is_closing():
-            return
         try:
             super().data_received(data)
             length = self._h2.incoming_buffer._data[:LENGTH]  # noqa: SLF001 - h2 looks at whole frames only
@@ -117,7 +145,7 @@ class Protocol(H2Protocol):
             self.processor.close("Protocol error")
 
     def pause_writing(self) -> None:
-        """Read nothing from a client that reads nothing: each ping would make the unsent answers longer."""
+        """Read nothing from a client that reads nothing."""
         super().pause_writing()
         if not self._socket.is_closing():
             self._socket.pause_reading()
@@ -125,8 +153,7 @@ class Protocol(H2Protocol):
     def resume_writing(self) -> None:
         """Go on."""
         super().resume_writing()
-        if not self._socket.is_closing():
-            self._socket.resume_reading()
+        self._loop.call_soon(self._handle_piece)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Release the connection's place."""
@@ -162,6 +189,17 @@ class Protocol(H2Protocol):
             self._h2.ping(bytes(8))
             self.connection.flush()
         self._plan_ping()
+
+    def _take_reset(self, event: StreamReset) -> None:
+        """End a call that its client has taken back, and the connection of a client that does so too often."""
+        now = self._loop.time()
+        self._resets = max(0.0, self._resets - (now - self._resets_at) * RESETS_A_SECOND) + 1
+        self._resets_at = now
+        if self._resets > RESETS:
+            self._h2.close_connection(ErrorCodes.ENHANCE_YOUR_CALM)
+            self.connection.flush()
+            raise ProtocolError
+        self.processor.process_stream_reset(event)
 
     def _take_answer(self, _: PingAckReceived) -> None:
         self._answers = True

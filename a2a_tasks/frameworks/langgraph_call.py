@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from typing import Any
 
 from langchain_core.exceptions import (
@@ -27,40 +27,30 @@ from langgraph.errors import GraphRecursionError
 from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot, StreamMode
 
-from a2a_tasks.agents import AgentError, Turn
+from a2a_tasks.agents import Turn
 from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.agents.visibility import is_shared
-from a2a_tasks.conf import conf
 from a2a_tasks.frameworks.langgraph_messages import make_emission, make_part
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
-from a2a_tasks.frameworks.langgraph_question import UnreadableAnswer, ask, describe, read_answer
+from a2a_tasks.frameworks.langgraph_question import describe, make_question
 from a2a_tasks.frameworks.langgraph_saver import TurnSaver
-from a2a_tasks.frameworks.model_call import ModelCall, count_artifacts
+from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
+from a2a_tasks.frameworks.questions import FormQuestion
 from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["GraphCall", "find_unfit"]
 
 #: The key of the state in the memory of the conversation, and of a task that waits.
 KEY = "langgraph"
-TOO_LONG = "This conversation has become too long. Please begin a new one."
 #: Errors of the framework and the words for clients, the most particular first.
 WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
-    (ModelRateLimitError, "The model is busy. Please try again later."),
-    (
-        (ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError),
-        "The model cannot be used at present.",
-    ),
-    (
-        ContextOverflowError,
-        "This conversation has become too long for the model. Please begin a new one.",
-    ),
-    (ModelInvalidRequestError, "The model refused the request."),
-    (
-        (ModelAPIError, ModelConnectionError, ModelTimeoutError),
-        "The model did not answer. Please try again later.",
-    ),
-    (ModelRefusalError, "The model refused to answer this."),
-    (ModelError, "The model gave an answer that cannot be used."),
+    (ModelRateLimitError, Words.BUSY),
+    ((ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError), Words.UNUSABLE),
+    (ContextOverflowError, Words.TOO_LONG),
+    (ModelInvalidRequestError, Words.REFUSED_REQUEST),
+    ((ModelAPIError, ModelConnectionError, ModelTimeoutError, ModelSilent), Words.SILENT),
+    (ModelRefusalError, Words.REFUSED),
+    (ModelError, Words.UNFIT),
     (GraphRecursionError, "This message needs more steps than one message may take."),
 )
 
@@ -80,21 +70,19 @@ class GraphCall(ModelCall):
         self._output: GraphOutput
         self._work: asyncio.Task[StateSnapshot]
 
-    async def begin(self) -> Emission | None:
-        """Start the run. If the message is no answer to the question that the task asked, return the question again."""
-        waiting = self._waiting
-        answers: dict[str, Any] = {}
-        if waiting:
-            try:
-                answers = read_answer(self._turn, waiting["interrupts"])
-            except UnreadableAnswer as fault:
-                return ask(self._turn, waiting["interrupts"], str(fault))
-        self._output = GraphOutput(await count_artifacts(self._turn), self._agent.nodes)
+    def find_question(self) -> FormQuestion | None:
+        """Return the question of the interrupts that the task came to before."""
+        return make_question(self._waiting["interrupts"]) if self._waiting else None
+
+    async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
+        """Return the run."""
+        self._output = GraphOutput(
+            await count_artifacts(self._turn), self._agent.nodes, self._agent.model_seconds
+        )
         self._saver = TurnSaver(self._turn, self._output)
         self._graph = self._source.copy({"checkpointer": self._saver})
-        given = await self._restore(answers, waiting["state"] if waiting else "")
-        self.start(self._run(given))
-        return None
+        state = self._waiting["state"] if self._waiting else ""
+        return self._run(await self._restore(answer or {}, state))
 
     async def _restore(self, answers: Mapping[str, Any], waiting: str) -> Any:
         """Restore the state, with the checkpoints of earlier attempts; return the input of this one.
@@ -127,6 +115,11 @@ class GraphCall(ModelCall):
         }
 
     async def _run(self, given: Any) -> StateSnapshot:
+        """Run the graph. Raises ModelSilent."""
+        async with self._output.limit_silence():
+            return await self._stream(given)
+
+    async def _stream(self, given: Any) -> StateSnapshot:
         modes: list[StreamMode] = ["custom", *(["messages"] if self._agent.streaming else [])]  # type: ignore[list-item]
         # Words of models come by their callbacks: the stream may have more than the checkpoint waits for.
         async for part in self._graph.astream(
@@ -149,7 +142,8 @@ class GraphCall(ModelCall):
 
     def find_words(self, fault: BaseException) -> str:
         """Return the words for an error; empty = it has none, and is the graph's own."""
-        return next((words for kinds, words in WORDS if isinstance(fault, kinds)), "")
+        unfit = Words.UNFIT if self._output.came_from_model(fault) else ""
+        return next((words for kinds, words in WORDS if isinstance(fault, kinds)), unfit)
 
     async def conclude(self) -> list[Emission]:
         """Keep the state of a run that is over; return its question, or its result. Raises AgentError."""
@@ -158,15 +152,13 @@ class GraphCall(ModelCall):
         if not state.interrupts and self._waiting and self._waiting["base"] != base:
             self._join_messages(state, self._waiting["known"])
         kept = self._saver.dump(self._thread, (task.id for task in state.tasks))
-        if len(kept) > int(conf.MEMORY_MAX_BYTES):
-            raise AgentError(TOO_LONG)
         if state.interrupts:
             first = {"base": base, "known": [one.id for one in self._read_messages()]}
             self._turn.memory[KEY] = (self._waiting or first) | {
                 "state": base64.b64encode(kept).decode(),
                 "interrupts": describe(state.interrupts),
             }
-            return [ask(self._turn, self._turn.memory[KEY]["interrupts"])]
+            return [make_question(self._turn.memory[KEY]["interrupts"]).ask(self._turn)]
         if state.next:
             raise RuntimeError(
                 f"the graph stopped before {', '.join(state.next)}; it has no interrupt"

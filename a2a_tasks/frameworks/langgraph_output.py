@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk, LLMResult
 from langgraph.constants import TAG_NOSTREAM
 
 from a2a_tasks.agents import Part, Turn
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission
-from a2a_tasks.frameworks.langgraph_messages import find_messages
-from a2a_tasks.frameworks.output import EmissionQueue
+from a2a_tasks.frameworks.langgraph_messages import find_messages, make_json
+from a2a_tasks.frameworks.model_call import ModelSilent
+from a2a_tasks.frameworks.output import COALESCE_SECONDS, EmissionQueue, make_call, make_result
 
 __all__ = ["GraphOutput"]
-
-#: Seconds in which pieces of text become one.
-COALESCE_SECONDS = 0.03
 
 
 @dataclass(eq=False)
@@ -40,6 +39,10 @@ class GraphAnswer:
     buffer: str = ""
     begun: bool = False
     over: bool = False
+    #: The limit of the model's silence; None = it is a node.
+    silence: asyncio.TimerHandle | None = None
+    #: When the model was heard, by the clock of the event loop.
+    heard: float = 0.0
 
 
 class GraphOutput(EmissionQueue, BaseCallbackHandler):
@@ -52,7 +55,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
     run_inline = True
     raise_error = True
 
-    def __init__(self, artifacts: int, nodes: Sequence[str]) -> None:
+    def __init__(self, artifacts: int, nodes: Sequence[str], model_seconds: float) -> None:
         """Make a queue; `artifacts` is the number of artifacts that the task had before the turn."""
         self._loop = asyncio.get_running_loop()
         super().__init__()
@@ -61,15 +64,40 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self._answers: dict[UUID, GraphAnswer] = {}
         #: Answers whose node has no checkpoint yet.
         self._over: list[GraphAnswer] = []
-        #: Ids of messages that were said, or given to a node.
-        self._known: set[str] = set()
+        #: Calls of tools in answers whose node has no checkpoint yet, each with the node.
+        self._asked: list[tuple[str, ToolCall]] = []
+        #: Ids of messages that were given to a node, and of those that were said.
+        self._given: set[str] = set()
+        self._said: set[str] = set()
         self._used: list[dict[str, Any]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._model_seconds, self._limit = model_seconds, asyncio.timeout(None)
+        #: True if the run has ended; a model may still be at work in a thread.
+        self._is_over = False
+        #: The last error of a model.
+        self._fault: BaseException | None = None
+
+    @asynccontextmanager
+    async def limit_silence(self) -> AsyncIterator[None]:
+        """Stop the block when a model is silent for too long. Raises ModelSilent."""
+        try:
+            async with self._limit:
+                yield
+        except TimeoutError as fault:
+            if not self._limit.expired():
+                raise
+            raise ModelSilent(f"a model was silent for {self._model_seconds} s") from fault
+        finally:
+            self._is_over = True
+
+    def came_from_model(self, fault: BaseException) -> bool:
+        """Return whether a model raised the error."""
+        return fault is self._fault
 
     def put(self, said: Emission) -> None:
         """Send an emission, after the text before it."""
         self.flush()
-        self._queue.put_nowait(said)
+        super().put(said)
 
     # --- for the checkpointer ---------------------------------------------------------------
 
@@ -83,6 +111,15 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         found = [answer for answer in self._over if belongs(answer.node)]
         self._over = [answer for answer in self._over if answer not in found]
         return [answer.number for answer in found]
+
+    def tell_calls(self, belongs: Callable[[str], bool]) -> None:
+        """Tell of the calls in answers of nodes that have a checkpoint now: those of a lost answer are never made."""
+        asked, self._asked = self._asked, []
+        for node, call in asked:
+            if belongs(node):
+                self._tell_call(call)
+            else:
+                self._asked.append((node, call))
 
     def skip_numbers(self, numbers: Sequence[int]) -> None:
         """Note the numbers of artifacts that are in the log already."""
@@ -106,7 +143,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **about: Any,
     ) -> None:
-        self._call(self._begin, run_id, tags or (), metadata or {})
+        self._call(self._begin_model, run_id, tags or (), metadata or {})
 
     def on_llm_new_token(
         self, token: Any, *, chunk: Any = None, run_id: UUID, **about: Any
@@ -119,7 +156,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self._call(self._end, run_id, response)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
-        self._call(self._drop, run_id)
+        self._call(self._fail, run_id, error)
 
     def on_chain_start(
         self,
@@ -131,8 +168,8 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         **about: Any,
     ) -> None:
         if metadata and about.get("name") == metadata.get("langgraph_node"):
-            known = [message.id for message in find_messages(inputs) if message.id]
-            self._call(self._known.update, known)
+            given = [message.id for message in find_messages(inputs) if message.id]
+            self._call(self._given.update, given)
             self._call(self._begin, run_id, (), metadata)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **about: Any) -> None:
@@ -140,6 +177,23 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
         self._call(self._drop, run_id)
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any],
+        input_str: str,
+        *,
+        inputs: dict[str, Any] | None = None,
+        tool_call_id: str | None = None,
+        **about: Any,
+    ) -> None:
+        if tool_call_id:  # a model asked for it
+            call = ToolCall(name=serialized.get("name", ""), args=inputs or {}, id=tool_call_id)
+            self._call(self._tell_call, call)
+
+    def on_tool_end(self, output: Any, **about: Any) -> None:
+        if isinstance(output, ToolMessage):
+            self._call(self._tell_result, output)
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -153,6 +207,22 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
 
     # --- in the event loop ------------------------------------------------------------------
 
+    def _begin_model(self, run_id: UUID, *about: Any) -> None:
+        self._begin(run_id, *about)
+        answer = self._answers[run_id]
+        answer.heard = self._loop.time()
+        self._watch(answer)
+
+    def _watch(self, answer: GraphAnswer) -> None:
+        """Wait for a word of a model. After too long a silence, stop the run."""
+        if self._is_over or self._limit.when() is not None:
+            return
+        ends = answer.heard + self._model_seconds
+        if ends > self._loop.time():
+            answer.silence = self._loop.call_at(ends, self._watch, answer)
+        else:
+            self._limit.reschedule(ends)
+
     def _begin(self, run_id: UUID, tags: Sequence[str], metadata: dict[str, Any]) -> None:
         node = str(metadata.get("langgraph_checkpoint_ns") or metadata.get("langgraph_node", ""))
         names = {segment.partition(":")[0] for segment in node.split("|")}
@@ -161,7 +231,10 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
 
     def _write(self, run_id: UUID, text: str) -> None:
         answer = self._answers.get(run_id)
-        if answer is None or not answer.shown or not text:
+        if answer is None:
+            return
+        answer.heard = self._loop.time()
+        if not answer.shown or not text:
             return
         first = not answer.text
         answer.text += text
@@ -172,26 +245,44 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
             self._timer = self._loop.call_later(COALESCE_SECONDS, self._flush_later)
 
     def _end(self, run_id: UUID, response: LLMResult) -> None:
-        answer = self._answers.pop(run_id, GraphAnswer("", shown=False))
+        answer = self._pop(run_id) or GraphAnswer("", shown=False)
         for generation in response.generations[0][:1] if response.generations else ():
             message = getattr(generation, "message", None)
             said = message.text if message is not None else generation.text
             self._note_usage(answer, message)
             if message is not None and message.id:
-                self._known.add(message.id)
+                self._said.add(message.id)
             self._say_whole(answer, str(said))
 
     def _end_node(self, run_id: UUID, outputs: Any) -> None:
-        """Say the messages that a node has made by itself."""
-        if (node := self._answers.pop(run_id, None)) is None:
+        """Say the messages that a node has made by itself, and tell of calls of tools and their results."""
+        if (node := self._pop(run_id)) is None:
             return
-        for message in find_messages(outputs):
-            if message.id is None:
-                message.id = str(uuid4())
-            if message.id not in self._known:
-                self._known.add(message.id)
-                if isinstance(message, AIMessage):
-                    self._say_whole(GraphAnswer(node.node, shown=node.shown), str(message.text))
+        messages = [one for one in find_messages(outputs) if one.id not in self._given]
+        ended = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
+        for message in messages:
+            message.id = message.id or str(uuid4())
+            if isinstance(message, ToolMessage):
+                self._tell_result(message)
+            if not isinstance(message, AIMessage):
+                continue
+            for call in message.tool_calls:
+                if call["id"] in ended:
+                    self._tell_call(call)
+                else:  # another node makes it
+                    self._asked.append((node.node, call))
+            if message.id not in self._said:
+                self._said.add(message.id)
+                self._say_whole(GraphAnswer(node.node, shown=node.shown), str(message.text))
+
+    def _tell_call(self, call: ToolCall) -> None:
+        """Tell of a call. The host takes each once."""
+        if call["id"]:
+            self.put(make_call(call["id"], call["name"], make_json(call["args"])))
+
+    def _tell_result(self, message: ToolMessage) -> None:
+        failed = message.status == "error"
+        self.put(make_result(message.tool_call_id, make_json(message.content), error=failed))
 
     def _say_whole(self, answer: GraphAnswer, said: str) -> None:
         if not answer.shown or not (said or answer.text):
@@ -206,9 +297,19 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
 
     def _drop(self, run_id: UUID) -> None:
         """Forget an answer that was cut off: the next one begins its artifact anew."""
-        answer = self._answers.pop(run_id, None)
+        answer = self._pop(run_id)
         if answer is not None and answer.number:
             self._numbers.discard(answer.number)
+
+    def _fail(self, run_id: UUID, fault: BaseException) -> None:
+        self._fault = fault
+        self._drop(run_id)
+
+    def _pop(self, run_id: UUID) -> GraphAnswer | None:
+        answer = self._answers.pop(run_id, None)
+        if answer is not None and answer.silence is not None:
+            answer.silence.cancel()
+        return answer
 
     def _note_usage(self, answer: GraphAnswer, message: BaseMessage | None) -> None:
         used = getattr(message, "usage_metadata", None) or {}

@@ -1,7 +1,4 @@
-"""Interrupts of a graph as a question to the client, and the client's answer as their values.
-
-The question has a text for people and a data part for programs; the answer may be either.
-"""
+"""Interrupts of a graph as a question. Any value answers one, unless it has a schema."""
 
 from __future__ import annotations
 
@@ -10,14 +7,11 @@ from typing import Any
 
 from langgraph.types import Interrupt
 
-from a2a_tasks.agents import Turn, data
-from a2a_tasks.agents.emission import StatusUpdate
-from a2a_tasks.frameworks.approvals import UnreadableAnswer
 from a2a_tasks.frameworks.langgraph_messages import make_json
+from a2a_tasks.frameworks.questions import MAX_TITLE_LENGTH, Field, FormQuestion
 from a2a_tasks.protocol.jsontext import write
-from a2a_tasks.protocol.values import UNSET
 
-__all__ = ["UnreadableAnswer", "ask", "describe", "read_answer"]
+__all__ = ["describe", "make_question"]
 
 #: Members of an interrupt's value that people can read, the best first.
 TEXTS = ("question", "message", "prompt", "description")
@@ -32,42 +26,21 @@ def describe(interrupts: Sequence[Interrupt]) -> list[dict[str, Any]]:
     ]
 
 
-def ask(turn: Turn, interrupts: Sequence[Mapping[str, Any]], fault: str = "") -> StatusUpdate:
-    """Ask the client about interrupts; `fault` is the mistake in the answer before."""
-    questions = "\n".join(_format(one["value"]) for one in interrupts)
-    text = " ".join(filter(None, [fault, questions]))
-    return turn.ask(text, data({"interrupts": list(interrupts)}))
+def make_question(interrupts: Sequence[Mapping[str, Any]]) -> FormQuestion:
+    """Return the question that interrupts ask."""
+    about = [{"id": one["id"], "value": one["value"]} for one in interrupts]
+    return FormQuestion([_make_field(one) for one in interrupts], {"interrupts": about})
+
+
+def _make_field(interrupt: Mapping[str, Any]) -> Field:
+    id_, text = interrupt["id"], _format(interrupt["value"])
+    schema = interrupt.get("schema", {"minLength": 1})  # a text must say something
+    # the base of references within the schema
+    base = {"$id": f"urn:interrupt:{id_}"} if "$defs" in schema else {}
+    return Field(id_, text, {**base, **schema, "title": text[:MAX_TITLE_LENGTH]})
 
 
 def _format(value: Any) -> str:
     if isinstance(value, dict):
         value = next((value[key] for key in TEXTS if isinstance(value.get(key), str)), value)
     return value if isinstance(value, str) else write(value).decode()
-
-
-def read_answer(turn: Turn, interrupts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the values that the message of a turn gives, by the id of the interrupt. Raises UnreadableAnswer.
-
-    A data part is `{"interrupts": {id: value}}`. A text answers the only interrupt.
-    """
-    asked = [one["id"] for one in interrupts]
-    answers = [part.data for part in turn.parts if part.data is not UNSET]
-    if not answers:
-        if len(asked) > 1:
-            raise UnreadableAnswer(
-                "There are several questions: please answer each by its id, in a data part."
-            )
-        if not turn.text.strip():
-            raise UnreadableAnswer("The answer is empty.")
-        return {asked[0]: turn.text}
-    answer = answers[0]
-    if not isinstance(answer, dict) or answer.keys() != {"interrupts"}:
-        raise UnreadableAnswer("The data must be an object with interrupts.")
-    found = answer["interrupts"]
-    if not isinstance(found, dict):
-        raise UnreadableAnswer("interrupts must be an object, with an answer for each id.")
-    if unknown := found.keys() - set(asked):
-        raise UnreadableAnswer(f"interrupts.{min(unknown)} was not asked.")
-    if missing := set(asked) - found.keys():
-        raise UnreadableAnswer(f"interrupts.{min(missing)} is missing.")
-    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,12 +24,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import INTERRUPT
 
 from a2a_tasks.agents import AgentError, Turn
+from a2a_tasks.conf import conf
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
 
 __all__ = ["TurnSaver"]
 
-#: Most bytes that one checkpoint may change.
-MAX_CHANGED_BYTES = 8 * 1024 * 1024
+#: Most bytes that one step may have.
+MAX_STEP_BYTES = 8 * 1024 * 1024
 #: A value as LangGraph's serializer makes it: its type and its bytes.
 Dumped = tuple[str, bytes]
 
@@ -153,7 +154,8 @@ class TurnSaver(InMemorySaver):
     def dump(self, thread: str, tasks: Iterable[str]) -> bytes:
         """Return the state to go on from: the last checkpoint of the graph, and those of subgraphs that keep their own.
 
-        Of other subgraphs, only those of nodes that are not finished, by the ids of their tasks.
+        Of other subgraphs, only those of nodes that are not finished, by the ids of their tasks. Raises AgentError if it
+        is too large to keep.
         """
         open_tasks = set(tasks)
         changes: list[Change] = []
@@ -161,7 +163,13 @@ class TurnSaver(InMemorySaver):
             _, _, task = namespace.partition("|")[0].partition(":")
             if checkpoints and (not task or task in open_tasks):
                 changes += self._dump_checkpoint(thread, namespace, max(checkpoints))
-        return msgspec.msgpack.encode(changes)
+        dumped = msgspec.msgpack.encode(changes)
+        _check_size(len(dumped), self._measure(thread))
+        return dumped
+
+    def _measure(self, thread: str) -> dict[str, int]:
+        """Return the bytes of each key of the graph's own state."""
+        return {at[2]: len(value) for at, value in self._newest.items() if at[:2] == (thread, "")}
 
     def _dump_checkpoint(self, thread: str, namespace: str, checkpoint: str) -> Iterator[Change]:
         body, metadata, _ = self.storage[thread][namespace][checkpoint]
@@ -186,20 +194,23 @@ class TurnSaver(InMemorySaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint."""
+        """Store a checkpoint. Raises AgentError if the state is too large to keep: before more work is paid for it."""
         where = config["configurable"]
         thread, namespace = where["thread_id"], where.get("checkpoint_ns", "")
         body: dict[str, Any] = {**checkpoint}
         given = body.pop("channel_values")
 
         def make() -> Put:
-            values = []
+            values, sizes = [], self._measure(thread)
             for channel, version in new_versions.items():
                 kind, value = (
                     self.serde.dumps_typed(given[channel]) if channel in given else ("empty", b"")
                 )
                 old = self._newest.get((thread, namespace, channel), b"")
                 values.append(Value(channel, version, kind, *_compare(old, value)))
+                sizes[channel] = len(value)
+            if not namespace:
+                _check_size(sum(sizes.values()), sizes)
             return Put(
                 thread,
                 namespace,
@@ -268,7 +279,7 @@ class TurnSaver(InMemorySaver):
             change = make()
             entry = Entry(change, self._base, self._output.take_numbers(belongs))
             stored = base64.b64encode(msgspec.msgpack.encode(entry)).decode()
-            if len(stored) > MAX_CHANGED_BYTES:
+            if len(stored) > MAX_STEP_BYTES:
                 raise AgentError("The state of this conversation has become too large.")
 
             async def take() -> str:
@@ -277,6 +288,7 @@ class TurnSaver(InMemorySaver):
 
             self._count += 1
             await self._turn.step(f"checkpoint {self._count}", take)
+            self._output.tell_calls(belongs)
             self._apply(change)
 
     def _apply(self, change: Change) -> None:
@@ -302,6 +314,16 @@ def _list_interrupts(change: Change) -> list[tuple[str, Dumped]]:
     writes = change.writes if isinstance(change, Written) else ()
     task = change.task if isinstance(change, Written) else ""
     return [(task, (kind, value)) for _, channel, kind, value in writes if channel == INTERRUPT]
+
+
+def _check_size(size: int, sizes: Mapping[str, int]) -> None:
+    """Check that a state can be kept; `sizes` are those of its keys. Raises AgentError."""
+    if size > (most := int(conf.MEMORY_MAX_BYTES)):
+        key = max(sizes, key=lambda key: sizes[key])
+        raise AgentError(
+            f"This conversation has become too large: its state has {size} bytes and may have {most}. "
+            f'The largest key is "{key}". Please begin a new conversation.'
+        )
 
 
 async def _refuse_access() -> None:

@@ -18,9 +18,11 @@ __all__ = ["ModelAgent", "resolve"]
 class ModelAgent(FrameworkAgent, abstract=True):
     """An agent whose turns are runs of a framework."""
 
-    reports_usage = True
+    reports_usage = reports_tools = True
     default_input_modes = ("text/plain", "application/json")
     default_output_modes = ("text/plain", "application/json")
+    #: Longest silence of a model, in seconds; then the task fails.
+    model_seconds: ClassVar[float] = 300.0
     #: Longest time for the run to end when it is cancelled, in seconds.
     cancel_seconds: ClassVar[float] = 2.0
 

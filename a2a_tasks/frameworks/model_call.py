@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from enum import StrEnum
 from typing import Any
 
 from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.emission import Emission
 from a2a_tasks.frameworks.output import EmissionQueue
+from a2a_tasks.frameworks.questions import FormQuestion
 from a2a_tasks.protocol.values import UNSET
 
 __all__ = ["ModelCall", "ModelSilent", "Words", "count_artifacts"]
@@ -36,14 +37,27 @@ class ModelSilent(Exception):
 class ModelCall(ABC):
     """An agent at work for a turn, in a task of its own. Its words come by a queue."""
 
+    _turn: Turn
     _output: EmissionQueue
     _work: asyncio.Task[Any]
     #: True if the host has an emission that it may not have taken yet.
     _handed = False
 
-    @abstractmethod
     async def begin(self) -> Emission | None:
-        """Start the run. Return the question again if the message does not answer it."""
+        """Start the run. If the message was sent before the question that the task asked, return the question again."""
+        answer, question = None, self.find_question()
+        if question is not None and (answer := await self._turn.answer) is None:
+            return question.ask(self._turn)
+        self.start(await self.prepare(answer))
+        return None
+
+    @abstractmethod
+    def find_question(self) -> FormQuestion | None:
+        """Return the question that the task asked before; None = it asked none."""
+
+    @abstractmethod
+    async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
+        """Return the run; `answer` is that to the question, if there is one."""
 
     @abstractmethod
     async def conclude(self) -> list[Emission]:

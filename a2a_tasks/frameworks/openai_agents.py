@@ -27,8 +27,6 @@ class OpenAIAgentsAgent(ModelAgent, abstract=True):
     max_turns: ClassVar[int] = 10
     #: True if the SDK may export traces: to OpenAI, unless the app has set its trace processors.
     exports_traces: ClassVar[bool] = False
-    #: Longest silence of the model, in seconds; then the task fails.
-    model_seconds: ClassVar[float] = 300.0
 
     def make_context(self, turn: Turn) -> Any:
         """Return the context of a run (`wrapper.context` in tools). An override may be a coroutine function."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import openai
@@ -21,14 +22,14 @@ from pydantic import TypeAdapter
 
 from a2a_tasks.agents import Turn, data, text
 from a2a_tasks.agents.emission import Chunk, Emission
-from a2a_tasks.frameworks.approvals import UnreadableAnswer
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.openai_agents_answer import read_text
 from a2a_tasks.frameworks.openai_agents_copies import RUNNER, AgentCopies
-from a2a_tasks.frameworks.openai_agents_question import Decision, ask, describe, read_answer
+from a2a_tasks.frameworks.openai_agents_question import describe, make_question
 from a2a_tasks.frameworks.openai_agents_session import ConversationSession, make_input
 from a2a_tasks.frameworks.openai_agents_steps import STEPS
-from a2a_tasks.frameworks.output import OutputQueue
+from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
+from a2a_tasks.frameworks.questions import FormQuestion, read_decision
 
 __all__ = ["OpenAIAgentsCall"]
 
@@ -84,22 +85,17 @@ class OpenAIAgentsCall(ModelCall):
         self._run_config, self._max_turns, self._about = run_config, max_turns, about
         self._session = ConversationSession(turn)
 
-    async def begin(self) -> Emission | None:
-        """Start the run. If the message is no answer to the question that the task asked, return the question again."""
-        given: Any = None
-        decisions: dict[str, Decision] = {}
-        if self._session.state is None:
-            given = await make_input(self._turn)
-        else:
-            try:
-                decisions = read_answer(self._turn, self._session.approvals)
-            except UnreadableAnswer as fault:
-                return ask(self._turn, self._session.approvals, str(fault))
-        self._output = OutputQueue(await count_artifacts(self._turn))
-        self.start(self._run(given, decisions))
-        return None
+    def find_question(self) -> FormQuestion | None:
+        """Return the question about calls of tools that the task asked before."""
+        return make_question(self._session.calls) if self._session.calls else None
 
-    async def _run(self, given: Any, decisions: dict[str, Decision]) -> RunResult:
+    async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
+        """Return the run."""
+        given = await make_input(self._turn) if answer is None else None
+        self._output = OutputQueue(await count_artifacts(self._turn))
+        return self._run(given, answer or {})
+
+    async def _run(self, given: Any, answer: Mapping[str, Any]) -> RunResult:
         steps = AgentCopies(self._turn, self._output, **self._about)
         STEPS.set(steps)
         agent = steps.copy_agent(self._agent)
@@ -108,11 +104,13 @@ class OpenAIAgentsCall(ModelCall):
                 agent, self._session.state, context_override=self._context
             )
             for item in given.get_interruptions():
-                approved, message = decisions[item.call_id or ""]
-                if approved:
+                decision = read_decision(self._turn, answer[item.call_id or ""])
+                if decision.approved:
                     given.approve(item)
                 else:
-                    given.reject(item, rejection_message=message or None)
+                    given.reject(item, rejection_message=decision.message or None)
+                    refused = decision.message or "It was not approved."
+                    self._output.put(make_result(item.call_id or "", refused, error=True))
         config = steps.copy_config(self._run_config)
         try:
             result: RunResult = await RUNNER.run(
@@ -124,6 +122,7 @@ class OpenAIAgentsCall(ModelCall):
                 max_turns=self._max_turns,
             )
         finally:
+            await steps.servers.close()
             if self._run_config is None:
                 await config.model_provider.aclose()
         return result
@@ -141,10 +140,11 @@ class OpenAIAgentsCall(ModelCall):
         """Keep the items of a run that is over; return its question, or its result unless it was said already."""
         result: RunResult = self._work.result()
         if result.interruptions:
-            approvals = [describe(item) for item in result.interruptions]
+            calls = [describe(item) for item in result.interruptions]
             state = result.to_state().to_json(context_serializer=lambda _: {})
-            self._session.wait(state, approvals)
-            return [ask(self._turn, approvals)]
+            self._session.wait(state, calls)
+            asked = [make_call(one["id"], one["tool"], one["arguments"]) for one in calls]
+            return [*asked, make_question(calls).ask(self._turn)]
         await self._session.keep()
         output, responses = result.final_output, result.raw_responses
         if output is None or (responses and output == read_text(responses[-1])):

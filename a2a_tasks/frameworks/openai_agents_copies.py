@@ -13,6 +13,7 @@ from agents.tool import _FailureHandlingFunctionToolInvoker
 from agents.tool_context import ToolContext
 
 from a2a_tasks.frameworks.openai_agents_model import StepModel, StepProvider
+from a2a_tasks.frameworks.openai_agents_servers import ConnectedServers
 from a2a_tasks.frameworks.openai_agents_steps import STEPS, Steps
 
 __all__ = ["RUNNER", "AgentCopies"]
@@ -25,6 +26,7 @@ class AgentCopies(Steps):
         """Make copies for a run; `traces`: the SDK may export traces of it."""
         super().__init__(*given, **about)
         self._traces = traces
+        self.servers = ConnectedServers()
         #: Copies by the ids of agents and of copies.
         self._made: dict[int, Agent[Any]] = {}
         #: The agents, so that no other object gets their ids.
@@ -47,6 +49,7 @@ class AgentCopies(Steps):
         list_tools = made.get_mcp_tools
 
         async def get_mcp_tools(context: RunContextWrapper[Any]) -> list[Tool]:
+            await self.servers.connect(agent.mcp_servers)
             return [self._copy_tool(tool) for tool in await list_tools(context)]
 
         vars(made)["get_mcp_tools"] = get_mcp_tools
@@ -96,6 +99,15 @@ class StepInvoker(_FailureHandlingFunctionToolInvoker):
     def __init__(self, tool: FunctionTool, steps: Steps) -> None:
         self._invoke, self._steps = tool.on_invoke_tool, steps
         self._is_agent = tool._is_agent_tool  # noqa: SLF001
+        if isinstance(self._invoke, _FailureHandlingFunctionToolInvoker):
+            self._invoke = copy.copy(self._invoke)
+            handle = self._invoke._on_handled_error  # noqa: SLF001
+
+            def note(*about: Any) -> None:
+                handle(*about)
+                steps.note_failure(about[-1])
+
+            self._invoke._on_handled_error = note  # noqa: SLF001
         implementation = getattr(self._invoke, "_invoke_tool_impl", self._invoke)
         super().__init__(implementation, lambda *_: None, function_tool=tool)
 

@@ -36,7 +36,7 @@ class ConversationSession(SessionABC):
         self._new: list[Any] = list(waiting["items"]) if waiting else []
         #: The run that waits, and the calls that the client was asked about.
         self.state: dict[str, Any] | None = waiting["state"] if waiting else None
-        self.approvals: list[dict[str, Any]] = waiting["approvals"] if waiting else []
+        self.calls: list[dict[str, Any]] = waiting["calls"] if waiting else []
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the items so far, oldest first; with a limit, the last so many."""
@@ -56,12 +56,12 @@ class ConversationSession(SessionABC):
         self._new.clear()
         await self._turn.conversation.clear(KEY)
 
-    def wait(self, state: dict[str, Any], approvals: Sequence[dict[str, Any]]) -> None:
-        """Keep a run with the task, which waits for these approvals."""
+    def wait(self, state: dict[str, Any], calls: Sequence[dict[str, Any]]) -> None:
+        """Keep a run with the task, which waits for the approval of these calls."""
         self._turn.memory[KEY] = {
             "items": self._new,
             "state": state,
-            "approvals": list(approvals),
+            "calls": list(calls),
         }
 
     async def keep(self) -> None:

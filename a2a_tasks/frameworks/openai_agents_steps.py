@@ -25,7 +25,8 @@ from a2a_tasks.agents import Turn
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
 from a2a_tasks.frameworks.model_call import ModelSilent
 from a2a_tasks.frameworks.openai_agents_answer import read_text, stream_answer
-from a2a_tasks.frameworks.output import OutputQueue
+from a2a_tasks.frameworks.openai_agents_question import read_arguments
+from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
 from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["STEPS", "Steps"]
@@ -47,6 +48,8 @@ class Steps:
         self._turn, self._output = turn, output
         self._streams, self._model_seconds = streams, model_seconds
         self._answers: Counter[str] = Counter()
+        #: Ids of calls whose error was told to the model.
+        self._failed: set[str] = set()
 
     @contextmanager
     def enter_run(self, name: str) -> Iterator[None]:
@@ -117,25 +120,39 @@ class Steps:
         *,
         is_agent: bool,
     ) -> Any:
-        """Call a tool in a step. An agent that is a tool takes steps of its own."""
-        place = PLACE.get() or ""
+        """Call a tool in a step. An agent that is a tool takes steps of its own.
+
+        A replay tells of the call again; the host takes each event once.
+        """
+        id_, place = context.tool_call_id, PLACE.get() or ""
+        self._output.put(make_call(id_, context.tool_name, read_arguments(arguments)))
         if is_agent:
-            token = PLACE.set(f"{place}{context.tool_call_id}/")
+            token = PLACE.set(f"{place}{id_}/")
             try:
-                return await invoke(context, arguments)
+                result, failed = await invoke(context, arguments), id_ in self._failed
             finally:
                 PLACE.reset(token)
+            if result is None:  # it waits for an approval
+                return None
+        else:
 
-        async def take() -> Any:
-            within = STEPS.set(None)
-            try:
-                return _make_storable(await invoke(context, arguments))
-            finally:
-                STEPS.reset(within)
+            async def take() -> Any:
+                within = STEPS.set(None)
+                try:
+                    result = _make_storable(await invoke(context, arguments))
+                finally:
+                    STEPS.reset(within)
+                return [result, id_ in self._failed]
 
-        # calls run side by side, so their ids name them
-        name = _name(f"{place}tool:{context.tool_name}:{context.tool_call_id}")
-        return await self._turn.step(name, take)
+            # calls run side by side, so their ids name them
+            name = _name(f"{place}tool:{context.tool_name}:{id_}")
+            result, failed = await self._turn.step(name, take)
+        self._output.put(make_result(id_, _make_storable(result), error=failed))
+        return result
+
+    def note_failure(self, context: ToolContext[Any]) -> None:
+        """Note that the model is told of the error of a call."""
+        self._failed.add(context.tool_call_id)
 
 
 def _name(name: str) -> str:

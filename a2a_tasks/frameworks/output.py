@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from a2a_tasks.agents import Part
-from a2a_tasks.agents.emission import ANSWER, Chunk, Emission
+from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, ToolEvent
 
-__all__ = ["EmissionQueue", "OutputQueue"]
+__all__ = ["EmissionQueue", "OutputQueue", "make_call", "make_result"]
 
 #: Seconds in which pieces of text become one.
 COALESCE_SECONDS = 0.03
+#: Longest id of a call that the host takes; some gateways of models make longer ones.
+MAX_ID_LENGTH = 256
+
+
+def make_call(id_: str, name: str, arguments: Mapping[str, Any]) -> ToolEvent:
+    """Return the event of a call of a tool."""
+    return ToolEvent("toolCall", _shorten(id_), {"name": name, "arguments": arguments})
+
+
+def make_result(id_: str, content: Any, *, error: bool) -> ToolEvent:
+    """Return the event of what the model is told of a call; `error`: the tool failed, or was not called."""
+    return ToolEvent("toolResult", _shorten(id_), {"content": content, "error": error})
+
+
+def _shorten(id_: str) -> str:
+    return id_ if len(id_) <= MAX_ID_LENGTH else hashlib.sha256(id_.encode()).hexdigest()
 
 
 class EmissionQueue:
@@ -27,6 +45,10 @@ class EmissionQueue:
     def confirm(self) -> None:
         """Note that the host has taken the last emission."""
         self._queue.task_done()
+
+    def put(self, said: Emission) -> None:
+        """Send something that is no text of an answer."""
+        self._queue.put_nowait(said)
 
     def finish(self) -> None:
         """Send the rest of the text, then the mark of the end."""
@@ -111,7 +133,3 @@ class OutputQueue(EmissionQueue):
             parts = (Part(text=self._buffer),)
             self.put(Chunk(artifact_id=name, parts=parts, append=self._begun, last=last))
             self._begun, self._buffer = True, ""
-
-    def put(self, said: Emission) -> None:
-        """Send something that is no text of an answer."""
-        self._queue.put_nowait(said)

@@ -19,11 +19,8 @@ class PydanticAIAgent(ModelAgent, abstract=True):
 
     framework = "pydantic_ai"
     attribute = "agent"
-    reports_tools = True
     #: The agent; one for all turns.
     agent: ClassVar[Any] = None
-    #: Longest silence of the model, in seconds; then the task fails.
-    model_seconds: ClassVar[float] = 300.0
 
     def make_deps(self, turn: Turn) -> Any:
         """Return the dependencies of a run (`ctx.deps` in tools). An override may be a coroutine function."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -29,8 +30,9 @@ from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.pydantic_ai_messages import MessageStore, make_prompt
 from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
-from a2a_tasks.frameworks.pydantic_ai_question import ask, read_results
+from a2a_tasks.frameworks.pydantic_ai_question import make_question, read_results
 from a2a_tasks.frameworks.pydantic_ai_steps import StepBackend, TurnDurability
+from a2a_tasks.frameworks.questions import FormQuestion
 
 __all__ = ["PydanticAICall"]
 
@@ -65,15 +67,16 @@ class PydanticAICall(ModelCall):
         self._output: ModelOutput
         self._work: asyncio.Task[AgentRunResult[Any]]
 
-    async def begin(self) -> Emission | None:
-        """Start the run. If the message was sent before the question that the task asked, return the question again."""
+    def find_question(self) -> FormQuestion | None:
+        """Return the question about deferred tools that the task asked before."""
+        return make_question(self._store.requests) if self._store.requests else None
+
+    async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
+        """Return the run."""
         given: dict[str, Any] = {"user_prompt": None}
-        if self._store.requests is None:
+        if answer is None or self._store.requests is None:
             given["user_prompt"] = await make_prompt(self._turn)
         else:
-            answer = await self._turn.answer
-            if answer is None:
-                return ask(self._turn, self._store.requests)
             given["deferred_tool_results"] = read_results(self._turn, self._store.requests, answer)
         self._output = ModelOutput(await count_artifacts(self._turn))
         backend = StepBackend(self._turn, self._output, self._model_seconds)
@@ -83,8 +86,7 @@ class PydanticAICall(ModelCall):
             "deps": self._deps,
             "capabilities": [TurnDurability(backend, streams=self._streams)],
         }
-        self.start(self._run(given))
-        return None
+        return self._run(given)
 
     async def _run(self, given: dict[str, Any]) -> AgentRunResult[Any]:
         with replay_scope():
@@ -101,7 +103,7 @@ class PydanticAICall(ModelCall):
         result = self._work.result()
         if isinstance(result.output, DeferredToolRequests):
             self._store.wait(result.new_messages(), result.output)
-            return [ask(self._turn, result.output)]
+            return [make_question(result.output).ask(self._turn)]
         await self._store.append(result.new_messages())
         responses = [m for m in result.all_messages() if isinstance(m, ModelResponse)]
         last = responses[-1] if responses else None

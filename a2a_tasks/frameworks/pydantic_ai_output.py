@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic_ai import (
     AgentStreamEvent,
     FilePart,
@@ -17,7 +15,6 @@ from pydantic_ai import (
 )
 
 from a2a_tasks.agents.content import file
-from a2a_tasks.agents.emission import ToolEvent
 from a2a_tasks.frameworks import output
 
 __all__ = ["ModelOutput"]
@@ -38,12 +35,11 @@ class ModelOutput(output.OutputQueue):
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self.write(text)
             case FunctionToolCallEvent(part=call):
-                about: dict[str, Any] = {"name": call.tool_name, "arguments": call.args_as_dict()}
-                self.put(ToolEvent("toolCall", call.tool_call_id, about))
+                self.put(output.make_call(call.tool_call_id, call.tool_name, call.args_as_dict()))
             case FunctionToolResultEvent(part=result):
                 content = result.model_response_str(wrap_if_error=False)
-                about = {"content": content, "error": result.outcome != "success"}
-                self.put(ToolEvent("toolResult", result.tool_call_id, about))
+                failed = result.outcome != "success"
+                self.put(output.make_result(result.tool_call_id, content, error=failed))
 
     async def end_response(self, response: ModelResponse) -> None:
         """End an answer: the host has all of it, streamed or not, when this returns."""

@@ -51,7 +51,7 @@ FRAMEWORKS = (
     ),
     Framework(
         package="pydantic_ai",
-        requirement="pydantic-ai-slim>=2.68,<3",
+        requirement="pydantic-ai-slim[openai]>=2.68,<3",
         kind="AbstractAgent",
         adapter="a2a_tasks.frameworks.pydantic_ai:PydanticAIAgent",
         attribute="agent",

@@ -38,6 +38,7 @@ __all__ = [
     "find_before",
     "find_by_key",
     "find_batched",
+    "find_state",
     "key_of",
     "list_tasks",
     "origin",
@@ -88,9 +89,9 @@ def find(scope: OwnerScope, public_id: str) -> FoundTask | None:
 
 
 def find_before(run: ClaimedRun) -> values.Task | None:
-    """Return the task as it stood before the message of a run, with its present artifacts; None for the first message.
+    """Return the task as it stood before the message of a run; None for the first message.
 
-    A question of the agent is in its status, not yet in its history.
+    A question of the agent is in its status, not yet in its history. Artifacts of earlier attempts are left out.
     """
     found = find(run.scope, run.task_id) if run.input_number > 1 else None
     if found is None:
@@ -104,8 +105,14 @@ def find_before(run: ClaimedRun) -> values.Task | None:
         number, standing = status[0], read_status_body(status[1])
     messages = Message.objects.filter(~Q(number=number), task=run.task, number__lt=run.input_number)
     history = messages.order_by("number").values_list("body", flat=True)
+    event = Event.objects.filter(task=run.task, run=run.run, number=OuterRef("first_event"))
+    own = Artifact.objects.filter(task=run.task).order_by("position").values_list(Exists(event))
+    artifacts = zip(found.view.artifacts or (), own, strict=False)
     return values.replace(
-        found.view, status=standing, history=[Raw(text.encode()) for text in history]
+        found.view,
+        status=standing,
+        history=[Raw(text.encode()) for text in history],
+        artifacts=[artifact for artifact, (is_own,) in artifacts if not is_own] or UNSET,
     )
 
 
@@ -119,6 +126,14 @@ def brief(scope: OwnerScope, public_id: str) -> FoundTask | None:
         .first()
     )
     return None if task is None else FoundTask(task.pk, task.last_event, view(task, whole=False))
+
+
+def find_state(scope: OwnerScope, public_id: str) -> tuple[int, str] | None:
+    """Return the key and the state of a task in this scope."""
+    if "\x00" in public_id:
+        return None
+    found = Task.objects.filter(visible_to(scope), public_id=public_id)
+    return found.order_by("pk").values_list("pk", "state").first()
 
 
 def _find_many(keys: Sequence[Key]) -> list[FoundTask | None]:

@@ -22,6 +22,19 @@ from examples.demo import conformance
 Words = AsyncIterator[Any]
 MAX_CHUNKS = 100_000
 MAX_SECONDS_LENGTH = 86_400
+#: The form of `form`.
+TRIP = {
+    "type": "object",
+    "title": "A trip",
+    "properties": {
+        "to": {"type": "string", "title": "Where to", "enum": ["Rome", "Oslo", "Lima"]},
+        "people": {"type": "integer", "title": "How many people", "minimum": 1, "maximum": 9},
+        "window": {"type": "boolean", "title": "At the window, if there is a seat"},
+        "wishes": {"type": "string", "title": "Wishes", "maxLength": 500},
+        "sure": {"type": "boolean", "title": "Book it now", "description": "It costs nothing."},
+    },
+    "required": ["to", "people", "sure"],
+}
 
 
 async def echo(turn: Turn, argument: str) -> Words:
@@ -75,6 +88,17 @@ async def ask(turn: Turn, argument: str) -> Words:
     yield turn.ask(argument or "What is it?")
 
 
+async def form(turn: Turn, argument: str) -> Words:
+    """Handle `form`: ask for several things of several types, and return the answer."""
+    turn.memory["form"] = True
+    given = await turn.answer
+    if given is None:
+        yield turn.ask(argument or "Where shall I book?", form=TRIP)
+        return
+    del turn.memory["form"]
+    yield turn.artifact(data(given), id="trip", name="trip")
+
+
 async def auth(turn: Turn, argument: str) -> Words:
     turn.memory["asked"] = argument
     yield turn.need_auth(
@@ -123,7 +147,7 @@ async def send_data(turn: Turn, argument: str) -> Words:
 
 async def anything(turn: Turn, argument: str) -> Words:
     """Return the input with a list of the commands."""
-    greeting = "You sent this. Try: echo X, chunks N, count N, sleep S, ask X, auth X, secret X, reject X, fail X, "
+    greeting = "You sent this. Try: echo X, chunks N, count N, sleep S, ask X, form, auth X, secret X, reject X, fail X, "
     yield turn.artifact(
         Part(text=f"{greeting}message X, file, data."), *turn.parts, id="parts", name="parts"
     )
@@ -136,6 +160,7 @@ VERBS: dict[str, Callable[[Turn, str], Words]] = {
     "sleep": sleep,
     "slow": sleep,
     "ask": ask,
+    "form": form,
     "auth": auth,
     "secret": secret,
     "reject": reject,
@@ -161,6 +186,8 @@ def obey(turn: Turn) -> Words:
         return script
     if "asked" in turn.memory:
         return answer_asked(turn)
+    if "form" in turn.memory:
+        return form(turn, "")
     if "secret" in turn.memory:
         return secret(turn, "")
     verb, _, argument = turn.text.lstrip().partition(" ")
@@ -173,7 +200,7 @@ class Demo(Agent):
     """The default agent of the embedded host."""
 
     name = "Demo"
-    description = "Obeys the first word: echo, chunks, count, sleep, ask, auth, reject, fail, message, file, data."
+    description = "Obeys the first word: echo, chunks, count, sleep, ask, form, auth, reject, fail, message, file, data."
     provider = Provider("A2A host", "https://example.com")
     default_input_modes = ("text/plain", "*/*")
     default_output_modes = ("text/plain", "application/json")
@@ -199,7 +226,7 @@ class Demo(Agent):
             "Conversation",
             "Asks, waits, fails, rejects or replies directly, as the text requests",
             tags=["demo", "multi-turn"],
-            examples=["ask What is your name?", "sleep 3", "message hi"],
+            examples=["ask What is your name?", "form", "sleep 3", "message hi"],
         ),
     ]
 

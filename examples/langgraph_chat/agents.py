@@ -1,4 +1,4 @@
-"""A graph of LangGraph, hosted by one call. CHAT_URL is a server with OpenAI's protocol, CHAT_MODEL the name of a model."""
+"""A graph of LangGraph, hosted by one call. CHAT_MODEL names a model of OpenAI; without it, CHAT_URL is asked."""
 
 import os
 import random
@@ -21,14 +21,16 @@ def roll_dice(sides: int = 6) -> int:
 
 def send_mail(to: str, text: str) -> str:
     """Send a mail."""
-    answer = interrupt(f"May I send {text!r} to {to}? Please answer yes or no.")
-    return f"sent to {to}: {text}" if answer.lower() == "yes" else "not sent"
+    agreed = interrupt(f"May I send {text!r} to {to}?", response_schema=bool)
+    return f"sent to {to}: {text}" if agreed else "not sent"
 
 
 TOOLS: list[Callable[..., Any]] = [roll_dice, send_mail]
+NAME = os.environ.get("CHAT_MODEL")
+URL = os.environ.get("CHAT_URL", "http://127.0.0.1:8123/v1")
 model = ChatOpenAI(
-    model=os.environ.get("CHAT_MODEL", "scripted"),
-    base_url=os.environ.get("CHAT_URL", "http://127.0.0.1:8123/v1"),
+    model=NAME or "scripted",
+    base_url=None if NAME else URL,
     api_key=lambda: os.environ.get("OPENAI_API_KEY", "none"),
     stream_usage=True,
 )

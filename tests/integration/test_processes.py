@@ -33,6 +33,7 @@ class TestChild:
         assert child.process.returncode == -15
 
 
+@pytest.mark.thorough
 @pytest.mark.backend("stack")
 class TestWorker:
     def test_answers_on_the_broker_of_this_run(self, worker: Child) -> None:

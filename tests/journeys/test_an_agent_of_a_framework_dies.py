@@ -1,4 +1,7 @@
-"""The process of an agent of a framework is killed while the model speaks and while a tool works: nothing used is paid twice."""
+"""The process of an agent of a framework is killed while the model speaks and while a tool works: nothing used is paid twice.
+
+The agent is one of pydantic-ai; `tests/campaigns/frameworks` has the others, and more moments.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,8 @@ from tests.journeys.waiting import eventually
 from tests.journeys.wire import folded, plain
 from tests.model_server import ModelServer, serving_model
 from tests.support.processes import Child
-from tests.support.thorough import thorough
 
-pytestmark = pytest.mark.usefixtures("emptied")
+pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.usefixtures("emptied")]
 COMPLETED, WAITS = "TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED"
 #: Three answers with tools, and a last one.
 SCRIPT = """\
@@ -26,16 +28,18 @@ SAY one + CALL note {"text": "a"} + CALL note {"text": "b"}
 SAY two WAIT and more + CALL note {"text": "c"}
 SAY three + CALL hold {"text": "d"} + CALL note {"text": "e"}
 SAY four: $RESULT"""
+#: A tool that a person must approve of.
+ASKS = 'SAY before + CALL pay {"amount": 7}\nSAY $RESULT'
 
 
 class ChatHost:
-    """A host with the agent of an app: one process carries it out, and is killed and replaced."""
+    """A host with an agent: one process carries it out, and is killed and replaced."""
 
-    def __init__(self, running: ExitStack, app: str, model: ModelServer, ledger: Path) -> None:
+    def __init__(self, running: ExitStack, model: ModelServer, ledger: Path) -> None:
         self._running, self._count = running, 1
         self._environ = {
             **QUICK,
-            "A2A_APPS": f"{APPS['A2A_APPS']},tests.journeys.{app}",
+            "A2A_APPS": f"{APPS['A2A_APPS']},tests.journeys.chat_app",
             "CHAT_URL": model.url,
             "CHAT_LEDGER": str(ledger),
         }
@@ -76,12 +80,6 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(params=["chat_app", thorough("openai_app"), thorough("graph_app")])
-def app(request: pytest.FixtureRequest) -> str:
-    """The app: an agent of pydantic-ai, of the OpenAI Agents SDK, or of LangGraph."""
-    return str(request.param)
-
-
 def lines(path: Path) -> list[str]:
     """What the tools wrote."""
     return path.read_text().split()
@@ -92,13 +90,14 @@ def texts(task: dict[str, Any]) -> list[str]:
     return ["".join(p.get("text", "") for p in a["parts"]) for a in task.get("artifacts", ())]
 
 
-async def test_no_call_whose_result_was_used_is_made_again(
-    app: str, model: ModelServer, ledger: Path
+async def test_no_call_whose_result_was_used_is_made_again_and_a_late_approval_counts(
+    model: ModelServer, ledger: Path
 ) -> None:
     with ExitStack() as running:
-        host = ChatHost(running, app, model, ledger)
+        host = ChatHost(running, model, ledger)
         async with plain(host.url, "chat") as client:
-            task = await client.start(SCRIPT)
+            task, asking = await client.start(SCRIPT), await client.start(ASKS)
+            await client.until(asking, WAITS)
 
             async def speaks() -> bool:
                 return texts(await client.get(task))[-1:] == ["two"]
@@ -113,31 +112,21 @@ async def test_no_call_whose_result_was_used_is_made_again(
         await eventually(holds, "a tool is at work")
         host.kill()
         async with plain(host.url, "chat") as client:
+            await client.answer(asking, "yes")
+            paid = await client.until(asking, COMPLETED)
             ended = await client.until(task, COMPLETED)
             events = await client.log(task)
     said = ["one", "two and more", "three"]
     assert texts(ended)[:-1] == said
     assert texts(ended)[-1] in ("four: held d", "four: noted e")
+    calls: dict[bool, list[int]] = {True: [], False: []}
+    for one in model.exchanges:
+        calls[one.prompt == ASKS].append(one.line)
     # at each kill one call was under way, which is made again: an answer, then a tool
-    assert Counter(one.line for one in model.exchanges) == {0: 1, 1: 2, 2: 1, 3: 1}
+    assert Counter(calls[False]) == {0: 1, 1: 2, 2: 1, 3: 1}
     notes = Counter(lines(ledger))
     assert notes.pop("e") in (1, 2)  # its end may not have been written at the kill
-    assert notes == {"a": 1, "b": 1, "c": 1, "d": 2}
+    assert notes == {"a": 1, "b": 1, "c": 1, "d": 2, "paid-7": 1}
     assert texts(folded({**ended, "artifacts": []}, events)) == texts(ended)
-
-
-async def test_an_approval_is_answered_after_the_process_that_asked_was_killed(
-    app: str, model: ModelServer, ledger: Path
-) -> None:
-    with ExitStack() as running:
-        host = ChatHost(running, app, model, ledger)
-        async with plain(host.url, "chat") as client:
-            task = await client.start('SAY before + CALL pay {"amount": 7}\nSAY $RESULT')
-            await client.until(task, WAITS)
-        host.kill()
-        async with plain(host.url, "chat") as client:
-            await client.answer(task, "yes")
-            ended = await client.until(task, COMPLETED)
-    assert texts(ended) == ["before", "paid 7"]
-    assert lines(ledger) == ["paid-7"]
-    assert [one.line for one in model.exchanges] == [0, 1]
+    assert texts(paid) == ["before", "paid 7"]
+    assert calls[True] == [0, 1]

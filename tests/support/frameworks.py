@@ -14,25 +14,31 @@ from a2a_project.operations import TABLE
 from a2a_tasks.agents import Agent, Part, Skill, registry
 from a2a_tasks.frameworks import host
 from a2a_tasks.models import Run
+from a2a_tasks.models import Task as TaskRow
 from a2a_tasks.protocol.values import Task
 from a2a_tasks.store.db import run_in_thread
 from tests.support.execution.host import Client, listened
 
 __all__ = [
+    "CLIENTS",
     "SKILLS",
     "has_artifacts",
     "has_said",
     "hosted",
     "parts_of",
+    "question_of",
     "seen",
     "send_parts",
     "shown",
     "status_text",
     "text_of",
     "trace",
+    "usage_of",
 ]
 
 SKILLS = [Skill("do", "Do", "Does as the test says.", tags=["test"])]
+#: Clients of models, which are closed in the event loop of their test.
+CLIENTS: list[Any] = []
 _numbers = itertools.count(1)
 
 
@@ -82,6 +88,19 @@ def text_of(task: Any) -> list[str]:
     """The artifacts of a task, each as its text."""
     bodies = [msgspec.json.decode(body) for body in task.artifacts or ()]
     return ["".join(part.get("text", "") for part in body["parts"]) for body in bodies]
+
+
+def question_of(task: Any) -> list[Any]:
+    """The parts of the question of a task: its text, what it is about, its form."""
+    parts = msgspec.json.decode(task.status.message or b"")["parts"]
+    return [part.get("text", part.get("data")) for part in parts]
+
+
+async def usage_of(task: Any) -> dict[str, Any]:
+    """The usage of a task by model."""
+    row = await run_in_thread(TaskRow.objects.get, public_id=task.id)
+    found: dict[str, Any] = msgspec.json.decode(row.usage)
+    return found
 
 
 async def trace() -> str:

@@ -160,3 +160,11 @@ class TestAnswersComeInOrder:
         server.go.clear()
         chunked = b"POST /bad HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
         assert codes(await server.exchange([chunked], release=False)) == [b"400"]
+
+
+async def test_a_connection_has_only_so_many_requests_waiting() -> None:
+    server = Server()
+    server.go.clear()
+    sent = await server.exchange([CARD * 5000])
+    assert codes(sent) == [b"200"] * 101 + [b"429"]
+    assert len(server.requests) == 101

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import logging.config
 import sys
 from typing import Any
 
+import pytest
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.test import RequestFactory
 
 from a2a_project.log_format import SingleLineFormatter
 
@@ -45,3 +49,18 @@ def test_every_line_of_the_host_is_written_so() -> None:
         formatters["line"]["()"]
         == f"{SingleLineFormatter.__module__}.{SingleLineFormatter.__name__}"
     )
+
+
+def test_what_django_refuses_of_a_client_is_one_line_and_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = io.StringIO()
+    logging.config.dictConfig(settings.LOGGING)
+    (own,) = (each for each in logging.getLogger().handlers if each.name == "stderr")
+    monkeypatch.setattr(own, "stream", written)
+    try:
+        RequestFactory(headers={"host": "another.example"}).get("/").get_host()
+    except DisallowedHost:
+        logging.getLogger("django.security.DisallowedHost").exception("Invalid HTTP_HOST")
+    (line,) = written.getvalue().splitlines()
+    assert line.endswith(" WARNING django.security.DisallowedHost Invalid HTTP_HOST")

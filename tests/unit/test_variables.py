@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
+from a2a_project.variables import apps, database, server
 from tests import ROOT
+from tests.support.rows import rows
 from tests.support.thorough import thorough
 
 CELERY = ("-m", "celery", "-A", "a2a_project")
@@ -33,6 +38,26 @@ def python(here: Path, *words: str, **variables: str) -> subprocess.CompletedPro
     )
 
 
+@rows(
+    "mistyped, said",
+    [
+        (partial(database, "127.0.0.1:5432/s3cret"), "DATABASE_URL is not the URL of a database"),
+        (partial(database, "postgres://u:s3cret@h:port/x"), "DATABASE_URL is not the URL"),
+        (partial(server, "REDIS_URL", "127.0.0.1:6379", ["redis"]), "it must begin with redis://"),
+        (partial(server, "BROKER", "u:s3cret@rabbit:5672", ["amqp", "sqs"]), "amqp://, sqs://"),
+        (partial(apps, ["examples.demo", "concirge"]), "A2A_APPS names 'concirge'"),
+        (partial(apps, ["examples.dmo"]), "A2A_APPS names 'examples.dmo'"),
+    ],
+)
+def test_what_is_mistyped_is_told_without_its_value(
+    mistyped: Callable[[], object], said: str
+) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        mistyped()
+    assert said in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
@@ -41,10 +66,10 @@ def python(here: Path, *words: str, **variables: str) -> subprocess.CompletedPro
         ),
         ({"DATABASE_URL": "postgress://u:s3cret@h/x"}, "postgres://USER:PASSWORD@HOST:5432/NAME"),
         thorough({"DATABASE_URL": "postgres://u:s3cret@h:port/x"}, "DATABASE_URL is not the URL"),
-        ({"REDIS_URL": "127.0.0.1:6379"}, "REDIS_URL is not the URL of a server"),
+        thorough({"REDIS_URL": "127.0.0.1:6379"}, "REDIS_URL is not the URL of a server"),
         thorough({"CELERY_BROKER_URL": "u:s3cret@rabbit:5672"}, "it must begin with amqp://"),
         thorough({"A2A_APPS": "examples.demo,concirge"}, "A2A_APPS names 'concirge'"),
-        ({"A2A_APPS": "examples.dmo"}, "A2A_APPS names 'examples.dmo'"),
+        thorough({"A2A_APPS": "examples.dmo"}, "A2A_APPS names 'examples.dmo'"),
     ],
 )
 def test_a_mistyped_variable_is_one_line(
@@ -116,10 +141,15 @@ def test_a_file_of_sqlite_that_cannot_be_made_is_not_served(tmp_path: Path) -> N
     assert "unable to open database file. Look at DATABASE_URL" in line
 
 
+def test_apps_may_stand_apart() -> None:
+    assert apps([" examples.tables ", "examples.demo", ""]) == ["examples.tables", "examples.demo"]
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize(
-    "named", [thorough("examples.demo, examples.tables"), " examples.tables ,examples.demo,"]
+    "named", ["examples.demo, examples.tables", " examples.tables ,examples.demo,"]
 )
-def test_apps_may_stand_apart(named: str, tmp_path: Path) -> None:
+def test_a_host_starts_with_apps_that_stand_apart(named: str, tmp_path: Path) -> None:
     done = manage(tmp_path, "check", A2A_APPS=named)
     assert done.returncode == 0, done.stderr
 

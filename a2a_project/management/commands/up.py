@@ -105,11 +105,12 @@ def banner(address: Address) -> str:
     url = f"{address.url.rstrip('/')}{conf.PREFIX}/"
     lines = [
         "",
-        "The host is up. Ctrl-C ends it.",
+        f"The host is up, process {os.getpid()}. Ctrl-C ends it.",
         "",
         f"  start     {url}",
         f"  admin     {url}admin/",
-        f"  agents    {url}agents/  ({', '.join(sorted(agent.slug for agent in registry.agents()))})",
+        f"  agents    {url}agents/",
+        *(f"            {url}agents/{slug}/" for slug in sorted(a.slug for a in registry.agents())),
         f"  card      {url}.well-known/agent-card.json",
         *([f"  gRPC      {Address(address.host, conf.GRPC_PORT).place}"] if conf.GRPC_PORT else []),
         "",

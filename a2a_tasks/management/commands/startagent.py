@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
 from argparse import ArgumentParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,7 @@ __all__ = ["Command"]
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 #: The kinds of agents: folders with `agents.py` and `tests.py`, and the packages that some need.
 KINDS = sorted(path.name for path in (TEMPLATES / "agents").iterdir())
-PACKAGES = {"pydantic-ai": "pydantic_ai"}
+PACKAGES = {"langgraph": "langgraph", "openai-agents": "agents", "pydantic-ai": "pydantic_ai"}
 #: A valid name for a package, an app label and, with hyphens, a URL.
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 MAX_LENGTH = 63
@@ -34,7 +35,7 @@ NEXT = """{title} is in {directory}: agents.py is the agent, tests.py drives it.
    curl -s http://127.0.0.1:8000{url} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\
      -d '{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{"message":{{"messageId":"1","role":"ROLE_USER","parts":[{{"text":"hello"}}]}}}}}}'
 
-Once it is hosted, `manage.py test {path}.tests` runs its tests."""
+`manage.py test {path}.tests` runs its tests."""
 
 
 class Command(TemplateCommand):
@@ -53,8 +54,8 @@ class Command(TemplateCommand):
             "--kind",
             choices=KINDS,
             default="text",
-            help="chat: any OpenAI-compatible model; long-running: durable steps; pydantic-ai: an agent of that framework; "
-            "text (default): the smallest agent",
+            help="text (default): the smallest agent; chat: any OpenAI-compatible model; form: a question with fields; "
+            "long-running: durable steps; langgraph, openai-agents, pydantic-ai: an agent of that framework",
         )
 
     def handle(self, **options: Any) -> None:  # type: ignore[override]
@@ -63,6 +64,7 @@ class Command(TemplateCommand):
         directory = Path(target or name).expanduser().resolve()
         check_name(name)
         if line := find_install_line(PACKAGES.get(kind)):
+            line = f"{sys.executable} -m {line}"  # the pip of a shell may be another one
             raise CommandError(f"An agent of the kind {kind} needs a package: {line}")
         check_empty(directory, named=bool(target))
         path = module(directory)
@@ -126,7 +128,7 @@ def module(directory: Path) -> str:
     if label in apps.app_configs:
         raise CommandError(f"An app called {label!r} is installed already. Choose another name.")
     found = find_spec(path) if path == label else None
-    if found is not None and found.origin is not None:  # an empty directory has no origin
+    if found and found.origin:  # an empty directory is found, but without an origin
         raise CommandError(f"A Python module is called {path!r} already. Choose another name.")
     return path
 

@@ -7,6 +7,7 @@ import base64
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from django.db import connections
 from playwright.async_api import Page, Route, expect
 from pytest_django.plugin import DjangoDbBlocker
 
+from a2a_console.queue.form_fields import list_fields
 from a2a_tasks.access.api_keys import issue
 from tests.campaigns.browser import grpc_line
 from tests.campaigns.browser.conftest import ENVIRON, BrowsedHost, Visit
@@ -23,6 +25,8 @@ from tests.campaigns.browser.faults import Faults
 from tests.campaigns.browser.looks import axe, presentable, shot
 from tests.campaigns.faultlab.proxy import Behaviour, Proxy
 from tests.journeys import hosts
+from tests.model_server import ModelServer, serving_model
+from tests.support.execution.waiting import until
 
 LAST = ".pg-theirs >> nth=-1"
 EVERYWHERE = [
@@ -81,6 +85,12 @@ class TestANewcomer:
         await expect(said).to_have_text(re.compile(r"^Demo has finished: #0;.*…$"))
         assert await numbers(page) == sorted(set(await numbers(page)))
         await presentable(page, "playground-answered")
+
+    async def test_comes_by_a_link_to_an_agent(self, page: Page) -> None:
+        await page.goto("/?agent=tables")
+        await expect(page.get_by_label("Agent")).to_have_value("tables")
+        await page.goto("/?agent=nobody")
+        await expect(page.get_by_label("Agent")).to_have_value("demo")
 
     async def test_sends_nothing_before_there_is_an_agent(self, page: Page) -> None:
         """What is written meanwhile stays, and is sent when the agents are known."""
@@ -162,6 +172,76 @@ class TestANewcomer:
         assert re.search(r'"(TASK_STATE_COMPLETED|completed)"', printed)
         assert "it's" in printed
         assert await task(page) not in printed
+
+    @ways
+    async def test_answers_a_question_with_a_form(
+        self, page: Page, faults: Faults, dialect: str, binding: str
+    ) -> None:
+        if binding == "HTTP+JSON":
+            faults.expect("status of 400")
+        await enter(page, dialect, binding)
+        form = page.locator("#pg-form")
+        await expect(form).to_be_hidden()
+        await say(page, "form")
+        await becomes(page, "input-required")
+        await form.get_by_label("How many people").fill("12")
+        if dialect == "v10":
+            await presentable(page, "playground-form")
+        await page.get_by_role("button", name="Send").click()
+        await expect(form.get_by_label("Where to")).to_be_focused()
+        await expect(form.locator("[aria-invalid]")).to_have_count(3)
+        await expect(form).to_contain_text("12 is greater than the maximum of 9")
+        await expect(form.get_by_label("Book it now")).to_have_accessible_description(
+            "It costs nothing. is missing"
+        )
+        if dialect == "v10":
+            await presentable(page, "playground-form-refused")
+        if binding == "JSONRPC" and dialect == "v10":
+            await page.get_by_role("button", name="Copy as Python").last.click()
+            program = await page.get_by_label("Copied").input_value()
+            compile(program, "copied", "exec")
+            assert r'new_data_part(json.loads("{\"people\":12,' in program
+        await form.get_by_label("Where to").select_option("Rome")
+        await form.get_by_label("How many people").fill("2")
+        await form.get_by_label("Book it now").select_option("no")
+        await page.get_by_role("button", name="Send").click()
+        await becomes(page, "completed")
+        said = json.loads(await page.locator(f"{LAST} >> .pg-data").inner_text())
+        assert said == {"to": "Rome", "people": 2, "window": False, "sure": False}
+        await expect(form).to_be_hidden()
+
+    async def test_finds_the_fields_of_a_question_again(self, page: Page) -> None:
+        await enter(page)
+        await say(page, "form Where and when?")
+        await becomes(page, "input-required")
+        asked = await task(page)
+        await page.reload()
+        await page.locator("#pg-past summary").click()
+        await page.get_by_role("button", name=asked).click()
+        await expect(page.locator("#pg-form").get_by_label("Where to")).to_be_visible()
+
+    async def test_sees_the_same_kinds_of_fields_as_operators(self, page: Page) -> None:
+        texts: list[dict[str, Any]] = [
+            {"type": "string"},
+            {"type": "string", "enum": ["a"]},
+            {"type": "string", "format": "textarea"},
+            {"type": "string", "maxLength": 201},
+        ]
+        others = [{"enum": [1]}, {"type": "boolean"}, {"type": "boolean", "default": True}]
+        others += [{"type": kind} for kind in ("integer", "number", "array", "object")]
+        schemas = [*texts, *others, {"type": ["boolean", "object"]}, {}]
+        named = {str(number): schema for number, schema in enumerate(schemas)}
+        await page.goto("/")
+        for required in ([], list(named)):
+            fields = list_fields({"properties": named, "required": required}, {})
+            shown = await page.evaluate(
+                """async ([url, schemas, required]) => {
+                    const { kindOf } = await import(url);
+                    return schemas.map((one) => kindOf(one, required));
+                }""",
+                ["/static/a2a_console/playground/form.js", schemas, bool(required)],
+            )
+            assert shown == [field.kind for field in fields]
 
     async def test_needs_no_mouse_and_hears_what_happens(self, page: Page) -> None:
         await enter(page)
@@ -521,6 +601,75 @@ class TestAHostThatIsCareful:
             assert "A2A_CREDENTIAL" in await shown_copy(page)
 
 
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    """A model on this machine."""
+    with serving_model() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def authors(emptied: None, model: ModelServer) -> Iterator[str]:
+    """The URL of a host for authors, with the examples that talk to the model."""
+    allowed = {"A2A_FETCH_ALLOW_HTTP": "1", "A2A_FETCH_ALLOW_NETWORKS": "127.0.0.1"}
+    apps = "examples.chat,examples.pydantic_ai_chat"
+    environ = {**ENVIRON, **allowed, "A2A_APPS": f"{apps},{hosts.APPS['A2A_APPS']}"}
+    with hosts.web({**environ, "CHAT_URL": model.url, "CHAT_MODEL": "", "DEBUG": "1"}) as web:
+        yield web.url
+
+
+@pytest.mark.backend("sqlite")
+class TestAnAgentWithAModel:
+    async def test_streams_and_is_cancelled(
+        self, model: ModelServer, authors: str, visit: Visit, faults: Faults
+    ) -> None:
+        faults.also(authors)
+        page = await visit(base_url=authors)
+        await enter(page)
+        await page.get_by_label("Agent").select_option("plain-chat")
+        await say(page, "SAY a plan\nSAY a poem WAIT")
+        await expect(page.locator(LAST)).to_contain_text("a poem")
+        await expect(page.locator(LAST)).to_contain_text("a plan")
+        await page.get_by_role("button", name="Cancel task").click()
+        await becomes(page, "canceled")
+        await until(lambda: model.of("left") != [])
+        await say(page, "SAY a plan\nSAY another poem")
+        await becomes(page, "completed")
+        await expect(page.locator(LAST)).to_contain_text("another poem")
+
+    async def test_that_raises_shows_its_author_the_trace(
+        self, authors: str, visit: Visit, faults: Faults
+    ) -> None:
+        faults.also(authors)
+        page = await visit(base_url=authors)
+        await enter(page)
+        await page.get_by_label("Agent").select_option("witness")
+        await say(page, "nowhere")
+        await becomes(page, "failed")
+        trace = page.locator(LAST).get_by_label("Traceback")
+        await expect(trace).to_contain_text("ValueError: 'nowhere' is no absolute path")
+        await expect(page.locator("#pg-says")).to_have_text("Witness has failed: The agent failed.")
+        await presentable(page, "playground-trace")
+
+    async def test_of_a_framework_is_given_an_approval(
+        self, authors: str, visit: Visit, faults: Faults
+    ) -> None:
+        faults.also(authors)
+        page = await visit(base_url=authors)
+        await enter(page)
+        await page.get_by_label("Agent").select_option("chat")
+        for answer, why, result in (
+            ("yes", "", "sent to Bob: hi"),
+            ("no", "it is too late", "it is too late"),
+        ):
+            await say(page, 'CALL send_mail {"to": "Bob", "text": "hi"}\nSAY $RESULT')
+            await becomes(page, "input-required")
+            await page.locator("#pg-form").get_by_label("Call send_mail").select_option(answer)
+            await say(page, why)
+            await becomes(page, "completed")
+            await expect(page.locator(LAST)).to_contain_text(result)
+
+
 async def shown_copy(page: Page) -> str:
     """What the newest request is copied as."""
     await page.get_by_role("button", name="Copy as curl").last.click()
@@ -582,6 +731,24 @@ class TestHostileContent:
         await say(page, "hello")
         await expect(page.locator(LAST)).to_contain_text("javascript:document.title")
         assert await page.locator(f"{LAST} >> a").count() == 0
+        assert await page.locator("#playground :is(img, script, svg, iframe)").count() == 0
+        assert await page.title() == "A2A host"
+
+    async def test_of_a_form_is_text(self, page: Page) -> None:
+        odd = {"title": HOSTILE, "description": HOSTILE, "type": [HOSTILE], "default": HOSTILE}
+        properties = {HOSTILE: odd, "a": {**odd, "enum": [HOSTILE]}, "b": {"enum": 1, "type": 1}}
+        form = {"type": "object", "title": HOSTILE, "properties": properties, "required": 1}
+        status = {"state": "input-required", "message": {"parts": [{"data": {"form": form}}]}}
+        task = {"id": "1", "contextId": "1", "status": status}
+        await page.route(
+            "**/a2a/1.0",
+            lambda route: route.fulfill(json={"jsonrpc": "2.0", "id": 1, "result": {"task": task}}),
+        )
+        await page.goto("/")
+        await page.get_by_label("Response").select_option("send")
+        await say(page, "hello")
+        await expect(page.locator("#pg-form .pg-field")).to_have_count(3)
+        await expect(page.locator("#pg-form legend")).to_contain_text("onerror")
         assert await page.locator("#playground :is(img, script, svg, iframe)").count() == 0
         assert await page.title() == "A2A host"
 

@@ -44,6 +44,8 @@ QUICK = {
     "A2A_BEAT_SECONDS": "0.4",
     "A2A_POLL_SECONDS": "0.3",
     "A2A_DRAIN_SECONDS": "1.2",
+    "A2A_PARK_SECONDS": "0.5",
+    "FAULTLAB_NAP": "1.5",
 }
 #: Seconds an episode may take to settle after its fault, before it counts as lost.
 SETTLING = 60.0
@@ -160,19 +162,26 @@ class Lab:
         self._start_processes(ports)
 
     @property
-    def environ(self) -> dict[str, str]:
-        """The environment of the host's processes."""
-        kept = {key: value for key, value in os.environ.items() if not _ours(key)}
+    def servers(self) -> dict[str, str]:
+        """What names the servers to the host's processes."""
         proxied = self.plan.proxied
         redis = self.redis.url(0, port=self.redis_proxy.port if proxied else None)
         port = self.postgres_proxy.port if proxied else None
         if self.plan.pooled:
-            port, kept["A2A_PREPARE"] = self.pool.port, "0"
+            port = self.pool.port
         return {
-            **kept,
             "DATABASE_URL": self.postgres.url(self.database, port=port),
             "REDIS_URL": redis,
             "CELERY_BROKER_URL": redis,
+            **({"A2A_PREPARE": "0"} if self.plan.pooled else {}),
+        }
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment of the host's processes."""
+        return {
+            **{key: value for key, value in os.environ.items() if not _ours(key)},
+            **self.servers,
             "SECRET_KEY": "only-for-the-lab",
             "VAR_DIR": str(self.directory / "var"),
             "DJANGO_SETTINGS_MODULE": "a2a_project.settings",

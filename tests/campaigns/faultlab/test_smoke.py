@@ -1,4 +1,4 @@
-"""The smoke of the fault lab: a small host, whose workers are killed at two moments, and one that wakes as a zombie."""
+"""The smoke of the fault lab: a small host, whose worker is killed at the end of a run, and one that wakes as a zombie."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from tests.campaigns.faultlab import points, zombies
 from tests.campaigns.faultlab.lab import QUICK, Lab, Plan
 from tests.campaigns.faultlab.verdict import nothing_was_lost
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.backend("stack")
 
@@ -20,7 +21,7 @@ def lab() -> Iterator[Lab]:
         yield host
 
 
-@pytest.mark.parametrize("point", ["worker.claimed", "worker.ending"])
+@pytest.mark.parametrize("point", [thorough("worker.claimed"), "worker.ending"])
 def test_nothing_is_lost_when_a_worker_is_killed_there(lab: Lab, point: str) -> None:
     nothing_was_lost(points.run(lab, point, "kill", seed=1))
 

@@ -65,7 +65,7 @@ def test_a_stack_without_servers_says_what_it_needs(missing: str) -> None:
 def make_stack(env: dict[str, str], *options: str) -> Iterator[tuple[Process, str]]:
     """`make stack` with these options of honcho, all of it ready, and its URL."""
     port = free_port()
-    env = {**env, "PORT": str(port), "ARGS": " ".join(options)}
+    env = {**env, "PORT": str(port), "ARGS": " ".join(options), "MAKEFLAGS": ""}
     with Process("make", "--silent", "stack", env=env) as stack:
         try:
             for process, ready in {
@@ -78,6 +78,8 @@ def make_stack(env: dict[str, str], *options: str) -> Iterator[tuple[Process, st
                     LONG,
                 )
             yield stack, f"http://127.0.0.1:{port}"
+        except AssertionError as fault:
+            raise AssertionError(stack.transcript()) from fault
         finally:  # whoever kills make leaves its processes behind
             stack.signal(signal.SIGTERM)
             stack.exit_code(LONG)

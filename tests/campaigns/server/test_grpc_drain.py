@@ -11,7 +11,6 @@ from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from h2 import events
 from h2.settings import SettingCodes
 
-from a2a_project.grpc_server import health, reflection
 from tests.campaigns.server.process import PATIENCE
 from tests.campaigns.server.test_serve_grpc import served
 from tests.support.grpc_server.client import Client, connected
@@ -21,9 +20,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 #: A drain that outlasts the patience of a test: whoever holds it fails.
 LONG = str(2 * PATIENCE)
 UNAVAILABLE = ("14", "This process stops")
-WATCH = {":path": f"/{health.NAME}/Watch"}
-REFLECT = {":path": f"/{reflection.NAME}/ServerReflectionInfo"}
-CHECK = {":path": f"/{health.NAME}/Check"}
+WATCH = {":path": "/grpc.health.v1.Health/Watch"}
+REFLECT = {":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"}
+CHECK = {":path": "/grpc.health.v1.Health/Check"}
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_a_database_that_cannot_be_used_is_one_line_with_its_own_words(
 
 def test_the_banner_names_what_to_open() -> None:
     text = banner(HERE)
-    for path in ("", "admin/", "agents/", ".well-known/agent-card.json"):
+    for path in ("", "admin/", "agents/", "agents/demo/", ".well-known/agent-card.json"):
         assert f" http://127.0.0.1:8123/{path}\n" in text
 
 

@@ -91,6 +91,7 @@ class TestTheTaskBeforeTheMessage:
 
         async def run(turn: Turn) -> AsyncIterator[Any]:
             seen.append(shown(await turn.task))
+            yield turn.artifact(f"of {turn.text}")
             if turn.text == "one":
                 yield turn.ask("And?")
                 return
@@ -107,7 +108,7 @@ class TestTheTaskBeforeTheMessage:
                 await until(lambda: says(client, task.id, "Attempt"))
                 await run_in_thread(take_away, task.id)
                 await until(lambda: client_state(client, task.id, "completed"))
-        assert seen == [None, *[("input-required", "And?", ["one"], [])] * 2]
+        assert seen == [None, *[("input-required", "And?", ["one"], ["of one"])] * 2]
 
 
 async def says(client: Client, task: str, text: str) -> bool:

@@ -17,6 +17,7 @@ from tests.support.execution.workers import SHORT, own_worker
 from tests.support.processes import Child, python
 from tests.support.procfile import worker_arguments
 from tests.support.store.world import everything, found, new, replayed
+from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
 DEMO = OwnerScope("", "user:alice", "demo")
@@ -84,6 +85,7 @@ class TestAWorkerOfATestsOwn:
             run = Run.objects.get()
             assert (run.status, run.attempt, run.token) == (RunStatus.QUEUED, 0, "")
 
+    @pytest.mark.thorough
     def test_a_cancel_reaches_the_agent_by_hint(self) -> None:
         with own_worker(QUEUE, environ=SELDOM) as worker:
             asked("sleep 600", queue=QUEUE)
@@ -93,11 +95,15 @@ class TestAWorkerOfATestsOwn:
 
 
 class TestQueues:
-    def test_a_worker_that_is_told_no_queues_takes_from_all_that_agents_name(self) -> None:
-        arguments = worker_arguments("worker", "worker5")
-        with python(
-            arguments, {**SHORT, "A2A_APPS": "tests.support.execution.neighbours"}
-        ) as child:
-            child.wait_for("worker started, queues: agents, neighbours")
-        with python(arguments, {**SHORT, "A2A_QUEUES": "night,day"}) as child:
-            child.wait_for("worker started, queues: day, night")
+    @pytest.mark.parametrize(
+        ("variables", "taken"),
+        [
+            ({"A2A_APPS": "tests.support.execution.neighbours"}, "agents, neighbours"),
+            thorough({"A2A_QUEUES": "night,day"}, "day, night"),
+        ],
+    )
+    def test_a_worker_that_is_told_no_queues_takes_from_all_that_agents_or_settings_name(
+        self, variables: dict[str, str], taken: str
+    ) -> None:
+        with python(worker_arguments("worker", "worker5"), {**SHORT, **variables}) as child:
+            child.wait_for(f"worker started, queues: {taken}")

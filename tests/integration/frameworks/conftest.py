@@ -1,10 +1,14 @@
-"""The settings of hosts for adapters."""
+"""The settings of hosts for adapters, and their models."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+
+from tests.model_server import ModelServer, serving_model
+from tests.support.frameworks import CLIENTS
 
 
 @pytest.fixture(autouse=True)
@@ -14,3 +18,18 @@ def local(settings: Any) -> None:
     settings.A2A_POLL_SECONDS = 0.1
     settings.A2A_BEAT_SECONDS = 0.1
     settings.A2A_LEASE_SECONDS = 2.0
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    """A model server of the test's own: its counts are those of the test."""
+    with serving_model() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+async def closed() -> AsyncIterator[None]:
+    """Close the clients of models, in the event loop of their test."""
+    yield
+    while CLIENTS:
+        await CLIENTS.pop().close()

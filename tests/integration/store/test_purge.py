@@ -49,6 +49,7 @@ from tests.support.store.world import (
     held,
     new,
 )
+from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -438,7 +439,7 @@ def undeletable(task: int) -> Iterator[None]:
 
 
 class TestWhatCannotBeRemoved:
-    @pytest.mark.parametrize("place", [0, 57, 119])
+    @pytest.mark.parametrize("place", [0, thorough(57), 119])
     def test_is_skipped_and_all_else_goes(
         self, place: int, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from a2a_tasks.management.commands.startagent import KINDS
 from tests import ROOT
 from tests.backend import children
 from tests.support.thorough import thorough
@@ -57,9 +58,11 @@ class TestWhatIsWritten:
         [
             (["weather_report"], "weather_report"),
             thorough(["weather_report", "weather/report"], "weather.report"),
-            thorough(["weather_report", "--kind", "chat"], "weather_report"),
-            thorough(["weather_report", "--kind", "long-running"], "weather_report"),
-            thorough(["weather_report", "--kind", "pydantic-ai"], "weather_report"),
+            *(
+                thorough(["weather_report", "--kind", kind], "weather_report")
+                for kind in KINDS
+                if kind != "text"
+            ),
         ],
     )
     def test_is_found_checked_and_passes_its_own_tests(
@@ -116,7 +119,7 @@ class TestWhatIsSaid:
 
     def test_its_curl_line_is_one_a_shell_understands(self) -> None:
         said = startagent("weather_report")
-        line = said[said.index("curl -s") : said.index("Once")]
+        line = said[said.index("curl -s") : said.index("`manage.py test")]
         words = shlex.split(line)
         assert words[:3] == ["curl", "-s", "http://127.0.0.1:8000/agents/weather-report/"]
         assert words[-1].startswith('{"jsonrpc":"2.0","id":1,"method":"SendMessage"')
@@ -142,6 +145,14 @@ class TestRefusals:
     )
     def test_a_taken_name_is_told_with_who_has_it(self, name: str, why: str) -> None:
         self.refused(name, why)
+
+    def test_a_missing_framework_is_told_with_the_command_for_this_interpreter(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "langgraph", None)
+        with pytest.raises(CommandError) as refusal:
+            startagent("weather", "--kind", "langgraph")
+        assert f"needs a package: {sys.executable} -m pip install 'langgraph" in str(refusal.value)
 
     def test_nothing_that_is_there_is_overwritten(self, here: Path) -> None:
         (here / "weather").mkdir()

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from a2a_tasks.agents import AgentError, Secrets, Turn, file
+from a2a_tasks.agents import AgentError, Secrets, Turn, data, file
 from a2a_tasks.agents.content import Content
 from a2a_tasks.agents.emission import Chunk, Emission, Reply, StatusUpdate
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.values import UNSET, Part, TaskState, replace
+from a2a_tasks.testing import converse
 from examples.demo import conformance
 from examples.demo.agents import Demo
 from examples.kits.agents import Bare, Strict
@@ -57,6 +58,15 @@ class TestDemo:
         assert [word.last for word in words] == [False] * (count - 1) + [True]
         assert len({word.artifact_id for word in words}) == 1
         assert all(f"#{i};" in texts(word)[0] for i, word in enumerate(words))
+
+    async def test_asks_with_a_form_and_shows_the_answer(self) -> None:
+        asked, answered = await converse(
+            Demo, "form", data({"to": "Rome", "people": 2, "sure": True})
+        )
+        assert asked.state is TaskState.INPUT_REQUIRED
+        assert answered.artifacts["trip"][0].data == {"to": "Rome", "people": 2, "sure": True}
+        again = (await converse(Demo, "form", "what?"))[-1]
+        assert again.state is TaskState.INPUT_REQUIRED
 
     async def test_begins_its_chunks_after_a_delay_that_it_announces(self) -> None:
         first, *_ = await said("chunks 2 0.001")

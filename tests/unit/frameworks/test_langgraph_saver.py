@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 from hypothesis import given
@@ -14,6 +15,7 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.graph import START, MessagesState, StateGraph
 
 from a2a_tasks.agents import Journal
+from a2a_tasks.agents.emission import Chunk, ToolEvent
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
 from a2a_tasks.frameworks.langgraph_saver import TurnSaver, Value, _compare, _restore
 from tests.support.examples.turns import make_turn
@@ -23,7 +25,7 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 def saver_of(journal: Journal) -> TurnSaver:
     """The checkpointer of another attempt of a turn."""
-    return TurnSaver(make_turn("hi", journal=journal), GraphOutput(0, ()))
+    return TurnSaver(make_turn("hi", journal=journal), GraphOutput(0, (), 300))
 
 
 def reread(journal: Journal) -> Journal:
@@ -52,7 +54,7 @@ class Forgetful(TurnSaver):
 @checkpointer_test(name="TurnSaver")
 async def forgetful() -> AsyncIterator[BaseCheckpointSaver[str]]:
     """A checkpointer for the suite."""
-    yield Forgetful(make_turn("hi", journal=Journal()), GraphOutput(0, ()))
+    yield Forgetful(make_turn("hi", journal=Journal()), GraphOutput(0, (), 300))
 
 
 async def test_it_passes_the_conformance_suite_of_langgraph_with_what_its_steps_hold() -> None:
@@ -92,3 +94,17 @@ async def test_the_steps_of_a_long_conversation_hold_only_what_is_new() -> None:
     assert len(snapshot) > 12 * 1000
     assert max(sizes) < sizes[0] * 1.2
     assert msgspec.msgpack.decode(snapshot)[0][3] == max(saver.storage["1"][""])
+
+
+async def test_a_call_is_told_when_the_answer_that_asks_for_it_is_kept() -> None:
+    """A process that dies before loses the answer: the model is asked again, and its calls have other ids."""
+    output, run = GraphOutput(0, (), 300), uuid4()
+    call: Any = {"name": "add", "args": {}, "id": "c1"}
+    about = {"langgraph_node": "speak", "langgraph_checkpoint_ns": "speak:1"}
+    output.on_chain_start(None, {}, run_id=run, name="speak", metadata=about)
+    output.on_chain_end({"messages": [AIMessage("hi", tool_calls=[call])]}, run_id=run)
+    output.tell_calls(lambda node: node == "other:1")
+    output.put(Chunk(artifact_id="later", parts=()))
+    output.tell_calls(lambda node: node == "speak:1")
+    told = [await output.next() for _ in range(3)]
+    assert [type(one) for one in told] == [Chunk, Chunk, ToolEvent]

@@ -10,12 +10,14 @@ import msgspec
 import pytest
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import (
+    FunctionToolCallEvent,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
     RunContext,
     TextPart,
     TextPartDelta,
+    ToolCallPart,
 )
 from pydantic_ai.exceptions import (
     FallbackExceptionGroup,
@@ -27,7 +29,7 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from a2a_tasks.agents import AgentError, Journal, Turn
-from a2a_tasks.agents.emission import Chunk
+from a2a_tasks.agents.emission import Chunk, ToolEvent
 from a2a_tasks.frameworks.pydantic_ai import PydanticAIAgent
 from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
 from tests.support.examples.turns import heard, make_turn, shown_text
@@ -95,6 +97,15 @@ class TestOutput:
         output.finish()
         said = [(shown_text(chunk.parts), chunk.append) for chunk in await host]
         assert said == [("half", False), ("whole", False)]
+
+
+async def test_a_call_with_a_long_id_is_told_under_a_short_one() -> None:
+    output = ModelOutput(0)
+    output.read_event(FunctionToolCallEvent(part=ToolCallPart("look", {}, "x" * 1000)))
+    output.finish()
+    told = await output.next()
+    assert isinstance(told, ToolEvent)
+    assert (len(told.id), told.about["name"]) == (64, "look")
 
 
 def failing(fault: Exception) -> PydanticAIAgent:

@@ -11,6 +11,8 @@ import weakref
 import pytest
 from grpclib.protocol import Stream
 from h2 import events
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
 from h2.exceptions import StreamClosedError
 from pytest_django import Settings
 
@@ -208,6 +210,54 @@ async def test_pings_to_a_client_that_reads_nothing_are_not_answered_without_end
                     hostile.writer.write(pings * 10_000)
                     await hostile.writer.drain()
         assert protocol._socket.get_write_buffer_size() < MIB
+
+
+def taken_back(client: Client, count: int) -> bytes:
+    """Calls that are taken back at once."""
+    for _ in range(count):
+        stream = client.h2.get_next_available_stream_id()
+        client.h2.send_headers(stream, list(HEADERS.items()))
+        client.h2.reset_stream(stream)
+    return client.h2.data_to_send()
+
+
+async def test_a_client_that_takes_back_too_many_calls_loses_its_connection() -> None:
+    async with served(MEASURE) as (port, _), connected(port) as client, connected(port) as hostile:
+        hostile.send(taken_back(hostile, 3000))
+        told = await hostile.until(events.ConnectionTerminated)
+        assert told.error_code == ErrorCodes.ENHANCE_YOUR_CALM
+        await hostile.closed()
+        assert await client.status(client.call(b"one")) == ("0", "")
+
+
+async def test_a_client_may_take_back_many_calls() -> None:
+    async with served(MEASURE) as (port, _), connected(port) as client:
+        client.send(taken_back(client, 900))
+        assert await client.status(client.call(b"one")) == ("0", "")
+
+
+async def test_a_flood_leaves_turns_of_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn, received = 0, list[tuple[int, int]]()
+    receive_data, loop = H2Connection.receive_data, asyncio.get_running_loop()
+
+    def count_turns() -> None:
+        nonlocal turn
+        turn += 1
+        loop.call_soon(count_turns)
+
+    def note(h2: H2Connection, data: bytes) -> list[events.Event]:
+        if not h2.config.client_side:
+            received.append((turn, len(data)))
+        return receive_data(h2, data)
+
+    monkeypatch.setattr(H2Connection, "receive_data", note)
+    count_turns()
+    async with served(MEASURE) as (port, _), connected(port) as hostile:
+        hostile.send((b"\0\0\0\4\1\0\0\0\0") * 60_000)  # acknowledged settings
+        assert await hostile.status(hostile.call(b"one")) == ("0", "")
+    assert max(size for _, size in received) <= FRAME
+    turns = [when for when, _ in received]
+    assert len(set(turns)) == len(turns)
 
 
 UNREADABLE = {

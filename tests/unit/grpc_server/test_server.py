@@ -11,10 +11,10 @@ import pytest
 from grpclib.health.v1.health_pb2 import HealthCheckRequest
 from pytest_django import Settings
 
-from a2a_project.grpc_server import Server, health
+from a2a_project.grpc_server import Server
 from tests.support.grpc_server.client import PATIENCE, Client, connected
 
-CHECK = {":path": f"/{health.NAME}/Check"}
+CHECK = {":path": "/grpc.health.v1.Health/Check"}
 LOG = "a2a_project.grpc_server"
 
 

@@ -54,7 +54,12 @@ const part = (file) =>
   `Part(raw=base64.b64decode(${lit(file.bytes)}), filename=${lit(file.name)}, media_type=${lit(file.type)})`;
 
 function message({ input, begins }) {
-  const parts = [...(input.text || !input.files.length ? [`Part(text=${lit(input.text)})`] : []), ...input.files.map(part)];
+  const bare = !input.files.length && input.data === undefined;
+  const parts = [
+    ...(input.data === undefined ? [] : [`new_data_part(json.loads(${lit(JSON.stringify(input.data))}))`]),
+    ...(input.text || bare ? [`Part(text=${lit(input.text)})`] : []),
+    ...input.files.map(part),
+  ];
   const ids = [["task_id", begins ? "" : input.task], ["context_id", input.context]].filter(([, id]) => id);
   return [
     "        message = Message(",
@@ -80,11 +85,13 @@ function sdk(sent, lines) {
     '# pip install "a2a-sdk>=1.3"',
     "import asyncio",
     ...uses("base64"),
+    ...uses("json"),
     ...(dict.includes("os.environ") ? ["import os"] : []),
     ...uses("uuid"),
     "",
     "import httpx",
     "from a2a.client import ClientConfig, create_client",
+    ...(lines.some((line) => line.includes("new_data_part(")) ? ["from a2a.helpers import new_data_part"] : []),
     `from a2a.types import ${types.join(", ")}`,
     "",
     "",

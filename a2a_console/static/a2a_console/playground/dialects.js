@@ -10,29 +10,34 @@ const withoutEmpty = (object) =>
 const labelled = (label) => ({
   text: (text) => ({ [label]: "text", text }),
   file: ({ name, type, bytes }) => ({ [label]: "file", file: { name, mimeType: type, bytes } }),
+  data: (data) => ({ [label]: "data", data }),
 });
 /** ProtoJSON of 0.2 and 0.3: released clients put base64 into a field of bytes, which is written in base64 again. */
 const protoParts = {
   text: (text) => ({ text }),
   file: ({ name, type, bytes }) => ({ file: { name, mimeType: type, fileWithBytes: btoa(bytes) } }),
+  data: (data) => ({ data: { data } }),
 };
 /** This message in gRPC, where bytes are not encoded twice. */
 const rpcParts = { ...protoParts, file: ({ name, type, bytes }) => ({ file: { name, mimeType: type, fileWithBytes: bytes } }) };
 const draftParts = {
   text: (text) => ({ text }),
   file: ({ name, type, bytes }) => ({ file: { name, mediaType: type, fileWithBytes: bytes } }),
+  data: (data) => ({ data: { data } }),
 };
 const plainParts = {
   text: (text) => ({ text }),
   file: ({ name, type, bytes }) => ({ raw: bytes, filename: name, mediaType: type }),
+  data: (data) => ({ data }),
 };
 
 const partsOf = (input, form) => [
-  ...(input.text || !input.files.length ? [form.text(input.text)] : []),
+  ...(input.data === undefined ? [] : [form.data(input.data)]),
+  ...(input.text || (!input.files.length && input.data === undefined) ? [form.text(input.text)] : []),
   ...input.files.map(form.file),
 ];
 
-// Parameters of a send. `input`: {id, text, files, task, context, webhook: {url, token} or undefined, wait}
+// Parameters of a send. `input`: {id, text, data (undefined: none), files, task, context, webhook: {url, token} or undefined, wait}
 
 /** seed-0, 0.0 and 0.1: the client names the task. */
 const clientNamed = (input, { inlineWebhook }) => withoutEmpty({

@@ -3,6 +3,7 @@
 import { curl, grpcurl, hasRpc, python } from "./copies.js";
 import { DIALECTS, findDialect, GRPC, has, HTTP_JSON, JSON_RPC, request } from "./dialects.js";
 import { byId, make, options, unique } from "./dom.js";
+import { Form } from "./form.js";
 import { Frames } from "./frames.js";
 import { Hook, secret } from "./hooks.js";
 import { formatOf, read } from "./reading.js";
@@ -22,6 +23,7 @@ let talk = null;
 let answer = null;
 let hook = null;
 let files = [];
+const form = new Form(byId("pg-form"));
 
 const chosen = () => cards.find((card) => card.slug === byId("pg-agent").value);
 const ready = () => !loading && chosen() !== undefined;
@@ -73,7 +75,8 @@ function recall() {
 async function loadAgents() {
   const [answered, found] = await fetchAgents();
   cards = found.map((card) => ({ ...card, slug: slugOf(card) })).filter((card) => card.slug);
-  const first = byId("pg-agent").value || document.querySelector("article")?.id;
+  const named = new URLSearchParams(location.search).get("agent");
+  const first = byId("pg-agent").value || cards.find((card) => card.slug === named)?.slug || document.querySelector("article")?.id;
   options(byId("pg-agent"), cards.map((card) => [card.slug, card.name]), first);
   showAgent();
   announce(answered.ok ? "" : `The host shows no agents: ${answered.status}. Credentials may be needed.`);
@@ -153,6 +156,7 @@ function begin() {
   talk?.leave();
   [talk, answer] = [null, null];
   byId("pg-turns").replaceChildren();
+  form.show(null);
   linked("");
   showTask("", "");
   announce("");
@@ -177,7 +181,7 @@ const show = {
   event(event) {
     answer.take(event);
     rememberTask();
-    if (event.state) { showTask(talk.task, event.state); announce(`${chosen().name} ${describe(event.state)}`); }
+    if (event.state) { showForm(event); showTask(talk.task, event.state); announce(`${chosen().name} ${describe(event.state)}`); }
     else if (event.id) showTask(talk.task, talk.state);
   },
   cut(milliseconds) {
@@ -189,6 +193,11 @@ const show = {
     linked("");
   },
 };
+
+/** Offer the fields of a question, for as long as it waits. */
+function showForm({ state, words }) {
+  form.show(state === "input-required" ? words.find((one) => "form" in one)?.form ?? null : null);
+}
 
 /** Remember a task whose id has become known. */
 function rememberTask() {
@@ -212,32 +221,43 @@ function showTask(task, state) {
 async function send(event) {
   event.preventDefault();
   const text = byId("pg-text").value;
-  if ((!text && !files.length) || binding() === GRPC || !ready()) return;
+  const data = form.answer(text || files.length);
+  if ((!text && !files.length && data === undefined) || binding() === GRPC || !ready()) return;
   talk ??= new Talk(way(), show);
   talk.continuing = talk.goesOn;
   answer = new Answer(chosen().name);
-  const message = { text, files: await Promise.all(files.map(readFile)) };
+  const message = { text, data, files: await Promise.all(files.map(readFile)) };
   byId("pg-turns").append(mine(message), answer.node);
   byId("pg-text").value = "";
   attach([]);
-  const taken = await attempt(talk, () => talk.send({ ...message, webhook: hook?.given }));
-  if (!taken && !byId("pg-text").value) byId("pg-text").value = text; // to send it again
+  const fault = await attempt(talk, () => talk.send({ ...message, webhook: hook?.given }));
+  if (!fault) return;
+  if (!byId("pg-text").value) byId("pg-text").value = text; // to send it again
+  form.refuse(violations(fault.error));
 }
 
-/** Run a step of a conversation and show its result. False if the host refused it. */
+/** The fields that a refusal names, as [path, text], wherever the dialect has them. */
+function violations(error) {
+  if (typeof error !== "object" || error === null) return [];
+  if (typeof error.field === "string") return [[error.field, error.description ?? error.message]];
+  return Object.values(error).flatMap(violations);
+}
+
+/** Run a step of a conversation and show its result. Returns the refusal; null: there was none. */
 async function attempt(own, act) {
   const shown = answer;
-  let taken = true;
   shown.node.setAttribute("aria-busy", "true");
   try {
     await act();
     if (own === talk) announce(sentence(own.state, shown.text));
+    return null;
   } catch (fault) {
-    taken = fault.name === "AbortError";
-    if (!taken) refused(shown, fault);
+    if (fault.name === "AbortError") return null;
+    refused(shown, fault);
+    return fault;
+  } finally {
+    shown.node.removeAttribute("aria-busy");
   }
-  shown.node.removeAttribute("aria-busy");
-  return taken;
 }
 
 function sentence(state, text) {

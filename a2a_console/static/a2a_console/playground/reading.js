@@ -4,7 +4,7 @@
 //   {kind: "artifact", id, context, artifact: {id, name, parts}, append, last}
 //   {kind: "message", id, context, words}
 //   {kind: "tasks", tasks}
-// A part is {text}, {file: {name, type, bytes or url}} or {data}. Strangers wrote it: show it as text, never as HTML.
+// A part is {text}, {file: {name, type, bytes or url}}, {data} or {form}: the JSON Schema of a question. Strangers wrote it: show it as text, never as HTML.
 
 const SAME = { cancelled: "canceled", created: "submitted", unknown: "unknown" };
 /** After these nothing follows. */
@@ -79,8 +79,12 @@ function part(value, format) {
   if (value.file) return { file: file(value.file, format) };
   if ("raw" in value) return { file: { name: value.filename, type: value.mediaType, bytes: value.raw } };
   if ("url" in value) return { file: { name: value.filename, type: value.mediaType, url: value.url } };
-  return { data: format.nested && value.data && "data" in value.data ? value.data.data : value.data };
+  const data = format.nested && value.data && "data" in value.data ? value.data.data : value.data;
+  return isForm(data?.form) ? { form: data.form } : { data };
 }
+
+/** An object whose properties are schemas. Only hosts of A2A 0.2 and later name the extension, so the content decides. */
+const isForm = (form) => form?.type === "object" && Object.values(form.properties ?? {}).every((one) => one && typeof one === "object");
 
 function file(value, format) {
   const text = value.bytes ?? value.fileWithBytes;

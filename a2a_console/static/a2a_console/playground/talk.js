@@ -40,13 +40,13 @@ export class Talk {
   }
 
   /** Send a message, and follow the answer to the end of the turn. Throws Fault. */
-  async send({ text, files, webhook }) {
+  async send({ text, data, files, webhook }) {
     this.#only();
     const { dialect, binding, streams } = this.way;
     const naming = dialect.namesTask ? unique : () => undefined;
     if (!this.goesOn) this.task = naming() ?? "";
     this.context ||= naming() ?? "";
-    const input = { id: unique(), text, files, webhook, task: this.task, context: this.context, wait: true };
+    const input = { id: unique(), text, data, files, webhook, task: this.task, context: this.context, wait: true };
     this.state = "";
     await this.#follow(request(dialect, binding, streams ? "stream" : "send", input), null);
   }

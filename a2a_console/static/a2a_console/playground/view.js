@@ -6,13 +6,16 @@ const WORDS = {
   submitted: "is accepted", working: "works", "input-required": "asks for an answer", "auth-required": "needs a credential",
   completed: "has finished", failed: "has failed", canceled: "was cancelled", rejected: "declined",
 };
+/** The beginning of what a host in development (DEBUG) adds to a failure. */
+const TRACE = "Traceback (most recent call last)";
 export const describe = (state) => WORDS[state] ?? state;
 
 /** A message of the user. */
-export function mine({ text, files }) {
+export function mine({ text, data, files }) {
   return make("li", { class: "pg-turn pg-mine" },
     make("p", { class: "pg-who" }, "You"),
     text ? make("p", { class: "pg-text" }, text) : null,
+    data === undefined ? null : part({ data }),
     ...files.map(({ name, size }) => make("p", { class: "pg-file" }, `${name} (${size} bytes)`)));
 }
 
@@ -92,8 +95,13 @@ function extend(body, more) {
 const parts = (list) => list.map(part);
 
 function part(value) {
+  if ("text" in value && value.text.startsWith(TRACE)) return make("pre", { class: "pg-trace", tabindex: 0, "aria-label": "Traceback" }, value.text);
   if ("text" in value) return make("p", { class: "pg-text" }, value.text);
   if ("file" in value) return file(value.file);
+  if ("form" in value) {
+    const schema = make("pre", { class: "pg-data", tabindex: 0, "aria-label": "The form" }, JSON.stringify(value.form, null, 2));
+    return make("details", {}, make("summary", { class: "quiet" }, "Form (JSON Schema)"), schema);
+  }
   return make("pre", { class: "pg-data", tabindex: 0, "aria-label": "Data" }, JSON.stringify(value.data, null, 2) ?? "");
 }
 

@@ -395,6 +395,7 @@ FORM_OF_TRIP: dict[str, Any] = {
         "note": {"type": "string", "maxLength": 500, "description": "Wishes"},
         "sure": {"type": "boolean"},
         "more": {"type": "array"},
+        "insured": {"type": "boolean"},
     },
     "required": ["to", "people", "sure"],
 }
@@ -419,15 +420,27 @@ class TestAForm:
             r'type="number" step="any" id="field-1-of-\d+" name="field-1" value="2"', page
         )
         assert re.search(r'<textarea id="field-2-of-\d+" name="field-2" rows="3" aria-desc', page)
-        assert re.search(r'type="checkbox" id="field-3-of-\d+" name="field-3">', page)
+        assert re.search(r'<select id="field-3-of-\d+" name="field-3"><option value="">', page)
+        assert "<option>yes</option><option>no</option>" in page
+        assert re.search(r'type="checkbox" id="field-5-of-\d+" name="field-5">', page)
         assert "Where to" in page
 
     def test_is_sent_as_data(self, admin_client: Client, task: Task) -> None:
-        fields = {"field-0": "Rome", "field-1": "3", "field-3": "on", "field-4": "[1]"}
+        fields = {"field-0": "Rome", "field-1": "3", "field-3": "no", "field-4": "[1]"}
         given = {"event": task.last_event, **fields}
         assert admin_client.post(f"{QUEUE}{task.pk}/answer/", given).status_code == 302
         answer = json.loads(Message.objects.filter(task=task).latest("number").body)
-        assert answer["parts"] == [{"data": {"to": "Rome", "people": 3, "sure": True, "more": [1]}}]
+        assert answer["parts"] == [
+            {
+                "data": {
+                    "to": "Rome",
+                    "people": 3,
+                    "sure": False,
+                    "more": [1],
+                    "insured": False,
+                }
+            }
+        ]
 
     def test_that_is_refused_is_shown_again_with_the_fields(
         self, admin_client: Client, task: Task
@@ -436,5 +449,6 @@ class TestAForm:
         answer = admin_client.post(f"{QUEUE}{task.pk}/answer/", given)
         assert answer.status_code == 400
         assert "people &#x27;x&#x27; is not of type &#x27;integer&#x27;" in answer.text
+        assert "sure is missing" in answer.text
         assert ">soon</textarea>" in answer.text
         assert "<option selected>Rome</option>" in answer.text

@@ -1,4 +1,4 @@
-"""The graph. CHAT_URL is its model."""
+"""The graph of LangGraph: a model, and a task for each call of a tool."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Send, interrupt
 
-from a2a_tasks.agents import Skill
-from a2a_tasks.frameworks import host
-from tests.journeys.chat_app import tools
+from tests.campaigns.frameworks.host_app import tools
 
 URL: dict[str, Any] = {"base_url": os.environ["CHAT_URL"], "api_key": "none"}
 model = ChatOpenAI(model="scripted", stream_usage=True, **URL)
 
 
-def pay(amount: int) -> str:
+def pay(text: str) -> str:
     """Pay, if the client agrees."""
-    return tools.pay(amount) if interrupt(f"May I pay {amount}?") == "yes" else "not paid"
+    return tools.pay(text) if interrupt(f"May I pay {text}?") == "yes" else "not paid"
+
+
+TOOLS = [tools.note, tools.look, pay]
 
 
 async def speak(state: MessagesState) -> Any:
     """Ask the model."""
-    bound = model.bind_tools([tools.note, tools.hold, pay])
-    return {"messages": [await bound.ainvoke(state["messages"])]}
+    return {"messages": [await model.bind_tools(TOOLS).ainvoke(state["messages"])]}
 
 
 def call_tools(state: MessagesState) -> Any:
@@ -38,9 +38,7 @@ def call_tools(state: MessagesState) -> Any:
 
 
 graph = StateGraph(MessagesState)
-graph.add_node(speak).add_node("tools", ToolNode([tools.note, tools.hold, pay]))
+graph.add_node(speak).add_node("tools", ToolNode(TOOLS))
 graph.add_edge(START, "speak").add_edge("tools", "speak")
 graph.add_conditional_edges("speak", call_tools, ["tools", END])
-
-SKILLS = [Skill("chat", "Chat", "Does as the prompt says.", tags=["test"])]
-host(graph.compile(), slug="chat", skills=SKILLS, queue="chat")
+agent = graph.compile()

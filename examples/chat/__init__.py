@@ -1,0 +1,1 @@
+"""A chat without a framework: see the examples in docs/agents.md."""

@@ -1,0 +1,125 @@
+"""`python -m tests.campaigns.frameworks kills`: workers of agents of frameworks are killed. Results are kept under `var/faults`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+
+from tests.campaigns.faultlab.campaign import KEPT, Job, campaign, summary
+from tests.campaigns.faultlab.lab import Episode
+from tests.campaigns.frameworks import report
+from tests.campaigns.frameworks.broken import BUILDS, play
+from tests.campaigns.frameworks.cases import BACKENDS, FRAMEWORKS, SQLITE, STACK, Case, make_case
+from tests.campaigns.frameworks.checker import check
+from tests.campaigns.frameworks.evidence import Evidence
+from tests.campaigns.frameworks.lab import EmbeddedKillsLab, KillsLab, plan, run
+
+Options = argparse.Namespace
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a part; 1 if anything was violated."""
+    options = parser().parse_args(arguments)
+    episodes = PARTS[options.part](options)
+    print(json.dumps(summary(episodes), indent=1))
+    return int(any(episode.violations for episode in episodes))
+
+
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
+    known = argparse.ArgumentParser(
+        prog="python -m tests.campaigns.frameworks", description=__doc__
+    )
+    known.add_argument("part", choices=[*PARTS])
+    known.add_argument("file", nargs="?", type=Path, help="of `check`: the evidence of an episode")
+    known.add_argument("--build", default="", help="broken: only builds with this in their names")
+    known.add_argument("--kills", type=int, default=300, help="shared by the frameworks")
+    known.add_argument("--first-seed", type=int, default=1)
+    known.add_argument("--only", default="", choices=["", *FRAMEWORKS], help="one framework")
+    known.add_argument("--backend", default=STACK, choices=BACKENDS)
+    known.add_argument("--labs", type=int, default=2, help="hosts at the same time")
+    return known
+
+
+def kills(options: Options) -> list[Episode]:
+    """Conversations with that many kills, of each framework as many."""
+    names = [options.only] if options.only else FRAMEWORKS
+    cases = [
+        case
+        for name in names
+        for case in make_cases(
+            name, options.backend, options.first_seed, options.kills // len(names)
+        )
+    ]
+    jobs = [Job(run, (case,), plan(case.framework, case.backend)) for case in cases]
+    kind = EmbeddedKillsLab if options.backend == SQLITE else KillsLab
+    part = report.name_part(options.backend)
+    if not options.only:  # a whole campaign replaces the one before
+        (KEPT / f"{part}.json").unlink(missing_ok=True)
+    return campaign(
+        part,
+        jobs,
+        labs=options.labs,
+        plan=jobs[0].plan or plan(names[0], options.backend),
+        kind=kind,
+    )
+
+
+def broken_builds(options: Options) -> list[Episode]:
+    """Each build with a mistake, one after the other."""
+    begun, episodes = time.monotonic(), []
+    for name in [name for name in BUILDS if options.build in name]:
+        episodes.append(episode := play(name, options.first_seed))
+        caught = episode.figures["caught by"] or "NOTHING"
+        print(
+            f"{name}: caught by {caught}, seed {episode.seed}, {episode.seconds:.0f} s",
+            file=sys.stderr,
+        )
+        told = {
+            "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+            "command": " ".join(["python -m tests.campaigns.frameworks", *sys.argv[1:]]),
+            "seconds": round(time.monotonic() - begun),
+            "episodes": [asdict(one) for one in episodes],
+        }
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / f"{report.BROKEN}.json").write_text(json.dumps(told, default=str))
+    return episodes
+
+
+def make_cases(framework: str, backend: str, first: int, kills_wanted: int) -> list[Case]:
+    """Cases, from that seed on, that have at least so many kills together."""
+    cases: list[Case] = []
+    while sum(case.kills for case in cases) < kills_wanted:
+        cases.append(make_case(framework, first + len(cases), backend))
+    return cases
+
+
+def judge_again(options: Options) -> list[Episode]:
+    """Print what the checker says of evidence that was kept."""
+    evidence = msgspec.json.decode(options.file.read_bytes(), type=Evidence)
+    print("\n".join(map(str, check(evidence))) or "nothing is violated")
+    return []
+
+
+def write_report(_: Options) -> list[Episode]:
+    """The page, from what is kept."""
+    print(f"written: {report.write()}", file=sys.stderr)
+    return []
+
+
+PARTS: dict[str, Callable[[Options], list[Episode]]] = {
+    "kills": kills,
+    "broken": broken_builds,
+    "check": judge_again,
+    "report": write_report,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""The commands of docs/tutorial.md do what it says; tests/unit/docs/test_tutorial_doc.py talks to its agents."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import ROOT, backend
+from tests.campaigns.server.nginx import NAME, Nginx
+from tests.campaigns.server.process import PATIENCE, Process
+from tests.campaigns.server.test_from_nothing import make_stack
+from tests.support.execution.waiting import eventually
+from tests.support.ports import free_port
+
+BLOCKS: list[tuple[str, str]] = re.findall(
+    r"^```(\w+)\n(.*?)^```$",
+    (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"),
+    re.DOTALL | re.MULTILINE,
+)
+START = 60.0
+
+
+def block(kind: str, word: str) -> str:
+    """The page's only block of this kind that has the word."""
+    (found,) = [text for named, text in BLOCKS if named == kind and word in text]
+    return found
+
+
+def run(text: str, here: Path, env: dict[str, str], **changed: str) -> str:
+    """Run lines of the page in a folder, and return what they print. `changed`: other words for some of the page's."""
+    for old, new in changed.items():
+        text = text.replace(old, new)
+    done = subprocess.run(  # noqa: S603 - the page's own words
+        ["/bin/sh", "-e", "-c", text],
+        cwd=here,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def settings(here: Path, apps: str = "examples.demo") -> dict[str, str]:
+    """The environment of a host with apps from this folder."""
+    return {
+        **backend.children(),
+        "A2A_APPS": apps,
+        "A2A_GRPC_PORT": "",
+        "PORT": "0",
+        "PYTHONPATH": f"{here}{os.pathsep}{ROOT}",
+        "VAR_DIR": str(here / "var"),
+    }
+
+
+def apps(text: str) -> str:
+    """The apps that a block hosts."""
+    (found,) = re.findall(r"A2A_APPS=(\S+)", text)
+    return str(found)
+
+
+def task(url: str) -> dict[str, Any]:
+    """The newest task of the first agent."""
+    with urllib.request.urlopen(f"{url}/agents/trips/tasks", timeout=PATIENCE) as answer:  # noqa: S310 - ours
+        found: dict[str, Any] = json.load(answer)["tasks"][0]
+    return found
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A folder like a clone of the repository, with the first agent."""
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    for name in ("manage.py", "deploy", "requirements-pydantic-ai.txt"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    run(block("sh", "startagent trips").splitlines()[0], tmp_path, settings(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.backend("sqlite")
+class TestOnOneMachine:
+    def test_the_first_agent_answers_as_soon_as_it_is_written(self, here: Path) -> None:
+        env = settings(here, apps(block("sh", "startagent trips")))
+        (line,) = [text for kind, text in BLOCKS if kind == "sh" and text.startswith("curl")]
+        with Process(sys.executable, "manage.py", "up", env=env) as host:
+            url = host.line("  start", START).split()[-1]
+            answer = run(line, here, env, **{"http://127.0.0.1:8000/": url})
+            assert json.loads(answer)["task"]["artifacts"][0]["parts"] == [{"text": "HELLO"}]
+            host.signal(signal.SIGTERM)
+            host.exit_code()
+
+    def test_a_killed_host_goes_on_and_books_nothing_twice(self, here: Path) -> None:
+        (here / "trips" / "agents.py").write_text(block("python", "def book"))
+        env = settings(here, apps(block("sh", "make run")))
+        with Process(sys.executable, "manage.py", "up", env=env) as first:
+            number = first.line("The host is up", START).split()[-4].rstrip(".")
+            url = first.line("  start", START).split()[-1].removesuffix("/")
+            request = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "Rome Oslo Lima"}]}
+            body = {"message": request, "configuration": {"returnImmediately": True}}
+            call = urllib.request.Request(  # noqa: S310 - our own host
+                f"{url}/agents/trips/message:send",
+                json.dumps(body).encode(),
+                {"Content-Type": "application/json"},
+            )
+            urllib.request.urlopen(call, timeout=PATIENCE).close()  # noqa: S310 - the same
+            eventually(lambda: "Oslo is booked" in json.dumps(task(url)), PATIENCE)
+            run(block("sh", "kill -9"), here, env, PROCESS=number)
+            assert first.exit_code() == -signal.SIGKILL
+        with Process(sys.executable, "manage.py", "up", env=env) as second:
+            url = second.line("  start", START).split()[-1].removesuffix("/")
+            eventually(lambda: "COMPLETED" in json.dumps(task(url)["status"]), START)
+            booked = [one for one in (*first.said, *second.said) if one.startswith("booking")]
+            assert booked == ["booking Rome", "booking Oslo", "booking Lima"]
+            second.signal(signal.SIGTERM)
+            second.exit_code()
+
+    def test_an_agent_of_a_framework_is_written_and_passes_its_tests(self, here: Path) -> None:
+        lines = block("sh", "--kind").replace("pip install", "pip install --dry-run --no-index")
+        install, write, test = lines.splitlines()
+        env = settings(here)
+        assert "Would install" not in run(install, here, env)
+        run(write, here, env)
+        run(test, here, {**env, "A2A_APPS": "assistant", "DATABASE_URL": "", "REDIS_URL": ""})
+
+
+@pytest.mark.backend("sqlite")
+def test_the_picture_of_the_readme_is_made_of_a_host_that_is_killed(tmp_path: Path) -> None:
+    script, picture = ROOT / "docs" / "images" / "make_resume.py", tmp_path / "resume.svg"
+    env = backend.children()
+    subprocess.run([sys.executable, script, picture], env=env, check=True, timeout=100)  # noqa: S603
+    shown = re.findall(r">([^<>]+)</text>", picture.read_text(encoding="utf-8"))
+    for once in ("booking Rome", "booking Oslo", "booking Lima", "booking Cairo"):
+        assert shown.count(once) == 1
+    assert len([line for line in shown if line.startswith("$ kill -9")]) == 1
+    assert shown[-1].endswith("completed")
+
+
+@pytest.mark.backend("stack")
+@pytest.mark.nginx
+@pytest.mark.django_db(transaction=True)
+def test_production_answers_behind_nginx(here: Path) -> None:
+    env = settings(here)
+    lines = block("sh", "make stack").replace("agents.example.com", NAME).splitlines()
+    exports = [line for line in lines if line.startswith("export") and "DATABASE" not in line]
+    exported = run("\n".join([*exports, "env -0"]), here, env)
+    env |= dict(line.split("=", 1) for line in exported.split("\0") if line)
+    key = [run(line, here, env) for line in lines if "manage.py" in line][-1].split()[-1]
+    copy, _, *curl = block("sh", "deploy/nginx").splitlines()
+    run(copy, here, env, **{"/etc/nginx/conf.d/": "."})
+    with (
+        make_stack(env) as (_, url),
+        Nginx(int(url.rpartition(":")[2]), free_port()) as proxy,
+    ):
+        there = {"https://agents.example.com": f"--cacert {proxy.authority} {https(proxy)}"}
+        answer = run("\n".join(curl), here, env, KEY=key, **there)
+    assert "ROME OSLO" in answer
+
+
+def https(proxy: Nginx) -> str:
+    """The URL of the proxy."""
+    return f"https://{NAME}:{proxy.port}"
