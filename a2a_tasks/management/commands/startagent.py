@@ -104,8 +104,7 @@ def check_name(name: str) -> None:
         )
     if keyword.iskeyword(name):
         raise CommandError(f"{name!r} is a word of Python itself. Choose another name.")
-    slug = name.replace("_", "-")
-    hosted = registry.find_hosted(slug)
+    hosted = registry.find_hosted(slug := name.replace("_", "-"))
     if hosted is not None:
         raise CommandError(
             f"An agent answers at /agents/{slug}/ already: "
