@@ -12,9 +12,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from kombu.messaging import Consumer
 
-from a2a_tasks.execution.celery_app import app
-
+# Before the application is made: Celery then prepares it for Django, and leaves the working directory in the path.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
+
+from a2a_tasks.execution.celery_app import app
 
 
 def _load_settings() -> None:
