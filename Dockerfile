@@ -13,6 +13,7 @@ ARG SSO=
 RUN pip install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt}
 
 COPY manage.py ./
+COPY a2a_host a2a_host
 COPY a2a_project a2a_project
 COPY a2a_tasks a2a_tasks
 COPY a2a_push a2a_push

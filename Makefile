@@ -73,10 +73,10 @@ layers: .venv/.test ## Import layering (import-linter)
 migrations: .venv/.test ## No migration is missing
 	@$(BIN)/python manage.py makemigrations --check --dry-run
 audit: .venv/.test ## Security lint (bandit) and known vulnerabilities of packages (pip-audit)
-	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_project a2a_console a2a_push a2a_tasks examples manage.py
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive a2a_host a2a_project a2a_console a2a_push a2a_tasks examples manage.py
 	@$(BIN)/python -m tests.vulnerabilities
 openapi: .venv/.test ## Write the description of the management API that its tests compare with anew
-	@$(BIN)/python manage.py spectacular --format openapi-json --file tests/integration/console/api/golden/openapi.json
+	@$(BIN)/python manage.py spectacular --custom-settings a2a_console.api.schema.DESCRIPTION --format openapi-json --file tests/integration/console/api/golden/openapi.json
 fmt: .venv/.test ## Format the code and mend what can be mended
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 bench: .venv/.test ## Measure the host; ARGS go to the bench

@@ -8,3 +8,7 @@ class ConsoleApp(AppConfig):
 
     name = "a2a_console"
     verbose_name = "A2A console"
+
+    def ready(self) -> None:
+        """Register the checks."""
+        from a2a_console import checks  # noqa: F401, PLC0415 - registers them

@@ -12,7 +12,6 @@ import time
 import zlib
 from typing import Any
 
-from django.conf import settings
 from django.core import signing
 from django.core.cache import BaseCache, caches
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -21,11 +20,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, project
 
 __all__ = ["CACHE", "has_playground", "hook", "new_hook"]
 
-CACHE = "playground"
+CACHE = "a2a_playground"
 #: Seconds for which a URL receives, and for which notifications are kept.
 GOOD_FOR = 1800
 #: All URLs share 32 ring buffers of 20 places, each for a body of 64 KiB: 42 MB in the worst case.
@@ -36,7 +35,7 @@ _SIGNER = signing.TimestampSigner(salt="a2a_console.playground", sep="~")
 def has_playground() -> bool:
     """Return whether this host offers the playground. By default only the embedded host does."""
     if conf.PLAYGROUND == "auto":
-        return bool(settings.EMBEDDED)
+        return bool(project.A2A_EMBEDDED)
     return bool(conf.PLAYGROUND.strip().lower() in {"1", "true", "yes", "on"})
 
 
@@ -46,7 +45,7 @@ def new_hook(request: HttpRequest) -> HttpResponse:
     """Return a webhook for one page: the host calls `url`, the page reads `read`. 404 without a playground."""
     _there()
     name = _SIGNER.sign(secrets.token_urlsafe(12))
-    read = reverse("playground-hook", args=[name])
+    read = reverse("a2a_host:playground-hook", args=[name])
     base = str(conf.PUBLIC_URL or request.build_absolute_uri("/")).rstrip("/")
     return JsonResponse({"url": f"{base}{read}", "read": read})
 

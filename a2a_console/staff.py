@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TypeVar
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.db.models import Model, QuerySet
 
@@ -18,6 +19,7 @@ __all__ = [
     "covers",
     "may_give",
     "may_see_traces",
+    "name_lookup",
     "of_tenants",
     "sees",
     "sees_all",
@@ -32,6 +34,11 @@ GROUP = "tenant:"
 EVERY_TENANT = "a2a_tasks.see_all_tenants"
 #: The scope that gives a key without a tenant the rows of all tenants.
 EVERYTHING = "admin:read"
+
+
+def name_lookup(path: str) -> str:
+    """Return the lookup of a user's name behind this path: the field that a project signs its users in by."""
+    return f"{path}__{get_user_model().USERNAME_FIELD}"
 
 
 def tenants_of(user: _User) -> frozenset[str] | None:

@@ -11,7 +11,7 @@ __all__ = ["HostAdminConfig"]
 class HostAdminConfig(AdminConfig):
     """Django's admin app with the host's own site."""
 
-    default_site = "a2a_project.admin_site.HostAdminSite"
+    default_site = "a2a_console.site.HostAdminSite"
 
     def ready(self) -> None:
         """Do as Django's app; and register second factors, where they exist, as sealed columns."""

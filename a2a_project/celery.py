@@ -5,14 +5,17 @@ import os
 from typing import Any
 
 import django
-from celery import Celery, signals
+from celery import signals
 from celery.app.amqp import AMQP
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from kombu.messaging import Consumer
 
+# Before the application is made: Celery then prepares it for Django, and leaves the working directory in the path.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
+
+from a2a_tasks.execution.celery_app import app
 
 
 def _load_settings() -> None:
@@ -57,8 +60,8 @@ def _on_loading(**_: Any) -> None:
 
 
 _load_settings()
-app = Celery("a2a_project", amqp=HintAmqp)
-app.config_from_object("django.conf:settings", namespace="CELERY")
+app.amqp_cls = HintAmqp
+app.set_current()
 app.autodiscover_tasks(["a2a_tasks.execution", "a2a_push"], related_name="jobs")
 
 
@@ -90,6 +93,22 @@ def _on_worker(**_: Any) -> None:
 
     worker.run_in_background(jobs.QUEUE, delivery.begin)
     metrics_port.listen()
+
+
+@signals.worker_ready.connect  # type: ignore[untyped-decorator]
+def _on_ready(**_: Any) -> None:
+    from a2a_tasks.execution import watchdog  # noqa: PLC0415 - it needs settings
+
+    watchdog.start()
+
+
+@signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]
+def _on_shutting_down(**_: Any) -> None:
+    """Begin the drain, and end the purge after its batch: the worker waits for its jobs."""
+    from a2a_tasks.execution import jobs, worker  # noqa: PLC0415 - they need the apps
+
+    jobs.ending.set()
+    worker.begin_drain()
 
 
 @signals.beat_init.connect  # type: ignore[untyped-decorator]

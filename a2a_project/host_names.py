@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from django.conf import settings
-
 from a2a_tasks.agents.security import allows_anonymous
-from a2a_tasks.bindings.http import Scope, is_served
+from a2a_tasks.bindings.http import Scope, is_served, list_hosts
 from a2a_tasks.conf import conf
 
 __all__ = ["is_ours"]
@@ -26,4 +24,4 @@ def is_ours(scope: Scope) -> bool:
         return True
     named = next((value for name, value in scope["headers"] if name == b"host"), b"")
     ours = urlsplit(str(conf.PUBLIC_URL)).hostname or ""
-    return is_served(named.decode("latin-1"), (*settings.ALLOWED_HOSTS, ours))
+    return is_served(named.decode("latin-1"), (*list_hosts(), ours))

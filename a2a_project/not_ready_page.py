@@ -11,6 +11,8 @@ from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
+from a2a_tasks.conf import is_ours
+
 __all__ = ["UnfitPage"]
 
 logger = logging.getLogger(__name__)
@@ -22,7 +24,7 @@ class UnfitPage(MiddlewareMixin):
 
     def process_exception(self, request: HttpRequest, fault: Exception) -> HttpResponse | None:
         """Return an answer if the database refused a value; Django handles all other exceptions."""
-        if not isinstance(fault, DataError):
+        if not isinstance(fault, DataError) or not is_ours(request.path_info):
             return None
         logger.warning(
             "a page was requested with a value that no row can have: %s", type(fault.__cause__)

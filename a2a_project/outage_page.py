@@ -7,6 +7,7 @@ import logging
 from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
+from a2a_tasks.conf import is_ours
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.store.db import AWAY
 
@@ -21,7 +22,7 @@ class OutagePage(MiddlewareMixin):
 
     def process_exception(self, request: HttpRequest, fault: Exception) -> HttpResponse | None:
         """Return an answer if the database is away; Django handles all other exceptions."""
-        if not isinstance(fault, AWAY):
+        if not isinstance(fault, AWAY) or not is_ours(request.path_info):
             return None
         _outage.warning(fault)
         headers = {"Retry-After": "5", "Cache-Control": "no-store"}

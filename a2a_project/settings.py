@@ -13,20 +13,22 @@ from contextlib import suppress
 from pathlib import Path
 
 import environ
-from csp.constants import NONE, SELF
 from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 
-from a2a_project import __version__, variables
+from a2a_project import __version__, defaults, variables
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
-#: The directory of the embedded host's database and its generated key.
-VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
+#: The project is the host, and nothing else (`a2a_tasks/conf.py`).
+A2A_OWN_PROJECT = True
+#: The directory of the embedded host's database and its generated key: never beside an installed package.
+IS_CHECKOUT = (BASE_DIR / "manage.py").is_file()
+VAR_DIR = Path(env.str("VAR_DIR", default=str((BASE_DIR if IS_CHECKOUT else Path.cwd()) / "var")))
 #: Embedded: no DATABASE_URL, so SQLite under VAR_DIR and everything in one process.
-EMBEDDED = not env.str("DATABASE_URL", default="")
-if EMBEDDED:
+A2A_EMBEDDED = not env.str("DATABASE_URL", default="")
+if A2A_EMBEDDED:
     VAR_DIR.mkdir(parents=True, exist_ok=True)  # SQLite makes a missing file, but no directory
 
 
@@ -60,7 +62,7 @@ TRUSTED_PROXIES = [
 ]
 
 #: The examples of a checkout; an installed package has none.
-EXAMPLES = ["examples.demo", "examples.tables"] if (BASE_DIR / "examples").is_dir() else []
+EXAMPLES = ["examples.demo", "examples.tables"] if IS_CHECKOUT else []
 INSTALLED_APPS = [
     "a2a_project",  # for its commands; its `runserver` is daphne's, which as an app loads Twisted into every process
     "a2a_console",  # before the admin, whose pages it extends
@@ -72,7 +74,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "axes",
     "channels",
-    "csp",
     "rest_framework",
     "drf_spectacular",
     # the files of the page at /api/v1/docs/: nothing is loaded from other hosts
@@ -83,7 +84,6 @@ INSTALLED_APPS = [
     *variables.apps(env.list("A2A_APPS", default=EXAMPLES)),
 ]
 MIDDLEWARE = [
-    "csp.middleware.CSPMiddleware",
     "a2a_project.page_headers.PageHeaders",
     "django.middleware.security.SecurityMiddleware",
     "a2a_project.static_files.StaticFiles",
@@ -104,7 +104,8 @@ ASGI_APPLICATION = "a2a_project.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],  # templates there replace those of the apps
+        # templates there replace those of the apps
+        "DIRS": [BASE_DIR / "templates", Path(__file__).parent / "host_templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -116,59 +117,26 @@ TEMPLATES = [
     },
 ]
 
-#: Options that make SQLite a small server: readers while one process writes, writers that wait their turn, and commits that
-#: are on disk when they return (docs/decisions/0002).
-SQLITE_OPTIONS = {
-    "transaction_mode": "IMMEDIATE",
-    "timeout": 20,
-    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL",
-}
 DATABASES = {
     "default": variables.database(
         env.str("DATABASE_URL", default="") or f"sqlite:///{VAR_DIR / 'host.sqlite3'}"
     )
 }
-#: Options of libpq for an unreachable server, in seconds (tcp_user_timeout: milliseconds). Parameters of DATABASE_URL
-#: take precedence; DATABASE_SECONDS limits the time of an answer.
-POSTGRES_OPTIONS = {
-    "connect_timeout": 3,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS
-    if (database := str(DATABASES["default"]["NAME"])) != ":memory:":
-        with suppress(OSError):  # SQLite reports the mistake better
-            # A new file is readable by its owner only; SQLite gives its log the same mode.
-            Path(database).touch(0o600)
-elif DATABASES["default"]["ENGINE"].endswith("postgresql"):
-    given = DATABASES["default"].get("OPTIONS", {})
-    DATABASES["default"]["OPTIONS"] = {**POSTGRES_OPTIONS, **given}
+DATABASES["default"]["OPTIONS"] = defaults.connect(DATABASES["default"])
+database = str(DATABASES["default"]["NAME"])
+if DATABASES["default"]["ENGINE"].endswith("sqlite3") and database != ":memory:":
+    with suppress(OSError):  # SQLite reports the mistake better
+        # A new file is readable by its owner only; SQLite gives its log the same mode.
+        Path(database).touch(0o600)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Security headers of the pages: the start page and the admin. The protocol has no pages (docs/decisions/0022).
-#: Only resources of this host, no inline scripts and styles, no framing.
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": [NONE],
-        "script-src": [SELF],
-        "style-src": [SELF],
-        "img-src": [SELF],
-        "font-src": [SELF],
-        "connect-src": [SELF],
-        "form-action": [SELF],
-        "base-uri": [NONE],
-        "frame-ancestors": [NONE],
-    }
-}
+# Further security headers of the pages (`page_headers.py`).
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 #: Cookies are sent over TLS only. The embedded host has no TLS.
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not EMBEDDED)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("SECURE_COOKIES", default=not A2A_EMBEDDED)
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 #: The connection and TRUSTED_PROXIES tell whether a request came by TLS; so there is no SECURE_PROXY_SSL_HEADER, which
@@ -195,7 +163,7 @@ AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
 AXES_ENABLE_ADMIN = False  # `a2a_console.admin` has its own page
-AXES_LOCKOUT_TEMPLATE = "locked.html"
+AXES_LOCKOUT_TEMPLATE = "a2a_tasks/locked.html"
 
 # Single sign-on and a second factor for the admin: an extra, off unless one of these is set.
 SSO_ISSUER = env.str("A2A_SSO_OIDC_ISSUER", default="")
@@ -273,7 +241,9 @@ TIME_ZONE = "UTC"
 USE_I18N = True
 USE_TZ = True
 
-STATIC_URL = "static/"
+#: Path below which everything is served (`a2a_tasks/conf.py`).
+A2A_PREFIX = env.str("A2A_PREFIX", default="")
+STATIC_URL = f"{A2A_PREFIX}/static/"
 STATIC_ROOT = VAR_DIR / "static"
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 
@@ -281,17 +251,10 @@ WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collects
 #: a host must share.
 FILE_STORAGE = env.str("FILE_STORAGE", default="django.core.files.storage.FileSystemStorage")
 FILE_STORAGE_OPTIONS = env.json("FILE_STORAGE_OPTIONS", default={})
-if FILE_STORAGE == "django.core.files.storage.FileSystemStorage":
-    private = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
-    FILE_STORAGE_OPTIONS = {
-        "location": str(VAR_DIR / "files"),
-        **private,
-        **FILE_STORAGE_OPTIONS,
-    }
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-    "a2a_files": {"BACKEND": FILE_STORAGE, "OPTIONS": FILE_STORAGE_OPTIONS},
+    "a2a_files": defaults.keep_files(VAR_DIR / "files", FILE_STORAGE, **FILE_STORAGE_OPTIONS),
 }
 
 #: Hints between processes; empty = one process, hints in memory.
@@ -302,18 +265,7 @@ REDIS_URL = variables.server(
 #: hour.
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
-    "playground": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": REDIS_URL,
-        "KEY_PREFIX": "a2a-playground-json",
-        "OPTIONS": {"serializer": "a2a_project.json_cache.JSONSerializer"},
-    }
-    if REDIS_URL
-    else {
-        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
-        "LOCATION": "playground",
-        "OPTIONS": {"MAX_ENTRIES": 1000},
-    },
+    "a2a_playground": defaults.keep_hooks(REDIS_URL),
 }
 #: Brokers that Celery supports.
 BROKERS = (
@@ -328,39 +280,9 @@ BROKERS = (
     "sqs",
 )
 #: The Celery broker; empty = runs are started in the web process.
-CELERY_BROKER_URL = variables.server(
+A2A_CELERY_BROKER_URL = variables.server(
     "CELERY_BROKER_URL", env.str("CELERY_BROKER_URL", default=""), BROKERS
 )
-CELERY_TIMEZONE = "UTC"
-CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_DEFAULT_QUEUE = "agents"
-CELERY_BEAT_SCHEDULE = {
-    "rescue": {"task": "a2a_tasks.execution.jobs.rescue_lost_runs", "schedule": 5.0},
-    "purge": {
-        "task": "a2a_tasks.execution.jobs.purge_old_tasks",
-        "schedule": 3600.0,
-        "options": {"expires": 3600.0},
-    },
-    "webhooks": {
-        "task": "a2a_push.jobs.sweep_webhooks",
-        "schedule": 60.0,
-        "options": {"queue": "webhooks", "expires": 60.0},
-    },
-}
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-#: Seconds, for RabbitMQ's connections: a dead one is noticed after twice as long.
-CELERY_BROKER_HEARTBEAT = 10
-#: Errors of a full Redis must not end a worker.
-CELERY_BROKER_CHANNEL_ERROR_RETRY = True
-if CELERY_BROKER_URL.startswith(("redis", "valkey")):
-    # Longer than the second that a worker waits for a message; without a timeout, a silent Redis would block it for
-    # ever.
-    CELERY_BROKER_TRANSPORT_OPTIONS = {
-        "socket_timeout": 3.0,
-        "socket_connect_timeout": 2.0,
-        "socket_keepalive": True,
-        "health_check_interval": 3,
-    }
 
 LOGGING = {
     "version": 1,
@@ -388,27 +310,4 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
 }
 #: Version on the page of workers, unless A2A_RELEASE is set.
-HOST_VERSION = __version__
-#: The management API (`a2a_console/api`): denied by default, JSON only, all errors in one shape.
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["a2a_console.api.authentication.HostAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["a2a_console.api.permissions.HasRight"],
-    "DEFAULT_PARSER_CLASSES": ["a2a_console.api.parsers.HostJSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "a2a_console.api.parsers.IgnoreAccept",
-    "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_SCHEMA_CLASS": "a2a_console.api.schema.HostSchema",
-    "EXCEPTION_HANDLER": "a2a_console.api.exceptions.exception_handler",
-    "URL_FORMAT_OVERRIDE": None,
-    "UNICODE_JSON": False,  # half a surrogate pair from an agent can be written only as an escape
-}
-SPECTACULAR_SETTINGS = {
-    "TITLE": "A2A host: management API",
-    "DESCRIPTION": "What operators see and do in the admin, for their programs. Guide: docs/api.md.",
-    "VERSION": "1",
-    "OAS_VERSION": "3.1.0",
-    "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["a2a_console.api.schema.require_all_members"],
-    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "COMPONENT_SPLIT_REQUEST": True,
-}
+A2A_HOST_VERSION = __version__

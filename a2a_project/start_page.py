@@ -12,11 +12,12 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from a2a_console.playground import has_playground
+from a2a_console.site import page_url
 from a2a_tasks.access.grants import GrantRight, rights_in_thread
 from a2a_tasks.agents import Agent, registry
 from a2a_tasks.agents.security import allows_anonymous, is_listed, sample_header
 from a2a_tasks.caller import ANONYMOUS
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import base_url, conf
 from a2a_tasks.protocol.mounts import MOUNTS, Mount
 
 __all__ = ["start"]
@@ -26,7 +27,7 @@ __all__ = ["start"]
 @require_safe
 def start(request: HttpRequest) -> HttpResponse:
     """Show the agents, the default one first."""
-    base = str(conf.PUBLIC_URL or request.build_absolute_uri("/")).rstrip("/")
+    base = base_url(request.build_absolute_uri("/"))
     visible = filter(_everybody_sees, registry.agents())
     agents = sorted(visible, key=lambda agent: agent.slug != conf.DEFAULT_AGENT)
     about = {
@@ -35,8 +36,10 @@ def start(request: HttpRequest) -> HttpResponse:
         "anonymous": allows_anonymous(),
         "playground": has_playground(),
         "api_key_header": conf.API_KEY_HEADER,
+        "admin": page_url("index"),
+        "tasks": page_url("a2a_tasks_task_changelist"),
     }
-    return render(request, "start.html", about)
+    return render(request, "a2a_project/start.html", about)
 
 
 def _everybody_sees(agent: Agent) -> bool:

@@ -22,7 +22,9 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no type
 
     def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         """Make the directory of collected files, of which WhiteNoise warns if it is missing."""
-        Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+        root: str | Path | None = settings.STATIC_ROOT  # another project may have none
+        if root:
+            Path(root).mkdir(parents=True, exist_ok=True)
         super().__init__(get_response)
 
     @staticmethod

@@ -7,6 +7,7 @@ class PushApp(AppConfig):
     """The Django app of webhooks."""
 
     name = "a2a_push"
+    default_auto_field = "django.db.models.BigAutoField"
     verbose_name = "A2A webhooks"
 
     def ready(self) -> None:

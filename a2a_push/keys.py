@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.encoding import force_bytes
 
 from a2a_push.keyring import Ring
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import base_url, conf
 
 __all__ = ["issuer", "ring"]
 
@@ -26,7 +26,7 @@ def ring() -> Ring:
 
 def issuer() -> str:
     """Return the issuer of tokens: the public URL; the keys are at `/.well-known/jwks.json` below it."""
-    return str(conf.PUBLIC_URL).rstrip("/") or UNNAMED
+    return base_url() if conf.PUBLIC_URL else UNNAMED
 
 
 @lru_cache(maxsize=4)

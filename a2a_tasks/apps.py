@@ -7,6 +7,7 @@ class TasksConfig(AppConfig):
     """The Django app: at start it loads the agents of every installed app and the system checks."""
 
     name = "a2a_tasks"
+    default_auto_field = "django.db.models.BigAutoField"
     verbose_name = "A2A tasks"
 
     def ready(self) -> None:

@@ -18,7 +18,7 @@ from a2a_tasks.agents.http import guard
 from a2a_tasks.agents.security import GRANTS
 from a2a_tasks.agents.visibility import VISIBILITIES
 from a2a_tasks.audit.keys import keys
-from a2a_tasks.conf import conf, names
+from a2a_tasks.conf import base_url, conf, names, project
 from a2a_tasks.outbound import make_tls_context
 from a2a_tasks.signatures import ring
 from a2a_tasks.store import sealed_columns
@@ -182,7 +182,7 @@ def check_secret_key_of_production(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
     """Report a generated SECRET_KEY, whose seals and signatures are valid on this machine alone: `check --deploy`."""
-    if settings.SECRET_KEY_IS_OURS and not settings.EMBEDDED:
+    if project.SECRET_KEY_IS_OURS and not project.A2A_EMBEDDED:
         yield Warning(
             "SECRET_KEY is not set: this machine has generated one, and every other machine generates another",
             hint="Set the same key for all processes of the host.",
@@ -204,7 +204,7 @@ def _check_cards() -> Iterable[CheckMessage]:
     well = (agent for agent in registry.agents() if not any(m.is_serious() for m in agent.check()))
     for agent in well:
         try:
-            ring.seal().on(card_of(agent, conf.PUBLIC_URL), "v10", conf.PUBLIC_URL)
+            ring.seal().on(card_of(agent, base_url()), "v10", base_url())
         except ValueError as flaw:
             where = f"{type(agent).__module__}.{type(agent).__qualname__}"
             hint = "The params of its extensions: integers up to 2^53, and texts in Unicode."
@@ -248,9 +248,9 @@ def _check_consistency() -> Iterable[CheckMessage]:
     for name, choices in CHOICES.items():
         if getattr(conf, name) not in choices:
             yield Error(f"A2A_{name} must be one of {', '.join(choices)}", id="a2a_tasks.E015")
-    if conf.RUNS == "celery" and not settings.CELERY_BROKER_URL:
+    if conf.RUNS == "celery" and not project.A2A_CELERY_BROKER_URL:
         yield Error("A2A_RUNS=celery needs CELERY_BROKER_URL", id="a2a_tasks.E013")
-    if settings.CELERY_BROKER_URL and not settings.REDIS_URL:
+    if project.A2A_CELERY_BROKER_URL and not project.REDIS_URL:
         yield Warning(
             "workers without REDIS_URL: streams follow them by polling only",
             hint="Set REDIS_URL, so that hints cross processes at once.",

@@ -24,6 +24,7 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from a2a_tasks.conf import project
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.lifecycle import Recorded
 
@@ -105,7 +106,7 @@ def listen(callback: Callable[[Hint], None]) -> Iterator[None]:
 def publish(hint: Hint) -> None:
     """Give a hint to this process and the others. Call it after the commit. Never blocks, never raises."""
     _tell_here(hint)
-    if settings.REDIS_URL and not isinstance(
+    if project.REDIS_URL and not isinstance(
         hint, RunQueued
     ):  # Celery announces due work (execution/wake_up.py)
         _publisher.put(hint)
@@ -163,7 +164,7 @@ class _Publisher:
 
     def _run(self) -> None:
         client = redis.Redis.from_url(
-            settings.REDIS_URL,
+            project.REDIS_URL,
             socket_timeout=PATIENCE_SECONDS,
             socket_connect_timeout=PATIENCE_SECONDS,
             retry=Retry(NoBackoff(), 1),  # on a new connection, since the old one may have died
@@ -215,7 +216,7 @@ class Subscriber:
 
     def start(self) -> None:
         """Begin listening, if hints go over Redis at all."""
-        if settings.REDIS_URL and self._reader is None:
+        if project.REDIS_URL and self._reader is None:
             self._reader = asyncio.create_task(self._read())
 
     async def close(self) -> None:
@@ -265,7 +266,7 @@ class Subscriber:
     async def _listen(self) -> None:
         """Receive hints on one connection until it breaks. Raises redis.RedisError, OSError."""
         client = redis.asyncio.Redis.from_url(
-            settings.REDIS_URL,
+            project.REDIS_URL,
             socket_timeout=PATIENCE_SECONDS,
             socket_connect_timeout=PATIENCE_SECONDS,
             retry=AsyncRetry(NoBackoff(), 0),  # `_read` reconnects, and `follow` must not wait

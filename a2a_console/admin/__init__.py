@@ -8,11 +8,11 @@ The tables may hold millions of rows. Each list is read along an index and count
 (`paging.py`); each page reads bounded slices (`timeline.py`).
 """
 
+from django.apps import apps
+
 from a2a_console.admin.access.api_key_admin import ApiKeyAdmin
 from a2a_console.admin.access.audit_admin import AuditEntryAdmin
 from a2a_console.admin.access.grant_admin import GrantAdmin
-from a2a_console.admin.access.lockout_admin import SignInAttemptAdmin
-from a2a_console.admin.access.people_admin import GroupsOfSuperusers, UsersOfSuperusers
 from a2a_console.admin.access.privacy_admin import HoldAdmin, TenantRetentionAdmin
 from a2a_console.admin.agents.agent_admin import AgentSwitchAdmin
 from a2a_console.admin.agents.worker_admin import WorkerAdmin
@@ -22,23 +22,26 @@ from a2a_console.admin.tasks.task_admin import TaskAdmin
 from a2a_console.admin.tasks.waiting_admin import WaitingAdmin
 from a2a_console.admin.webhooks import AttemptAdmin as WebhookAttemptAdmin
 from a2a_console.admin.webhooks import ConfigAdmin, DeliveryAdmin, ReceiverAdmin
+from a2a_tasks.conf import project
+
+if apps.is_installed("axes"):
+    from a2a_console.admin.access import lockout_admin  # noqa: F401 - registers it
+if project.A2A_OWN_PROJECT:
+    from a2a_console.admin.access import people_admin  # noqa: F401 - registers them
 
 __all__ = [
     "AgentSwitchAdmin",
     "ApiKeyAdmin",
-    "SignInAttemptAdmin",
     "AuditEntryAdmin",
     "ConfigAdmin",
     "ContextAdmin",
     "DeliveryAdmin",
     "GrantAdmin",
-    "GroupsOfSuperusers",
     "HoldAdmin",
     "ReceiverAdmin",
     "RunAdmin",
     "TaskAdmin",
     "TenantRetentionAdmin",
-    "UsersOfSuperusers",
     "WaitingAdmin",
     "WebhookAttemptAdmin",
     "WorkerAdmin",

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.views.decorators.http import require_safe
 
 from a2a_console.admin.widgets.charts import Chart, draw_bars
 from a2a_console.admin.widgets.staff import may_view
+from a2a_console.site import page_url, site
 from a2a_console.staff import of_tenants, tenants_of
 from a2a_console.statistics.counts import PERIODS, Number, Period
 from a2a_console.statistics.reports import TASKS, Line, Report, report
@@ -68,7 +68,8 @@ class DashboardPage:
 def front_page(request: HttpRequest) -> HttpResponse:
     """Show Django's index, with the statistics for users who may view tasks."""
     context = {"statistics": _page(request)} if may_view(request, Task) else {}
-    return admin.site.index(request, extra_context=context)
+    page: HttpResponse = site.index(request, extra_context=context)
+    return page
 
 
 @require_safe
@@ -76,14 +77,15 @@ def statistics_fragment(request: HttpRequest) -> HttpResponse:
     """Show the statistics alone: the page polls this view."""
     if not may_view(request, Task):
         raise PermissionDenied
+    request.current_app = site.name
     return render(request, "admin/a2a_tasks/statistics.html", {"statistics": _page(request)})
 
 
 def urls() -> list[URLPattern]:
     """Return the URL patterns, below the path of the admin and before its own."""
     return [
-        path("", admin.site.admin_view(front_page)),
-        path("statistics/", admin.site.admin_view(statistics_fragment), name="a2a-statistics"),
+        path("", site.admin_view(front_page)),
+        path("statistics/", site.admin_view(statistics_fragment), name="a2a-statistics"),
     ]
 
 
@@ -125,7 +127,7 @@ def _link_list(request: HttpRequest, model: str, query: Mapping[str, str]) -> st
     app, _, name = model.partition(".")
     if not any(request.user.has_perm(f"{app}.{verb}_{name}") for verb in ("view", "change")):
         return ""
-    return f"{reverse(f'admin:{app}_{name}_changelist')}?{urlencode(query)}"
+    return f"{page_url(f'{app}_{name}_changelist')}?{urlencode(query)}"
 
 
 def _describe_webhooks(

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -15,7 +14,8 @@ from rest_framework.response import Response
 from a2a_console.admin.agents.agent_admin import AgentStatus, list_agent_statuses
 from a2a_console.admin.widgets.paging import COUNTED, newest
 from a2a_console.api.operators import Operator, RequiredRight, filter_visible
-from a2a_console.api.pagination import ItemsPagination
+from a2a_console.api.pagination import ItemsPagination, MomentField
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.statistics.counts import COUNTED as COUNTED_RUNS
 from a2a_tasks.agents import registry
@@ -77,7 +77,7 @@ class SwitchSerializer(serializers.Serializer[Any]):
     by = serializers.CharField(
         help_text="The user who set it last. Empty if it was never set. Hidden (empty) unless the operator sees all tenants."
     )
-    at = serializers.DateTimeField(allow_null=True)
+    at = MomentField(allow_null=True)
     reason = serializers.CharField(help_text="Hidden (empty) unless the operator sees all tenants.")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -21,6 +21,7 @@ from a2a_console.admin.tasks import bulk, cancelling
 from a2a_console.admin.tasks.bulk import AT_ONCE, Deed, Plan
 from a2a_console.admin.tasks.export import stream_export
 from a2a_console.api.pagination import MAX_KEY, CursorField, sign_cursor
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.tasks import (
     FILTERS,
     STATES,

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 
 from a2a_console.api.operators import RequiredRight, filter_visible, get_operator
-from a2a_console.api.pagination import CreatedQuerySerializer, agent_field, tenant_field
+from a2a_console.api.pagination import (
+    CreatedQuerySerializer,
+    MomentField,
+    agent_field,
+    tenant_field,
+)
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.tasks import TaskLineSerializer, add_openings, select_tasks
 from a2a_console.api.viewsets import HostViewSet
 from a2a_tasks.models import Context
@@ -28,8 +34,8 @@ class ContextLineSerializer(serializers.ModelSerializer[Context]):
         source="public_id",
         help_text="The owner's id of the context. Other owners may use an equal id.",
     )
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField(help_text="Time of the client's newest message in it.")
+    created_at = MomentField()
+    updated_at = MomentField(help_text="Time of the client's newest message in it.")
 
     class Meta:
         model = Context

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from drf_spectacular.utils import extend_schema_field, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -20,7 +20,8 @@ from rest_framework.response import Response
 
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import KEYS, RequiredRight
-from a2a_console.api.pagination import PageQuerySerializer, moment_field
+from a2a_console.api.pagination import MomentField, PageQuerySerializer, moment_field
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.staff import covers, may_give
 from a2a_tasks.access import api_keys
@@ -47,17 +48,15 @@ class KeyLineSerializer(serializers.ModelSerializer[ApiKey]):
     tenant = serializers.CharField()
     scopes = serializers.SerializerMethodField()
     state = serializers.SerializerMethodField()
-    created_at = serializers.DateTimeField()
-    expires_at = serializers.DateTimeField(allow_null=True, help_text="Null: never.")
-    rotated_at = serializers.DateTimeField(allow_null=True)
-    previous_until = serializers.DateTimeField(
+    created_at = MomentField()
+    expires_at = MomentField(allow_null=True, help_text="Null: never.")
+    rotated_at = MomentField(allow_null=True)
+    previous_until = MomentField(
         allow_null=True, help_text="End of the validity of the secret before the last rotation."
     )
-    previous_used_at = serializers.DateTimeField(
-        allow_null=True, help_text="Time of that secret's last use."
-    )
-    last_used_at = serializers.DateTimeField(allow_null=True, help_text="Exact to about a minute.")
-    revoked_at = serializers.DateTimeField(allow_null=True)
+    previous_used_at = MomentField(allow_null=True, help_text="Time of that secret's last use.")
+    last_used_at = MomentField(allow_null=True, help_text="Exact to about a minute.")
+    revoked_at = MomentField(allow_null=True)
 
     class Meta:
         model = ApiKey

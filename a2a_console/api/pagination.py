@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from django.core import signing
 from django.db.models import QuerySet
-from rest_framework import serializers
+from rest_framework import ISO_8601, serializers
 from rest_framework.fields import empty
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -30,6 +30,7 @@ __all__ = [
     "IndexedKeyPagination",
     "ItemsPagination",
     "KeyPagination",
+    "MomentField",
     "NumberPagination",
     "NumberQuerySerializer",
     "PageQuerySerializer",
@@ -57,6 +58,13 @@ def _check_bounds(moment: datetime.datetime) -> None:
         raise serializers.ValidationError("This is not a time of this era.")
 
 
+class MomentField(serializers.DateTimeField):
+    """A moment in UTC, in the form of RFC 3339, whatever the settings of the project are."""
+
+    format = ISO_8601
+    timezone = datetime.UTC
+
+
 def moment_field(text: str, **options: Any) -> serializers.DateTimeField:
     """Return the field of a moment in a request."""
     given: dict[str, Any] = {
@@ -64,7 +72,7 @@ def moment_field(text: str, **options: Any) -> serializers.DateTimeField:
         "help_text": f"{text} {MOMENT}",
         "validators": [_check_bounds],
     }
-    return serializers.DateTimeField(**(given | options))
+    return MomentField(**(given | options))
 
 
 def agent_field() -> serializers.CharField:

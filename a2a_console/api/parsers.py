@@ -7,13 +7,14 @@ from typing import IO, Any
 
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from a2a_tasks.conf import conf
 from a2a_tasks.protocol import jsontext
 from a2a_tasks.protocol.errors import TooLarge
 
-__all__ = ["HostJSONParser", "IgnoreAccept"]
+__all__ = ["HostJSONParser", "HostJSONRenderer", "IgnoreAccept"]
 
 #: The largest body in bytes: room for a thousand ids.
 MAX_BYTES = 256 * 1024
@@ -35,6 +36,12 @@ class HostJSONParser(BaseParser):
         if len(body) > MAX_BYTES:
             raise TooLarge(f"The body is larger than {MAX_BYTES} bytes")
         return jsontext.read(body, max_depth=int(conf.MAX_JSON_DEPTH)) if body else {}
+
+
+class HostJSONRenderer(JSONRenderer):
+    """JSON in ASCII: half a surrogate pair from an agent can be written only as an escape."""
+
+    ensure_ascii = compact = strict = True
 
 
 class IgnoreAccept(DefaultContentNegotiation):

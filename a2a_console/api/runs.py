@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet, TextField, Value
 from django.db.models.functions import NullIf
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -18,10 +18,12 @@ from a2a_console.admin.widgets.formatting import LIMIT, select_end
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import (
     CreatedQuerySerializer,
+    MomentField,
     NumberPagination,
     NumberQuerySerializer,
     agent_field,
 )
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.staff import may_see_traces
 from a2a_tasks.models import Run, RunLine, RunStatus
@@ -44,17 +46,17 @@ class RunLineSerializer(serializers.ModelSerializer[Run]):
     attempt = serializers.IntegerField(help_text="Number of starts.")
     input_number = serializers.IntegerField(help_text="The event with the message it answers.")
     worker = serializers.CharField(help_text="The current or last worker.")
-    lease_until = serializers.DateTimeField(
+    lease_until = MomentField(
         allow_null=True, help_text="End of the lease. No other process takes the run before."
     )
     lease_seconds = serializers.FloatField()
-    due_at = serializers.DateTimeField(help_text="Time before which it does not start.")
+    due_at = MomentField(help_text="Time before which it does not start.")
     parked = serializers.BooleanField(
         source="is_parked", help_text="A queued run that waits in a step and holds no slot."
     )
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True, help_text="Time of its last claim.")
-    ended_at = serializers.DateTimeField(allow_null=True)
+    created_at = MomentField()
+    started_at = MomentField(allow_null=True, help_text="Time of its last claim.")
+    ended_at = MomentField(allow_null=True)
 
     class Meta:
         model = Run
@@ -100,7 +102,7 @@ class LoggedSerializer(serializers.ModelSerializer[RunLine]):
         help_text="Number of the line in the run, over all its attempts."
     )
     attempt = serializers.IntegerField(help_text="The attempt that logged it.")
-    at = serializers.DateTimeField()
+    at = MomentField()
     level = serializers.SerializerMethodField()
     logger = serializers.CharField()
     text = serializers.CharField(help_text="Without credentials.")

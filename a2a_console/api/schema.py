@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django.conf import settings
+from drf_spectacular import utils
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
+from drf_spectacular.settings import SPECTACULAR_DEFAULTS, spectacular_settings
 
 from a2a_console.api.exceptions import MEDIA_TYPE, ProblemSerializer
 from a2a_console.api.operators import RequiredRight
 from a2a_tasks.agents.security import API_KEY, BASIC, BEARER, MUTUAL_TLS, list_accepted
 from a2a_tasks.conf import conf
 
-__all__ = ["PROBLEMS", "HostAuthenticationScheme", "HostSchema", "require_all_members"]
+__all__ = [
+    "DESCRIPTION",
+    "PROBLEMS",
+    "HostAuthenticationScheme",
+    "HostSchema",
+    "extend_schema",
+    "require_all_members",
+]
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 SESSION = "session"
+#: The settings of drf-spectacular for this description, complete: a project may have others for its own.
+DESCRIPTION = {
+    **{
+        name: value
+        for name, value in SPECTACULAR_DEFAULTS.items()
+        if not name.startswith("SERVE_") and name != "DEFAULT_GENERATOR_CLASS"
+    },
+    "TITLE": "A2A host: management API",
+    "DESCRIPTION": "What operators see and do in the admin, for their programs. Guide: docs/api.md.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["a2a_console.api.schema.require_all_members"],
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "COMPONENT_SPLIT_REQUEST": True,
+}
 #: Components with optional members.
 LOOSE = {"Problem"}
 #: Errors of routes: of any route, of a route of one object, of a change, of a change of one object.
@@ -41,6 +68,10 @@ class HostSchema(AutoSchema):
     """The description of an action of a `HostViewSet`."""
 
     view: Any
+
+    def is_excluded(self) -> bool:
+        """Return whether another API is described, of the project that the host is part of."""
+        return bool(DESCRIPTION["TITLE"] != spectacular_settings.TITLE)
 
     def get_operation_id(self) -> str:
         """Return `list_tasks`, `get_task` or `cancel_task`."""
@@ -98,6 +129,16 @@ class HostSchema(AutoSchema):
         name = media["schema"]["$ref"].rpartition("/")[2]
         component = self.registry[name, ResolvedComponent.SCHEMA]
         return str(component.schema["description"]).partition("\n")[0]
+
+
+def extend_schema(**options: Any) -> Callable[[_F], _F]:
+    """Return drf-spectacular's decorator of this name, on `HostSchema` whatever class the project's settings name."""
+
+    def extend(method: _F) -> _F:
+        method.schema = HostSchema  # type: ignore[attr-defined]
+        return utils.extend_schema(**options)(method)
+
+    return extend
 
 
 def _describe(right: RequiredRight) -> str:

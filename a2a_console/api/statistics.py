@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from a2a_console.api.operators import Operator, RequiredRight, filter_visible
+from a2a_console.api.pagination import MomentField
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.statistics.counts import PERIODS
 from a2a_console.statistics.reports import TOP, Report, report
@@ -62,7 +64,7 @@ class QueueSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     running = serializers.IntegerField()
     queued = serializers.IntegerField()
-    oldest_due = serializers.DateTimeField(allow_null=True)
+    oldest_due = MomentField(allow_null=True)
 
 
 class ReceiverStatisticsSerializer(serializers.Serializer[Any]):
@@ -92,7 +94,7 @@ class StatisticsSerializer(serializers.Serializer[Any]):
     """The statistics of the host in a period."""
 
     period = serializers.ChoiceField(list(PERIODS))
-    since = serializers.DateTimeField(help_text="Start of the first slot.")
+    since = MomentField(help_text="Start of the first slot.")
     slot_seconds = serializers.FloatField(help_text="Length of each slot; the last has not ended.")
     complete = serializers.BooleanField(
         help_text="False: too much ended in the period to be counted in time; some statistics are missing."

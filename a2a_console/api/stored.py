@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from a2a_console.api.operators import get_operator
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import base_url
 from a2a_tasks.protocol.files import Link, in_text
 from a2a_tasks.store import file_links
 
@@ -62,5 +62,5 @@ def parse_stored(text: str, link: Link | None = None) -> Any:
 
 def make_linker(request: Request, agent: str) -> Link:
     """Return a function that makes URLs of an agent's files for the operator, like those in answers of the protocol."""
-    host = str(conf.PUBLIC_URL) or request.build_absolute_uri("/")
+    host = base_url(request.build_absolute_uri("/"))
     return file_links.make_linker(agent, host, get_operator(request).principal)

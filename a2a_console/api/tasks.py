@@ -7,7 +7,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db.models import Case, F, OuterRef, QuerySet, Subquery, TextField, When
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from drf_spectacular.utils import extend_schema_field, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -19,6 +19,7 @@ from a2a_console.api.operators import WRITE, RequiredRight
 from a2a_console.api.pagination import (
     IndexedKeyPagination,
     KeyPagination,
+    MomentField,
     NumberPagination,
     NumberQuerySerializer,
     PageQuerySerializer,
@@ -28,6 +29,7 @@ from a2a_console.api.pagination import (
     tenant_field,
 )
 from a2a_console.api.runs import TO_VIEW_RUNS, RunLineSerializer, select_runs
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import (
     AS_STORED,
     StoredField,
@@ -101,8 +103,8 @@ class TaskLineSerializer(serializers.ModelSerializer[Task]):
     is_task = serializers.BooleanField(
         help_text="False: answered by a direct Message, or without output yet so that it may be."
     )
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField(source="status_at", help_text="Time of its status.")
+    created_at = MomentField()
+    updated_at = MomentField(source="status_at", help_text="Time of its status.")
     last_event = serializers.IntegerField(help_text="Number of its newest event.")
 
     class Meta:
@@ -128,7 +130,7 @@ class MessageSerializer(serializers.Serializer[Any]):
 
     number = serializers.IntegerField(help_text="Number of the event that recorded it.")
     role = serializers.CharField()
-    created_at = serializers.DateTimeField()
+    created_at = MomentField()
     size = serializers.IntegerField(source="length", help_text="In characters.")
     body = StoredField(source="text", help_text=AS_STORED)
 
@@ -276,7 +278,7 @@ class EventSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="The state of a status event; null for other kinds."
     )
     run = serializers.IntegerField(allow_null=True, help_text="The run that wrote it.")
-    created_at = serializers.DateTimeField()
+    created_at = MomentField()
     size = serializers.IntegerField(source="length", help_text="In characters.")
     body = StoredField(source="text", help_text=AS_STORED)
 
@@ -294,7 +296,7 @@ class ReasonSerializer(serializers.Serializer[Reason]):
     kind = serializers.CharField(help_text="One word; docs/operating.md has the actions for each.")
     sentence = serializers.CharField(help_text="The reason in words.")
     next = serializers.CharField(help_text="The next thing that happens to it.")
-    at = serializers.DateTimeField(allow_null=True, help_text="The time of `next`; null = unknown.")
+    at = MomentField(allow_null=True, help_text="The time of `next`; null = unknown.")
     needs = serializers.ChoiceField(
         list(Needs), help_text="The party that must act so that the task goes on."
     )

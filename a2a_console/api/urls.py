@@ -17,6 +17,7 @@ from a2a_console.api.webhooks.configs import ConfigViewSet
 from a2a_console.api.webhooks.deliveries import DeliveryViewSet
 from a2a_console.api.webhooks.receivers import ReceiverViewSet
 from a2a_console.api.workers import WorkerViewSet
+from a2a_console.site import site
 
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("agents", AgentViewSet, basename="agent")
@@ -34,14 +35,14 @@ router.register("webhooks/deliveries", DeliveryViewSet, basename="delivery")
 router.register("webhooks/receivers", ReceiverViewSet, basename="receiver")
 
 _v1: list[URLPattern | URLResolver] = [
-    path("", RedirectView.as_view(pattern_name="api-docs")),
-    path("docs/", show_docs, name="api-docs"),
+    path("", RedirectView.as_view(pattern_name="a2a_host:api-docs")),
+    path("docs/", site.admin_view(show_docs), name="api-docs"),
     path("openapi.json", DescriptionView.as_view(), name="api-description"),
     path("", include(router.urls)),
     re_path("", NowhereView.as_view()),
 ]
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="api-docs")),
+    path("", RedirectView.as_view(pattern_name="a2a_host:api-docs")),
     path("v1/", include(_v1)),
     re_path("", NowhereView.as_view()),
 ]

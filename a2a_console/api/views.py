@@ -5,20 +5,22 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from django.contrib.admin.views.decorators import staff_member_required
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import include, path
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.settings import patched_settings
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from a2a_console.api import schema  # noqa: F401 - registers its extension of drf-spectacular
 from a2a_console.api.operators import READ, RequiredRight
+from a2a_console.api.schema import DESCRIPTION
 from a2a_console.api.viewsets import HostAPIView
+from a2a_tasks.conf import conf
 
 __all__ = ["DescriptionView", "NowhereView", "describe_api", "show_docs"]
 
@@ -43,7 +45,10 @@ class DescriptionView(HostAPIView):
 @functools.cache
 def describe_api() -> dict[str, Any]:
     """Return the OpenAPI description."""
-    found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    patterns = [path("api/", include("a2a_console.api.urls"))]
+    servers = [{"url": conf.PREFIX}] if conf.PREFIX else []
+    with patched_settings({**DESCRIPTION, "SERVERS": servers}):
+        found: dict[str, Any] = SchemaGenerator(patterns=patterns).get_schema(None, public=True)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -65,7 +70,6 @@ class NowhereView(HostAPIView):
 
 
 @require_safe
-@staff_member_required
 def show_docs(request: HttpRequest) -> HttpResponse:
     """Show Swagger UI from this host's own files, without a line of script in the page."""
     page = render(request, "a2a_console/api_docs.html")

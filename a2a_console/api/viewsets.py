@@ -13,10 +13,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet, ViewSetMixin
 
-from a2a_console.api.exceptions import InvalidQuery
+from a2a_console.api.authentication import HostAuthentication
+from a2a_console.api.exceptions import InvalidQuery, exception_handler
 from a2a_console.api.operators import Operator, RequiredRight, filter_visible, get_operator
 from a2a_console.api.pagination import ItemsPagination, KeyPagination
+from a2a_console.api.parsers import HostJSONParser, HostJSONRenderer, IgnoreAccept
 from a2a_console.api.permissions import HasRight
+from a2a_console.api.schema import HostSchema
 
 __all__ = ["HostAPIView", "HostViewSet", "ParameterFilter", "StrictRequestMixin"]
 
@@ -38,7 +41,15 @@ class HostAPIView(APIView):
     """A view of the management API. It is denied unless it names a required right, and never cached."""
 
     http_method_names = ["get", "head", "post", "patch"]
+    # All by name: a project may have settings of DRF for views of its own.
+    authentication_classes = [HostAuthentication]
     permission_classes = [HasRight]
+    parser_classes = [HostJSONParser]
+    renderer_classes = [HostJSONRenderer]
+    content_negotiation_class = IgnoreAccept
+    metadata_class = versioning_class = None
+    throttle_classes = ()
+    schema: Any = HostSchema()
     #: The right for actions without a right of their own; None = they are denied.
     required_right: RequiredRight | None = None
 
@@ -46,6 +57,10 @@ class HostAPIView(APIView):
     def operator(self) -> Operator:
         """The sender of the request, narrowed to the required right."""
         return get_operator(self.request)
+
+    def get_exception_handler(self) -> Any:
+        """Return the handler that answers all exceptions in one shape."""
+        return exception_handler
 
     def get_required_right(self) -> RequiredRight | None:
         """Return the right that this action requires."""

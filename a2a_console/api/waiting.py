@@ -9,7 +9,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
@@ -21,17 +21,20 @@ from a2a_console.api.exceptions import InvalidQuery
 from a2a_console.api.operators import RequiredRight
 from a2a_console.api.pagination import (
     ItemsPagination,
+    MomentField,
     PageQuerySerializer,
     agent_field,
     read_cursor,
     sign_cursor,
 )
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import AS_STORED, StoredField, select_stored
 from a2a_console.api.tasks import TaskLineSerializer, TaskRowsViewSet
 from a2a_console.handover import hand_over
 from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import assign_by_key
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
+from a2a_console.staff import name_lookup
 from a2a_tasks.agents import data, file
 from a2a_tasks.models import LONG_COLUMNS, Task
 
@@ -115,7 +118,7 @@ class HandoverSerializer(serializers.Serializer[Any]):
     """A link that works once. Only this answer contains it."""
 
     url = serializers.CharField(help_text="Relative to the host if `A2A_PUBLIC_URL` is not set.")
-    expires_at = serializers.DateTimeField()
+    expires_at = MomentField()
 
 
 class WaitingPagination(ItemsPagination):
@@ -167,7 +170,7 @@ class WaitingViewSet(ListModelMixin, TaskRowsViewSet):
         self.queryset = list_waiting(given.get("kind", ""))
         rows = super().get_queryset()
         if name := given.get("assigned_to"):
-            rows = rows.filter(assignment__user__username=name)
+            rows = rows.filter(**{name_lookup("assignment__user"): name})
         elif "assigned_to" in given:
             rows = rows.filter(assignment__isnull=True)
         rows = rows.select_related("context", "assignment__user", "handed_secret").defer(

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from a2a_console.admin.agents.worker_admin import state_of
 from a2a_console.api.operators import RequiredRight
-from a2a_console.api.pagination import ItemsPagination
+from a2a_console.api.pagination import ItemsPagination, MomentField
 from a2a_console.api.viewsets import HostViewSet
 from a2a_tasks.models import Worker, WorkerKind
 from a2a_tasks.store import workers
@@ -36,8 +36,8 @@ class WorkerSerializer(serializers.Serializer[Any]):
     host = serializers.CharField()
     pid = serializers.IntegerField()
     version = serializers.CharField(help_text="Release of its code: `A2A_RELEASE`.")
-    started_at = serializers.DateTimeField()
-    seen_at = serializers.DateTimeField()
+    started_at = MomentField()
+    seen_at = MomentField()
 
 
 class WorkerPagination(ItemsPagination):

@@ -1,6 +1,6 @@
 """A template filter that writes out characters that change the direction of text.
 
-Ids, names and messages are untrusted. `a2a_console/templates/admin/change_list.html` applies the filter to all lists.
+Ids, names and messages are untrusted. `admin/a2a_tasks/change_list.html` applies the filter to all lists of the console.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.deprecation import MiddlewareMixin
 
+from a2a_tasks.conf import path_below
+
 __all__ = ["CountedAgainForm", "CountedForm", "SecondFactor"]
 
 
@@ -55,8 +57,9 @@ class SecondFactor(MiddlewareMixin):
         match = request.resolver_match
         if match is None or not settings.MFA_REQUIRED:
             return None
-        page = match.route.startswith("admin/") or match.url_name == "api-docs"
-        if not (page or match.route.startswith("api/")):
+        route = path_below(f"/{match.route}")
+        page = route.startswith("/admin/") or match.url_name == "api-docs"
+        if not (page or route.startswith("/api/")):
             return None
         if not request.user.is_authenticated or is_mfa_enabled(request.user):
             return None

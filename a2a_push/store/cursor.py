@@ -29,7 +29,7 @@ from a2a_push.store import bodies
 from a2a_push.store.records import LARGE
 from a2a_tasks import pubsub
 from a2a_tasks.agents import registry
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import base_url, conf
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.files import in_event, in_task
 from a2a_tasks.protocol.lifecycle import TERMINAL, EventKind, Recorded, fold
@@ -262,7 +262,7 @@ def _notification(config: PushConfig, step: SelectionStep, name: str) -> Notific
     """Build the notification of a step; an abridged task if it would be larger than WEBHOOK_MAX_BYTES."""
     task, limit = config.task, int(conf.WEBHOOK_MAX_BYTES)
     key = webhook_id(config.pk, task.pk, task.public_id, step.through)
-    link = make_linker(task.agent, str(conf.PUBLIC_URL), task.maker or task.owner)
+    link = make_linker(task.agent, base_url(), task.maker or task.owner)
     events = list(step.events)
     if not events[0].body:  # too long to be read with other events
         one = LogPosition(task.pk, events[0].number - 1)

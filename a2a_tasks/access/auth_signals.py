@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AbstractUser, Group
+from django.contrib.auth.models import AbstractUser, Group, PermissionsMixin
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 from django.http import HttpRequest
@@ -14,6 +15,7 @@ from django.http import HttpRequest
 from a2a_tasks.access import auth_failures
 from a2a_tasks.access.staff import address_of
 from a2a_tasks.audit import Action, staff
+from a2a_tasks.conf import project
 from a2a_tasks.store import audit
 
 __all__ = ["install"]
@@ -24,11 +26,15 @@ CHANGED = {"post_add", "post_remove", "post_clear"}
 
 
 def install() -> None:
-    """Connect the signals."""
+    """Connect the signals. ImproperlyConfigured for users without groups: those are tenants and scopes."""
+    user: Any = get_user_model()
+    if not issubclass(user, PermissionsMixin):
+        raise ImproperlyConfigured(
+            f"the host needs users with groups: {user.__name__} is no PermissionsMixin"
+        )
     user_logged_in.connect(_on_sign_in, dispatch_uid="audit")
     user_logged_out.connect(_on_sign_out, dispatch_uid="audit")
     user_login_failed.connect(_on_failure, dispatch_uid="audit")
-    user: Any = get_user_model()
     for model in (user, Group):
         post_save.connect(_on_save, sender=model, dispatch_uid="audit")
         post_delete.connect(_on_delete, sender=model, dispatch_uid="audit")
@@ -40,13 +46,20 @@ def _name(row: Model) -> str:
     return str(row.pk) if isinstance(row, Group) else f"user:{row.pk}"
 
 
+def _is_recorded(user: Any) -> bool:
+    """Return whether a user is of the audit log: customers of another project are not, only its staff."""
+    return bool(project.A2A_OWN_PROJECT or getattr(user, "is_staff", False))
+
+
 def _on_sign_in(request: HttpRequest | None, user: AbstractUser, **_: Any) -> None:
+    if not _is_recorded(user):
+        return
     detail = {"address": address_of(request)} if request else None
     audit.note(Action.LOGIN, _name(user), actor=staff(user.pk), detail=detail)
 
 
 def _on_sign_out(user: AbstractUser | None, **_: Any) -> None:
-    if user is not None:
+    if user is not None and _is_recorded(user):
         audit.note(Action.LOGOUT, _name(user), actor=staff(user.pk))
 
 
@@ -77,7 +90,7 @@ def _on_save(
     update_fields: frozenset[str] | None = None,
     **_: Any,
 ) -> None:
-    if raw or update_fields == SIGN_IN:
+    if raw or update_fields == SIGN_IN or (sender is not Group and not _is_recorded(instance)):
         return
     fields = " ".join(sorted(update_fields or ()))
     made, changed = (
@@ -93,6 +106,11 @@ def _on_delete(sender: type[Model], instance: Model, **_: Any) -> None:
     audit.note(Action.GROUP_DELETE if sender is Group else Action.USER_DELETE, _name(instance))
 
 
+def _plain(key: Any) -> Any:
+    """Return a primary key as JSON has it."""
+    return key if isinstance(key, int) else str(key)
+
+
 def _on_membership_change(
     sender: type[Model], instance: Model, action: str, pk_set: set[int] | None, **_: Any
 ) -> None:
@@ -100,6 +118,10 @@ def _on_membership_change(
     if action not in CHANGED or pk_set == set():
         return
     what = sender._meta.model_name  # noqa: SLF001 - Django's documented interface
-    detail = {"what": what, "how": action.removeprefix("post_"), "which": sorted(pk_set or ())}
+    detail = {
+        "what": what,
+        "how": action.removeprefix("post_"),
+        "which": sorted(map(_plain, pk_set or ())),
+    }
     changed = Action.GROUP_CHANGE if isinstance(instance, Group) else Action.USER_CHANGE
     audit.note(changed, _name(instance), detail=detail)

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.apps import AppConfig
-from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 
 from a2a_tasks.access import credentials, issuer, tokens
 from a2a_tasks.agents.security import allows_anonymous, is_scope, list_accepted
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, project
 from a2a_tasks.outbound import Unanswered, make_tls_context
 from a2a_tasks.rates import read_rate
 
@@ -32,7 +31,7 @@ def check_callers(
 
 
 def _openness() -> Iterable[CheckMessage]:
-    if allows_anonymous() and not settings.EMBEDDED:
+    if allows_anonymous() and not project.A2A_EMBEDDED:
         yield Warning(
             "A2A_ANONYMOUS is on: everyone who can reach this host may use its agents",
             hint="Unset it unless callers may be anonymous.",

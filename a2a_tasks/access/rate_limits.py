@@ -10,14 +10,13 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from a2a_tasks.access.token_buckets import LocalBuckets, SharedBuckets
 from a2a_tasks.agents.agent import Agent
 from a2a_tasks.caller import Caller
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, project
 from a2a_tasks.protocol.errors import RateLimited
 from a2a_tasks.rates import Rate, read_rate
 
@@ -51,7 +50,7 @@ def _rates() -> _Rates:
 
 @functools.cache
 def _buckets() -> LocalBuckets | SharedBuckets:
-    return SharedBuckets() if settings.REDIS_URL else LocalBuckets()
+    return SharedBuckets() if project.REDIS_URL else LocalBuckets()
 
 
 @receiver(setting_changed)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from asgiref.sync import async_to_sync
-from axes.models import AccessAttempt
+from django.apps import apps
 from django.contrib.auth.signals import user_login_failed
+from django.db.models import Model
 from django.db.models.signals import post_save
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -49,7 +50,7 @@ class SignInForms(MiddlewareMixin):
         try:
             async_to_sync(rate_limits.may_sign_in)(address_of(request))
         except RateLimited as fault:
-            answer = render(request, "locked.html", status=fault.http_status)
+            answer = render(request, "a2a_tasks/locked.html", status=fault.http_status)
             answer["Retry-After"] = fault.metadata["retry_after"]
             return answer
         return None
@@ -58,9 +59,11 @@ class SignInForms(MiddlewareMixin):
 def install() -> None:
     """Connect the signals."""
     user_login_failed.connect(_on_failure, dispatch_uid="a2a_tasks.access.sign_in_forms")
-    post_save.connect(
-        _on_attempt, sender=AccessAttempt, dispatch_uid="a2a_tasks.access.sign_in_forms"
-    )
+    if apps.is_installed("axes"):
+        attempts = apps.get_model("axes", "AccessAttempt")
+        post_save.connect(
+            _on_attempt, sender=attempts, dispatch_uid="a2a_tasks.access.sign_in_forms"
+        )
 
 
 def _on_failure(request: HttpRequest | None = None, **_: Any) -> None:
@@ -69,6 +72,6 @@ def _on_failure(request: HttpRequest | None = None, **_: Any) -> None:
         async_to_sync(rate_limits.count_wrong)(address_of(request))
 
 
-def _on_attempt(instance: AccessAttempt, created: bool, **_: Any) -> None:
+def _on_attempt(sender: Any, instance: Model, created: bool, **_: Any) -> None:
     if created:
-        AccessAttempt.objects.filter(pk__lte=instance.pk - MAX_COUNT).delete()
+        sender.objects.filter(pk__lte=instance.pk - MAX_COUNT).delete()

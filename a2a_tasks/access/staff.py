@@ -13,6 +13,7 @@ from django.utils.decorators import sync_and_async_middleware
 from a2a_tasks.access import auth_failures
 from a2a_tasks.audit import act_as, request_id_of, staff
 from a2a_tasks.caller import Caller
+from a2a_tasks.conf import is_ours
 
 __all__ = ["CALLER", "audit_staff", "address_of"]
 
@@ -56,7 +57,7 @@ def _name_user(request: HttpRequest) -> str:
 
 
 def _heed(request: HttpRequest, response: HttpResponseBase) -> None:
-    if response.status_code == HTTPStatus.FORBIDDEN:
+    if response.status_code == HTTPStatus.FORBIDDEN and is_ours(request.path_info):
         caller = getattr(request, CALLER, None) or Caller(principal=_who(request))
         auth_failures.record_forbidden(
             caller, None, f"page {_page(request)}", address=address_of(request)

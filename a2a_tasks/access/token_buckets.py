@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import redis.asyncio
-from django.conf import settings
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from a2a_tasks import process_lifetime, pubsub
+from a2a_tasks.conf import project
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.rates import Rate
 
@@ -109,7 +109,7 @@ class SharedBuckets:
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             pool = redis.asyncio.BlockingConnectionPool.from_url(
-                settings.REDIS_URL,
+                project.REDIS_URL,
                 max_connections=CONNECTIONS,
                 timeout=PATIENCE_SECONDS,
                 socket_timeout=PATIENCE_SECONDS,

@@ -25,7 +25,7 @@ from a2a_tasks.access.identity_cache import shorten_principal
 from a2a_tasks.access.issuer import Keys, Published, read_keys_of
 from a2a_tasks.agents.security import BEARER, is_scope
 from a2a_tasks.caller import Caller, is_tenant
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import base_url, conf
 from a2a_tasks.protocol.errors import A2AError
 from a2a_tasks.protocol.jsontext import read
 
@@ -65,7 +65,7 @@ def algorithms() -> frozenset[str]:
 
 def audience(agent: str | None) -> str:
     """Return the required audience of tokens for the agent of that slug (None: the host); empty = none is accepted."""
-    host = str(conf.PUBLIC_URL).rstrip("/")
+    host = base_url() if conf.PUBLIC_URL else ""
     named = str(conf.JWT_AUDIENCE) or (f"{host}/agents/{SLUG}" if host else "")
     if agent is not None:
         return named.replace(SLUG, agent)

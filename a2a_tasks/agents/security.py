@@ -10,13 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004 - Django's own name
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from a2a_tasks.agents.agent import Agent
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, project
 
 __all__ = [
     "API_KEY",
@@ -57,7 +56,7 @@ def is_scope(text: str) -> bool:
 def allows_anonymous() -> bool:
     """Return whether callers without credentials are accepted: by default only on the embedded host."""
     if conf.ANONYMOUS == "auto":
-        return bool(settings.EMBEDDED)
+        return bool(project.A2A_EMBEDDED)
     return bool(conf.ANONYMOUS.strip().lower() in {"1", "true", "yes", "on"})
 
 

@@ -60,7 +60,7 @@ class Application:
 
     @staticmethod
     def serves(path: str, method: str = "GET") -> bool:
-        """Return whether the path belongs to the protocol; a POST to the root does, for clients without a path."""
+        """Return whether the path, below A2A_PREFIX, belongs to the protocol; a POST to the root does, for clients without a path."""
         ours = path.startswith(("/agents/", "/.well-known/agent")) or path == "/agents"
         return ours or (path == "/" and method == "POST")
 

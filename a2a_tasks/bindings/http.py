@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from a2a_tasks.access.credentials import PEER, Credentials
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import base_url, conf
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.errors import InvalidRequest, TooLarge
 
@@ -25,6 +25,7 @@ __all__ = [
     "Request",
     "Scope",
     "Send",
+    "list_hosts",
     "is_served",
     "respond",
     "without_body",
@@ -42,6 +43,7 @@ A2A_JSON = b"application/a2a+json"
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 #: The type that a body without a Content-Type may be taken for (RFC 9110 §8.3).
 UNNAMED = "application/octet-stream"
+LOCAL = (".localhost", "127.0.0.1", "[::1]")
 #: Maximum number of digits in a valid Content-Length.
 MAX_NUMBER_LENGTH = 19
 
@@ -83,9 +85,10 @@ class Request:
 
     @functools.cached_property
     def segments(self) -> list[str]:
-        """The path's segments as received, percent-encoded, so that an id may contain a slash or a colon."""
+        """The path's segments below A2A_PREFIX as received, percent-encoded: an id may contain a slash or a colon."""
         raw: bytes = self.scope.get("raw_path") or self.scope["path"].encode()
-        return [part for part in raw.split(b"?")[0].decode("latin-1").split("/") if part]
+        parts = [part for part in raw.split(b"?")[0].decode("latin-1").split("/") if part]
+        return parts[conf.PREFIX.count("/") :]
 
     @property
     def query(self) -> str:
@@ -122,11 +125,13 @@ class Request:
     def base_url(self) -> str:
         """The host's own base URL as this client sees it. Raises InvalidRequest for a host that is not allowed."""
         if conf.PUBLIC_URL:
-            return str(conf.PUBLIC_URL).rstrip("/")
+            return base_url()
         host = self.header("host")
-        if not is_served(host, tuple(settings.ALLOWED_HOSTS)):
+        if not is_served(host, list_hosts()):
             raise InvalidRequest("This host name is not served here")
-        return f"{self.scope.get('scheme', 'http')}://{host}{self.scope.get('root_path', '')}"
+        return base_url(
+            f"{self.scope.get('scheme', 'http')}://{host}{self.scope.get('root_path', '')}"
+        )
 
     async def body(self) -> bytes:
         """Return the whole body. Raises TooLarge as soon as the limit is passed, and ClientGone."""
@@ -145,6 +150,12 @@ class Request:
                 raise TooLarge(f"The body is larger than {limit} bytes")
             if not message.get("more_body"):
                 return b"".join(chunks)
+
+
+def list_hosts() -> tuple[str, ...]:
+    """Return ALLOWED_HOSTS; if it is empty and DEBUG is on, this machine's own names, as in Django."""
+    local = LOCAL if settings.DEBUG else ()
+    return tuple(settings.ALLOWED_HOSTS) or local
 
 
 @functools.lru_cache(maxsize=64)

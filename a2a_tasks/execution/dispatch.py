@@ -6,10 +6,8 @@ import asyncio
 import functools
 import weakref
 
-from django.conf import settings
-
 from a2a_tasks import process_lifetime
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, project
 from a2a_tasks.execution.housekeeping import Housekeeper
 from a2a_tasks.execution.presence import WorkerLoad
 from a2a_tasks.execution.runner import Runner
@@ -23,7 +21,7 @@ _runners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = weakref
 
 def by_workers() -> bool:
     """Return whether Celery workers execute the runs."""
-    return bool(conf.RUNS == "celery" or (conf.RUNS == "auto" and settings.CELERY_BROKER_URL))
+    return bool(conf.RUNS == "celery" or (conf.RUNS == "auto" and project.A2A_CELERY_BROKER_URL))
 
 
 async def ensure_started() -> None:

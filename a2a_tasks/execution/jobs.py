@@ -9,7 +9,7 @@ from typing import Any
 from celery import shared_task, signals
 
 from a2a_tasks.conf import conf
-from a2a_tasks.execution import housekeeping, watchdog, worker
+from a2a_tasks.execution import housekeeping, worker
 from a2a_tasks.failpoints import failpoint
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.store import runs
@@ -17,11 +17,13 @@ from a2a_tasks.store.db import run_here
 
 __all__ = [
     "carry_due_runs",
+    "ending",
     "purge_old_tasks",
     "rescue_lost_runs",
 ]
 
-_ending = threading.Event()
+#: Set when the worker ends: the purge then stops after its batch.
+ending = threading.Event()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]
@@ -42,20 +44,9 @@ def rescue_lost_runs(**_: Any) -> None:
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]
 def purge_old_tasks(**_: Any) -> None:
     """Run the hourly purge, called by beat."""
-    housekeeping.purge_in_this_thread(_ending)
+    housekeeping.purge_in_this_thread(ending)
 
 
 @signals.after_task_publish.connect(sender=rescue_lost_runs.name)  # type: ignore[untyped-decorator]
 def _on_fired(**_: Any) -> None:
     failpoint("scheduler.fired")  # beat has sent the job, and not noted it yet
-
-
-@signals.worker_ready.connect  # type: ignore[untyped-decorator]
-def _on_ready(**_: Any) -> None:
-    watchdog.start()
-
-
-@signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]
-def _on_shutting_down(**_: Any) -> None:
-    """End the purge after its batch: the worker waits for its jobs."""
-    _ending.set()

@@ -15,11 +15,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from django.conf import settings
-
 from a2a_tasks import process, process_lifetime
 from a2a_tasks.agents import registry
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, project
 from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.store import workers
 from a2a_tasks.store.db import run_here, run_in_background
@@ -83,7 +81,7 @@ class Presence:
             host=socket.gethostname(),
             pid=os.getpid(),
             started_at=self._started_at,
-            version=str(conf.RELEASE) or settings.HOST_VERSION,
+            version=str(conf.RELEASE) or project.A2A_HOST_VERSION,
             agents={
                 slug: agent.version
                 for slug in registry.slugs()

@@ -51,8 +51,13 @@ class _Handler(logging.Handler):
     """A handler that passes lines to the log of the present run."""
 
     def createLock(self) -> None:  # noqa: N802 - the name in logging
-        """Create no lock: the logs of runs are thread-safe."""
-        self.lock = None
+        """Create a lock that does nothing: the logs of runs are thread-safe. Python 3.13 enters it, older ones acquire it."""
+        self.lock = contextlib.nullcontext()  # type: ignore[assignment]
+
+    def acquire(self) -> None:
+        """Do nothing."""
+
+    release = acquire
 
     def emit(self, record: logging.LogRecord) -> None:
         """Pass on a record of an agent. Other handlers report records that cannot be formatted."""

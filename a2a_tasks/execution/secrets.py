@@ -9,7 +9,7 @@ from dataclasses import replace
 from a2a_tasks import process
 from a2a_tasks.agents import Secrets, text
 from a2a_tasks.agents.emission import StatusUpdate
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import base_url
 from a2a_tasks.protocol.fields import rfc3339
 from a2a_tasks.protocol.operators import HANDED_OVER, HANDOVER
 from a2a_tasks.store import handed_secrets
@@ -25,7 +25,7 @@ PATH = "/handover/"
 
 def url_of(token: str) -> str:
     """Return the URL of the page, below A2A_PUBLIC_URL or else the site of this process; relative if it serves none."""
-    return f"{str(conf.PUBLIC_URL).rstrip('/') or process.site}{PATH}{token}"
+    return f"{base_url(process.site)}{PATH}{token}"
 
 
 class StoredSecrets(Secrets):

@@ -13,6 +13,7 @@ import threading
 import time
 
 from a2a_tasks import process_lifetime, pubsub
+from a2a_tasks.execution.celery_app import app
 from a2a_tasks.execution.dispatch import by_workers
 from a2a_tasks.execution.jobs import carry_due_runs
 from a2a_tasks.outages import ThrottledLogger
@@ -61,7 +62,7 @@ class _WakeUps:
 
     def _publish_queue(self, queue: str) -> None:
         try:
-            carry_due_runs.apply_async(queue=queue, expires=60, retry=False)
+            app.send_task(carry_due_runs.name, queue=queue, expires=60, retry=False)
         except Exception as fault:  # noqa: BLE001 - any broker's error; workers poll
             _outage.warning(fault)
 

@@ -16,11 +16,12 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from celery import bootsteps, current_app, signals
+from celery import bootsteps
 
 from a2a_tasks import process, process_lifetime
 from a2a_tasks.conf import conf
 from a2a_tasks.execution import presence
+from a2a_tasks.execution.celery_app import app
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
 from a2a_tasks.failpoints import failpoint
@@ -161,9 +162,4 @@ class Runs(bootsteps.StartStopStep):  # type: ignore[misc]
         stop()
 
 
-current_app.steps["worker"].add(Runs)
-
-
-@signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]
-def _on_shutting_down(**_: Any) -> None:
-    begin_drain()
+app.steps["worker"].add(Runs)

@@ -12,6 +12,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('auth', '__first__'),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [

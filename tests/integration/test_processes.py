@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from a2a_project.celery import app
+from a2a_tasks.execution.celery_app import app
 from tests.support.processes import Child, python
 
 PRINT_DATABASE = (

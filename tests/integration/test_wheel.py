@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests import ROOT
+from tests.campaigns.server.process import Process
 
-APPS = ("a2a_console", "a2a_project", "a2a_push", "a2a_tasks")
+APPS = ("a2a_console", "a2a_host", "a2a_project", "a2a_push", "a2a_tasks")
 METADATA = (
     "pyproject.toml",
     "README.md",
     "LICENSE",
-    "requirements.txt",
     "requirements-sso.txt",
     "requirements-langgraph.txt",
     "requirements-pydantic-ai.txt",
     "requirements-openai-agents.txt",
 )
+ASK = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "SendStreamingMessage",
+    "params": {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}},
+}
+VERSION = {"A2A-Version": "1.0"}
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 #: Renders three pages, and loads every template of the package.
 PAGES = """
@@ -52,10 +61,10 @@ page = client.get("/admin/a2a_tasks/task/")
 assert page.status_code == 200, page.status_code
 style = client.get("/static/a2a_console/page.css")
 assert style.status_code == 200, style.status_code
-for folder in installed.glob("a2a_*/templates"):
+for folder in (*installed.glob("a2a_*/templates"), installed / "a2a_project/host_templates"):
     for file in folder.rglob("*.html"):
         name = str(file.relative_to(folder))
-        if name.partition("/")[0] not in ("account", "allauth") and name != "not_staff.html":
+        if name.partition("/")[0] not in ("account", "allauth"):
             get_template(name)
 """
 
@@ -76,7 +85,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_has_the_files_of_the_checkout(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith(APPS)}
+        packed = {name for name in archive.namelist() if name.partition("/")[0] in APPS}
     assert packed == {
         str(file.relative_to(ROOT))
         for app in APPS
@@ -95,7 +104,50 @@ def test_a_host_runs_from_it(wheel: Path, tmp_path: Path) -> None:
         "PYTHONPATH": str(installed),
         "VAR_DIR": str(tmp_path / "var"),
     }
-    _run(sys.executable, "-c", PAGES, str(installed), cwd=tmp_path, env=environment)
+    before = _list_files(installed)
+    _run(sys.executable, "-B", "-c", PAGES, str(installed), cwd=tmp_path, env=environment)
+    assert _list_files(installed) == before
+
+
+@pytest.mark.thorough
+@pytest.mark.backend("sqlite")
+def test_a_project_made_by_its_command_answers_with_a_stream(wheel: Path, tmp_path: Path) -> None:
+    _run(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv"))
+    (site,) = (tmp_path / "venv").glob("lib/*/site-packages")
+    # What the package needs is that of this environment.
+    (site / "needed.pth").write_text(str(Path(pytest.__file__).parents[1]))
+    python, command = tmp_path / "venv/bin/python", tmp_path / "venv/bin/a2a-host"
+    _run(
+        *PIP, f"--python={python}", "install", "--no-deps", "--no-index", "--no-compile", str(wheel)
+    )
+    before = _list_files(site)
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    environment = {**kept, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    _run(str(command), "new", "demo", cwd=tmp_path, env=environment)
+    demo = tmp_path / "demo"
+    own = (demo / "settings.py").read_text().split('"""')[-1].split("\n")
+    assert sum(bool(line) for line in own) <= 6
+    _run(str(command), "agent", "add", "weather", cwd=demo, env=environment)
+    _run(str(command), "check", cwd=demo, env=environment)
+    with Process(
+        str(command), "up", cwd=demo, env={**environment, "PORT": "0", "A2A_GRPC_PORT": ""}
+    ) as host:
+        url = host.line("  start").split()[-1]
+        for slug in ("hello", "weather"):
+            with httpx.stream("POST", f"{url}agents/{slug}/", json=ASK, headers=VERSION) as answer:
+                events = [line for line in answer.iter_lines() if line.startswith("data:")]
+            assert "TASK_STATE_COMPLETED" in events[-1]
+        host.signal(signal.SIGTERM)
+        assert host.exit_code() == 0, host.transcript()
+    assert _list_files(site) == before
+    assert {path.name for path in demo.iterdir()} == {
+        *("manage.py", "settings.py", "hello", "weather", "var"),
+    }
+
+
+def _list_files(folder: Path) -> set[Path]:
+    """All files below a folder but compiled ones."""
+    return {file for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc"}
 
 
 def _run(*command: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:

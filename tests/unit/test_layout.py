@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from a2a_tasks.bindings.grpc.service import SERVICES
 from a2a_tasks.conf import Constants, HostSettings
@@ -217,3 +219,23 @@ class TestDecisions:
     def records(self) -> list[Path]:
         pages = (ROOT / "docs" / "decisions").glob("*.md")
         return sorted(page for page in pages if page.name != "README.md")
+
+
+class TestRanges:
+    def test_the_pinned_host_is_within_the_ranges_of_the_package(self) -> None:
+        project = tomllib.loads(text("pyproject.toml"))["project"]
+        ranges = {r.name.lower(): r for r in map(Requirement, project["dependencies"])}
+        pins = self.read_pins("requirements.txt")
+        assert ranges.keys() == pins.keys()
+        assert [name for name, pin in pins.items() if pin not in ranges[name].specifier] == []
+
+    def test_the_constraints_have_the_pins_of_the_host(self) -> None:
+        assert (
+            self.read_pins("requirements.txt").items() <= self.read_pins("constraints.txt").items()
+        )
+
+    def read_pins(self, path: str) -> dict[str, str]:
+        """The versions of a file, by package."""
+        lines = [line.split("#")[0].strip() for line in text(path).splitlines()]
+        pinned = (line.split("==") for line in lines if line)
+        return {name.partition("[")[0].lower(): version for name, version in pinned}

@@ -12,9 +12,18 @@ import pytest
 from tests import ROOT
 
 #: All folders with code of the product; the names of tests are sentences.
-FOLDERS = ("a2a_tasks", "a2a_push", "a2a_console", "a2a_project", "examples", "bench", "docs")
+FOLDERS = (
+    "a2a_tasks",
+    "a2a_push",
+    "a2a_console",
+    "a2a_project",
+    "a2a_host",
+    "examples",
+    "bench",
+    "docs",
+)
 #: The folders that are imported together, in which one class name has one meaning.
-APPS = ("a2a_tasks", "a2a_push", "a2a_console", "a2a_project")
+APPS = ("a2a_tasks", "a2a_push", "a2a_console", "a2a_project", "a2a_host")
 #: Django's name for the class of a command.
 PER_MODULE = {"Command"}
 #: A row and the value of the protocol that it stores share a name; code writes the value with its module where both are used.

@@ -19,6 +19,7 @@ from django.utils.cache import add_never_cache_headers
 
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.staff import TenantAdmin
+from a2a_console.site import site
 from a2a_console.staff import may_give, sees, tenants_of
 from a2a_tasks.access.api_keys import LIFE, IssuedKey, describe, issue, powers, revoke, rotate
 from a2a_tasks.access.passwords import scopes_of
@@ -102,7 +103,7 @@ class ApiKeyForm(_Form):
         return cleaned
 
 
-@admin.register(ApiKey)
+@admin.register(ApiKey, site=site)
 class ApiKeyAdmin(TenantAdmin[ApiKey]):
     """The list and the page of keys. Neither shows any part of a secret."""
 

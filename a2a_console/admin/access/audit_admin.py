@@ -22,6 +22,7 @@ from a2a_console.admin.widgets.filters import ChoiceFilter, CreatedFilter, Newes
 from a2a_console.admin.widgets.paging import NewestFirst, newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
 from a2a_console.admin.widgets.staff import own_urls
+from a2a_console.site import site
 from a2a_console.staff import sees_all
 from a2a_console.times import moment
 from a2a_tasks.audit import HOST_WIDE, Action
@@ -76,7 +77,7 @@ class SealFilter(ChoiceFilter):
         return newest(queryset).filter(link__isnull=self.value() == "no")
 
 
-@admin.register(AuditEntry)
+@admin.register(AuditEntry, site=site)
 class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     """The list and the page of entries."""
 

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from a2a_console.admin.widgets.staff import HostWideAdmin
+from a2a_console.site import site
 from a2a_tasks.access import grants
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import is_listed
@@ -53,7 +54,7 @@ class GrantForm(_Form):
         return cleaned
 
 
-@admin.register(Grant)
+@admin.register(Grant, site=site)
 class GrantAdmin(HostWideAdmin[Grant]):
     """The list of grants, and the form of a new one."""
 

@@ -9,13 +9,14 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
+from a2a_console.site import site
 from a2a_console.staff import tenants_of
 from a2a_tasks.conf import conf
 
 __all__ = ["SignInAttemptAdmin"]
 
 
-@admin.register(AccessAttempt)
+@admin.register(AccessAttempt, site=site)
 class SignInAttemptAdmin(ReadOnlyAdmin[AccessAttempt]):
     """The list of names with failed sign-ins. They have no tenant, so only users who see all tenants see the list."""
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 else:
     _UserAdmin = UserAdmin
 
+from a2a_console.site import site
+
 __all__ = ["GroupsOfSuperusers", "OfSuperusers", "UsersOfSuperusers"]
 
 
@@ -27,14 +29,14 @@ class OfSuperusers:
     has_change_permission = has_delete_permission = has_module_permission
 
 
-admin.site.unregister([User, Group])
+site.unregister([User, Group])
 
 
-@admin.register(User)
+@admin.register(User, site=site)
 class UsersOfSuperusers(OfSuperusers, _UserAdmin):
     """Django's pages of users."""
 
 
-@admin.register(Group)
+@admin.register(Group, site=site)
 class GroupsOfSuperusers(OfSuperusers, GroupAdmin):
     """Django's pages of groups; `tenant:acme` lets members see that tenant (`staff.py`)."""

@@ -11,6 +11,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 
 from a2a_console.admin.widgets.staff import HostWideAdmin
+from a2a_console.site import site
 from a2a_tasks.models import Hold, TenantRetention
 from a2a_tasks.store import legal_holds, retention
 
@@ -42,7 +43,7 @@ class HoldForm(_Form):
         return cleaned
 
 
-@admin.register(Hold)
+@admin.register(Hold, site=site)
 class HoldAdmin(HostWideAdmin[Hold]):
     """The list and the page of holds. A hold is laid and released; it cannot be edited."""
 
@@ -79,7 +80,7 @@ class HoldAdmin(HostWideAdmin[Hold]):
         self.message_user(request, f"Released: {len(ended)}.", messages.SUCCESS)
 
 
-@admin.register(TenantRetention)
+@admin.register(TenantRetention, site=site)
 class TenantRetentionAdmin(HostWideAdmin[TenantRetention]):
     """The list and the page of tenants with their own days of retention."""
 

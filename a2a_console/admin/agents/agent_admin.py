@@ -14,19 +14,20 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
 from a2a_console.admin.agents.card_previews import previews
 from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.staff import HostWideAdmin, may_view, own_urls
+from a2a_console.site import page_url, site
 from a2a_console.statistics.counts import COUNTED
 from a2a_console.statistics.reports import Line, report_agents
 from a2a_console.times import moment
 from a2a_tasks.agents import Agent, registry
 from a2a_tasks.agents.security import is_listed, list_accepted, open_to_anybody
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import base_url, conf
 from a2a_tasks.models import ALL, AgentSwitch, Grant, Worker
 from a2a_tasks.store import switches, workers
 from a2a_tasks.store.switches import SwitchState
@@ -103,7 +104,7 @@ class _Act:
     question: Question | None = None
 
 
-@admin.register(AgentSwitch)
+@admin.register(AgentSwitch, site=site)
 class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
     """The list of agents, and the page of one."""
 
@@ -146,7 +147,7 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
         """Show the page of an agent."""
         self._check_view(request)
         status = _find(slug)
-        base_url = str(conf.PUBLIC_URL).rstrip("/") or request.build_absolute_uri("/").rstrip("/")
+        base = base_url(request.build_absolute_uri("/"))
         context = {
             **self._about(request, status.agent.name or slug),
             "status": status,
@@ -156,7 +157,7 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
             "queues": sorted(
                 {name for worker in workers.alive() if worker.slots for name in worker.queues}
             ),
-            "cards": list(previews(status.agent, base_url)),
+            "cards": list(previews(status.agent, base)),
             "schemes": list_accepted(status.agent),
             "anonymous": open_to_anybody(status.agent),
             "listed": is_listed(status.agent),
@@ -206,7 +207,7 @@ class AgentSwitchAdmin(HostWideAdmin[AgentSwitch]):
 
 
 def _page(slug: str) -> str:
-    return reverse("admin:a2a_tasks_agentswitch_agent", args=[slug])
+    return page_url("a2a_tasks_agentswitch_agent", slug)
 
 
 def _find(slug: str) -> AgentStatus:

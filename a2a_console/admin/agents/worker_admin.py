@@ -12,6 +12,7 @@ from django.template.response import TemplateResponse
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.read_only import badge
 from a2a_console.admin.widgets.staff import HostWideAdmin, may_view
+from a2a_console.site import site
 from a2a_console.times import duration, moment
 from a2a_tasks.agents import registry
 from a2a_tasks.models import Run, Worker
@@ -30,7 +31,7 @@ def state_of(process: workers.Seen) -> str:
     return "draining" if process.worker.draining else "alive"
 
 
-@admin.register(Worker)
+@admin.register(Worker, site=site)
 class WorkerAdmin(HostWideAdmin[Worker]):
     """The list and the page of processes."""
 

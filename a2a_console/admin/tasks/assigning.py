@@ -28,16 +28,18 @@ def _who_may() -> QuerySet[User]:
 
 def candidates(viewer: AbstractBaseUser | AnonymousUser) -> list[str]:
     """Return names of possible assignees. A viewer who sees only some tenants gets members of the same groups only."""
-    names = _who_may().order_by("username")
+    names = _who_may().order_by(get_user_model().USERNAME_FIELD)
     if tenants_of(viewer) is not None:
         together = Group.objects.filter(user=viewer.pk)
         names = names.filter(Q(groups__in=together) | Q(pk=viewer.pk or 0))
-    return list(names.distinct().values_list("username", flat=True)[:MAX_COUNT])
+    return list(
+        names.distinct().values_list(get_user_model().USERNAME_FIELD, flat=True)[:MAX_COUNT]
+    )
 
 
 def find_user(name: str, tenant: str) -> User:
     """Return the user of that name, who may have a task of this tenant. Raises CannotHave."""
-    user = _who_may().filter(username=name).first()
+    user = _who_may().filter(**{get_user_model().USERNAME_FIELD: name}).first()
     if user is None or not sees(user, tenant):
         raise CannotHave(f"{name} is not among the staff who may answer tasks and see this tenant")
     return user

@@ -22,6 +22,7 @@ from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.filters import CreatedFilter, NewestAgentFilter
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
 from a2a_console.admin.widgets.staff import may_view, own_urls
+from a2a_console.site import site
 from a2a_console.times import moment
 from a2a_tasks.models import Context, Task
 
@@ -31,7 +32,7 @@ __all__ = ["ContextAdmin"]
 TASKS = 100
 
 
-@admin.register(Context)
+@admin.register(Context, site=site)
 class ContextAdmin(ReadOnlyAdmin[Context]):
     """The list and the page of contexts."""
 

@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.urls import reverse
 
 from a2a_console.admin.tasks.timeline import NAME, WHOLE, WHOLES
 from a2a_console.admin.widgets.formatting import (
@@ -26,6 +25,7 @@ from a2a_console.admin.widgets.formatting import (
 )
 from a2a_console.admin.widgets.json_tree import Allowance
 from a2a_console.admin.widgets.parts import Reading, ShownPart, join_texts, read, render_parts
+from a2a_console.site import page_url
 from a2a_tasks.models import Artifact, Context, Event, Message, Task
 from a2a_tasks.protocol.lifecycle import EventKind
 from a2a_tasks.protocol.values import Role, TaskState
@@ -166,7 +166,7 @@ class _Page:
         )
 
     def _parts(self, task: int, holder: Any, where: str) -> Sequence[ShownPart]:
-        base = reverse("admin:a2a_tasks_task_change", args=[task]).removesuffix("change/")
+        base = page_url("a2a_tasks_task_change", task).removesuffix("change/")
         reading = Reading(base=base, all_markdown=self.all_markdown, allowance=self.allowance)
         make = join_texts if where.startswith("artifact/") else render_parts
         return make(read(holder, where, reading), reading)

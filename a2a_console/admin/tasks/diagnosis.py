@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.http import HttpRequest
-from django.urls import reverse
 
 from a2a_console.diagnosis.reasons import Reason, RowLink, diagnose
+from a2a_console.site import page_url
 
 __all__ = ["DiagnosisLine", "ShownDiagnosis", "read_diagnosis"]
 
@@ -42,9 +42,7 @@ def _line(request: HttpRequest, reason: Reason) -> DiagnosisLine:
     if link is None or not _may_view(request, link):
         return DiagnosisLine(reason=reason)
     app, _, name = link.model.partition(".")
-    return DiagnosisLine(
-        reason=reason, url=reverse(f"admin:{app}_{name}_change", args=[link.key]), what=name
-    )
+    return DiagnosisLine(reason=reason, url=page_url(f"{app}_{name}_change", link.key), what=name)
 
 
 def _may_view(request: HttpRequest, link: RowLink) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 from django.db.models import Q
 from django.http import HttpRequest
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
@@ -20,6 +19,7 @@ from a2a_console.admin.tasks.sources import describe_holder
 from a2a_console.admin.widgets import principals
 from a2a_console.admin.widgets.formatting import escape_name
 from a2a_console.admin.widgets.staff import may_view
+from a2a_console.site import page_url
 from a2a_console.times import duration, moment
 from a2a_tasks.agents.usage import ModelUsage, Usage
 from a2a_tasks.models import Context, Run, RunStatus, Task
@@ -110,7 +110,7 @@ def _work(task: Task) -> Any:
     run = mine.filter(alive).order_by("pk").first() or mine.order_by("-pk").first()
     if run is None:
         return "no run"
-    url = reverse("admin:a2a_tasks_run_change", args=[run.pk])
+    url = page_url("a2a_tasks_run_change", run.pk)
     return format_html('<a href="{}">run {}</a> {}', url, run.pk, _describe_run(run))
 
 
@@ -129,8 +129,8 @@ def _context(request: HttpRequest, task: Task) -> Any:
     name = escape_name(task.context.public_id)
     if not may_view(request, Context):
         return name
-    url = reverse("admin:a2a_tasks_context_change", args=[task.context_id])
-    chat = reverse("admin:a2a_tasks_context_conversation", args=[task.context_id])
+    url = page_url("a2a_tasks_context_change", task.context_id)
+    chat = page_url("a2a_tasks_context_conversation", task.context_id)
     link = '<a class="a2a-id" href="{}">{}</a> · <a href="{}">conversation</a>'
     return format_html(link, url, name, chat)
 
@@ -146,5 +146,5 @@ def _predecessor(task: Task) -> Any:
     found = Task.objects.filter(pk=task.predecessor_id or 0).only("public_id").first()
     if found is None:
         return "a task that is gone"
-    url = reverse("admin:a2a_tasks_task_change", args=[found.pk])
+    url = page_url("a2a_tasks_task_change", found.pk)
     return format_html('<a class="a2a-id" href="{}">{}</a>', url, escape_name(found.public_id))

@@ -18,7 +18,7 @@ from a2a_console.admin.widgets.excerpt import text_of
 from a2a_console.admin.widgets.formatting import format_body, select_start, size
 from a2a_console.queue.form_fields import FormField, list_fields, read_form
 from a2a_console.queue.waiting import KINDS, QueuePlace, after, list_waiting
-from a2a_console.staff import within
+from a2a_console.staff import name_lookup, within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Assignment, HandedSecret, Task
 from a2a_tasks.protocol.forms import FORM
@@ -170,7 +170,7 @@ def _lines(rows: QuerySet[Task]) -> QuerySet[Task]:
     rows = rows.annotate(asked=Case(has_form, default=Value(""), output_field=TextField()))
     return rows.only(
         *("public_id", "tenant", "owner", "maker", "agent", "state", "status_at", "last_event"),
-        *("assignment__user__username", "assignment__at", "handed_secret__names"),
+        *(name_lookup("assignment__user"), "assignment__at", "handed_secret__names"),
         *("handed_secret__reason", "handed_secret__handed_at", "handed_secret__expires_at"),
     )
 

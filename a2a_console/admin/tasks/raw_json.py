@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet, Sum
-from django.urls import reverse
 
 from a2a_console.admin.widgets.formatting import sendable, size
+from a2a_console.site import page_url
 from a2a_tasks.models import Artifact, Event, Message, Task
 from a2a_tasks.protocol.dialects import CLASSES, DIALECTS, Dialect
 from a2a_tasks.protocol.files import in_task
@@ -67,7 +67,7 @@ def write_answer(task: Task, dialect: Dialect) -> bytes:
     found = find_by_key(task.pk)
     if found is None:
         return b""
-    base = reverse("admin:a2a_tasks_task_change", args=[task.pk]).removesuffix("change/")
+    base = page_url("a2a_tasks_task_change", task.pk).removesuffix("change/")
     view = in_task(found.view, lambda key: f"{base}files/{uuid.UUID(key)}/")
     return dialect.answer("GetTask", view)
 

@@ -8,7 +8,6 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import Truncator
@@ -23,6 +22,7 @@ from a2a_console.admin.widgets.formatting import (
     size,
 )
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
+from a2a_console.site import page_url, site
 from a2a_console.staff import may_see_traces, tenants_of, within
 from a2a_console.times import duration, moment
 from a2a_tasks.models import Run, Task
@@ -37,7 +37,7 @@ TASKS = 100
 LINES = 500
 
 
-@admin.register(Run)
+@admin.register(Run, site=site)
 class RunAdmin(ReadOnlyAdmin[Run]):
     """The list and the page of runs."""
 
@@ -108,7 +108,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     @admin.display(description="task")
     def task_link(self, run: Run) -> str:
         """Link to the task."""
-        url = reverse("admin:a2a_tasks_task_change", args=[run.task_id])
+        url = page_url("a2a_tasks_task_change", run.task_id)
         label = Truncator(run.task.public_id).chars(40)
         return format_html('<a class="a2a-id" href="{}">{}</a>', url, label)
 

@@ -21,7 +21,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.template.defaultfilters import pluralize
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -47,6 +47,7 @@ from a2a_console.admin.widgets.parts import Reading
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
 from a2a_console.rerun.run_again import MAX_NONCE_LENGTH, Again
 from a2a_console.search.selection import Selection
+from a2a_console.site import page_url, site
 from a2a_console.times import duration, moment
 from a2a_tasks.audit import Action
 from a2a_tasks.models import LONG_COLUMNS, AuditEntry, Message, StoredFile, Task
@@ -68,7 +69,7 @@ _CHECKBOX = (
 )
 
 
-@admin.register(Task)
+@admin.register(Task, site=site)
 class TaskAdmin(ReadOnlyAdmin[Task]):
     """The list and the page of tasks."""
 
@@ -117,8 +118,8 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
             raise Http404
         if len(found) > 1:
             query = urlencode({"q": name})
-            return HttpResponseRedirect(f"{reverse('admin:a2a_tasks_task_changelist')}?{query}")
-        return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=found))
+            return HttpResponseRedirect(f"{page_url('a2a_tasks_task_changelist')}?{query}")
+        return HttpResponseRedirect(page_url("a2a_tasks_task_change", *found))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Task], search_term: str
@@ -162,7 +163,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
     @admin.display(description="context")
     def context_link(self, task: Task) -> str:
         """Link to the conversation."""
-        url = reverse("admin:a2a_tasks_context_change", args=[task.context_id])
+        url = page_url("a2a_tasks_context_change", task.context_id)
         name = task.context.public_id
         return format_html('<a class="a2a-id" href="{}" title="{}">{}</a>', url, name, name)
 
@@ -340,7 +341,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
         else:
             self._tell_again(request, self._rerun(request, tasks))
         query = QueryDict(request.POST.get("query", "")).urlencode()
-        return HttpResponseRedirect(f"{reverse('admin:a2a_tasks_task_changelist')}?{query}")
+        return HttpResponseRedirect(f"{page_url('a2a_tasks_task_changelist')}?{query}")
 
     def _rerun(self, request: HttpRequest, tasks: list[Task]) -> bulk.Rerun:
         def record(task: Task, again: Again) -> None:
@@ -380,13 +381,13 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
                     "What the agent did before it may do twice: steps of the old task are not remembered."
                 ],
                 verb="Run again",
-                back=reverse("admin:a2a_tasks_task_change", args=[task.pk]),
+                back=page_url("a2a_tasks_task_change", task.pk),
             )
             return ask(self, request, question)
         result = self._rerun(request, [task])
         self._tell_again(request, result)
         shown = result.again[0][1].task if result.again else task.pk
-        return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=[shown]))
+        return HttpResponseRedirect(page_url("a2a_tasks_task_change", shown))
 
     # -- export, cancelling one task
 
@@ -413,11 +414,11 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
                 "stopped.",
                 warnings=["This cannot be undone. The task may be run again, as a new task."],
                 verb="Cancel task",
-                back=reverse("admin:a2a_tasks_task_change", args=[task.pk]),
+                back=page_url("a2a_tasks_task_change", task.pk),
             )
             return ask(self, request, question)
         self._tell(request, self._cancel(request, [task]), 0)
-        return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=[task.pk]))
+        return HttpResponseRedirect(page_url("a2a_tasks_task_change", task.pk))
 
     def _cancel(self, request: HttpRequest, tasks: list[Task]) -> Outcome:
         def record(task: Task) -> None:
@@ -517,7 +518,7 @@ class TaskAdmin(ReadOnlyAdmin[Task]):
 
 
 def _make_reading(request: HttpRequest, task: Task) -> Reading:
-    base = reverse("admin:a2a_tasks_task_change", args=[task.pk]).removesuffix("change/")
+    base = page_url("a2a_tasks_task_change", task.pk).removesuffix("change/")
     return Reading(base=base, all_markdown="markdown" in request.GET)
 
 

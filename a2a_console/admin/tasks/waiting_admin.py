@@ -11,7 +11,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, reverse
+from django.urls import URLPattern
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
@@ -26,6 +26,7 @@ from a2a_console.queue import answer_task
 from a2a_console.queue.assign_task import UNCHECKED, assign_by_key
 from a2a_console.queue.form_fields import read_fields
 from a2a_console.queue.waiting import KINDS
+from a2a_console.site import page_url, site
 from a2a_tasks.agents import Part, file, registry
 from a2a_tasks.models import Waiting
 from a2a_tasks.protocol.errors import (
@@ -44,7 +45,7 @@ AT_ONCE = 200
 UNKNOWN = "application/octet-stream"
 
 
-@admin.register(Waiting)
+@admin.register(Waiting, site=site)
 class WaitingAdmin(ReadOnlyAdmin[Waiting]):
     """The inbox and its actions."""
 
@@ -93,7 +94,7 @@ class WaitingAdmin(ReadOnlyAdmin[Waiting]):
         if not self.has_view_permission(request):
             raise PermissionDenied
         task = self.get_object(request, object_id)
-        return HttpResponseRedirect(reverse("admin:a2a_tasks_task_change", args=[task.pk]))
+        return HttpResponseRedirect(page_url("a2a_tasks_task_change", task.pk))
 
     def history_view(self, request: HttpRequest, object_id: str, *_: Any) -> HttpResponse:
         """Redirect to the page of the task."""
@@ -243,7 +244,7 @@ def _address(request: HttpRequest) -> str:
     place = {"after": str(query["after"])} if "after" in query else {}
     filters = queue.InboxQuery.of({name: str(text) for name, text in query.items()})
     kept = filters.query(**place) if filters.place else filters.query()
-    return reverse("admin:a2a_tasks_waiting_changelist") + kept
+    return page_url("a2a_tasks_waiting_changelist") + kept
 
 
 def _files(request: HttpRequest) -> list[Part]:

@@ -12,13 +12,14 @@ from a2a_console.admin.webhooks import cells
 from a2a_console.admin.webhooks.filters import AnswerFilter
 from a2a_console.admin.widgets.columns import column
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin
+from a2a_console.site import site
 from a2a_console.times import moment
 from a2a_push.models import Attempt, Delivery
 
 __all__ = ["AttemptAdmin"]
 
 
-@admin.register(Attempt)
+@admin.register(Attempt, site=site)
 class AttemptAdmin(ReadOnlyAdmin[Attempt]):
     """The list and the page of attempts."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, urlsplit
 
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from a2a_console.site import page_url
 from a2a_push.models import Attempt, Delivery, PushConfig, Receiver
 
 __all__ = [
@@ -28,13 +28,13 @@ HIDDEN = "…"
 
 def task_link(row: Delivery | PushConfig) -> str:
     """Link to the task."""
-    return _link("admin:a2a_tasks_task_change", row.task_id, row.task.public_id)
+    return _link("a2a_tasks_task_change", row.task_id, row.task.public_id)
 
 
 def receiver_link(receiver: Receiver) -> str:
     """Link to the receiver by its address, without the scheme."""
     label = receiver.address.partition("://")[2] or receiver.address
-    link = _link("admin:a2a_push_receiver_change", receiver.pk, label)
+    link = _link("a2a_push_receiver_change", receiver.pk, label)
     if not receiver.tenant:
         return link
     return format_html('{} <span class="a2a-quiet">{}</span>', link, receiver.tenant[:40])
@@ -42,19 +42,19 @@ def receiver_link(receiver: Receiver) -> str:
 
 def delivery_link(delivery: Delivery) -> str:
     """Link to the delivery."""
-    return _link("admin:a2a_push_delivery_change", delivery.pk, delivery.webhook_id)
+    return _link("a2a_push_delivery_change", delivery.pk, delivery.webhook_id)
 
 
 def config_link(config: PushConfig | None) -> str:
     """Link to the webhook, or say that it was deleted."""
     if config is None:
         return "deleted"
-    return _link("admin:a2a_push_pushconfig_change", config.pk, config.public_id)
+    return _link("a2a_push_pushconfig_change", config.pk, config.public_id)
 
 
 def _link(view: str, key: int, label: str) -> str:
     cut = Truncator(label).chars(60)
-    url = reverse(view, args=[key])
+    url = page_url(view, key)
     return format_html('<a class="a2a-id" href="{}" title="{}">{}</a>', url, label[:500], cut)
 
 

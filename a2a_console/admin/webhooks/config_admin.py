@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, reverse
+from django.urls import URLPattern
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.text import Truncator
@@ -25,6 +25,7 @@ from a2a_console.admin.widgets.paging import newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
 from a2a_console.admin.widgets.staff import own_urls
 from a2a_console.diagnosis.webhooks import without_secrets
+from a2a_console.site import page_url, site
 from a2a_console.staff import within
 from a2a_console.times import moment
 from a2a_push.models import PushConfig
@@ -43,7 +44,7 @@ def state_of(row: PushConfig) -> str:
     return "active" if row.active else "settled"
 
 
-@admin.register(PushConfig)
+@admin.register(PushConfig, site=site)
 class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
     """The list and the page of webhooks."""
 
@@ -139,7 +140,7 @@ class ConfigAdmin(ReadOnlyAdmin[PushConfig]):
         if not self.has_switch_permission(request):
             raise PermissionDenied
         row = self.get_object(request, object_id)
-        back = reverse("admin:a2a_push_pushconfig_change", args=[row.pk])
+        back = page_url("a2a_push_pushconfig_change", row.pk)
         if not is_confirmed(request):
             text = "It is notified of new events from now on. Failed deliveries stay failed until they are sent again."
             title = "Enable the webhook?"

@@ -9,7 +9,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, reverse
+from django.urls import URLPattern
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -31,6 +31,7 @@ from a2a_console.admin.widgets.formatting import format_body, select_start, size
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
 from a2a_console.admin.widgets.staff import own_urls
 from a2a_console.diagnosis.deliveries import last_attempt, reason_of, with_company
+from a2a_console.site import page_url, site
 from a2a_console.staff import within
 from a2a_console.times import duration, moment
 from a2a_push.models import Delivery, DeliveryStatus
@@ -48,7 +49,7 @@ ATTEMPTS = 100
 TASKS = 100
 
 
-@admin.register(Delivery)
+@admin.register(Delivery, site=site)
 class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     """The list and the page of deliveries."""
 
@@ -111,7 +112,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
     @admin.display(description="events")
     def event_link(self, row: Delivery) -> str:
         """Link to the delivered events in the task's timeline."""
-        url = reverse("admin:a2a_tasks_task_change", args=[row.task_id])
+        url = page_url("a2a_tasks_task_change", row.task_id)
         return format_html(
             '<a href="{}?from={}#a2a-timeline">{}</a>', url, row.number, cells.events(row)
         )
@@ -217,7 +218,7 @@ class DeliveryAdmin(ReadOnlyAdmin[Delivery]):
         if not self.has_send_permission(request):
             raise PermissionDenied
         row = self.get_object(request, object_id)
-        return row, reverse("admin:a2a_push_delivery_change", args=[row.pk])
+        return row, page_url("a2a_push_delivery_change", row.pk)
 
     def _replay(self, request: HttpRequest, rows: list[Delivery]) -> None:
         count = replay([row.pk for row in rows])

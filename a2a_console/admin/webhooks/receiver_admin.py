@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, reverse
+from django.urls import URLPattern
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
@@ -24,6 +24,7 @@ from a2a_console.admin.widgets.confirming import Question, ask, is_confirmed
 from a2a_console.admin.widgets.paging import count_bounded, newest
 from a2a_console.admin.widgets.read_only import ReadOnlyAdmin, badge
 from a2a_console.admin.widgets.staff import own_urls
+from a2a_console.site import page_url, site
 from a2a_console.times import moment
 from a2a_push.models import Delivery, DeliveryStatus, Receiver
 from a2a_push.store.receivers import read
@@ -37,7 +38,7 @@ __all__ = ["ReceiverAdmin"]
 REASON = 200
 
 
-@admin.register(Receiver)
+@admin.register(Receiver, site=site)
 class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
     """The list and the page of receivers."""
 
@@ -197,7 +198,7 @@ class ReceiverAdmin(ReadOnlyAdmin[Receiver]):
         if not may:
             raise PermissionDenied
         row = self.get_object(request, object_id)
-        return row, reverse("admin:a2a_push_receiver_change", args=[row.pk])
+        return row, page_url("a2a_push_receiver_change", row.pk)
 
     def get_urls(self) -> list[URLPattern]:
         """Put the URLs of the buttons before Django's own, the last of which matches every path."""

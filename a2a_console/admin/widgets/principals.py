@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from a2a_console.admin.widgets.formatting import escape_name
 from a2a_console.admin.widgets.paging import NewestFirst
+from a2a_console.site import page_url
 from a2a_tasks.models import ApiKey
 
 __all__ = ["NamingList", "link_of", "link_to", "names", "find_principal"]
 
+#: The longest number that can be the primary key of a user.
+MAX_DIGITS = 9
 KEY, PEOPLE = "key", ("staff", "user")
 
 
@@ -25,18 +29,18 @@ def names(principals: Iterable[str]) -> Mapping[str, str]:
     """Return the names of the principals that have one, with one query of keys and one of users."""
     parts = {principal: principal.partition(":") for principal in principals}
     prefixes = [rest for kind, _, rest in parts.values() if kind == KEY]
-    numbers = [rest for kind, _, rest in parts.values() if kind in PEOPLE and _is_number(rest)]
+    numbers = [rest for kind, _, rest in parts.values() if kind in PEOPLE]
     keys = (
         dict(ApiKey.objects.filter(prefix__in=prefixes).values_list("prefix", "name"))
         if prefixes
         else {}
     )
-    users = User.objects.in_bulk(list(map(int, numbers))) if numbers else {}
+    users = _read_users(numbers) if numbers else {}
     found = {}
     for principal, (kind, _, rest) in parts.items():
         if kind == KEY:
             found[principal] = keys.get(rest, "")
-        elif kind in PEOPLE and _is_number(rest) and (user := users.get(int(rest))):
+        elif kind in PEOPLE and (user := users.get(rest)):
             found[principal] = user.get_username()
     return found
 
@@ -74,10 +78,17 @@ def find_principal(text: str) -> str:
 
 def link_to(principal: str, name: str = "", classes: str = "") -> SafeString:
     """Return a link from the principal to its tasks."""
-    url = f"{reverse('admin:a2a_tasks_task_changelist')}?{urlencode({'owner': principal})}"
+    url = f"{page_url('a2a_tasks_task_changelist')}?{urlencode({'owner': principal})}"
     shown = escape_name(name or principal)
     return format_html('<a class="{}" href="{}" title="{}">{}</a>', classes, url, principal, shown)
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10  # noqa: PLR2004 - the longest primary key of a user
+def _read_users(keys: Iterable[str]) -> Mapping[str, Any]:
+    """Return the users by their primary keys in text, which may be of any type; others are left out."""
+    model: Any = get_user_model()
+    valid = []
+    for key in keys:
+        with suppress(ValidationError):
+            if key.isascii() and not (key.isdigit() and len(key) > MAX_DIGITS):
+                valid.append(model._meta.pk.to_python(key))  # noqa: SLF001 - Django's documented interface
+    return {str(user.pk): user for user in model.objects.in_bulk(valid).values()}

@@ -10,6 +10,7 @@ from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
 from django.urls import URLPattern, path
 
+from a2a_console.site import site
 from a2a_console.staff import sees_all, within
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _M = TypeVar("_M", bound=Model)
 
 def may_view(request: HttpRequest, model: type[Model]) -> bool:
     """Return whether the user may view rows of this model, as its own admin decides."""
-    return admin.site.get_model_admin(model).has_view_permission(request)
+    return bool(site.get_model_admin(model).has_view_permission(request))
 
 
 class TenantAdmin(_ModelAdmin[_M]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from drf_spectacular.utils import extend_schema_field, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -16,7 +16,8 @@ from a2a_console.admin.webhooks.cells import redact_url
 from a2a_console.admin.webhooks.config_admin import state_of
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight
-from a2a_console.api.pagination import CreatedQuerySerializer, agent_field, key_field
+from a2a_console.api.pagination import CreatedQuerySerializer, MomentField, agent_field, key_field
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import parse_stored
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.diagnosis.webhooks import without_secrets
@@ -48,10 +49,10 @@ class ConfigLineSerializer(serializers.ModelSerializer[PushConfig]):
         source="cursor", help_text="Number of the last event that needs no more delivery."
     )
     last_event = serializers.IntegerField(source="task.last_event", help_text="Of the task.")
-    due_at = serializers.DateTimeField(allow_null=True)
-    lease_until = serializers.DateTimeField(allow_null=True, help_text="End of the lease.")
+    due_at = MomentField(allow_null=True)
+    lease_until = MomentField(allow_null=True, help_text="End of the lease.")
     worker = serializers.CharField(help_text="The current or last process that sends for it.")
-    created_at = serializers.DateTimeField()
+    created_at = MomentField()
 
     class Meta:
         model = PushConfig

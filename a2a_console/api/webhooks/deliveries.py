@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from drf_spectacular.utils import extend_schema_field, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -16,11 +16,13 @@ from a2a_console.api.operators import RequiredRight, filter_visible
 from a2a_console.api.pagination import (
     CreatedQuerySerializer,
     CursorField,
+    MomentField,
     agent_field,
     key_field,
     moment_field,
     sign_cursor,
 )
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.stored import LIMIT, StoredField, parse_stored, select_stored
 from a2a_console.api.viewsets import HostViewSet
 from a2a_console.diagnosis.deliveries import last_attempt, reason_of, with_company
@@ -75,7 +77,7 @@ class DeliveryLineSerializer(serializers.ModelSerializer[Delivery]):
     status = serializers.ChoiceField(DeliveryStatus.values)
     reason = serializers.SerializerMethodField()
     attempts = serializers.IntegerField(help_text="Number since it was created or last replayed.")
-    next_at = serializers.DateTimeField(
+    next_at = MomentField(
         allow_null=True, help_text="Time of the next attempt; null = at once, or none."
     )
     replays = serializers.IntegerField()
@@ -90,8 +92,8 @@ class DeliveryLineSerializer(serializers.ModelSerializer[Delivery]):
     first_event = serializers.IntegerField(source="number", help_text="Number of its first event.")
     last_event = serializers.IntegerField(source="through")
     last_attempt = serializers.SerializerMethodField()
-    created_at = serializers.DateTimeField()
-    settled_at = serializers.DateTimeField(allow_null=True)
+    created_at = MomentField()
+    settled_at = MomentField(allow_null=True)
 
     class Meta:
         model = Delivery

@@ -6,12 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import (
-    extend_schema,
-    extend_schema_field,
-    extend_schema_serializer,
-    extend_schema_view,
-)
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -22,7 +17,8 @@ from a2a_console.admin.webhooks.receiver_health import Word, describe_health
 from a2a_console.admin.widgets.paging import COUNTED, count_bounded
 from a2a_console.api.exceptions import Conflict
 from a2a_console.api.operators import RequiredRight
-from a2a_console.api.pagination import CreatedQuerySerializer
+from a2a_console.api.pagination import CreatedQuerySerializer, MomentField
+from a2a_console.api.schema import extend_schema
 from a2a_console.api.viewsets import HostViewSet
 from a2a_push.models import Delivery, DeliveryStatus, Receiver
 from a2a_push.store.receivers import read
@@ -65,7 +61,7 @@ class ReceiverLineSerializer(serializers.ModelSerializer[Receiver]):
         """The reason why nothing, or one delivery at a time, is sent to it; empty if all deliveries are sent."""
         return describe_health(row, timezone.now()).why
 
-    @extend_schema_field(serializers.DateTimeField(allow_null=True))
+    @extend_schema_field(MomentField(allow_null=True))
     def get_until(self, row: Receiver) -> str | None:
         """The moment until which nothing is sent to it; null if that is unknown, or deliveries are sent."""
         end = describe_health(row, timezone.now()).until

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from a2a_tasks.conf import project
 from a2a_tasks.store import workers
 
 #: Seconds in which a process must be replaced.
@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         """Replace them. CommandError if no stack runs, or if a process is not replaced in time."""
-        folder = Path(settings.VAR_DIR)
+        folder = Path(project.VAR_DIR)
         files = [*sorted(folder.glob("worker.*.pid")), *sorted(folder.glob("pusher.*.pid"))]
         web = sorted(folder.glob("web.*.pid"))
         if not web:

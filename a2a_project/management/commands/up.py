@@ -9,7 +9,6 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
@@ -19,7 +18,7 @@ from a2a_project.management.commands import serve_grpc
 from a2a_project.management.commands.serve import Address, add_address, read_address, serve_site
 from a2a_tasks.agents import registry
 from a2a_tasks.agents.security import allows_anonymous, sample_header
-from a2a_tasks.conf import conf
+from a2a_tasks.conf import conf, project
 from a2a_tasks.management.database import count_missing_migrations, explain
 
 if TYPE_CHECKING:
@@ -44,10 +43,12 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         """Prepare the host and serve until the process ends."""
         read_address(options)  # fail before anything is changed
-        Path(settings.VAR_DIR).mkdir(parents=True, exist_ok=True)
+        Path(project.VAR_DIR).mkdir(parents=True, exist_ok=True)
         if migrate():
             self.stdout.write("The database is up to date.")
-        password = create_first_admin(os.environ.get("ADMIN_PASSWORD", ""))
+        # Another project has users of its own.
+        given = os.environ.get("ADMIN_PASSWORD", "")
+        password = create_first_admin(given) if project.A2A_OWN_PROJECT else None
         if password is not None:
             self.stdout.write(self.style.WARNING(admin_notice(password)))
         connections.close_all()
@@ -101,7 +102,7 @@ def admin_notice(password: str) -> str:
 
 def banner(address: Address) -> str:
     """Return the addresses and an example, for a person at a terminal."""
-    url = address.url
+    url = f"{address.url.rstrip('/')}{conf.PREFIX}/"
     lines = [
         "",
         f"The host is up, process {os.getpid()}. Ctrl-C ends it.",

@@ -13,7 +13,7 @@ from django.dispatch import receiver
 
 from a2a_tasks.access.credentials import PEER
 from a2a_tasks.bindings.grpc.call import GrpcCall
-from a2a_tasks.bindings.http import Request
+from a2a_tasks.bindings.http import Request, is_served, list_hosts
 from a2a_tasks.conf import conf
 
 __all__ = ["call_request"]
@@ -45,9 +45,12 @@ async def _receive_nothing() -> MutableMapping[str, Any]:
 
 @functools.cache
 def _host() -> bytes:
-    """Return the host's HTTP address for cards, since gRPC metadata do not contain it."""
-    host = urlsplit(str(conf.PUBLIC_URL)).netloc
-    return (host or f"localhost:{os.environ.get('PORT') or '8000'}").encode()
+    """Return the host's HTTP address for cards, since gRPC metadata do not contain it: a name that is served."""
+    if host := urlsplit(str(conf.PUBLIC_URL)).netloc:
+        return host.encode()
+    served = list_hosts()
+    name = served[0].lstrip(".*") if served and not is_served("localhost", served) else "localhost"
+    return f"{name}:{os.environ.get('PORT') or '8000'}".encode()
 
 
 @receiver(setting_changed)

@@ -15,6 +15,7 @@ from django.core.management.base import CommandError
 from django.core.management.templates import TemplateCommand
 
 from a2a_tasks.agents import registry
+from a2a_tasks.conf import conf
 from a2a_tasks.frameworks.table import find_install_line
 
 __all__ = ["Command"]
@@ -31,7 +32,7 @@ NEXT = """{title} is in {directory}: agents.py is the agent, tests.py drives it.
 1. Host it: add "{path}" to INSTALLED_APPS, or start with
    A2A_APPS={hosted} make dev
 2. Talk to it:
-   curl -s http://127.0.0.1:8000/agents/{slug}/ -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\
+   curl -s http://127.0.0.1:8000{url} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' \\
      -d '{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{"message":{{"messageId":"1","role":"ROLE_USER","parts":[{{"text":"hello"}}]}}}}}}'
 
 `manage.py test {path}.tests` runs its tests."""
@@ -83,7 +84,7 @@ class Command(TemplateCommand):
         self.stdout.write(
             NEXT.format(
                 title=about["title"],
-                slug=about["slug"],
+                url=f"{conf.PREFIX}/agents/{about['slug']}/",
                 directory=directory,
                 path=path,
                 hosted=",".join([*list_hosted_apps(), path]),
@@ -103,8 +104,7 @@ def check_name(name: str) -> None:
         )
     if keyword.iskeyword(name):
         raise CommandError(f"{name!r} is a word of Python itself. Choose another name.")
-    slug = name.replace("_", "-")
-    hosted = registry.find_hosted(slug)
+    hosted = registry.find_hosted(slug := name.replace("_", "-"))
     if hosted is not None:
         raise CommandError(
             f"An agent answers at /agents/{slug}/ already: "

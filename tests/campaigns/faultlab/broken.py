@@ -32,7 +32,7 @@ from tests.support.end_with_parent import end_with_parent
 __all__ = ["BROKEN", "SOUND", "Broken", "build", "run_all"]
 
 #: What processes of the host need, and what the stories that are told by pytest do.
-COPIED = ("a2a_project", "a2a_console", "a2a_push", "a2a_tasks", "examples", "tests")
+COPIED = ("a2a_host", "a2a_project", "a2a_console", "a2a_push", "a2a_tasks", "examples", "tests")
 FILES = ("manage.py", "pyproject.toml")
 #: The name of the build in which nothing is replaced.
 SOUND = "sound"

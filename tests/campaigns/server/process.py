@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 from tests import ROOT
@@ -22,9 +23,9 @@ PATIENCE = 30.0
 class Process:
     """Starts a command; `line()` waits for what it says. Killed at the end of the `with`, if it still runs."""
 
-    def __init__(self, *command: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, *command: str, env: dict[str, str] | None = None, cwd: Path = ROOT) -> None:
         self.popen = subprocess.Popen(  # noqa: S603 - commands of the tests
-            command, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command, cwd=cwd, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self.said: list[str] = []
         self.complaints: list[str] = []

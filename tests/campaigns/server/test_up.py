@@ -114,7 +114,7 @@ def test_the_line_to_try_has_a_place_for_the_key_where_one_is_needed(settings: S
 def test_it_says_aloud_that_anybody_may_call(
     settings: Settings, asked: str, embedded: bool, allowed: bool
 ) -> None:
-    settings.A2A_ANONYMOUS, settings.EMBEDDED = asked, embedded
+    settings.A2A_ANONYMOUS, settings.A2A_EMBEDDED = asked, embedded
     assert allows_anonymous() is allowed
     assert ("EVERYONE" in banner(HERE)) is allowed
 

@@ -14,7 +14,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from a2a_project import health
-from a2a_project.asgi import by_type
+from a2a_project.asgi import routes
 from a2a_tasks.bindings.application import CARDS, Application
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.mounts import MOUNTS
@@ -135,7 +135,7 @@ def test_every_route_of_django_is_named_here() -> None:
 
 
 def test_every_way_in_beside_django_is_named_here() -> None:
-    assert set(by_type.application_mapping) == {"http", "websocket"}
+    assert set(routes.by_type.application_mapping) == {"http", "websocket"}
     assert {"/healthz", "/readyz"} == health.PATHS
     assert all(map(Application.serves, ["/agents", "/agents/x", "/.well-known/agent.json"]))
     assert not any(map(Application.serves, ["/", "/admin/", "/api/", "/metrics", "/agentsx"]))

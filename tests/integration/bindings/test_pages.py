@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from a2a_project import asgi, page_slots
-from a2a_project.asgi import application
+from a2a_project import page_slots
+from a2a_project.asgi import application, routes
 from a2a_project.page_slots import PageSlots
 from a2a_tasks.bindings.http import Receive, Scope, Send, respond
 from tests.support.bindings.client import Client
@@ -80,7 +80,7 @@ class TestTooManyPages:
         settings.A2A_MAX_PAGES = 3
         monkeypatch.setattr(page_slots, "MAX_WAITING", 2)
         pages = Pages()
-        monkeypatch.setattr(asgi, "page_slots", PageSlots(pages))
+        monkeypatch.setattr(routes, "page_slots", PageSlots(pages))
         return pages
 
     async def test_wait_and_those_beyond_come_later_while_the_protocol_answers(
@@ -118,7 +118,7 @@ class TestTooManyPages:
         async def send(message: MutableMapping[str, Any]) -> None:
             await never.wait()
 
-        slots = asgi.page_slots
+        slots = routes.page_slots
         unread = [asyncio.ensure_future(slots({}, receive, send)) for _ in range(9)]
         await pages.come(9)
         assert (await Client(application).ask("GET", "/admin/")).status == 200
@@ -132,7 +132,7 @@ class TestTooManyPages:
             raise RuntimeError("boom")
 
         slots = PageSlots(broken)
-        monkeypatch.setattr(asgi, "page_slots", slots)
+        monkeypatch.setattr(routes, "page_slots", slots)
         for _ in range(9):
             with pytest.raises(RuntimeError, match="boom"):
                 await Client(application).ask("GET", "/admin/")

@@ -9,10 +9,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import settings as project
 from django.db import OperationalError
 
 from a2a_tasks.execution import dispatch, housekeeping, jobs
+from a2a_tasks.execution.celery_app import app
 from a2a_tasks.execution.housekeeping import purge_in_this_thread
 from a2a_tasks.models import Task
 from a2a_tasks.store.backend import sessions
@@ -79,15 +79,13 @@ class TestAWorker:
         assert purge_in_this_thread(threading.Event()).tasks == 20
 
     def test_is_called_by_beat_once_an_hour(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        entry = project.CELERY_BEAT_SCHEDULE["purge"]
+        entry = app.conf.beat_schedule["purge"]
         assert entry["task"] == jobs.purge_old_tasks.name
         assert entry["schedule"] == 3600
-        monkeypatch.setattr(jobs, "_ending", threading.Event())
+        monkeypatch.setattr(jobs, "ending", threading.Event())
         many(8)
         jobs.purge_old_tasks()
         assert Task.objects.count() == 0
-        jobs._on_shutting_down()
-        assert jobs._ending.is_set()
 
 
 class TestAProcessThatRunsAgentsItself:

@@ -21,7 +21,7 @@ class Broker:
         self.begun, self.go = threading.Event(), threading.Event()
         self.broken = False
 
-    def apply_async(self, *, queue: str, **_: Any) -> None:
+    def send_task(self, name: str, *, queue: str, **_: Any) -> None:
         self.rings.append(queue)
         self.begun.set()
         self.go.wait(30)
@@ -34,7 +34,7 @@ def broker(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Broker:
     """A broker instead of Celery's, and workers to call."""
     settings.A2A_RUNS = "celery"
     found = Broker()
-    monkeypatch.setattr(wake_up, "carry_due_runs", found)
+    monkeypatch.setattr(wake_up, "app", found)
     return found
 
 
@@ -92,7 +92,7 @@ class TestDispatch:
     def test_workers_carry_runs_if_there_is_a_broker_or_it_is_said(
         self, runs: str, url: str, expected: bool, settings: Any
     ) -> None:
-        settings.A2A_RUNS, settings.CELERY_BROKER_URL = runs, url
+        settings.A2A_RUNS, settings.A2A_CELERY_BROKER_URL = runs, url
         assert dispatch.by_workers() is expected
 
     async def test_with_workers_nothing_is_held_here(self, settings: Any) -> None:

@@ -19,11 +19,11 @@ class TestChecks:
     def test_say_nothing_of_a_host_as_it_comes(self, settings: Any) -> None:
         settings.A2A_ANONYMOUS = "auto"
         for embedded in (True, False):
-            settings.EMBEDDED = embedded
+            settings.A2A_EMBEDDED = embedded
             assert said() == set()
 
     def test_say_that_a_host_of_production_is_open(self, settings: Any) -> None:
-        settings.A2A_ANONYMOUS, settings.EMBEDDED = "1", False
+        settings.A2A_ANONYMOUS, settings.A2A_EMBEDDED = "1", False
         assert said() == {"a2a_tasks.W021"}
 
     def test_name_a_rate_that_cannot_be_read(self, settings: Any) -> None:

@@ -46,9 +46,9 @@ def there(path: str, after: int = 0) -> list[dict[str, Any]]:
 class TestWhetherItIsThere:
     def test_by_default_on_the_embedded_host_alone(self, settings: Settings) -> None:
         settings.A2A_PLAYGROUND = "auto"
-        settings.EMBEDDED = True
+        settings.A2A_EMBEDDED = True
         assert playground.has_playground()
-        settings.EMBEDDED = False
+        settings.A2A_EMBEDDED = False
         assert not playground.has_playground()
 
     def test_without_it_nothing_is_received(self, settings: Settings) -> None:

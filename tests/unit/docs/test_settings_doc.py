@@ -17,6 +17,7 @@ ROW = re.compile(r"^\| `([A-Z][A-Z0-9_]+)` \| (.+) \|$", re.MULTILINE)
 READS = re.compile(r"""(?:\benv\.\w+|\bvariable|os\.environ\.get)\(\s*"([A-Z0-9_]+)""")
 READERS = [
     ROOT / "a2a_project" / "settings.py",
+    ROOT / "a2a_host" / "installation.py",
     ROOT / "deploy" / "gunicorn.conf.py",
     *(ROOT / "a2a_project" / "management" / "commands").glob("*.py"),
 ]

@@ -86,7 +86,7 @@ async function fetchAgents() {
   loading += 1;
   grpcLine();
   try {
-    const answered = await fetch("/agents/", { headers: { ...credentials(), "A2A-Version": "1.0" }, credentials: "omit", cache: "no-store" });
+    const answered = await fetch(new URL("agents/", location.href), { headers: { ...credentials(), "A2A-Version": "1.0" }, credentials: "omit", cache: "no-store" });
     return [answered, answered.ok ? (await answered.json()).agents : []];
   } finally {
     loading -= 1;
@@ -149,7 +149,7 @@ function grpcWay() {
 
 // Conversation
 
-const url = () => new URL(`/agents/${chosen()?.slug}/${chosenDialect().mount}`, location.origin).href;
+const url = () => new URL(`agents/${chosen()?.slug}/${chosenDialect().mount}`, location.href).href;
 
 /** A new conversation, with what is chosen now. */
 function begin() {

@@ -58,6 +58,8 @@ class TestTheDescription:
         written = io.StringIO()
         call_command(
             "spectacular",
+            "--custom-settings",
+            "a2a_console.api.schema.DESCRIPTION",
             "--validate",
             "--fail-on-warn",
             "--format",

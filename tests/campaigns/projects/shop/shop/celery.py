@@ -1,0 +1,7 @@
+"""The shop's own Celery application."""
+
+from celery import Celery
+
+app = Celery("shop")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
