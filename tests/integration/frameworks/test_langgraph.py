@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
@@ -296,6 +297,37 @@ class TestContent:
             with hosted(graph.compile(), nodes=nodes) as agent:
                 async with hosting():
                     assert text_of(await Client(agent).send()) == said
+
+    @pytest.mark.parametrize(
+        "message",
+        [{"role": "assistant", "content": "an answer"}, ("ai", "an answer")],
+        ids=["dict", "pair"],
+    )
+    async def test_messages_may_be_written_without_their_class(self, message: Any) -> None:
+        def one(state: MessagesState) -> Any:
+            return {"messages": message}
+
+        def all_(state: MessagesState) -> Any:
+            return {"messages": [*state["messages"], message]}
+
+        graph = StateGraph(MessagesState).add_node(one).add_node("all", all_)
+        graph.add_edge(START, "one").add_edge("one", "all")
+        with hosted(graph.compile()) as agent:
+            async with hosting():
+                assert text_of(await Client(agent).send()) == ["an answer", "an answer"]
+
+    async def test_a_text_of_a_model_is_said_once_if_its_node_makes_a_message_of_it(
+        self, model: ModelServer
+    ) -> None:
+        chain = LANGGRAPH.model(model) | StrOutputParser()
+
+        def answer(state: MessagesState) -> Any:
+            return {"messages": [AIMessage(chain.invoke(state["messages"]))]}
+
+        graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer")
+        with hosted(graph.compile()) as agent:
+            async with hosting():
+                assert text_of(await Client(agent).send("SAY once and well")) == ["once and well"]
 
     async def test_files_and_data_reach_the_graph(self) -> None:
         heard: list[Any] = []
