@@ -171,9 +171,8 @@ def _describe(output: Any, agent: Agent[Any]) -> tuple[Part, dict[str, Any]]:
     if isinstance(wanted, AgentOutputSchemaBase) and not isinstance(wanted, AgentOutputSchema):
         schema = wanted.json_schema()  # the author's own
         return data(to_jsonable_python(output, fallback=str)), {"schema": schema}
-    kind: TypeAdapter[Any] = TypeAdapter(
-        wanted.output_type if isinstance(wanted, AgentOutputSchema) else wanted
-    )
+    declared: Any = wanted.output_type if isinstance(wanted, AgentOutputSchema) else wanted
+    kind: TypeAdapter[Any] = TypeAdapter(declared)
     try:
         kind.validate_python(output, strict=True)
     except ValueError:

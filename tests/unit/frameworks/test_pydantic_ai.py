@@ -178,7 +178,9 @@ async def test_steps_are_named_by_their_calls() -> None:
     assert await heard(Speaking(), make_turn("hi", journal=again)) == []
 
 
-async def test_usage_of_agents_that_tools_run_is_counted_once_where_the_framework_counts_it() -> None:
+async def test_usage_of_agents_that_tools_run_is_counted_once_where_the_framework_counts_it() -> (
+    None
+):
     async def speak(messages: Any, info: AgentInfo) -> AsyncIterator[Any]:
         if len(messages) == 1:
             yield {n: DeltaToolCall("ask", "{}", tool_call_id=f"c{n}") for n in range(3)}

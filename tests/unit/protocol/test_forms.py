@@ -34,6 +34,7 @@ def one(**schema: Any) -> dict[str, Any]:
         (one(type="nothing"), "properties.x.type: 'nothing' is not valid"),
         (True, "its type must be"),
         ({"type": "string"}, "its type must be"),
+        ({"type": ["object", "null"], "properties": {"x": {}}}, "its type must be"),
         ({"type": "object"}, "it needs properties"),
         ({"type": "object", "properties": {"x": True}}, "it needs properties"),
         (one(description="x" * MAX_BYTES), "it has 65"),
@@ -58,10 +59,21 @@ def test_a_schema_that_cannot_be_a_form_is_told(schema: Any, fault: str) -> None
         ({"type": ["boolean", "object"]}, "no", False),
         ({"type": "integer"}, "-7", -7),
         ({"type": "number"}, "7.5", 7.5),
+        ({"type": "number", "multipleOf": 0.01}, "19.99", 19.99),
+        ({"type": "integer", "multipleOf": 0.5}, "9" * 400, int("9" * 400)),
     ],
 )
 def test_a_text_answers_the_only_question(schema: Any, said: str, answer: Any) -> None:
     assert read_answer(one(**schema), [text(said)]) == {"x": answer}
+
+
+def test_many_items_are_compared_at_once() -> None:
+    """Each with all others, they would take minutes of the process that accepts the answer."""
+    form = one(type="array", uniqueItems=True)
+    items: list[Any] = [{"n": number} for number in range(50_000)]
+    assert read_answer(form, [data({"x": items})])["x"] == items
+    with pytest.raises(UnfitAnswer, match="x has items that are equal"):
+        read_answer(form, [data({"x": [*items, {"n": 7}]})])
 
 
 def test_the_first_data_part_is_the_answer() -> None:
