@@ -85,7 +85,9 @@ def _read_number(value: float) -> Fraction:
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-Validator = extend(  # type: ignore[no-untyped-call]Draft202012Validator, {"uniqueItems": _find_doubles, "multipleOf": _divide})
+Validator = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator, {"uniqueItems": _find_doubles, "multipleOf": _divide}
+)
 
 
 def type_of(schema: Mapping[str, Any]) -> str:
