@@ -250,7 +250,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
             message = getattr(generation, "message", None)
             said = message.text if message is not None else generation.text
             self._note_usage(answer, message)
-            if message is not None and message.id:
+            if message is not None and message.id and said:
                 self._said.add(message.id)
             self._say_whole(answer, str(said))
 

@@ -244,7 +244,7 @@ class TestContent:
         graph = StateGraph(Report).add_node(work).add_node(join)
         graph.add_conditional_edges(START, split, ["work"]).add_edge("work", "join")
 
-        async def make_input(agent: Any, turn: Any) -> Any:
+        def make_input(agent: Any, turn: Any) -> Any:
             return {"topic": turn.text}
 
         with hosted(graph.compile()) as agent:
@@ -315,6 +315,20 @@ class TestContent:
         with hosted(graph.compile()) as agent:
             async with hosting():
                 assert text_of(await Client(agent).send()) == ["an answer", "an answer"]
+
+    async def test_a_node_may_say_something_in_the_place_of_a_call(
+        self, model: ModelServer
+    ) -> None:
+        """As the agent of langgraph.prebuilt does when there are not enough steps left for the call."""
+
+        async def answer(state: MessagesState) -> Any:
+            asked = await LANGGRAPH.model(model).ainvoke(state["messages"])
+            return {"messages": [AIMessage("I need more steps.", id=asked.id)]}
+
+        graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer")
+        with hosted(graph.compile()) as agent:
+            async with hosting():
+                assert text_of(await Client(agent).send("CALL add")) == ["I need more steps."]
 
     async def test_a_text_of_a_model_is_said_once_if_its_node_makes_a_message_of_it(
         self, model: ModelServer
