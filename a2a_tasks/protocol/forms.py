@@ -6,6 +6,7 @@ part; a text is converted if the form has one property of a simple type.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -120,7 +121,11 @@ def _convert(form: Mapping[str, Any], text: str) -> dict[str, Any]:
     ((name, schema),) = properties.items() if len(properties) == 1 else [("", {"type": "object"})]
     value: Any = text
     match type_of(schema):
-        case "" | "string":
+        case "":  # such as int | None
+            with contextlib.suppress(msgspec.MsgspecError, RecursionError, Unresolvable):
+                if not _validator(form).is_valid({name: text}):
+                    value = msgspec.json.decode(text)
+        case "string":
             pass
         case "boolean":
             word = text.split(maxsplit=1)[0].strip(",.;:!").lower() if text else ""

@@ -55,6 +55,9 @@ def test_a_schema_that_cannot_be_a_form_is_told(schema: Any, fault: str) -> None
     [
         ({"type": "string"}, " blue ", "blue"),
         ({}, "blue", "blue"),
+        ({}, "5", "5"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, " 5", 5),
+        ({"enum": [1, 2, None]}, "null", None),
         ({"type": "boolean"}, "Yes, please", True),
         ({"type": ["boolean", "object"]}, "no", False),
         ({"type": "integer"}, "-7", -7),
@@ -94,6 +97,8 @@ def test_the_first_data_part_is_the_answer() -> None:
         (one(type="integer"), (text("1.5"),), ".parts.x", "1.5 is not of type 'integer'"),
         (one(type="string", maxLength=2), (text("abc"),), ".parts.x", "'abc' is too long"),
         (one(type="array"), (text("abc"),), ".parts", "must have a data part with x"),
+        (one(enum=[1, 2]), (text("blue"),), ".parts.x", "'blue' is not one of [1, 2]"),
+        (one(enum=[1, 2]), (text("[" * 9000),), ".parts.x", "'[[["),
         (TRIP, (file(b"x", "x", "text/plain"),), ".parts", "must have a data part"),
     ],
 )
