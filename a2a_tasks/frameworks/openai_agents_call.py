@@ -58,6 +58,7 @@ SERVER_ERROR = 500
 WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
     (openai.APIResponseValidationError, Words.UNFIT),
     ((openai.APIError, ModelSilent, ModelTimeoutError), Words.SILENT),
+    (openai.OpenAIError, Words.UNUSABLE),  # there is no key
     (ModelRefusalError, Words.REFUSED),
     ((ModelBehaviorError, json.JSONDecodeError), Words.UNFIT),
     (MaxTurnsExceeded, Words.TOO_MUCH),

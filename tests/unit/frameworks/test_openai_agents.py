@@ -48,6 +48,7 @@ def status_error(status: int, code: str = "") -> openai.APIStatusError:
         (status_error(429, "insufficient_quota"), "The model cannot be used at present."),
         (status_error(400, "context_length_exceeded"), "This conversation has become too long"),
         (status_error(422), "The model refused the request."),
+        (openai.OpenAIError("Missing credentials."), "The model cannot be used at present."),
         (openai.APIConnectionError(request=httpx2.Request("POST", "http://model")), "not answer"),
     ],
 )
