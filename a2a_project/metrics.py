@@ -121,7 +121,7 @@ class _Standing(Collector):
             "by",
             blocked,
         )
-        yield _by("a2a_runs", "Queued and active runs of agents.", "status", self._runs)
+        yield _by("a2a_runs", "Queued, active and parked runs of agents.", "status", self._runs)
         yield _by(
             "a2a_queue_workers",
             "Live processes that take work from a queue.",

@@ -117,6 +117,8 @@ class Constants:
     GRPC_CONNECTIONS: int = 1000
     #: Seconds without a heartbeat after which another process may take over a run.
     LEASE_SECONDS: float = 6.0
+    #: Seconds for which a run may wait in memory; one that has to wait longer is parked.
+    PARK_SECONDS: float = 5.0
     #: Seconds between polls of the table for work that no hint announced.
     POLL_SECONDS: float = 1.0
     #: Maximum number of webhooks registered for one task.

@@ -264,7 +264,11 @@ class OursWorker(OursCelery):
     """This host with agents that wait, and slots for thousands of them in one worker."""
 
     name = "ours-worker"
-    settings = {"A2A_RUN_SLOTS": "4000", "A2A_APPS": "examples.demo,bench.waiters"}
+    settings = {
+        "A2A_RUN_SLOTS": "4000",
+        "A2A_APPS": "examples.demo,bench.waiters",
+        "A2A_PARK_SECONDS": "86400",  # its agents wait in memory
+    }
 
     def at(self, agent: str) -> client.Endpoint:
         """Where an agent answers."""

@@ -49,6 +49,9 @@ class RunLineSerializer(serializers.ModelSerializer[Run]):
     )
     lease_seconds = serializers.FloatField()
     due_at = serializers.DateTimeField(help_text="Time before which it does not start.")
+    parked = serializers.BooleanField(
+        source="is_parked", help_text="A queued run that waits in a step and holds no slot."
+    )
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True, help_text="Time of its last claim.")
     ended_at = serializers.DateTimeField(allow_null=True)
@@ -57,7 +60,7 @@ class RunLineSerializer(serializers.ModelSerializer[Run]):
         model = Run
         fields: tuple[str, ...] = (
             *("key", "task", "task_key", "agent", "status", "attempt", "input_number", "queue"),
-            *("worker", "lease_until", "lease_seconds", "due_at"),
+            *("worker", "lease_until", "lease_seconds", "due_at", "parked"),
             *("created_at", "started_at", "ended_at"),
         )
 

@@ -12,7 +12,7 @@ from django.db.models.functions import Left
 
 from a2a_tasks.agents.switches import ON, Switch
 from a2a_tasks.conf import conf
-from a2a_tasks.models import Event, Run, RunStatus, Step, Task, Worker
+from a2a_tasks.models import PARKED, Event, Run, RunStatus, Step, Task, Worker
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import steps, switches, workers
@@ -93,6 +93,14 @@ class RunAt:
     behind: int = 0
     #: The key of the context whose runs wait for each other; None = they do not.
     ordered_in: int | None = None
+    #: The step in which it was parked last, and the key of the task whose end wakes it.
+    parked_in: str = ""
+    awaits: int | None = None
+
+    @property
+    def is_parked(self) -> bool:
+        """True if it has given its slot back until it is woken."""
+        return self.status == RunStatus.QUEUED and self.round >= PARKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +161,8 @@ class TaskFacts:
     spoke_at: datetime.datetime | None = None
     run: RunAt | None = None
     nap: SleepingStep | None = None
+    #: The id of the task whose end wakes a parked run.
+    awaited: str = ""
     line: QueuePosition | None = None
     before: RunBefore | None = None
     #: The operators' settings of its agent.
@@ -178,6 +188,7 @@ def load_facts(task: int) -> TaskFacts | None:
         spoke_at=spoken.values_list("created_at", flat=True).first(),
         run=run,
         nap=_nap(task, run, now) if run and run.status == RunStatus.RUNNING else None,
+        awaited=_find_awaited(run) if run and run.is_parked else "",
         line=_read_position(agent, run, now) if run and is_queued else None,
         before=_find_before(run) if run and is_queued else None,
         switch=switches.of(agent),
@@ -198,7 +209,7 @@ def _run(task: int, state: TaskState) -> RunAt | None:
 def _runs(rows: QuerySet[Run]) -> RunAt | None:
     columns = ("status", "queue", "share", "round", "attempt", "deaths", "shared_deaths", "worker")
     moments = ("due_at", "started_at", "lease_until", "ended_at")
-    found = list(rows.values("pk", *columns, *moments, "ordered_in"))
+    found = list(rows.values("pk", *columns, *moments, "ordered_in", "parked_in", "awaits"))
     if not found:
         return None
     first = found[0]
@@ -213,6 +224,13 @@ def _find_before(run: RunAt) -> RunBefore | None:
     ).order_by("pk")
     first = earlier.values_list("pk", "task__public_id").first()
     return first and RunBefore(*first, _count(earlier))
+
+
+def _find_awaited(run: RunAt) -> str:
+    if run.awaits is None:
+        return ""
+    awaited = Task.objects.filter(pk=run.awaits).values_list("public_id", flat=True)
+    return awaited.first() or ""
 
 
 def _nap(task: int, run: RunAt, now: datetime.datetime) -> SleepingStep | None:

@@ -57,7 +57,8 @@ class DiagnosisKind(enum.StrEnum):
     CREDENTIALS = "credentials"  #: the agent asked the client for credentials
     IDLE = "idle"  #: no run works on it and no question is open
     WORKING = "working"  #: a process is at work
-    SLEEPING = "sleeping"  #: the agent waits in a step
+    SLEEPING = "sleeping"  #: the agent waits in a step, in its process
+    PARKED = "parked"  #: the agent waits in a step and holds no slot
     LOST = "lost"  #: its process sends no more heartbeats
     SCHEDULED = "scheduled"  #: the next attempt is due later
     NO_AGENT = "no-agent"  #: no process hosts its agent
@@ -252,6 +253,16 @@ def _explain_queued(
     at: TaskFacts, run: RunAt, line: QueuePosition, host: HostRules
 ) -> Iterator[Reason]:
     attempt = f"attempt {run.attempt + 1}"
+    if run.is_parked and run.due_at > at.now:
+        task = f"when the task {at.awaited} has ended or asks its client, and at the latest "
+        yield Reason(
+            kind=DiagnosisKind.PARKED,
+            sentence=f"Parked in the step {run.parked_in} for another {duration(run.due_at - at.now)}"
+            f"{f', or until the task {at.awaited} has ended' if at.awaited else ''}. It holds no slot.{_behind(run)}",
+            next=f"A worker wakes it {task if at.awaited else ''}at that time, and {attempt} goes on after the step.",
+            at=run.due_at,
+            link=_run(run),
+        )
     if run.due_at > at.now:
         yield Reason(
             kind=DiagnosisKind.SCHEDULED,

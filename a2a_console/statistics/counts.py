@@ -19,7 +19,7 @@ from django.db.models import Count, DateTimeField, Func, Min, QuerySet, Value
 from django.utils import timezone
 
 from a2a_console.times import duration
-from a2a_tasks.models import Run, RunStatus, Task
+from a2a_tasks.models import IS_PARKED, WAITS_FOR_SLOT, Run, RunStatus, Task
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store.backend.interface import backend
@@ -115,6 +115,7 @@ def in_words(value: float | None, unit: str = "") -> str:
 class RunGroup(NamedTuple):
     """Unfinished runs of the same status, queue, agent and tenant."""
 
+    #: queued, running or parked.
     status: str
     queue: str
     agent: str
@@ -133,16 +134,16 @@ class Ended:
 
 
 def count_runs(narrow: Narrow) -> list[RunGroup]:
-    """Count queued and running runs, COUNTED of each at most: of queued ones those that are next."""
-    queued = narrow(Run.objects.filter(status=RunStatus.QUEUED), "task__")
+    """Count queued, running and parked runs, COUNTED of each at most: of queued ones those that are next."""
+    queued = narrow(Run.objects.filter(WAITS_FOR_SLOT), "task__").order_by("queue", "round", "pk")
     running = narrow(Run.objects.filter(status=RunStatus.RUNNING), "task__")
+    parked = narrow(Run.objects.filter(IS_PARKED), "task__")
     found: list[RunGroup] = []
-    for some in (queued.order_by("queue", "round", "pk"), running):
+    for status, some in (("queued", queued), ("running", running), ("parked", parked)):
         rows = Run.objects.filter(pk__in=some.values("pk")[:COUNTED]).order_by()
-        groups = rows.values_list("status", "queue", "task__agent", "task__tenant")
-        found += (
-            RunGroup(*group) for group in groups.annotate(number=Count("*"), at=Min("due_at"))
-        )
+        groups = rows.values_list("queue", "task__agent", "task__tenant")
+        counted = groups.annotate(number=Count("*"), at=Min("due_at"))
+        found += (RunGroup(status, *group) for group in counted)
     return found
 
 

@@ -58,6 +58,7 @@ class Line:
     failed: int = 0
     running: int = 0
     queued: int = 0
+    parked: int = 0
     oldest_due: datetime.datetime | None = None
 
 
@@ -172,6 +173,7 @@ def _make_line(name: str, runs: Sequence[RunGroup], ended: Mapping[TaskState, in
         failed=ended.get(TaskState.FAILED, 0),
         running=counts[RunStatus.RUNNING],
         queued=counts[RunStatus.QUEUED],
+        parked=counts["parked"],
         oldest_due=min(due, default=None),
     )
 
@@ -181,10 +183,11 @@ def _number_unfinished(
 ) -> Iterator[Number]:
     whole = _make_line("", runs, {})
     for status, label, value in (
-        (RunStatus.RUNNING, "Runs under way", whole.running),
-        (RunStatus.QUEUED, "Runs queued", whole.queued),
+        ("running", "Runs under way", whole.running),
+        ("queued", "Runs queued", whole.queued),
+        ("parked", "Runs parked", whole.parked),
     ):
-        yield Number(status.value, label, value, RUNS, {"status": status.value}, is_bounded=True)
+        yield Number(status, label, value, RUNS, {"status": status}, is_bounded=True)
     age = max(0.0, (now - whole.oldest_due).total_seconds()) if whole.oldest_due else None
     yield Number("queue_age", "Oldest queued run waiting", age, unit="s")
     for state, what in (

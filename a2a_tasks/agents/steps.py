@@ -17,8 +17,9 @@ from a2a_tasks.agents.later import begin_on
 from a2a_tasks.agents.usage import Usage, begin_step, unwrap
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.soundness import check_kept
+from a2a_tasks.protocol.values import TaskState
 
-__all__ = ["Journal", "Sleep", "DurableStep"]
+__all__ = ["DurableStep", "Journal"]
 
 T = TypeVar("T")
 #: Longest name of a step, in characters.
@@ -31,6 +32,13 @@ class Journal:
     `Journal({"pay": "receipt 7"})` is the journal of a turn whose earlier attempt has taken the step "pay".
     """
 
+    #: True if long waits may park the run.
+    parks = False
+    #: The task that runs the agent. A wait in another task does not park the run: the agent may go on meanwhile.
+    task: asyncio.Task[Any] | None = None
+    #: Number of waits under way.
+    waiting = 0
+
     def __init__(self, results: Mapping[str, Any] | None = None) -> None:
         #: Results as JSON, of this attempt and of earlier ones.
         self.results = {name: as_json(name, result) for name, result in (results or {}).items()}
@@ -40,8 +48,8 @@ class Journal:
         self._waits: set[Future[Any]] = set()
         self._stopped = False
 
-    async def load(self) -> None:
-        """Load the results of earlier attempts into `results`. It is called before every step."""
+    async def load(self, name: str) -> None:
+        """Load the results of earlier attempts into `results`. It is called before every step, with its name."""
 
     async def keep(self, name: str, result: str) -> None:
         """Store a result; when this returns, every later attempt will find it."""
@@ -52,8 +60,23 @@ class Journal:
         return time.time()
 
     async def pause(self, seconds: float) -> None:
-        """Wait for the rest of a sleep."""
+        """Wait in memory."""
         await asyncio.sleep(seconds)
+
+    async def park(self, name: str, until: float, awaits: int | None = None) -> None:
+        """Park the run in a step, until a time of the clock or the end of the task with this key, and stop the agent.
+
+        Returns if the run cannot be parked now.
+        """
+
+    async def look(self, agent: str, task_id: str) -> tuple[int, str] | None:
+        """Return the key and state of a task that the caller may see; None = there is none. In tests all have completed."""
+        return 0, TaskState.COMPLETED.value
+
+    @property
+    def is_idle(self) -> bool:
+        """True if the agent is in one wait and in no step."""
+        return self.waiting == 1 and self._begun <= self.results.keys()
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         """Call a synchronous function of an asynchronous agent."""
@@ -66,7 +89,7 @@ class Journal:
         check_name(name)
         self._begun.add(name)
         try:
-            await self.load()
+            await self.load(name)
         except BaseException:
             self.give_up(name)
             raise
@@ -155,40 +178,6 @@ class DurableStep:
 
     def _wait(self, work: Callable[[], Awaitable[T]]) -> T:
         return self._journal.wait(self._loop, work)
-
-
-class Sleep:
-    """A wait that continues after its process died: the time of waking is stored."""
-
-    def __init__(
-        self,
-        journal: Journal,
-        loop: asyncio.AbstractEventLoop,
-        name: str,
-        seconds: float,
-        used: Callable[[Any], None] = lambda _: None,
-    ) -> None:
-        """Make a wait; `used` is called with it when it is awaited or waited for."""
-        self._journal, self._loop, self._name, self._seconds = journal, loop, name, seconds
-        self._used = used
-
-    def __await__(self) -> Generator[Any, None, None]:
-        self._used(self)
-        return self._sleep().__await__()
-
-    async def _sleep(self) -> None:
-        now = await self._journal.clock()
-
-        async def compute_wake_time() -> float:
-            return now + self._seconds
-
-        until = await DurableStep(self._journal, self._loop, self._name, compute_wake_time)
-        await self._journal.pause(max(0.0, until - now))
-
-    def now(self) -> None:
-        """Sleep in a thread; CancelledError wakes it. RuntimeError on the event loop's own thread."""
-        self._used(self)
-        self._journal.wait(self._loop, self._sleep)
 
 
 def check_name(name: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from secrets import token_hex
 from typing import Any, TypeVar
 
@@ -21,8 +23,9 @@ from a2a_tasks.agents.files import Files
 from a2a_tasks.agents.http import open_session
 from a2a_tasks.agents.later import Later, is_running_here
 from a2a_tasks.agents.secrets import Secrets, check_names
-from a2a_tasks.agents.steps import DurableStep, Journal, Sleep
+from a2a_tasks.agents.steps import DurableStep, Journal
 from a2a_tasks.agents.usage import ModelUsage, check_usage, find_usage
+from a2a_tasks.agents.waits import Sleep, TaskWait
 from a2a_tasks.caller import Caller
 from a2a_tasks.protocol.forms import FORM, UnfitAnswer, find_fault, find_form, read_answer
 from a2a_tasks.protocol.values import UNSET, Message, Part, Task, TaskState
@@ -80,6 +83,7 @@ class Turn:
         task: Later[Task | None] | None = None,
         task_cancelled: Later[bool] | None = None,
         conversation: Conversation | None = None,
+        seed: str = "",
     ) -> None:
         #: The message to answer.
         self.message = message
@@ -106,6 +110,8 @@ class Turn:
         self.extensions = extensions
         #: True if an operator of the host sent this message, in the caller's place.
         self.by_operator = by_operator
+        #: The source of the ids of streams without a name, which every attempt must continue under the same id.
+        self._seed, self._streams = seed, 0
         self._cancelled = False
         self._journal = journal or Journal()
         self._files = files or Files()
@@ -171,10 +177,29 @@ class Turn:
         step = DurableStep(self._journal, self.history.loop, name, work, used)
         return self._unused.watch(step, "await turn.step(...)")
 
-    def sleep(self, seconds: float, *, name: str = "sleep") -> Sleep:
-        """Sleep for seconds from the first attempt's call on: `await turn.sleep(60)`, or `.now()` in a thread."""
+    def sleep(self, seconds: float | datetime.datetime, *, name: str = "sleep") -> Sleep:
+        """Sleep for seconds from the first attempt's call on: `await turn.sleep(60)`, or `.now()` in a thread.
+
+        `seconds` may also be the moment of waking, a datetime with a time zone. During a long sleep the run is parked: it
+        holds no slot, and `run` is called again at the end of the sleep (docs/agents.md).
+        """
         sleep = Sleep(self._journal, self.history.loop, name, seconds, self._unused.note_use)
         return self._unused.watch(sleep, "await turn.sleep(...)")
+
+    def wait_for(
+        self, task_id: str, *, agent: str = "", seconds: float = 86_400, name: str = ""
+    ) -> TaskWait:
+        """Wait for another task of the caller: `state = await turn.wait_for(task_id)`, or `.now()` in a thread.
+
+        Returns its TaskState when it has ended or asks its client, or as it is after some seconds. `agent`: the slug of
+        its agent, if that is another one. A long wait parks the run as `sleep` does. Raises AgentError if the caller has
+        no such task, and ValueError for the task of this turn.
+        """
+        if task_id == self.task_id and not agent:
+            raise ValueError("a task cannot wait for itself")
+        about = (self._journal, self.history.loop, name or f"wait for {task_id}"[:190], seconds)
+        wait = TaskWait(agent, task_id, *about, self._unused.note_use)
+        return self._unused.watch(wait, "await turn.wait_for(...)")
 
     def usage(
         self,
@@ -369,8 +394,10 @@ class Turn:
         extensions: Sequence[str] = (),
     ) -> ArtifactWriter:
         """Return a writer for an artifact in pieces."""
+        self._streams += 1
+        made = f"{self._seed}/{self._streams}" if self._seed else token_hex(8)
         return ArtifactWriter(
-            id or name or token_hex(8),
+            id or name or sha256(made.encode()).hexdigest()[:16],
             self._unused,
             name=name,
             description=description,

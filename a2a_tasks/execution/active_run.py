@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Callable
@@ -18,6 +19,10 @@ __all__ = ["ActiveRun"]
 logger = logging.getLogger(__name__)
 #: The parts of A2A_STOP_SECONDS after which a run that was stopped is cancelled again.
 CANCEL_AGAIN = (0.5, 0.625, 0.75, 0.875)
+
+
+def _cancel(timer: asyncio.TimerHandle, _: asyncio.Task[None]) -> None:
+    timer.cancel()
 
 
 class ActiveRun:
@@ -44,10 +49,15 @@ class ActiveRun:
         )
 
     @property
+    def acts_once(self) -> bool:
+        """True if its agent must not act twice."""
+        agent = registry.find_hosted(self.assignment.scope.agent)
+        return agent is not None and agent.after_crash == "fail"
+
+    @property
     def acted(self) -> bool:
         """True if its agent may have acted, and must not act twice."""
-        agent = registry.find_hosted(self.assignment.scope.agent)
-        return self.threads.begun and agent is not None and agent.after_crash == "fail"
+        return self.threads.begun and self.acts_once
 
     def holds(self) -> bool:
         """True if it is certain that no other process has the run."""
@@ -70,9 +80,10 @@ class ActiveRun:
             self.turn._stop()  # noqa: SLF001 - private to agents, not to the host
         self.task.cancel()
         loop, seconds = asyncio.get_running_loop(), float(conf.STOP_SECONDS)
-        for part in CANCEL_AGAIN:
-            loop.call_later(part * seconds, self.task.cancel)
-        loop.call_later(seconds, self._abandon)
+        timers = [loop.call_later(part * seconds, self.task.cancel) for part in CANCEL_AGAIN]
+        timers.append(loop.call_later(seconds, self._abandon))
+        for timer in timers:  # they would keep the run in memory after its end
+            self.task.add_done_callback(functools.partial(_cancel, timer))
 
     def _abandon(self) -> None:
         """Abandon the run if it goes on: its output is ignored, and its slot is free for another."""

@@ -73,18 +73,29 @@ PR_SET_PDEATHSIG = 1
 class AskingJournal(Journal):
     """The journal of a turn whose real one is in the runner's process."""
 
+    parks = True
+
     def __init__(self, ask: Callable[..., Awaitable[Any]], threads: RunThreads) -> None:
         super().__init__()
         self._ask, self._threads = ask, threads
 
-    async def load(self) -> None:
+    async def load(self, name: str) -> None:
         """Read the stored results before each step, since an aborted write may have succeeded."""
-        self.results.update(await self._ask("load"))
+        self.results.update(await self._ask("load", name))
 
     async def keep(self, name: str, result: str) -> None:
         """Store a step's result through the runner, after all earlier output."""
         await self._ask("keep", name, result)
         self.results[name] = result
+
+    async def park(self, name: str, until: float, awaits: int | None = None) -> None:
+        """Park the run through the runner."""
+        await self._ask("park", name, until, awaits)
+
+    async def look(self, agent: str, task_id: str) -> tuple[int, str] | None:
+        """Find a task through the runner."""
+        found: tuple[int, str] | None = await self._ask("look", agent, task_id)
+        return found
 
     async def clock(self) -> float:
         """Return the time of the database's clock."""
@@ -262,21 +273,21 @@ class HostedTurn:
     def __init__(self, host: RunnerPipe, carry: StartRun) -> None:
         self._host, self._agent = host, carry.agent
         self._threads = RunThreads(carry.agent)
-        loop = asyncio.get_running_loop()
+        loop, journal = asyncio.get_running_loop(), AskingJournal(self._ask, self._threads)
         self.turn = Turn(
             **carry.about(),
             history=Later(lambda: self._ask("history"), loop),
             references=Later(lambda: self._ask("references"), loop),
             task=Later(lambda: self._ask("task"), loop),
             task_cancelled=Later(lambda: self._ask("task_cancelled"), loop),
-            journal=AskingJournal(self._ask, self._threads),
+            journal=journal,
             files=AskingFiles(self._ask),
             secrets=AskingSecrets(self._ask),
             conversation=AskingConversation(self._ask),
         )
         #: True once the agent has ended. Work that it left running must not send questions in the name of the next turn.
         self._over = False
-        self._carrying = asyncio.create_task(self._carry())
+        self._carrying = journal.task = asyncio.create_task(self._carry())
         self._freeing = asyncio.create_task(self._free())
 
     def stop(self) -> None:

@@ -10,10 +10,19 @@ from typing import Any
 from a2a_tasks.agents.steps import Journal
 from a2a_tasks.execution.recorder import Recorder
 from a2a_tasks.execution.run_threads import RunThreads
+from a2a_tasks.execution.turns import find_reach
 from a2a_tasks.failpoints import failpoint
+from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL
 from a2a_tasks.store import steps
-from a2a_tasks.store.db import AGAIN_SECONDS, retry_until_answered, run_to_completion
+from a2a_tasks.store.db import (
+    AGAIN_SECONDS,
+    retry_until_answered,
+    run_in_thread,
+    run_to_completion,
+)
+from a2a_tasks.store.parking import Parking, park
 from a2a_tasks.store.records import ClaimedRun, StepResult
+from a2a_tasks.store.tasks import find_state
 
 __all__ = ["StoredJournal"]
 
@@ -28,14 +37,19 @@ class StoredJournal(Journal):
         threads: RunThreads | None = None,
         *,
         holds: Callable[[], bool] = lambda: True,
+        leave: Callable[[], None] | None = None,
     ) -> None:
-        """Make a journal; `holds` returns True while it is certain that no other process has the run, by this process's clock."""
+        """Make a journal; `holds` returns True while it is certain that no other process has the run, by this process's clock.
+
+        `leave` stops the run here after it was parked; None = it is never parked.
+        """
         super().__init__()
-        self._run, self._recorder, self._holds = run, recorder, holds
+        self._run, self._recorder, self._holds, self._leave = run, recorder, holds, leave
+        self.parks, self.task = leave is not None, asyncio.current_task()
         self._threads = threads or RunThreads(run.scope.agent)
         self._loaded, self._store = False, asyncio.Lock()
 
-    async def load(self) -> None:
+    async def load(self, name: str) -> None:
         """Read the turn's steps, unless they were read already. Raises Overloaded.
 
         While the lease may have expired, the call waits: a process that was frozen would repeat steps of others. The
@@ -53,6 +67,30 @@ class StoredJournal(Journal):
                 self._loaded = True
         while not self._holds():  # noqa: ASYNC110 - the condition is a clock, which sets no event
             await asyncio.sleep(AGAIN_SECONDS)
+        if name == self._run.parked_in:
+            self._recorder.repeats = 0
+
+    async def look(self, agent: str, task_id: str) -> tuple[int, str] | None:
+        """Find a task of the caller; an empty agent is this one. Raises Overloaded."""
+        reach = find_reach(self._run, agent)
+        return await retry_until_answered(
+            functools.partial(run_in_thread, find_state, reach, task_id), repeatable=True
+        )
+
+    async def park(self, name: str, until: float, awaits: int | None = None) -> None:
+        """Park the run, after all earlier events, and stop the agent. Raises LeaseLost, Overloaded.
+
+        Returns if the run may not be parked, or not now: its task has ended, or asks the client.
+        """
+        if self._leave is None or self._recorder.state in TERMINAL | INTERRUPTED:
+            return
+        await self._recorder.wait_written()
+        parking = Parking(self._run, name, until, self._recorder.said, awaits)
+        await retry_until_answered(
+            functools.partial(run_to_completion, park, parking), repeatable=True
+        )
+        self._leave()
+        await asyncio.Event().wait()  # it is cancelled
 
     async def keep(self, name: str, result: str) -> None:
         """Write a result, after all earlier events. Raises LeaseLost, Overloaded."""

@@ -57,12 +57,14 @@ class StartRun:
     metadata: Mapping[str, Any]
     extensions: tuple[str, ...]
     by_operator: bool
+    seed: str
 
     @classmethod
     def of(cls, agent: str, turn: Turn) -> StartRun:
         """Return the message for a turn; the process asks for further data later."""
-        names = cls.__match_args__[1:]
-        return cls(agent, **{name: getattr(turn, name) for name in names})
+        names = cls.__match_args__[1:-1]
+        seed = turn._seed  # noqa: SLF001 - private to agents
+        return cls(agent, **{name: getattr(turn, name) for name in names}, seed=seed)
 
     def about(self) -> dict[str, Any]:
         """Return the arguments for the Turn."""

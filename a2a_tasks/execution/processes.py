@@ -229,7 +229,7 @@ class ProcessRun:
             case "history" | "references" | "task" | "task_cancelled":
                 return await getattr(self._turn, ask.what)
             case "load":
-                await journal.load()
+                await journal.load(*ask.arguments)
                 return dict(journal.results)
             case "file":
                 return await _or_why(self._turn._files.read_stored(*ask.arguments))  # noqa: SLF001
@@ -240,8 +240,8 @@ class ProcessRun:
             case "conversation":
                 name, *arguments = ask.arguments
                 return await self._turn.conversation.read(name, *arguments)
-            case "keep":
-                return await journal.keep(*ask.arguments)
+            case "keep" | "park" | "look":
+                return await getattr(journal, ask.what)(*ask.arguments)
             case _:
                 return await journal.clock()
 

@@ -19,6 +19,7 @@ from a2a_tasks.agents.author_errors import definition, line_of
 from a2a_tasks.agents.emission import (
     ANSWER,
     Chunk,
+    Emission,
     Reply,
     StatusUpdate,
     ToolEvent,
@@ -102,6 +103,9 @@ class Recorder:
             ANSWER if assignment.input_number == 1 else f"{ANSWER}-{assignment.input_number}"
         )
         self.answer_begun = False
+        #: Number of values that the agent has yielded, and of those among the first that the log has already, since the
+        #: run was parked after them.
+        self.said, self.repeats = 0, assignment.said
 
     def _new_batch(self) -> Batch:
         run = self._run
@@ -116,14 +120,15 @@ class Recorder:
         """
         if not agent.replies_directly and self.state is TaskState.SUBMITTED:
             self.emit(StatusUpdate(TaskState.WORKING))
-        count = 0
         async for value in values:
             threads.check()
-            if count == 0:
+            if self.said == 0:
                 failpoint("worker.agent_started")
             try:
                 emitted = emission(value, answer=self.answer, begun=self.answer_begun)
-                if isinstance(emitted, ToolEvent):
+                if self.said < self.repeats:
+                    self._note_answer(emitted)
+                elif isinstance(emitted, ToolEvent):
                     await self._tell(emitted)
                 else:
                     self.emit(await self._prepare(emitted))
@@ -131,8 +136,8 @@ class Recorder:
                 where = line_of(turn._source) or definition(agent.run)  # noqa: SLF001
                 fault.add_note(f"It was emitted at {where}")
                 raise
-            count += 1
-            if self.full or count % BREATH == 0:
+            self.said += 1
+            if self.full or self.said % BREATH == 0:
                 await self.room()
             if self.state in TERMINAL:
                 return
@@ -224,13 +229,18 @@ class Recorder:
         # This raises for values that JSON cannot express, before anything is changed.
         body = self._body(chunk, last=chunk.last)
         artifact = self._place(chunk)
-        self.answer_begun = self.answer_begun or chunk.artifact_id == self.answer
+        self._note_answer(chunk)
         self._batch.events.append(NewEvent(EventKind.ARTIFACT, body))
         if artifact.bodies is not None:
             artifact.bodies.append(body)
         artifact.open = True
         if chunk.last:
             self._close(chunk.artifact_id)
+
+    def _note_answer(self, emitted: Emission) -> None:
+        """Note whether the artifact for plain text has begun: further text is appended."""
+        mine = isinstance(emitted, Chunk) and emitted.artifact_id == self.answer
+        self.answer_begun = self.answer_begun or mine
 
     def _body(self, chunk: Chunk, *, last: bool) -> str:
         if "\x00" in chunk.artifact_id or not chunk.artifact_id:

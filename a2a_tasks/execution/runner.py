@@ -41,7 +41,7 @@ from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.protocol.errors import Overloaded
 from a2a_tasks.protocol.lifecycle import IllegalTransition
 from a2a_tasks.protocol.values import Part, TaskState
-from a2a_tasks.store import runs, workers
+from a2a_tasks.store import parking, runs, workers
 from a2a_tasks.store.db import TransactionRefused, run_in_thread, run_to_completion
 from a2a_tasks.store.quarantine import GROUP, Quarantine
 from a2a_tasks.store.records import ClaimedRun, LeaseLost, PreclaimedLease, RunEnd, WantedRuns
@@ -285,9 +285,11 @@ class Runner:
         self._judging_from = max(self._judging_from, now + signs)
 
     async def _rescue_for_ever(self) -> None:
-        """Search for lost runs, independently of the claims: neither waits for the other."""
+        """Search for lost runs, and for parked ones to wake, independently of the claims: neither waits for the other."""
         while not self._draining:
             try:
+                while await run_in_thread(parking.wake):
+                    pass
                 await self._rescue()
             except Overloaded as fault:
                 self._be_patient(fault)
@@ -323,7 +325,8 @@ class Runner:
         run = carried.assignment
         conversation = StoredConversation(run)
         recorder = Recorder(run, conversation)
-        journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds)
+        leave = None if carried.acts_once else carried.stop
+        journal = StoredJournal(run, recorder, carried.threads, holds=carried.holds, leave=leave)
         secrets = StoredSecrets(run)
         turn = carried.turn = turn_of(run, journal, StoredFiles(run), secrets, conversation)
         log = self._notebook.open(run)

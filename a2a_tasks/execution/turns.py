@@ -26,7 +26,7 @@ from a2a_tasks.store.db import retry_until_answered, run_in_thread
 from a2a_tasks.store.records import ClaimedRun
 from a2a_tasks.store.tasks import ReferencesTooLarge, brief, find, find_before, references
 
-__all__ = ["RunRequest", "run_request", "read_run_request", "turn_of"]
+__all__ = ["RunRequest", "find_reach", "run_request", "read_run_request", "turn_of"]
 
 _message = msgspec.json.Decoder(Message).decode
 
@@ -68,11 +68,15 @@ def run_request(
     ).decode()
 
 
-def _reach(run: ClaimedRun, request: RunRequest) -> OwnerScope:
-    """Return the scope of the objects that the sender of the message may see now, in the tenant of the task."""
-    agent = registry.find_hosted(run.scope.agent)
+def find_reach(run: ClaimedRun, slug: str = "") -> OwnerScope:
+    """Return the scope of the objects that the sender of the message may see now, in the tenant of the task.
+
+    They are those of the agent with this slug, or of the run's own.
+    """
+    slug = slug or run.scope.agent
+    agent, request = registry.find_hosted(slug), read_run_request(run.request or "{}")
     shares = agent is not None and is_shared(agent)
-    return scope_in(run.scope.tenant, request.principal, run.scope.agent, shared=shares)
+    return scope_in(run.scope.tenant, request.principal, slug, shared=shares)
 
 
 def turn_of(
@@ -95,7 +99,7 @@ def turn_of(
         return [_message(text) for text in stored] or [message]
 
     async def refers_to() -> list[Task]:
-        reach, most = _reach(run, request), int(conf.MAX_ARTIFACT_BYTES)
+        reach, most = find_reach(run), int(conf.MAX_ARTIFACT_BYTES)
         find = functools.partial(run_in_thread, references, reach, message.reference_task_ids, most)
         try:
             return await retry_until_answered(find, repeatable=True)
@@ -133,4 +137,5 @@ def turn_of(
         task=Later(find_task, loop),
         task_cancelled=Later(is_cancelled, loop),
         conversation=conversation,
+        seed=f"{run.task}/{run.input_number}",
     )

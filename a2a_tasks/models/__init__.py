@@ -18,7 +18,7 @@ from a2a_tasks.models.grant import ALL, Grant, GrantRight
 from a2a_tasks.models.handed_secret import HandedSecret
 from a2a_tasks.models.idempotency import Idempotency
 from a2a_tasks.models.privacy import Held, Hold, TenantRetention
-from a2a_tasks.models.run import Run, RunStatus
+from a2a_tasks.models.run import IS_PARKED, PARKED, WAITS_FOR_SLOT, Run, RunStatus
 from a2a_tasks.models.run_line import RunLine
 from a2a_tasks.models.step import Step
 from a2a_tasks.models.stored_file import StoredFile
@@ -44,9 +44,11 @@ __all__ = [
     "HandedSecret",
     "Held",
     "Hold",
+    "IS_PARKED",
     "Idempotency",
     "GrantRight",
     "Message",
+    "PARKED",
     "Run",
     "RunLine",
     "RunStatus",
@@ -58,5 +60,6 @@ __all__ = [
     "TenantRetention",
     "Worker",
     "WorkerKind",
+    "WAITS_FOR_SLOT",
     "Waiting",
 ]

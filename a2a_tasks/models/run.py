@@ -8,11 +8,17 @@ from django.db.models.functions import Now
 
 from a2a_tasks.models.task import Task
 
+#: The round of a parked run: it has none until it is woken. It lies behind all others, so that no claim reads so far.
+PARKED = 2**62
+#: The condition for runs that wait for a slot, and for those that are parked.
+WAITS_FOR_SLOT = Q(status="queued", round__lt=PARKED)
+IS_PARKED = Q(status="queued", round__gte=PARKED)
+
 
 class RunStatus(models.TextChoices):
     """The state of a run."""
 
-    QUEUED = "queued"  #: waits for a process with a free slot
+    QUEUED = "queued"  #: waits for a process with a free slot, or is parked
     RUNNING = "running"  #: held by a process until its lease ends
     ENDED = "ended"  #: the agent ended normally
     FAILED = "failed"  #: the agent raised, or its process died too often
@@ -30,7 +36,7 @@ class Run(models.Model):
     #: The tenant or principal whose share of the slots it counts for (`Caller.quota_key`).
     share = models.CharField(max_length=256, blank=True, default="", db_default="")
     #: Number of its round: runs start in rounds, one of each share per round (`store/backend/fair_queue.py`); 0 = started at
-    #: once.
+    #: once; PARKED = it waits for `due_at`, or for the end of a task (`store/parking.py`).
     round = models.BigIntegerField(default=0, db_default=0)
     status = models.CharField(max_length=16, choices=RunStatus.choices)
     attempt = models.IntegerField(default=0)
@@ -52,6 +58,12 @@ class Run(models.Model):
     longest_life = models.FloatField(default=0, db_default=0)
     #: The key of its context if the runs of the context wait for each other (`Agent.one_at_a_time`); null = they do not.
     ordered_in = models.BigIntegerField(null=True)
+    #: The step in which it was parked last; empty = never. Later attempts record no values that came before that step.
+    parked_in = models.CharField(max_length=200, blank=True, default="", db_default="")
+    #: Number of values that its agent had yielded then.
+    said = models.IntegerField(default=0, db_default=0)
+    #: The key of the task whose end wakes it; null = only `due_at` does.
+    awaits = models.BigIntegerField(null=True)
     due_at = models.DateTimeField(db_default=Now())
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
@@ -85,6 +97,10 @@ class Run(models.Model):
                 name="run_suspect",
                 condition=Q(status="queued", shared_deaths__gte=2),
             ),
+            models.Index("due_at", name="run_parked", condition=IS_PARKED),
+            models.Index(
+                "awaits", name="run_awaiting", condition=IS_PARKED & Q(awaits__isnull=False)
+            ),
             models.Index(
                 "ordered_in",
                 "id",
@@ -95,3 +111,13 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.pk}"
+
+    @property
+    def is_parked(self) -> bool:
+        """True if it has given its slot back until it is woken."""
+        return self.status == RunStatus.QUEUED and self.round >= PARKED
+
+    @property
+    def standing(self) -> str:
+        """Its status, or "parked"."""
+        return "parked" if self.is_parked else self.status

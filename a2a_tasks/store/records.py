@@ -193,6 +193,9 @@ class ClaimedRun:
     longest_life: float = 0.0
     #: True if later runs of its context wait for it.
     ordered: bool = False
+    #: The step in which it was parked last, and the number of values that its agent had yielded then.
+    parked_in: str = ""
+    said: int = 0
     #: Existing artifacts: (id, position, true if it is still growing).
     artifacts: tuple[tuple[str, int, bool], ...] = ()
     #: Time of the request for its lease, by this process's clock.

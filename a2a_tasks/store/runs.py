@@ -8,12 +8,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Count, F, Max, QuerySet, Value
+from django.db.models import Count, F, Max, Q, QuerySet, Value
 from django.db.models.functions import Concat, Now
 
 from a2a_tasks import pubsub
 from a2a_tasks.failpoints import failpoint
-from a2a_tasks.models import Run, RunStatus, Step, Task
+from a2a_tasks.models import IS_PARKED, WAITS_FOR_SLOT, Run, RunStatus, Step, Task
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.lifecycle import Recorded
 from a2a_tasks.protocol.values import TaskState
@@ -93,23 +93,27 @@ def _claim_limited(wanted: WantedRuns, agent: str, limit: int, room: int) -> lis
 
 
 def count_waiting(queue: str, limit: int) -> int:
-    """Count the runs that wait in a queue, up to `limit`."""
-    waiting = Run.objects.filter(status=RunStatus.QUEUED, queue=queue)
+    """Count the runs that wait for a slot in a queue, up to `limit`."""
+    waiting = Run.objects.filter(WAITS_FOR_SLOT, queue=queue)
     return len(waiting.order_by("round", "pk").values_list("pk")[:limit])
 
 
 def count_unfinished(share: str, limit: int) -> int:
-    """Count the waiting and running runs of a share, up to `limit`."""
+    """Count the waiting and running runs of a share, up to `limit`. Parked ones do not count."""
     mine = Run.objects.filter(share=share).values_list("pk")
     # In this order, a run that starts between the two queries is not counted; in the other order it would count twice.
     going = len(mine.filter(status=RunStatus.RUNNING)[:limit])
-    return going + len(mine.filter(status=RunStatus.QUEUED)[: limit - going])
+    return going + len(mine.filter(WAITS_FOR_SLOT)[: limit - going])
 
 
 def count_by_status() -> dict[str, int]:
-    """Count the waiting and the running runs in all queues."""
-    alive = (RunStatus.QUEUED, RunStatus.RUNNING)
-    return {str(status): Run.objects.filter(status=status).count() for status in alive}
+    """Count the waiting, the running and the parked runs in all queues."""
+    unfinished = {
+        "queued": WAITS_FOR_SLOT,
+        "running": Q(status=RunStatus.RUNNING),
+        "parked": IS_PARKED,
+    }
+    return {status: Run.objects.filter(which).count() for status, which in unfinished.items()}
 
 
 def heartbeat(tokens: Collection[str], *, carrying: int | None = None) -> set[str]:

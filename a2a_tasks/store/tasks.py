@@ -38,6 +38,7 @@ __all__ = [
     "find_before",
     "find_by_key",
     "find_batched",
+    "find_state",
     "key_of",
     "list_tasks",
     "origin",
@@ -125,6 +126,14 @@ def brief(scope: OwnerScope, public_id: str) -> FoundTask | None:
         .first()
     )
     return None if task is None else FoundTask(task.pk, task.last_event, view(task, whole=False))
+
+
+def find_state(scope: OwnerScope, public_id: str) -> tuple[int, str] | None:
+    """Return the key and the state of a task in this scope."""
+    if "\x00" in public_id:
+        return None
+    found = Task.objects.filter(visible_to(scope), public_id=public_id)
+    return found.order_by("pk").values_list("pk", "state").first()
 
 
 def _find_many(keys: Sequence[Key]) -> list[FoundTask | None]:

@@ -81,7 +81,9 @@ class TestNames:
         code = "\n".join(path.read_text() for path in files)
         for names in ("a2a_tasks/failpoints.py", "a2a_tasks/audit/actions.py"):
             code = code.replace((ROOT / names).read_text(), "")
-        used = re.findall(r'"((?:accept|worker|rescue|stream|scheduler|webhook)\.[a-z_]+)"', code)
+        used = re.findall(
+            r'"((?:accept|worker|park|rescue|stream|scheduler|webhook)\.[a-z_]+)"', code
+        )
         assert sorted(used) == sorted(NAMES)
 
 

@@ -104,8 +104,8 @@ def _format_duration(task: Task) -> str:
 
 def _work(task: Task) -> Any:
     """Return the run that matters most now: the one that runs or waits, else the newest."""
-    columns = ("pk", "status", "attempt", "worker", "lease_until", "queue")
-    mine = Run.objects.filter(task_id=task.pk).only(*columns)
+    columns = ("pk", "status", "attempt", "worker", "lease_until", "queue", "round", "due_at")
+    mine = Run.objects.filter(task_id=task.pk).only(*columns, "parked_in")
     alive = Q(status__in=(RunStatus.RUNNING, RunStatus.QUEUED))
     run = mine.filter(alive).order_by("pk").first() or mine.order_by("-pk").first()
     if run is None:
@@ -115,6 +115,8 @@ def _work(task: Task) -> Any:
 
 
 def _describe_run(run: Run) -> str:
+    if run.is_parked:
+        return f"parked in the step {escape_name(run.parked_in)} until {moment(run.due_at)}"
     if run.status == RunStatus.QUEUED:
         after = f" after {run.attempt} attempts" if run.attempt else ""
         return f"queued in {run.queue}{after}"

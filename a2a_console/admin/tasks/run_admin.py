@@ -56,7 +56,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
     search_fields = ("task__public_id",)
     search_help_text = "A task id, complete."
     fields = (
-        *("status_badge", "lasted", "created", "due", "started", "ended"),
+        *("status_badge", "lasted", "created", "due", "parked", "started", "ended"),
         *("task_link", "input_number", "attempt", "queue", "worker", "lease"),
     )
     change_form_template = "admin/a2a_tasks/run/page.html"
@@ -95,7 +95,8 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         return super().render_change_form(request, context, *args, **kwargs)
 
     number = column("run", lambda row: str(row.pk))
-    status_badge = column("status", lambda row: badge(row.status))
+    status_badge = column("status", lambda row: badge(row.standing))
+    parked = column("parked in", lambda row: row.parked_in if row.is_parked else "")
     lease = column(
         "lease", lambda row: f"until {moment(row.lease_until)}" if row.lease_until else "not held"
     )

@@ -83,7 +83,7 @@ def _turns(run: Run, *, traced: bool) -> Iterator[TimelineLine]:
         says = f"in {run.queue} for event {run.input_number}"
         yield _turn(run, run.created_at, "queued", says)
     yield from _deaths(run)
-    if started is not None and run.status != RunStatus.QUEUED:
+    if started is not None and (run.status != RunStatus.QUEUED or run.is_parked):
         # The header shows the holder of the lease: this line stays on a page that follows the task.
         yield _turn(run, started, "started", f"attempt {run.attempt} on {run.worker}")
     if run.ended_at is not None:

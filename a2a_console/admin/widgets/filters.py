@@ -15,7 +15,7 @@ from a2a_console.admin.widgets.paging import NEWEST, newest
 from a2a_console.search.key_ranges import SLACK, split
 from a2a_console.statistics.counts import PERIODS
 from a2a_tasks.agents import registry
-from a2a_tasks.models import RunStatus
+from a2a_tasks.models import IS_PARKED, WAITS_FOR_SLOT, RunStatus
 from a2a_tasks.protocol.dialects import DIALECTS
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
@@ -64,19 +64,21 @@ class StateFilter(ChoiceFilter):
 
 
 class RunStatusFilter(ChoiceFilter):
-    """A filter by status: queued and running runs have indexes; of ended runs only the newest are searched."""
+    """A filter by status: queued, parked and running runs have indexes; of ended runs only the newest are searched."""
 
     title = f"status {_LOOKS_BACK}"
     parameter_name = "status"
-    offered = tuple((status.value, status.value) for status in RunStatus)
+    offered = (*((status.value, status.value) for status in RunStatus), ("parked", "parked"))
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
-        """Narrow to the status."""
+        """Narrow to the status. Queued runs are those that wait for a slot."""
         status = self.value()
+        if status in {"queued", "parked"}:
+            return queryset.filter(IS_PARKED if status == "parked" else WAITS_FOR_SLOT)
         if status not in RunStatus.values:
             return queryset
-        indexed = status in {RunStatus.QUEUED, RunStatus.RUNNING}
-        return (queryset if indexed else newest(queryset)).filter(status=status)
+        running = status == RunStatus.RUNNING
+        return (queryset if running else newest(queryset)).filter(status=status)
 
 
 class CreatedFilter(ChoiceFilter):

@@ -15,18 +15,18 @@ from collections.abc import Collection
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from a2a_tasks.models import Run, RunStatus
+from a2a_tasks.models import PARKED, WAITS_FOR_SLOT, Run, RunStatus
 from a2a_tasks.store.backend.statements import fetch
 
 __all__ = ["BEHIND_IN_CONTEXT", "behind_another", "find_last_eligible_round", "join_round"]
 
 #: Maximum number of shares that are read one by one. With more waiting shares, one that is not full is never far back.
 SHARES = 50
-NO_END = 2**63 - 1
+NO_END = PARKED - 1
 
 # The last round of each waiting share. The recursion steps along an index from one share to the next, so that one of a
 # share's ten thousand rows is read. Neither database does this by itself for "distinct".
-LAST = """
+LAST = f"""
 with recursive waiting(share) as (
   select min(share) from a2a_tasks_run where status = 'queued'
   union all
@@ -34,9 +34,9 @@ with recursive waiting(share) as (
   from waiting w where w.share is not null
 )
 select w.share, (select max(r.round) from a2a_tasks_run r
-  where r.status = 'queued' and r.queue = %(queue)s and r.share = w.share)
+  where r.status = 'queued' and r.queue = %(queue)s and r.share = w.share and r.round < {PARKED})
 from waiting w where w.share is not null limit %(most)s
-"""
+"""  # noqa: S608 - a constant
 
 
 #: The condition in SQL that run `r` has to wait for an earlier one of its context. Runs get their ids while the row of
@@ -57,7 +57,7 @@ def behind_another() -> Q:
 
 def join_round(queue: str, share: str) -> int:
     """Return the round that a new run of this share joins (its twin is in `postgres.INSERT_TASKS`)."""
-    waiting = Run.objects.filter(status=RunStatus.QUEUED, queue=queue)
+    waiting = Run.objects.filter(WAITS_FOR_SLOT, queue=queue)
     # A run that waits for an earlier one must not count: it would delay the rounds of all shares.
     starting = waiting.exclude(behind_another()).order_by("round", "pk")
     last = waiting.filter(share=share).order_by("-round")

@@ -33,6 +33,7 @@ from a2a_tasks.conversation_changes import (
     MemoryChange,
 )
 from a2a_tasks.models import (
+    WAITS_FOR_SLOT,
     Artifact,
     Context,
     ConversationItem,
@@ -285,7 +286,7 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
             orphaned &= ~Q(queue=queue, task__agent__in=agents)
         ours |= orphaned
     due = (
-        Run.objects.filter(status=RunStatus.QUEUED, queue__in=wanted.queues, due_at__lte=Now())
+        Run.objects.filter(WAITS_FOR_SLOT, queue__in=wanted.queues, due_at__lte=Now())
         .filter(ours, DEATHS[wanted.quarantine])
         .exclude(
             Q(share__in=wanted.full)
@@ -339,6 +340,8 @@ def _claim(run: Run, wanted: WantedRuns, requested_at: float, *, company: int) -
         quarantine=Quarantine.after(run.shared_deaths),
         longest_life=run.longest_life,
         ordered=run.ordered_in is not None,
+        parked_in=run.parked_in,
+        said=run.said,
         artifacts=list_artifacts(task.pk),
         requested_at=requested_at,
     )

@@ -19,7 +19,7 @@ from psycopg.rows import namedtuple_row
 
 from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conf import conf
-from a2a_tasks.models import Run
+from a2a_tasks.models import PARKED, Run
 from a2a_tasks.protocol.lifecycle import TERMINAL, Recorded
 from a2a_tasks.protocol.values import TaskState
 from a2a_tasks.store import workers
@@ -113,12 +113,12 @@ with input as (
   insert into a2a_tasks_event (task_id, number, kind, state, body) select key, 1, 1, '', '' from keyed
 ), joining as (
   select j.queue, j.share, 1 + greatest(
-    coalesce((select r.round from a2a_tasks_run r where r.status = 'queued' and r.queue = j.queue
+    coalesce((select r.round from a2a_tasks_run r where r.status = 'queued' and r.queue = j.queue and r.round < {PARKED}
       and not exists (select from a2a_tasks_run e where e.task_id = r.task_id and e.id < r.id
         and e.status in ('queued', 'running')) and not {fair_queue.BEHIND_IN_CONTEXT}
       order by r.round, r.id limit 1), 0),
     coalesce((select max(r.round) from a2a_tasks_run r
-      where r.status = 'queued' and r.queue = j.queue and r.share = j.share), 0)) as round
+      where r.status = 'queued' and r.queue = j.queue and r.share = j.share and r.round < {PARKED}), 0)) as round
   from (select distinct queue, share from input where token = '') j
 ), audit as (
   insert into a2a_tasks_auditentry (tenant, agent, actor, action, object, outcome, detail, request)
@@ -300,11 +300,11 @@ with due as (
     ended_at = case when d.ended then clock_timestamp() end, company = %(carrying)s + (select count(*) from fit)
   from fit d where r.id = d.id
   returning r.id, r.task_id, r.token, r.attempt, r.input_number, r.request, r.share, r.round, r.shared_deaths, r.longest_life,
-    r.ordered_in
+    r.ordered_in, r.parked_in, r.said
 )
 select r.id as run, r.token, r.attempt, t.id as task, t.tenant, t.owner, t.agent, t.public_id as task_id,
   c.public_id as context_id, t.state, t.is_task, t.last_event, r.input_number, m.body as input, r.request, t.memory,
-  r.share, r.shared_deaths, r.longest_life, r.ordered_in is not null as ordered,
+  r.share, r.shared_deaths, r.longest_life, r.ordered_in is not null as ordered, r.parked_in, r.said,
   (select array_agg(array[a.artifact_id, a.position::text, (a.body = '')::text] order by a.position)
    from a2a_tasks_artifact a where a.task_id = t.id) as artifacts
 from run r join task t on t.id = r.task_id join a2a_tasks_context c on c.id = t.context_id
@@ -375,6 +375,8 @@ def claim_runs(wanted: WantedRuns, limit: int) -> list[ClaimedRun]:
             quarantine=Quarantine.after(row.shared_deaths),
             longest_life=row.longest_life,
             ordered=row.ordered,
+            parked_in=row.parked_in,
+            said=row.said,
             artifacts=tuple(
                 (artifact_id, int(position), growing == "true")
                 for artifact_id, position, growing in row.artifacts or ()

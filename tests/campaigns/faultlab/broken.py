@@ -91,6 +91,7 @@ ASKING = "            alive = self._extend(active, beats=beats)\n"
 BELIEVING = "            self._extend(active, beats=beats)\n            alive = set(active)\n"
 KEPT = "step = StepResult(self._run, name, result)"
 OUTAGES = "tests/campaigns/outages"
+STORE = "tests/integration/store"
 
 BROKEN: tuple[Broken, ...] = (
     # --- the fence
@@ -373,6 +374,32 @@ BROKEN: tuple[Broken, ...] = (
         'step = StepResult(self._run, f"{name}/{self._run.attempt}", result)',
         ("I8",),
         "kill",
+    ),
+    # --- parked runs
+    Broken(
+        "park-without-a-fence",
+        "a2a_tasks/store/parking.py",
+        'filter(pk=run.task, run_token=run.token).exclude(run_token="")',
+        "filter(pk=run.task)",
+        (),
+        f"{STORE}/test_parking.py::TestParking::test_is_refused_to_who_lost_its_lease",
+    ),
+    Broken(
+        "parked-run-that-says-everything-again",
+        "a2a_tasks/execution/recorder.py",
+        "self.said, self.repeats = 0, assignment.said",
+        "self.said, self.repeats = 0, 0",
+        (),
+        "tests/integration/execution/test_parking.py::"
+        "test_an_agent_that_sleeps_long_holds_no_slot_and_goes_on_where_it_was",
+    ),
+    Broken(
+        "parked-run-that-lets-its-conversation-pass",
+        "a2a_tasks/store/parking.py",
+        "        status=RunStatus.QUEUED,\n",
+        '        status="parked",\n',
+        (),
+        f"{STORE}/test_parking.py::TestParking::test_holds_back_later_messages_of_its_task_and_of_its_conversation",
     ),
     # --- accepting
     Broken(

@@ -31,6 +31,7 @@ SHAPES = {
     "long": ("lab-stream", "90"),
     "thread": ("lab-thread", "10"),
     "steps": ("lab-steps", "4"),
+    "park": ("lab-park", "2"),
     "ask": ("lab-ask", "question"),
     "delegate": ("lab-delegate", "1"),
     "forever": ("lab-forever", "1"),

@@ -45,7 +45,7 @@ WANTS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
         ("short", "stream", "medium", "long", "thread", "steps", "delegate", "blocking"), _DONE
     ),
-    **dict.fromkeys(("marathon", "large"), _DONE),
+    **dict.fromkeys(("marathon", "large", "park"), _DONE),
     # Its own fault, if it comes to nothing.
     **dict.fromkeys(("locking", "hungry"), _DONE | {"TASK_STATE_FAILED"}),
     "ask": _DONE | {"TASK_STATE_INPUT_REQUIRED"},

@@ -44,6 +44,8 @@ QUICK = {
     "A2A_BEAT_SECONDS": "0.4",
     "A2A_POLL_SECONDS": "0.3",
     "A2A_DRAIN_SECONDS": "1.2",
+    "A2A_PARK_SECONDS": "0.5",
+    "FAULTLAB_NAP": "1.5",
 }
 #: Seconds an episode may take to settle after its fault, before it counts as lost.
 SETTLING = 60.0

@@ -22,8 +22,11 @@ ACTIONS = ("kill", "term", "stop")
 SLEEP = 2.0
 #: Points passed only now and then: the first passing takes the fault.
 RARE = {"worker.draining", "worker.stopping", "rescue.found", "rescue.fenced", "scheduler.fired"}
+PARKING = {name for name in POINTS if name.startswith("park.")}
+RARE |= PARKING
 #: Shapes without which a point is not passed: a heartbeat comes every two seconds.
 NEEDED = {"worker.beating": ["long"], "worker.keep_begins": ["steps"]}
+NEEDED |= {point: ["park", "park"] for point in PARKING}
 #: Seconds a fault may take to strike: beat fires every 5 s, a lease ends after 6.
 STRIKING = 25.0
 MIXED = ("short", "stream", "steps", "ask", "thread", "delegate", "careful")

@@ -39,7 +39,7 @@ STORIES = (
     *[("short", "block"), ("stream", "block"), ("long", "block")],
     *[("stream", "stream")] * 3,
     *[("long", "stream")] * 4,
-    *[("short", ""), ("steps", ""), ("thread", ""), ("ask", ""), ("delegate", "")],
+    *[("short", ""), ("steps", ""), ("thread", ""), ("ask", ""), ("delegate", ""), ("park", "")],
 )
 #: The labs it is run in: the stack starts the processes.
 PLAN = Plan(webs=0, workers=0, beat=False)

@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "reports" / "frameworks.md"
 BROKEN = "framework-broken"
 HOSTS = {
     STACK: "PostgreSQL, Redis, a web process, three workers; the worker that carries the task is killed",
-    SQLITE: "one process on SQLite, which is killed as a whole",
+    SQLITE: "One process on SQLite, which is killed as a whole",
 }
 INTRODUCTION = """\
 # Kills of agents of frameworks
@@ -151,7 +151,7 @@ def _recoveries(episodes: Sequence[Part]) -> str:
         return ""
     return (
         f"From a kill to the next request or call of its task: median {statistics.median(found):.1f} s, most {found[-1]:.1f} s, "
-        "with leases of 3 s; some waited for a process to start.\n"
+        "with leases of 3 s; some waited for a process to start, and other work shared the machine.\n"
     )
 
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from a2a_tasks.access.api_keys import issue
-from a2a_tasks.models import Step, Task
+from a2a_tasks.models import PARKED, Run, Task
 from tests.journeys.fixtures import Ask
 from tests.journeys.hosts import Host, Workers
 from tests.journeys.pids import gone, pid_of
@@ -78,17 +78,17 @@ async def a_step(site: Host, agent: str, trace: Path) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def a_sleep(site: Host, trace: Path, ask: Ask) -> AsyncIterator[None]:
-    """It goes on where it was: it is neither dropped nor begun anew."""
+    """It is parked, and goes on where it was: it is neither dropped nor begun anew, and no attempt is lost."""
     async with plain(site.here, "napper") as client:
         task = await client.start(f"{trace} {NAP}")
-        kept = Step.objects.filter(task__public_id=task)
-        await eventually(lambda: ask(kept.exists), f"{task} sleeping")
+        runs = Run.objects.filter(task__public_id=task)
+        await eventually(lambda: ask(runs.filter(round=PARKED).exists), f"{task} parked")
         yield
         await client.until(task, DONE)
-    first, second, *more, woke = moments(trace)
-    assert words(trace) == ["began", "began", *("began" for _ in more), "woke"]
+        assert (await ask(runs.get)).attempt == 1
+    first, _, woke = moments(trace)
+    assert words(trace) == ["began", "began", "woke"], "the sleep began anew"
     assert woke - first >= NAP
-    assert woke - second < NAP, "the sleep began anew"
 
 
 @asynccontextmanager

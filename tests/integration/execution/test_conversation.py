@@ -18,14 +18,13 @@ from a2a_tasks.execution import recorder as recording
 from a2a_tasks.models import ConversationItem, ConversationMemory, Message, Run
 from a2a_tasks.protocol import values
 from a2a_tasks.protocol.errors import Overloaded
-from a2a_tasks.store import conversations, runs
+from a2a_tasks.store import conversations
 from a2a_tasks.store.append import append, append_batched
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import Batch
 from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, client_state, message_of, take_away
 from tests.support.execution.waiting import until
-from tests.support.store.world import expire
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("local_runs")]
 
@@ -470,9 +469,7 @@ class TestAnUnknownOutcome:
             task = await alice.begin("ask")
             await asyncio.wait_for(died.wait(), 30)
             assert (await stored(), await alice.states(task.id)) == ({}, "working")
-            run = await run_in_thread(Run.objects.get)
-            await run_in_thread(expire, run.pk)
-            await run_in_thread(runs.reclaim_expired, max_attempts=3)
+            await run_in_thread(take_away)
             await until(lambda: client_state(alice, task.id, "input-required"))
         assert (await stored(), await listed()) == ({"a": "ask"}, ['"ask"'])
 

@@ -49,7 +49,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def local(settings: Any) -> None:
-    """Let runs be this process's own, and leases short enough to wait for."""
+    """Let runs be this process's own, leases short enough to wait for, and all sleeps in memory."""
+    settings.A2A_PARK_SECONDS = 86_400.0
     settings.A2A_RUNS = "local"
     settings.A2A_POLL_SECONDS = 0.1
     settings.A2A_BEAT_SECONDS = 0.1

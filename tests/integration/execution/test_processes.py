@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import RawTestServer
+from django.db.models.functions import Now
 
 from a2a_console.handover.hand_over import hand_over
 from a2a_project.operations import TABLE
@@ -24,6 +25,7 @@ from a2a_tasks.caller import OwnerScope
 from a2a_tasks.conversation_changes import ConversationChanges, ListChange
 from a2a_tasks.execution.processes import _popen
 from a2a_tasks.models import (
+    PARKED,
     ConversationItem,
     ConversationMemory,
     Run,
@@ -256,6 +258,27 @@ async def steps_of_an_async_agent_are_kept(script: Client, tmp_path: Path) -> No
     assert kept == ["one", "sleep", "two"]
 
 
+async def a_long_sleep_parks_the_run_and_frees_the_process(script: Client, tmp_path: Path) -> None:
+    for kind in ("resting", "resting_in_a_thread"):
+        task = await script.begin(kind)
+        await until(newest_is_parked, 60)
+        assert answered(await script.send("plain")).isdigit()  # in the only process
+        await run_in_thread(pass_an_hour)
+        await until(lambda id_=task.id: status_is("completed", task=id_))  # type: ignore[misc]
+        assert answered(await script.get(task.id)) == "ab1"
+
+
+def pass_an_hour() -> None:
+    """Let all sleeps end. For a thread with a connection."""
+    Step.objects.filter(name="sleep").update(result="0.0")
+    Run.objects.filter(round__gte=PARKED).update(due_at=Now())
+
+
+async def newest_is_parked() -> bool:
+    """Is the newest run parked?"""
+    return (await newest()).is_parked
+
+
 async def each_question_gets_its_own_answer(script: Client, tmp_path: Path) -> None:
     assert answered(await script.send("impatient")) == "1 2"
 
@@ -289,6 +312,7 @@ STORIES = (
     of_two_turns_of_a_conversation_the_second_fails,
     words_come_as_they_are_said_and_none_after_the_last,
     steps_of_an_async_agent_are_kept,
+    a_long_sleep_parks_the_run_and_frees_the_process,
     each_question_gets_its_own_answer,
     its_faults_are_those_of_any_agent,
 )

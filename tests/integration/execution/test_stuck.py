@@ -51,8 +51,16 @@ class TestARunner:
                 await until(lambda: stands(DiagnosisKind.WORKING))
                 assert made.worker in (await why()).sentence
 
-    async def test_whose_agent_sleeps_says_until_when(self) -> None:
+    async def test_whose_agent_sleeps_long_has_parked_it_and_says_until_when(self) -> None:
         with playing(naps) as agent:
+            await due(agent.slug)
+            async with runner():
+                await until(lambda: stands(DiagnosisKind.PARKED))
+                assert "in the step night for another 59 min" in (await why()).sentence
+            assert (await why()).kind == DiagnosisKind.PARKED
+
+    async def test_whose_agent_sleeps_in_memory_says_until_when(self) -> None:
+        with playing(naps, after_crash="fail") as agent:
             await due(agent.slug)
             async with runner():
                 await until(lambda: stands(DiagnosisKind.SLEEPING))

@@ -34,7 +34,7 @@ from a2a_tasks.protocol.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_tasks.protocol.lifecycle import INTERRUPTED, TERMINAL, EventKind
 from a2a_tasks.protocol.requests import ListTasksRequest
 from a2a_tasks.protocol.values import Part, TaskState
-from a2a_tasks.store import cancel, runs
+from a2a_tasks.store import cancel, parking, runs
 from a2a_tasks.store.accept import accept
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.store.records import ClaimedRun, LeaseLost, RunEnd
@@ -53,6 +53,8 @@ class Model:
     view: values.Task
     state: TaskState = TaskState.SUBMITTED
     events: int = 1
+    #: True while its oldest run is parked.
+    parked: bool = False
     #: Token of the run at work.
     holder: str | None = None
     #: Attempts of each run that has not ended, oldest first.
@@ -152,14 +154,18 @@ class Store(RuleBasedStateMachine):
         self.ended(task, TaskState.CANCELED)
 
     def ended(self, task: Model, state: TaskState) -> None:
-        task.state, task.holder, task.waiting = state, None, []
+        task.state, task.holder, task.waiting, task.parked = state, None, [], False
         task.events += 1
 
     # --- processes ---------------------------------------------------------------------
 
     @rule(target=agents)
     def a_process_claims(self) -> Any:
-        due = [task for task in self.model.values() if task.waiting and task.holder is None]
+        due = [
+            task
+            for task in self.model.values()
+            if task.waiting and task.holder is None and not task.parked
+        ]
         if not due:
             assert claim() == []
             return multiple()
@@ -199,6 +205,23 @@ class Store(RuleBasedStateMachine):
         if task.holder == agent.run.token:
             task.holder = None
             task.attempts[agent.run.run] -= 1
+
+    @rule(agent=agents)
+    def a_process_parks(self, agent: Agent) -> None:
+        task = self.model[agent.run.task_id]
+        if task.holder != agent.run.token:
+            with pytest.raises(LeaseLost):
+                parking.park(parking.Parking(agent.run, "step", 0))
+            return
+        parking.park(parking.Parking(agent.run, "step", 0))
+        task.holder, task.parked = None, True
+        task.attempts[agent.run.run] -= 1
+
+    @rule()
+    def a_process_wakes_what_is_parked(self) -> None:
+        parking.wake()
+        for task in self.model.values():
+            task.parked = False
 
     @rule(agent=agents)
     def a_process_beats(self, agent: Agent) -> None:

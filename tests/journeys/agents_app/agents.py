@@ -208,7 +208,7 @@ class Stepper(Doomed):
         await turn.step("one", note, turn.text, "one")
         if turn.attempt == 1:
             yield turn.working("Between.")
-            await turn.sleep(3600)
+            await asyncio.Event().wait()
         await turn.step("two", note, turn.text, "two")
         yield turn.complete("Done.")
 
@@ -225,13 +225,15 @@ class ThreadStepper(Doomed):
         turn.step("one", note, turn.text, "one").now()
         if turn.attempt == 1:
             yield turn.working("Between.")
-            turn.sleep(3600).now()
+            while not turn.cancelled:
+                time.sleep(0.05)
+            return
         turn.step("two", note, turn.text, "two").now()
         yield turn.complete("Done.")
 
 
 class Napper(Doomed):
-    """`PATH SECONDS`: sleeps between two traces in the file, and leaves one whenever it begins."""
+    """`PATH SECONDS`: is parked between two traces in the file, and leaves one whenever it begins."""
 
     name = "Napper"
 

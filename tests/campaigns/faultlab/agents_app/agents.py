@@ -26,6 +26,8 @@ anyio.Event  # noqa: B018 - looked up is imported
 
 #: Seconds between the words of an agent.
 PIECE = float(os.environ.get("FAULTLAB_PIECE", "0.1"))
+#: Seconds of a long sleep: more than A2A_PARK_SECONDS.
+NAP = float(os.environ.get("FAULTLAB_NAP", "6"))
 MIB = 1024 * 1024
 
 
@@ -127,6 +129,23 @@ class Steps(LabAgent):
         took(turn, step, now())
         await asyncio.sleep(PIECE)
         return f"{step} in attempt {turn.attempt}"
+
+
+class Parker(LabAgent):
+    """The same with a long sleep after each step: the run is parked, and no attempt is under way meanwhile."""
+
+    slug = "lab-park"
+    name = "Parker"
+
+    async def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Take them, and sleep."""
+        for i in range(count(turn)):
+            with witnessed(turn, self.slug):
+                yield turn.working(f"a{turn.attempt}:{i}")
+                await turn.step(f"step-{i}", Steps.act, turn, f"step-{i}")
+            await turn.sleep(NAP, name=f"nap-{i}")
+        with witnessed(turn, self.slug):
+            yield turn.complete(f"a{turn.attempt}:done")
 
 
 class Asker(LabAgent):

@@ -97,7 +97,7 @@ class TestTheFrontPage:
         busy()
         make_ended(TaskState.FAILED, ago=timedelta(hours=30))
         tiles = TILE.findall(admin_client.get(f"/admin/?period={period}").text)
-        assert len(tiles) == 10
+        assert len(tiles) == 11
         for url, number in tiles:
             assert listed(admin_client, url) == int(number), url
 

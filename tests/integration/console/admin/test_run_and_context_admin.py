@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -11,6 +13,7 @@ from django.urls import reverse
 from a2a_tasks.access.api_keys import issue, principal_of
 from a2a_tasks.conversation_changes import ValueKind
 from a2a_tasks.models import (
+    PARKED,
     Context,
     ConversationItem,
     ConversationList,
@@ -69,13 +72,25 @@ class TestRuns:
     def test_are_found_by_status_and_by_the_id_of_their_task(self, admin_client: Client) -> None:
         failed = add_run(make_task("one"), RunStatus.FAILED)
         queued = add_run(make_task("two"))
+        parked = add_run(make_task("three"), round=PARKED, parked_in="night")
         for query, expected in [
             ("?status=failed", failed),
             ("?status=queued", queued),
+            ("?status=parked", parked),
             ("?q=two", queued),
         ]:
             answer = admin_client.get(RUNS + query)
             assert list(answer.context["cl"].result_list) == [expected]
+
+    def test_say_that_they_are_parked_in_which_step_and_until_when(
+        self, admin_client: Client
+    ) -> None:
+        noon = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.UTC)
+        run = add_run(make_task(), round=PARKED, parked_in="night", due_at=noon)
+        page = admin_client.get(reverse("admin:a2a_tasks_run_change", args=[run.pk])).text
+        assert ("parked</span>" in page, "night" in page, "2100-01-01" in page) == (True,) * 3
+        of_task = admin_client.get(reverse("admin:a2a_tasks_task_change", args=[run.task_id])).text
+        assert "parked in the step night until 2100-01-01" in of_task
 
     def test_show_the_end_of_a_long_trace(self, admin_client: Client) -> None:
         run = add_run(make_task(), RunStatus.FAILED, error="x" * 50_000 + "ValueError: in the end")

@@ -21,7 +21,7 @@ from a2a_console.diagnosis.facts import (
 )
 from a2a_console.diagnosis.reasons import DiagnosisKind, HostRules, Needs, diagnose, reason
 from a2a_tasks.agents.switches import Switch
-from a2a_tasks.models import RunStatus
+from a2a_tasks.models import PARKED, RunStatus
 from a2a_tasks.protocol.errors import TaskNotFound
 from a2a_tasks.protocol.lifecycle import TERMINAL
 from a2a_tasks.protocol.values import TaskState
@@ -53,6 +53,9 @@ QUEUED = RunAt(
     started_at=None,
     lease_until=None,
     ended_at=None,
+)
+ASLEEP = replace(
+    QUEUED, round=PARKED, attempt=1, due_at=NOW + timedelta(hours=1), parked_in="night"
 )
 HELD = replace(
     QUEUED,
@@ -128,6 +131,21 @@ TABLE = [
         "Idle for 2 h: the task has not ended, no run works on it, and no input was requested.",
         "Nothing happens until the client sends another message or the task is cancelled.",
         needs=Needs.OPERATOR,
+    ),
+    Said(
+        task(run=ASLEEP, line=BEFORE),
+        K.PARKED,
+        "Parked in the step night for another 1 h. It holds no slot.",
+        "A worker wakes it at that time, and attempt 2 goes on after the step.",
+        when=to_come(hours=1),
+    ),
+    Said(
+        replace(task(run=replace(ASLEEP, awaits=9), line=BEFORE), awaited="task-9"),
+        K.PARKED,
+        "Parked in the step night for another 1 h, or until the task task-9 has ended. It holds no slot.",
+        "A worker wakes it when the task task-9 has ended or asks its client, and at the latest at that time, "
+        "and attempt 2 goes on after the step.",
+        when=to_come(hours=1),
     ),
     Said(
         task(run=HELD, spoke_at=ago(seconds=90)),

@@ -24,7 +24,7 @@ from a2a_console.statistics.counts import (
     in_words,
     limit_reads,
 )
-from a2a_tasks.models import RunStatus, Task
+from a2a_tasks.models import PARKED, RunStatus, Task
 from a2a_tasks.protocol.values import TaskState
 from tests.support.console.admin.rows import add_run, make_task
 from tests.support.ended_tasks import make_ended
@@ -153,8 +153,9 @@ class TestWhatIsUnfinished:
             add_run(
                 make_task(f"t-{number}", state=state), status, token=str(number) * (number % 2 == 0)
             )
+        add_run(make_task("sleeps", state=S.WORKING), round=PARKED)
         found = {(group.status, group.agent): group.number for group in count_runs(everything)}
-        assert found == {("queued", "demo"): 2, ("running", "demo"): 2}
+        assert found == {("queued", "demo"): 2, ("running", "demo"): 2, ("parked", "demo"): 1}
 
     def test_tells_how_long_the_oldest_of_each_queue_has_been_due(self) -> None:
         before = timezone.now() - timedelta(minutes=5)

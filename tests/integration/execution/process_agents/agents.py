@@ -350,6 +350,22 @@ async def async_stepping(turn: Turn) -> AsyncIterator[Any]:
         yield f"{both[0] == os.getpid()} {both[1]} {fault}"
 
 
+async def resting(turn: Turn) -> AsyncIterator[Any]:
+    """Sleep for an hour in the middle of an artifact."""
+    page = turn.stream()
+    yield page.write("a")
+    await turn.sleep(3600)
+    yield page.write(f"b{turn.attempt}", last=True)
+
+
+def resting_in_a_thread(turn: Turn) -> Iterator[Any]:
+    """The same in a thread."""
+    page = turn.stream()
+    yield page.write("a")
+    turn.sleep(3600).now()
+    yield page.write(f"b{turn.attempt}", last=True)
+
+
 async def impatient(turn: Turn) -> Any:
     """Give a question up and ask another one: each gets its own answer."""
 
