@@ -56,6 +56,10 @@ class _StoredValue:
     def size(self) -> int:
         return len(self.change.value or b"") if self.change else 0
 
+    @property
+    def is_there(self) -> bool:
+        return self.change.value is not None if self.change else bool(self.version)
+
 
 @dataclass(slots=True)
 class _List:
@@ -189,8 +193,8 @@ class Conversation:
         return StoredItems(int(bool(found)), len(found), size, found[begin:end])
 
     async def count_keys(self) -> int:
-        """Count the keys that there are, values and lists."""
-        return len(self._stored) + len(self._stored_items)
+        """Count the keys that there are: values, and lists with items."""
+        return len(self._stored) + sum(map(bool, self._stored_items.values()))
 
     async def read_history(self, limit: int) -> list[Message]:
         """Read the last messages up to this turn's."""
@@ -293,7 +297,7 @@ class Conversation:
             return
         grown = self._measure_changes() - known.size + len(value or b"")
         _check_limit(grown, MAX_CHANGED_BYTES, "bytes are changed in one turn")
-        if value is not None and not known.version and known.change is None:
+        if value is not None and not known.is_there:
             await self._check_room()
         known.change = MemoryChange(key, known.version, kind, value)
 
@@ -322,7 +326,7 @@ class Conversation:
         _check_limit(
             self._measure_changes() + size, MAX_CHANGED_BYTES, "bytes are changed in one turn"
         )
-        if added and not known.stored.version and not known.added:
+        if added and not known.count:
             await self._check_room()
         known.added += added
         known.added_size += size
@@ -362,11 +366,9 @@ class Conversation:
         """Check that there may be one more key."""
         if self._keys is None:
             self._keys = await self.count_keys()
-        values = [value for value in self._values.values() if not value.version and value.change]
-        lists = [one for one in self._lists.values() if not one.stored.version and one.added]
-        _check_limit(
-            self._keys + len(values) + len(lists) + 1, MAX_KEYS, "keys are in the conversation"
-        )
+        values = sum(one.is_there - bool(one.version) for one in self._values.values())
+        lists = sum(bool(one.count) - bool(one.stored.length) for one in self._lists.values())
+        _check_limit(self._keys + values + lists + 1, MAX_KEYS, "keys are in the conversation")
 
     def _measure_changes(self) -> int:
         values = sum(value.size for value in self._values.values())

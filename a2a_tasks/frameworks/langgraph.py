@@ -28,7 +28,7 @@ class LangGraphAgent(ModelAgent, abstract=True):
     output_key: ClassVar[str] = ""
 
     async def make_input(self, turn: Turn) -> Any:
-        """Return the input of the graph for a message."""
+        """Return the input of the graph for a message. An override may be a plain function."""
         from a2a_tasks.frameworks.langgraph_messages import make_message  # noqa: PLC0415
 
         return {"messages": [await make_message(turn)]}

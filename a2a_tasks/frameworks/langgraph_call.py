@@ -34,6 +34,7 @@ from a2a_tasks.frameworks.langgraph_messages import make_emission, make_part
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
 from a2a_tasks.frameworks.langgraph_question import describe, make_question
 from a2a_tasks.frameworks.langgraph_saver import TurnSaver
+from a2a_tasks.frameworks.model_agent import resolve
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.questions import FormQuestion
 from a2a_tasks.protocol.jsontext import write
@@ -102,7 +103,7 @@ class GraphCall(ModelCall):
             used = self._saver.list_used()
             left = {key: value for key, value in answers.items() if key not in used}
             return Command(resume=left) if left else None
-        return await self._agent.make_input(self._turn)
+        return await resolve(self._agent.make_input(self._turn))
 
     @property
     def _config(self) -> Any:
@@ -125,7 +126,7 @@ class GraphCall(ModelCall):
         async for part in self._graph.astream(
             given,
             self._config,
-            context=self._agent.make_context(self._turn),
+            context=await resolve(self._agent.make_context(self._turn)),
             stream_mode=modes,
             subgraphs=True,
             durability="sync",

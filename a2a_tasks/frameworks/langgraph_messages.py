@@ -7,7 +7,7 @@ import mimetypes
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
 from langgraph.types import Command
 from pydantic_core import to_jsonable_python
 
@@ -54,8 +54,8 @@ def find_messages(value: Any) -> Iterator[BaseMessage]:
         case Command():
             yield from find_messages(value.update)
         case Mapping():
-            for member in value.values():
-                yield from find_messages(member)
+            for key, member in value.items():
+                yield from find_messages(_read_messages(member) if key == "messages" else member)
         case list() | tuple():
             for member in value:
                 yield from find_messages(member)
@@ -63,6 +63,14 @@ def find_messages(value: Any) -> Iterator[BaseMessage]:
             for member in vars(value).values():
                 if isinstance(member, BaseMessage | list):
                     yield from find_messages(member)
+
+
+def _read_messages(given: Any) -> Any:
+    """Return what a node gives as messages, which may be dicts or pairs of role and text, as LangGraph reads it."""
+    try:
+        return convert_to_messages(given if isinstance(given, list) else [given])
+    except (NotImplementedError, ValueError):  # it is no messages
+        return given
 
 
 def make_json(value: Any) -> Any:

@@ -250,7 +250,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
             message = getattr(generation, "message", None)
             said = message.text if message is not None else generation.text
             self._note_usage(answer, message)
-            if message is not None and message.id:
+            if message is not None and message.id and said:
                 self._said.add(message.id)
             self._say_whole(answer, str(said))
 
@@ -273,7 +273,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
                     self._asked.append((node.node, call))
             if message.id not in self._said:
                 self._said.add(message.id)
-                self._say_whole(GraphAnswer(node.node, shown=node.shown), str(message.text))
+                self._say_once(node, str(message.text))
 
     def _tell_call(self, call: ToolCall) -> None:
         """Tell of a call. The host takes each once."""
@@ -283,6 +283,11 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
     def _tell_result(self, message: ToolMessage) -> None:
         failed = message.status == "error"
         self.put(make_result(message.tool_call_id, make_json(message.content), error=failed))
+
+    def _say_once(self, node: GraphAnswer, said: str) -> None:
+        """Say a text of a node, unless it is that of a model in it, made into a message anew."""
+        if not any(one.node == node.node and one.text == said for one in self._over):
+            self._say_whole(GraphAnswer(node.node, shown=node.shown), said)
 
     def _say_whole(self, answer: GraphAnswer, said: str) -> None:
         if not answer.shown or not (said or answer.text):

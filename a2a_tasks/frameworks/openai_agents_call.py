@@ -7,7 +7,14 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import openai
-from agents import Agent, AgentOutputSchema, RunConfig, RunResult, RunState
+from agents import (
+    Agent,
+    AgentOutputSchema,
+    AgentOutputSchemaBase,
+    RunConfig,
+    RunResult,
+    RunState,
+)
 from agents.exceptions import (
     InputGuardrailTripwireTriggered,
     MaxTurnsExceeded,
@@ -19,8 +26,9 @@ from agents.exceptions import (
     ToolOutputGuardrailTripwireTriggered,
 )
 from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
-from a2a_tasks.agents import Turn, data, text
+from a2a_tasks.agents import Part, Turn, data, text
 from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
 from a2a_tasks.frameworks.openai_agents_answer import read_text
@@ -50,6 +58,7 @@ SERVER_ERROR = 500
 WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
     (openai.APIResponseValidationError, Words.UNFIT),
     ((openai.APIError, ModelSilent, ModelTimeoutError), Words.SILENT),
+    (openai.OpenAIError, Words.UNUSABLE),  # there is no key
     (ModelRefusalError, Words.REFUSED),
     ((ModelBehaviorError, json.JSONDecodeError), Words.UNFIT),
     (MaxTurnsExceeded, Words.TOO_MUCH),
@@ -152,20 +161,22 @@ class OpenAIAgentsCall(ModelCall):
         if isinstance(output, str):
             part, metadata = text(output), None
         else:
-            kind = _find_type(output, result.last_agent)
-            part = data(kind.dump_python(output, mode="json"))
-            metadata = {"schema": kind.json_schema(mode="serialization")}
+            part, metadata = _describe(output, result.last_agent)
         name = self._output.name_artifact("result")
         return [Chunk(artifact_id=name, parts=(part,), last=True, metadata=metadata)]
 
 
-def _find_type(output: Any, agent: Agent[Any]) -> TypeAdapter[Any]:
-    """Return the type of an output: that of the agent, or of the tool whose result it is."""
+def _describe(output: Any, agent: Agent[Any]) -> tuple[Part, dict[str, Any]]:
+    """Return an output as data, with the schema of its type: that of the agent, or of the tool whose result it is."""
     wanted = agent.output_type
-    kind: Any = wanted.output_type if isinstance(wanted, AgentOutputSchema) else wanted
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    if isinstance(wanted, AgentOutputSchemaBase) and not isinstance(wanted, AgentOutputSchema):
+        schema = wanted.json_schema()  # the author's own
+        return data(to_jsonable_python(output, fallback=str)), {"schema": schema}
+    declared: Any = wanted.output_type if isinstance(wanted, AgentOutputSchema) else wanted
+    kind: TypeAdapter[Any] = TypeAdapter(declared)
     try:
-        adapter.validate_python(output, strict=True)
+        kind.validate_python(output, strict=True)
     except ValueError:
-        return TypeAdapter(type(output))
-    return adapter
+        kind = TypeAdapter(type(output))
+    schema = kind.json_schema(mode="serialization")
+    return data(kind.dump_python(output, mode="json")), {"schema": schema}

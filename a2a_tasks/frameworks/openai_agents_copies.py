@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import weakref
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 from agents import Agent, FunctionTool, Handoff, Model, RunConfig, RunContextWrapper, Tool
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
-from agents.tool import _FailureHandlingFunctionToolInvoker
+from agents.tool import _FailureHandlingFunctionToolInvoker, invoke_function_tool
 from agents.tool_context import ToolContext
 
 from a2a_tasks.frameworks.openai_agents_model import StepModel, StepProvider
@@ -17,6 +18,8 @@ from a2a_tasks.frameworks.openai_agents_servers import ConnectedServers
 from a2a_tasks.frameworks.openai_agents_steps import STEPS, Steps
 
 __all__ = ["RUNNER", "AgentCopies"]
+
+Invoke = Callable[[ToolContext[Any], str], Awaitable[Any]]
 
 
 class AgentCopies(Steps):
@@ -62,6 +65,7 @@ class AgentCopies(Steps):
         if tool._agent_instance is not None:  # noqa: SLF001 - states of runs name it
             made._agent_instance = self.copy_agent(tool._agent_instance)  # noqa: SLF001
         made.on_invoke_tool = StepInvoker(made, self)
+        made.timeout_seconds = None  # the step has it
         return made
 
     def _copy_handoff(self, handoff: Handoff[Any, Any]) -> Handoff[Any, Any]:
@@ -109,6 +113,8 @@ class StepInvoker(_FailureHandlingFunctionToolInvoker):
 
             self._invoke._on_handled_error = note  # noqa: SLF001
         implementation = getattr(self._invoke, "_invoke_tool_impl", self._invoke)
+        if tool.timeout_seconds is not None:
+            self._invoke = _limit_time(tool, self._invoke, steps)
         super().__init__(implementation, lambda *_: None, function_tool=tool)
 
     def __agents_bind_function_tool__(self, function_tool: FunctionTool) -> StepInvoker:
@@ -116,6 +122,24 @@ class StepInvoker(_FailureHandlingFunctionToolInvoker):
 
     async def __call__(self, ctx: ToolContext[Any], input: str) -> Any:  # noqa: A002 - as in the SDK
         return await self._steps.call_tool(self._invoke, ctx, input, is_agent=self._is_agent)
+
+
+def _limit_time(tool: FunctionTool, invoke: Invoke, steps: Steps) -> Invoke:
+    """Return the function of a tool with its time limit; the model is told of it as by the SDK."""
+    limited = copy.copy(tool)
+    limited.on_invoke_tool = invoke
+
+    def tell(context: Any, fault: Exception) -> Any:
+        steps.note_failure(context)
+        return (tool.timeout_error_function or (lambda _, fault: str(fault)))(context, fault)
+
+    async def invoke_in_time(context: ToolContext[Any], arguments: str) -> Any:
+        return await invoke_function_tool(
+            function_tool=limited, context=context, arguments=arguments
+        )
+
+    limited.timeout_error_function = tell
+    return invoke_in_time
 
 
 class StepRunner(AgentRunner):

@@ -7,12 +7,13 @@ run, so the agent itself does not change. A replayed call returns its stored res
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable
 from typing import Any
 
-from pydantic_ai import AgentStreamEvent, ModelResponse, RunContext, UserError
+from pydantic_ai import AgentStreamEvent, ModelResponse, RunContext, RunUsage, UserError
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.durable_exec import (
     JSON_CODEC,
@@ -30,6 +31,7 @@ from pydantic_ai.durable_exec import (
 
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.steps import MAX_NAME_LENGTH
+from a2a_tasks.agents.usage import OTHERS
 from a2a_tasks.frameworks.model_call import ModelSilent
 from a2a_tasks.frameworks.pydantic_ai_output import ModelOutput
 
@@ -80,6 +82,8 @@ class StepBackend(CallableOperationBackend[None]):
         super().__init__(namer=JournalOperationNamer("agent"), config=config)
         self._turn, self._output, self._model_seconds = turn, output, model_seconds
         self._counts: Counter[str] = Counter()
+        #: The usage that the framework has counted in this attempt, as far as the turn knows of it.
+        self._counted = RunUsage()
         #: The limit of the model's silence, while a request is under way.
         self._silence: asyncio.Timeout | None = None
 
@@ -101,13 +105,34 @@ class StepBackend(CallableOperationBackend[None]):
         async def take() -> object:
             nonlocal taken
             taken = True
-            return await (self._request(body) if requests else body())
+            if requests:
+                return await self._request(body)
+            result = await body()
+            for context in cache_key:
+                if isinstance(context, RunContext):
+                    self._report_others(context.usage)
+            return result
 
         payload: object = await self._turn.step(self._name(operation_id, name, cache_key), take)
         record_durable_unit(executed=taken)
-        if requests and not taken:
-            self._output.skip_response(JSON_CODEC.load(ModelResponse, payload))
+        if requests:
+            response = JSON_CODEC.load(ModelResponse, payload)
+            self._counted += RunUsage(requests=1) + response.usage
+            if not taken:
+                self._output.skip_response(response)
         return payload
+
+    def _report_others(self, usage: RunUsage) -> None:
+        """Report what other agents, which a tool has run with the usage of this one, have added to it."""
+        new = {
+            "requests": usage.requests - self._counted.requests,
+            "input_tokens": usage.input_tokens - self._counted.input_tokens,
+            "output_tokens": usage.output_tokens - self._counted.output_tokens,
+            "cached_tokens": usage.cache_read_tokens - self._counted.cache_read_tokens,
+        }
+        self._counted = copy.copy(usage)
+        if any(new.values()):
+            self._turn.usage(model=OTHERS, **new)
 
     def _name(
         self, operation_id: DurableOperationId, name: str, cache_key: tuple[object, ...]

@@ -92,10 +92,11 @@ def read_items(task: int, key: str, skip: int, limit: int | None) -> StoredItems
 
 
 def count_keys(task: int) -> int:
-    """Count the keys of the task's conversation, values and lists."""
+    """Count the keys of the task's conversation: values, and lists with items."""
     context = _context_of(task)
     memory = ConversationMemory.objects.filter(context__in=context)
-    return memory.count() + ConversationList.objects.filter(context__in=context).count()
+    lists = ConversationList.objects.filter(context__in=context, count__gt=0)
+    return memory.count() + lists.count()
 
 
 # --- history --------------------------------------------------------------------------------------

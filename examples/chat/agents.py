@@ -37,7 +37,7 @@ class Chat(Agent):
                                 yield piece
         except CallRefused as refused:  # the address is not public: docs/agents.md, Examples
             raise AgentError(f"CHAT_URL: {refused}") from refused
-        except aiohttp.ClientError as fault:
+        except (aiohttp.ClientError, TimeoutError, LookupError, ValueError) as fault:
             raise AgentError("The model cannot answer. Please try again later.") from fault
 
     async def plan(self, turn: Turn, said: list[dict[str, str]]) -> str:

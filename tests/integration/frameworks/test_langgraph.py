@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
@@ -243,7 +244,7 @@ class TestContent:
         graph = StateGraph(Report).add_node(work).add_node(join)
         graph.add_conditional_edges(START, split, ["work"]).add_edge("work", "join")
 
-        async def make_input(agent: Any, turn: Any) -> Any:
+        def make_input(agent: Any, turn: Any) -> Any:
             return {"topic": turn.text}
 
         with hosted(graph.compile()) as agent:
@@ -296,6 +297,51 @@ class TestContent:
             with hosted(graph.compile(), nodes=nodes) as agent:
                 async with hosting():
                     assert text_of(await Client(agent).send()) == said
+
+    @pytest.mark.parametrize(
+        "message",
+        [{"role": "assistant", "content": "an answer"}, ("ai", "an answer")],
+        ids=["dict", "pair"],
+    )
+    async def test_messages_may_be_written_without_their_class(self, message: Any) -> None:
+        def one(state: MessagesState) -> Any:
+            return {"messages": message}
+
+        def all_(state: MessagesState) -> Any:
+            return {"messages": [*state["messages"], message]}
+
+        graph = StateGraph(MessagesState).add_node(one).add_node("all", all_)
+        graph.add_edge(START, "one").add_edge("one", "all")
+        with hosted(graph.compile()) as agent:
+            async with hosting():
+                assert text_of(await Client(agent).send()) == ["an answer", "an answer"]
+
+    async def test_a_node_may_say_something_in_the_place_of_a_call(
+        self, model: ModelServer
+    ) -> None:
+        """As the agent of langgraph.prebuilt does when there are not enough steps left for the call."""
+
+        async def answer(state: MessagesState) -> Any:
+            asked = await LANGGRAPH.model(model).ainvoke(state["messages"])
+            return {"messages": [AIMessage("I need more steps.", id=asked.id)]}
+
+        graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer")
+        with hosted(graph.compile()) as agent:
+            async with hosting():
+                assert text_of(await Client(agent).send("CALL add")) == ["I need more steps."]
+
+    async def test_a_text_of_a_model_is_said_once_if_its_node_makes_a_message_of_it(
+        self, model: ModelServer
+    ) -> None:
+        chain = LANGGRAPH.model(model) | StrOutputParser()
+
+        def answer(state: MessagesState) -> Any:
+            return {"messages": [AIMessage(chain.invoke(state["messages"]))]}
+
+        graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer")
+        with hosted(graph.compile()) as agent:
+            async with hosting():
+                assert text_of(await Client(agent).send("SAY once and well")) == ["once and well"]
 
     async def test_files_and_data_reach_the_graph(self) -> None:
         heard: list[Any] = []

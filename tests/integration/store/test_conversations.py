@@ -163,6 +163,7 @@ class TestLists:
         turn("three", grow("log", expected=second, trims=True))
         assert kept()[1] == {"log": []}
         assert not ConversationItem.objects.exists()
+        assert conversations.count_keys(held("four").task) == 0
 
     @pytest.mark.parametrize("expected", [0, 1])
     def test_a_turn_that_has_read_another_version_writes_nothing(self, expected: int) -> None:

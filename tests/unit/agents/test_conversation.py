@@ -143,6 +143,20 @@ class TestLimits:
         await conversation.memory.delete("b")
         await conversation.memory.set("c", 1)
 
+    async def test_of_keys_is_for_those_that_are_left(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "MAX_KEYS", 2)
+        conversation = conversation_of({"a": 1}, {"log": [1]})
+        await conversation.clear("log")
+        await conversation.append("other", 1)
+        with pytest.raises(ValueError, match="at most 2 keys are in the conversation, not 3"):
+            await conversation.append("log", 1)
+        await conversation.memory.delete("a")
+        await conversation.append("log", 1)
+        with pytest.raises(ValueError, match="at most 2 keys are in the conversation, not 3"):
+            await conversation.memory.set("a", 1)
+
     @pytest.mark.parametrize("limit", [0, -1, 501])
     async def test_of_a_history(self, limit: int) -> None:
         with pytest.raises(ValueError, match="the limit of a history is 1 to 500"):

@@ -71,7 +71,7 @@ class TestWhatIsWritten:
         startagent(*words)
         hosting = f"examples.demo,{path}"
         tested = manage(here, "test", f"{path}.tests", hosting=hosting)
-        assert re.search(r"Ran [23] tests", tested.stderr)
+        assert re.search(r"Ran [234] tests", tested.stderr)
         assert tested.returncode == 0, tested.stderr
         script = (
             "from django.core.management import call_command; call_command('check'); "

@@ -39,8 +39,11 @@ async def test_does_not_plan_again_after_its_process_died(model: ModelServer) ->
     assert len(model.exchanges) == 1
 
 
-async def test_says_in_words_that_the_model_does_not_answer(model: ModelServer) -> None:
-    [answer] = await converse(agents.Chat, "FAIL 500")
+@pytest.mark.parametrize("mishap", ["FAIL 500", "GARBAGE"])
+async def test_says_in_words_that_the_model_does_not_answer(
+    model: ModelServer, mishap: str
+) -> None:
+    [answer] = await converse(agents.Chat, mishap)
     assert answer.state is TaskState.FAILED
     assert answer.text == "The model cannot answer. Please try again later."
 

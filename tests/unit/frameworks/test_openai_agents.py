@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx2
 import msgspec
 import openai
 import pytest
-from agents import Agent, RunConfig, RunContextWrapper, Runner, function_tool
+from agents import (
+    Agent,
+    AgentOutputSchemaBase,
+    RunConfig,
+    RunContextWrapper,
+    Runner,
+    function_tool,
+)
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
 from a2a_tasks.agents import AgentError, Conversation, Journal, Turn
@@ -40,6 +48,7 @@ def status_error(status: int, code: str = "") -> openai.APIStatusError:
         (status_error(429, "insufficient_quota"), "The model cannot be used at present."),
         (status_error(400, "context_length_exceeded"), "This conversation has become too long"),
         (status_error(422), "The model refused the request."),
+        (openai.OpenAIError("Missing credentials."), "The model cannot be used at present."),
         (openai.APIConnectionError(request=httpx2.Request("POST", "http://model")), "not answer"),
     ],
 )
@@ -71,6 +80,56 @@ async def test_steps_are_named_by_their_calls_and_not_taken_again() -> None:
     repeated = await heard(hosting(helper), make_turn("hi", journal=again))
     assert {type(one) for one in repeated} == {ToolEvent}, "which the host takes once"
     assert (len(model.calls), sorted(calls)) == (2, ["a", "b"])
+
+
+async def test_a_tool_that_takes_too_long_is_told_and_not_called_again() -> None:
+    calls: list[str] = []
+
+    @function_tool(timeout=0.01)
+    async def wait() -> None:
+        """Wait."""
+        calls.append("wait")
+        await asyncio.Event().wait()
+
+    model = ScriptedModel(
+        [[function_call("wait", {}, call_id="c1")], [assistant_message("It was too slow.")]]
+    )
+    helper = Agent("Helper", model=model, tools=[wait])
+    journal, told = Journal(), "Tool 'wait' timed out after 0.01 seconds."
+    said = await heard(hosting(helper), make_turn("hi", journal=journal))
+    events = [(one.kind, one.about) for one in said if isinstance(one, ToolEvent)]
+    assert events[1:] == [("toolResult", {"content": told, "error": True})]
+    again = Journal({name: msgspec.json.decode(r) for name, r in journal.results.items()})
+    repeated = await heard(hosting(helper), make_turn("hi", journal=again))
+    assert [one for one in said if isinstance(one, ToolEvent)] == repeated
+    assert calls == ["wait"]
+
+
+class Lines(AgentOutputSchemaBase):
+    """A schema that the SDK cannot make of a type."""
+
+    def is_plain_text(self) -> bool:
+        return False
+
+    def name(self) -> str:
+        return "lines"
+
+    def json_schema(self) -> dict[str, Any]:
+        return {"type": "array"}
+
+    def is_strict_json_schema(self) -> bool:
+        return False
+
+    def validate_json(self, json_str: str) -> Any:
+        return json_str.split()
+
+
+async def test_an_output_may_have_a_schema_of_the_authors_own() -> None:
+    model = ScriptedModel([[assistant_message("a b")]])
+    helper = Agent("Helper", model=model, output_type=Lines())
+    (chunk,) = await heard(hosting(helper), make_turn("hi"))
+    assert isinstance(chunk, Chunk)
+    assert (chunk.parts[0].data, chunk.metadata) == (["a", "b"], {"schema": {"type": "array"}})
 
 
 async def test_an_agent_may_be_made_for_each_turn_with_a_context_of_its_own() -> None:

@@ -26,7 +26,7 @@ from pydantic_ai.exceptions import (
     ModelRateLimitError,
     UsageLimitExceeded,
 )
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from a2a_tasks.agents import AgentError, Journal, Turn
 from a2a_tasks.agents.emission import Chunk, ToolEvent
@@ -176,3 +176,34 @@ async def test_steps_are_named_by_their_calls() -> None:
     assert list(journal.results) == ["agent__model.request_stream#1"]
     again = Journal({name: msgspec.json.decode(r) for name, r in journal.results.items()})
     assert await heard(Speaking(), make_turn("hi", journal=again)) == []
+
+
+async def test_usage_of_agents_that_tools_run_is_counted_once_where_the_framework_counts_it() -> (
+    None
+):
+    async def speak(messages: Any, info: AgentInfo) -> AsyncIterator[Any]:
+        if len(messages) == 1:
+            yield {n: DeltaToolCall("ask", "{}", tool_call_id=f"c{n}") for n in range(3)}
+        else:
+            yield "all have answered"
+
+    inner = PydanticAgent(FunctionModel(lambda messages, info: answer("mine is 1")))
+    outer = PydanticAgent(FunctionModel(stream_function=speak), deps_type=Turn)
+
+    @outer.tool
+    async def ask(context: RunContext[Turn]) -> str:
+        return (await inner.run("yours?", usage=context.usage)).output
+
+    class Asking(PydanticAIAgent, abstract=True):
+        agent = outer
+
+    async def count(journal: Journal) -> int:
+        await heard(Asking(), make_turn("hi", journal=journal))
+        return sum(one.requests for one in journal.usage.models.values())
+
+    journal = Journal()
+    assert await count(journal) == 5
+    results = {name: msgspec.json.decode(result) for name, result in journal.results.items()}
+    assert await count(Journal(results)) == 5
+    del results["agent__model.request_stream#2"]
+    assert await count(Journal(results)) == 5

@@ -34,6 +34,7 @@ def one(**schema: Any) -> dict[str, Any]:
         (one(type="nothing"), "properties.x.type: 'nothing' is not valid"),
         (True, "its type must be"),
         ({"type": "string"}, "its type must be"),
+        ({"type": ["object", "null"], "properties": {"x": {}}}, "its type must be"),
         ({"type": "object"}, "it needs properties"),
         ({"type": "object", "properties": {"x": True}}, "it needs properties"),
         (one(description="x" * MAX_BYTES), "it has 65"),
@@ -54,14 +55,28 @@ def test_a_schema_that_cannot_be_a_form_is_told(schema: Any, fault: str) -> None
     [
         ({"type": "string"}, " blue ", "blue"),
         ({}, "blue", "blue"),
+        ({}, "5", "5"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, " 5", 5),
+        ({"enum": [1, 2, None]}, "null", None),
         ({"type": "boolean"}, "Yes, please", True),
         ({"type": ["boolean", "object"]}, "no", False),
         ({"type": "integer"}, "-7", -7),
         ({"type": "number"}, "7.5", 7.5),
+        ({"type": "number", "multipleOf": 0.01}, "19.99", 19.99),
+        ({"type": "integer", "multipleOf": 0.5}, "9" * 400, int("9" * 400)),
     ],
 )
 def test_a_text_answers_the_only_question(schema: Any, said: str, answer: Any) -> None:
     assert read_answer(one(**schema), [text(said)]) == {"x": answer}
+
+
+def test_many_items_are_compared_at_once() -> None:
+    """Each with all others, they would take minutes of the process that accepts the answer."""
+    form = one(type="array", uniqueItems=True)
+    items: list[Any] = [{"n": number} for number in range(50_000)]
+    assert read_answer(form, [data({"x": items})])["x"] == items
+    with pytest.raises(UnfitAnswer, match="x has items that are equal"):
+        read_answer(form, [data({"x": [*items, {"n": 7}]})])
 
 
 def test_the_first_data_part_is_the_answer() -> None:
@@ -82,6 +97,8 @@ def test_the_first_data_part_is_the_answer() -> None:
         (one(type="integer"), (text("1.5"),), ".parts.x", "1.5 is not of type 'integer'"),
         (one(type="string", maxLength=2), (text("abc"),), ".parts.x", "'abc' is too long"),
         (one(type="array"), (text("abc"),), ".parts", "must have a data part with x"),
+        (one(enum=[1, 2]), (text("blue"),), ".parts.x", "'blue' is not one of [1, 2]"),
+        (one(enum=[1, 2]), (text("[" * 9000),), ".parts.x", "'[[["),
         (TRIP, (file(b"x", "x", "text/plain"),), ".parts", "must have a data part"),
     ],
 )
