@@ -242,8 +242,7 @@ USE_I18N = True
 USE_TZ = True
 
 #: Path below which everything is served (`a2a_tasks/conf.py`).
-A2A_PREFIX = env.str("A2A_PREFIX", default="")
-STATIC_URL = f"{A2A_PREFIX}/static/"
+STATIC_URL = f"{env.str('A2A_PREFIX', default='')}/static/"
 STATIC_ROOT = VAR_DIR / "static"
 WHITENOISE_USE_FINDERS = True  # the admin's files are served without a collectstatic step
 

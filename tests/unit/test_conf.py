@@ -125,8 +125,8 @@ def test_the_defaults_pass_the_checks() -> None:
     [
         ({"A2A_BEAT_SECONDS": 3.0, "A2A_LEASE_SECONDS": 6.0}, "a2a_tasks.E011"),
         ({"A2A_RUNS": "elsewhere"}, "a2a_tasks.E012"),
-        ({"A2A_RUNS": "celery", "CELERY_BROKER_URL": ""}, "a2a_tasks.E013"),
-        ({"CELERY_BROKER_URL": "redis://x", "REDIS_URL": ""}, "a2a_tasks.W010"),
+        ({"A2A_RUNS": "celery", "A2A_CELERY_BROKER_URL": ""}, "a2a_tasks.E013"),
+        ({"A2A_CELERY_BROKER_URL": "redis://x", "REDIS_URL": ""}, "a2a_tasks.W010"),
         ({"A2A_DEFAULT_AGENT": "nobody"}, "a2a_tasks.W011"),
     ],
 )
