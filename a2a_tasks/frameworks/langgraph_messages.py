@@ -16,7 +16,7 @@ from a2a_tasks.agents.emission import Chunk, Emission, StatusUpdate
 from a2a_tasks.protocol.jsontext import write
 from a2a_tasks.protocol.values import UNSET
 
-__all__ = ["find_messages", "make_emission", "make_json", "make_message", "make_part"]
+__all__ = ["drop_files", "find_messages", "make_emission", "make_json", "make_message", "make_part"]
 
 #: Kinds of content blocks, by the first half of the media type; other files are of the kind `file`.
 KINDS = {"image", "audio", "video"}
@@ -44,6 +44,22 @@ async def _convert(turn: Turn, part: Part) -> dict[str, Any]:
         "mime_type": media_type,
     }
     return {**block, "extras": {"filename": part.filename}} if part.filename else block
+
+
+def drop_files(value: Any) -> Any:
+    """Return messages, alone or in the input of a graph, with a note in the place of each file."""
+    match value:
+        case BaseMessage(content=list()):
+            return value.model_copy(update={"content": drop_files(value.content)})
+        case {"type": str(), "base64": str(content)}:
+            size = len(content) * 3 // 4 - content[-2:].count("=")
+            note = f"[A file of type {value.get('mime_type')} with {size} bytes was here.]"
+            return {"type": "text", "text": note}
+        case dict():
+            return {key: drop_files(member) for key, member in value.items()}
+        case list():
+            return [drop_files(member) for member in value]
+    return value
 
 
 def find_messages(value: Any) -> Iterator[BaseMessage]:

@@ -25,6 +25,7 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 
 from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.conf import conf
+from a2a_tasks.frameworks.langgraph_messages import drop_files
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
 
 __all__ = ["TurnSaver"]
@@ -103,8 +104,9 @@ class TurnSaver(InMemorySaver):
         self._loop, self._lock = asyncio.get_running_loop(), asyncio.Lock()
         #: The number of steps, and the checkpoint that the turn began with.
         self._count, self._base = 0, ""
-        #: The newest value of each channel.
+        #: The newest value of each channel, and the number of its bytes that are kept with the conversation.
         self._newest: dict[tuple[str, str, str], bytes] = {}
+        self._sizes: dict[tuple[str, str, str], int] = {}
         #: Interrupts that the turn began with, by task, and tasks that came to another one in an earlier attempt.
         self._asked: list[tuple[str, Dumped]] = []
         self._asked_again: set[str] = set()
@@ -164,12 +166,18 @@ class TurnSaver(InMemorySaver):
             if checkpoints and (not task or task in open_tasks):
                 changes += self._dump_checkpoint(thread, namespace, max(checkpoints))
         dumped = msgspec.msgpack.encode(changes)
-        _check_size(len(dumped), self._measure(thread))
+        _check_size(len(dumped), self._measure(thread), is_first=not self._base)
         return dumped
 
     def _measure(self, thread: str) -> dict[str, int]:
         """Return the bytes of each key of the graph's own state."""
-        return {at[2]: len(value) for at, value in self._newest.items() if at[:2] == (thread, "")}
+        return {at[2]: size for at, size in self._sizes.items() if at[:2] == (thread, "")}
+
+    def _shorten(self, kind: str, value: bytes) -> Dumped:
+        """Return a value as it is kept with the conversation: if it is large, without the files in its messages."""
+        if len(value) <= int(conf.MEMORY_MAX_BYTES) // 2:
+            return kind, value
+        return self.serde.dumps_typed(drop_files(self.serde.loads_typed((kind, value))))
 
     def _dump_checkpoint(self, thread: str, namespace: str, checkpoint: str) -> Iterator[Change]:
         body, metadata, _ = self.storage[thread][namespace][checkpoint]
@@ -178,7 +186,8 @@ class TurnSaver(InMemorySaver):
             (channel, version): self.blobs.get((thread, namespace, channel, version))
             for channel, version in versions.items()
         }
-        values = [Value(*key, blob[0], blob[1], 0, b"") for key, blob in blobs.items() if blob]
+        kept = {key: self._shorten(*blob) for key, blob in blobs.items() if blob}
+        values = [Value(*key, kind, value, 0, b"") for key, (kind, value) in kept.items()]
         yield Put(thread, namespace, checkpoint, None, body, metadata, values)
         for (task, index), found in self.writes[thread, namespace, checkpoint].items():
             _, channel, (kind, value), path = found
@@ -208,9 +217,9 @@ class TurnSaver(InMemorySaver):
                 )
                 old = self._newest.get((thread, namespace, channel), b"")
                 values.append(Value(channel, version, kind, *_compare(old, value)))
-                sizes[channel] = len(value)
+                sizes[channel] = len(self._shorten(kind, value)[1])
             if not namespace:
-                _check_size(sum(sizes.values()), sizes)
+                _check_size(sum(sizes.values()), sizes, is_first=not self._base)
             return Put(
                 thread,
                 namespace,
@@ -280,7 +289,10 @@ class TurnSaver(InMemorySaver):
             entry = Entry(change, self._base, self._output.take_numbers(belongs))
             stored = base64.b64encode(msgspec.msgpack.encode(entry)).decode()
             if len(stored) > MAX_STEP_BYTES:
-                raise AgentError("The state of this conversation has become too large.")
+                raise AgentError(
+                    f"This message is too large for this agent: a step of it has {len(stored)} bytes, "
+                    f"with files, and may have {MAX_STEP_BYTES}."
+                )
 
             async def take() -> str:
                 self._output.report_usage(self._turn)
@@ -298,6 +310,7 @@ class TurnSaver(InMemorySaver):
                     at = (thread, namespace, value.channel)
                     whole = _restore(self._newest.get(at, b""), value)
                     self._newest[at] = whole
+                    self._sizes[at] = len(self._shorten(value.kind, whole)[1])
                     self.blobs[*at, value.version] = (value.kind, whole)
                 self.storage[thread][namespace][checkpoint] = (body, metadata, parent)
             case Written(thread, namespace, checkpoint, task, path, writes):
@@ -316,13 +329,19 @@ def _list_interrupts(change: Change) -> list[tuple[str, Dumped]]:
     return [(task, (kind, value)) for _, channel, kind, value in writes if channel == INTERRUPT]
 
 
-def _check_size(size: int, sizes: Mapping[str, int]) -> None:
-    """Check that a state can be kept; `sizes` are those of its keys. Raises AgentError."""
+def _check_size(size: int, sizes: Mapping[str, int], *, is_first: bool) -> None:
+    """Check that a state can be kept; `sizes` are those of its keys. Raises AgentError.
+
+    `is_first`: the conversation had no state before, so a new one would not help.
+    """
     if size > (most := int(conf.MEMORY_MAX_BYTES)):
         key = max(sizes, key=lambda key: sizes[key])
+        what, advice = "This conversation has become", " Please begin a new conversation."
+        if is_first:
+            what, advice = "This message is", ""
         raise AgentError(
-            f"This conversation has become too large: its state has {size} bytes and may have {most}. "
-            f'The largest key is "{key}". Please begin a new conversation.'
+            f"{what} too large for this agent: its state has {size} bytes and may have {most}. "
+            f'The largest key is "{key}".{advice}'
         )
 
 

@@ -171,10 +171,14 @@ class TestTrouble:
                 first = await client.send()
                 second = await client.send(context_id=first.context_id)
                 kept = await run_in_thread(lambda: len(ConversationMemory.objects.get().value))
+                settings.A2A_MEMORY_MAX_BYTES = 2000
+                third = await client.send()
         assert first.status.state.word == "completed"
-        said = r"This conversation has become too large: its state has 6\d{3} bytes and may have 5000. "
-        said += r'The largest key is "messages". Please begin a new conversation.'
+        said = r"This conversation has become too large for this agent: its state has 6\d{3} bytes and "
+        said += r'may have 5000\. The largest key is "messages"\. Please begin a new conversation\.'
         assert re.fullmatch(said, status_text(second))
+        said = r"This message is too large for this agent: its state has 3\d{3} bytes and may have 2000\. "
+        assert re.fullmatch(said + r'The largest key is "messages"\.', status_text(third))
         assert (paid, 3000 < kept < 5000) == ([2], True)
 
 
@@ -360,6 +364,56 @@ class TestContent:
         assert [block.get("text") for block in blocks] == ["look", '{"n":1}', None]
         assert (blocks[2]["type"], blocks[2]["base64"]) == ("image", "cG5n")
         assert caller.principal == "user:alice"
+
+    async def test_a_large_file_is_read_in_its_turn_and_not_kept_for_later_ones(self) -> None:
+        heard: list[Any] = []
+
+        def answer(state: MessagesState) -> Any:
+            content = state["messages"][0].content
+            heard.append(content if isinstance(content, str) else content[-1])
+            if "ask" in str(state["messages"][-1].content)[:100]:
+                interrupt("What of it?")
+            return {"messages": [AIMessage("seen")]}
+
+        def go_on(state: MessagesState) -> Any:
+            return {}
+
+        graph = StateGraph(MessagesState).add_node(answer).add_node(go_on)
+        graph.add_edge(START, "answer").add_edge("answer", "go_on")
+        sheet = file(b"x" * 3_000_000, "a.csv", "text/csv")
+        with hosted(graph.compile(), default_input_modes=("text/plain", "text/csv")) as agent:
+            async with hosting():
+                client = Client(agent)
+                first = await send_parts(client, Part(text="look"), sheet)
+                second = await client.send(context_id=first.context_id)
+                asked = await send_parts(client, Part(text="ask"), sheet)
+                done = await client.send("this", task_id=asked.id)
+        note = {
+            "type": "text",
+            "text": "[A file of type text/csv with 3000000 bytes was here.]",
+        }
+        assert [text_of(task) for task in (first, second, done)] == [["seen"]] * 3
+        assert asked.status.state.word == "input-required"
+        assert [len(block.get("base64", "")) for block in heard] == [4_000_000, 0, 4_000_000, 0]
+        assert heard[1] == heard[3] == note
+
+    async def test_a_file_that_is_too_large_for_a_step_is_told_before_the_graph_begins(
+        self, settings: Any
+    ) -> None:
+        settings.A2A_MAX_BODY_BYTES = 30_000_000
+        heard: list[Any] = []
+
+        def answer(state: MessagesState) -> Any:
+            heard.append(state)
+            return {"messages": [AIMessage("seen")]}
+
+        graph = StateGraph(MessagesState).add_node(answer).add_edge(START, "answer")
+        with hosted(graph.compile(), default_input_modes=("text/plain", "text/csv")) as agent:
+            async with hosting():
+                task = await send_parts(Client(agent), file(b"x" * 5_000_000, "a.csv", "text/csv"))
+        said = r"This message is too large for this agent: a step of it has \d+ bytes, with files, "
+        assert re.fullmatch(said + "and may have 8388608.", status_text(task))
+        assert heard == []
 
     async def test_a_graph_may_be_invoked_in_the_thread_of_a_node(self, model: ModelServer) -> None:
         def speak(state: MessagesState) -> Any:
