@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from a2a_tasks.agents import Part, Turn
+from pydantic_core import to_jsonable_python
+
+from a2a_tasks.agents import AgentError, Part, Turn, data
 from a2a_tasks.agents.author_errors import definition, line_of
 from a2a_tasks.agents.emission import Chunk, Reply, StatusUpdate
 from a2a_tasks.frameworks.base import FrameworkAgent
@@ -47,9 +51,11 @@ class CallableAgent(FrameworkAgent, abstract=True):
         function = _find_function(self.build(turn))
         if function is None:
             raise TypeError("there is no function to call")
-        answer = function(turn.text, **({"turn": turn} if _names_turn(function) else {}))
+        with _in_words():
+            answer = function(turn.text, **({"turn": turn} if _names_turn(function) else {}))
         if hasattr(answer, "__aiter__"):
-            return _convert_each_later(answer)
+            joins = getattr(function, "__name__", "") == METHODS[0]
+            return _convert_each_later(answer, joins=joins)
         if inspect.isawaitable(answer):
             return _convert_later(answer, function)
         if isinstance(answer, Iterator):
@@ -81,10 +87,19 @@ def _names_turn(function: Callable[..., Any]) -> bool:
         return False
 
 
+def _is_data(value: Any) -> bool:
+    """Return whether a value is a dict, or a model of pydantic that is no message."""
+    marks = ("role", "additional_kwargs")  # of messages of providers and of LangChain
+    is_message = hasattr(value, "content") and any(hasattr(value, mark) for mark in marks)
+    return isinstance(value, Mapping) or (hasattr(value, "model_dump") and not is_message)
+
+
 def _convert(value: Any, source: Any) -> Any:
     """Return a value as an agent may yield it: of a message, its text. Raises TypeError, with its line, for others."""
     if value is None or isinstance(value, SAID):
         return value
+    if _is_data(value):
+        return data(to_jsonable_python(value, fallback=str))
     content = getattr(value, "content", None)
     if isinstance(content, list):  # blocks
         texts = (block.get("text", "") if isinstance(block, dict) else block for block in content)
@@ -97,25 +112,66 @@ def _convert(value: Any, source: Any) -> Any:
 
 
 async def _convert_later(answer: Any, function: Any) -> Any:
-    return _convert(await answer, function)
+    with _in_words():
+        value = await answer
+    return _convert(value, function)
 
 
-async def _convert_each_later(values: Any) -> AsyncIterator[Any]:
-    """Yield the values that say something; models also send empty ones."""
+async def _convert_each_later(values: Any, *, joins: bool) -> AsyncIterator[Any]:
+    """Yield the values that say something; models also send empty ones.
+
+    `joins`: dicts and models are states of one value, as in streams of LangChain. It is yielded at the end.
+    """
+    joined: Any = None
     try:
-        async for value in values:
-            if (said := _convert(value, values)) not in ("", None):
-                yield said
+        with _in_words():
+            async for value in values:
+                if joins and _is_data(value):
+                    joined = value if joined is None else _join(joined, value)
+                elif (said := _convert(value, values)) not in ("", None):
+                    yield said
+        if joined is not None:
+            yield _convert(joined, values)
     finally:
         if hasattr(values, "aclose"):
             await values.aclose()
 
 
+def _join(before: Any, piece: Any) -> Any:
+    """Return the sum of pieces that can be added, as LangChain does; of others the last one is the whole."""
+    try:
+        return before + piece
+    except TypeError:
+        return piece
+
+
 def _convert_each(values: Any) -> Iterator[Any]:
     try:
-        for value in values:
-            if (said := _convert(value, values)) not in ("", None):
-                yield said
+        with _in_words():
+            for value in values:
+                if (said := _convert(value, values)) not in ("", None):
+                    yield said
     finally:
         if hasattr(values, "close"):
             values.close()
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Raise AgentError, in words for clients, in the place of errors of models that LangChain asks."""
+    try:
+        yield
+    except Exception as fault:
+        if words := _find_words(fault):
+            raise AgentError(words) from fault
+        raise
+
+
+def _find_words(fault: Exception) -> str:
+    if "langchain_core" not in sys.modules:
+        return ""
+    try:
+        from a2a_tasks.frameworks.langchain_words import LANGCHAIN_WORDS  # noqa: PLC0415
+    except ImportError:  # its errors have no classes of their own before version 1.2
+        return ""
+    return next((words for kinds, words in LANGCHAIN_WORDS if isinstance(fault, kinds)), "")

@@ -8,19 +8,6 @@ import hashlib
 from collections.abc import Collection, Coroutine, Mapping
 from typing import Any
 
-from langchain_core.exceptions import (
-    ContextOverflowError,
-    ModelAPIError,
-    ModelAuthenticationError,
-    ModelConnectionError,
-    ModelError,
-    ModelInvalidRequestError,
-    ModelNotFoundError,
-    ModelPermissionDeniedError,
-    ModelRateLimitError,
-    ModelRefusalError,
-    ModelTimeoutError,
-)
 from langchain_core.messages import BaseMessage
 from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from langgraph.errors import GraphRecursionError
@@ -30,6 +17,7 @@ from langgraph.types import Command, StateSnapshot, StreamMode
 from a2a_tasks.agents import Turn
 from a2a_tasks.agents.emission import Chunk, Emission
 from a2a_tasks.agents.visibility import is_shared
+from a2a_tasks.frameworks.langchain_words import LANGCHAIN_WORDS, Row
 from a2a_tasks.frameworks.langgraph_messages import make_emission, make_part
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
 from a2a_tasks.frameworks.langgraph_question import describe, make_question
@@ -43,15 +31,10 @@ __all__ = ["GraphCall", "find_unfit"]
 
 #: The key of the state in the memory of the conversation, and of a task that waits.
 KEY = "langgraph"
-#: Errors of the framework and the words for clients, the most particular first.
-WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
-    (ModelRateLimitError, Words.BUSY),
-    ((ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError), Words.UNUSABLE),
-    (ContextOverflowError, Words.TOO_LONG),
-    (ModelInvalidRequestError, Words.REFUSED_REQUEST),
-    ((ModelAPIError, ModelConnectionError, ModelTimeoutError, ModelSilent), Words.SILENT),
-    (ModelRefusalError, Words.REFUSED),
-    (ModelError, Words.UNFIT),
+#: Errors of the framework and the words for clients.
+WORDS: tuple[Row, ...] = (
+    *LANGCHAIN_WORDS,
+    (ModelSilent, Words.SILENT),
     (GraphRecursionError, "This message needs more steps than one message may take."),
 )
 

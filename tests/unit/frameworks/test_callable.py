@@ -9,8 +9,13 @@ from functools import partial
 from typing import Any
 
 import pytest
+from langchain_core.exceptions import ModelRateLimitError, OutputParserException
+from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import JsonOutputParser
+from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnableParallel
+from pydantic import BaseModel
 
-from a2a_tasks.agents import Turn
+from a2a_tasks.agents import AgentError, Turn
 from a2a_tasks.agents.emission import Chunk, Emission, StatusUpdate
 from a2a_tasks.frameworks.callable import CallableAgent
 from a2a_tasks.protocol.values import TaskState
@@ -145,16 +150,100 @@ class TestKinds:
         assert [(c.artifact_id, c.append) for c in chunks] == [("answer", False), ("answer", True)]
 
 
+class Article(BaseModel):
+    """A structured output."""
+
+    title: str
+    content: str = "long"
+
+
+async def spell(texts: AsyncIterator[str]) -> AsyncIterator[str]:
+    async for text in texts:
+        for word in text.split():
+            yield word
+
+
+async def write_json(texts: AsyncIterator[str]) -> AsyncIterator[str]:
+    async for _ in texts:
+        for piece in ('{"a":', ' 1, "b"', ": [2", ", 3]}"):
+            yield piece
+
+
+async def states(text: str) -> AsyncIterator[Any]:
+    for word in text.split():
+        yield {"word": word}
+
+
+class TestData:
+    @pytest.mark.parametrize(
+        ("function", "said"),
+        [
+            (lambda text: {"text": text}, [{"text": "two words"}]),
+            (lambda text: Article(title=text), [{"title": "two words", "content": "long"}]),
+            (RunnableLambda(lambda text: {"text": text}), [{"text": "two words"}]),
+            (
+                RunnableLambda(lambda text: Article(title=text)),
+                [{"title": "two words", "content": "long"}],
+            ),
+            (
+                RunnableParallel(words=RunnableGenerator(spell), length=RunnableLambda(len)),
+                [{"words": "twowords", "length": 9}],
+            ),
+            (RunnableGenerator(write_json) | JsonOutputParser(), [{"a": 1, "b": [2, 3]}]),
+            (states, [{"word": "two"}, {"word": "words"}]),
+        ],
+        ids=["dict", "model", "runnable", "runnable of a model", "sum", "last", "generator"],
+    )
+    async def test_dicts_and_models_are_data(self, function: Any, said: list[Any]) -> None:
+        emissions = await heard(agent(function), make_turn("two words"))
+        chunks = [one for one in emissions if isinstance(one, Chunk)]
+        assert [part.data for chunk in chunks for part in chunk.parts] == said
+
+    async def test_a_message_is_its_text(self) -> None:
+        assert await texts(RunnableLambda(lambda text: AIMessage(text))) == ["two words"]
+
+
+class TestErrorsOfModels:
+    @pytest.mark.parametrize("kind", ["generator", "words", "coroutine", "plain"])
+    async def test_become_words_for_people_and_others_stay_as_they_are(self, kind: str) -> None:
+        fault: list[Exception] = [ModelRateLimitError("429"), OutputParserException("no JSON")]
+
+        async def later(text: str) -> str:
+            raise fault[0]
+
+        def at_once(text: str) -> str:
+            raise fault[0]
+
+        async def each_later(text: str) -> AsyncIterator[str]:
+            yield text
+            raise fault[0]
+
+        def each(text: str) -> Iterator[str]:
+            yield text
+            raise fault[0]
+
+        kinds = {"generator": each_later, "words": each, "coroutine": later, "plain": at_once}
+        function = kinds[kind]
+        with pytest.raises(AgentError, match="The model is busy"):
+            await texts(function)
+        fault.pop(0)
+        with pytest.raises(AgentError, match="an answer that cannot be used"):
+            await texts(function)
+        fault[0] = KeyError("own")
+        with pytest.raises(KeyError, match="own"):
+            await texts(function)
+
+
 class TestMistakes:
     @pytest.mark.parametrize("kind", ["coroutine", "generator"])
     async def test_a_value_that_nobody_can_say_is_named_with_its_line(self, kind: str) -> None:
         async def answer(text: str) -> Any:
-            return {"a": 1}
+            return {1}
 
         async def answers(text: str) -> AsyncIterator[Any]:
-            yield {"a": 1}
+            yield {1}
 
-        with pytest.raises(TypeError, match="dict cannot be content") as raised:
+        with pytest.raises(TypeError, match="set cannot be content") as raised:
             await texts(answer if kind == "coroutine" else answers)
         assert "test_callable.py:" in raised.value.__notes__[0]
 
