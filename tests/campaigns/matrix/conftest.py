@@ -23,11 +23,16 @@ class Ledger(Agent, abstract=True):
     streaming = push_notifications = has_extended_card = True
 
     async def run(self, turn: Turn) -> AsyncIterator[Any]:
-        """Ask if told so, else count."""
+        """Ask if told so, and keep something in the conversation; else count."""
+        conversation = turn.conversation
         if turn.text == "ask":
+            await conversation.memory.set("kept", "mine")
+            await conversation.append("log", "mine")
             yield turn.ask("what?")
             return
-        seen = len(await turn.references), len(await turn.history), sorted(turn.memory)
+        kept = await conversation.memory.get("kept", ""), await conversation.items("log")
+        said = len(await conversation.history())
+        seen = len(await turn.references), len(await turn.history), sorted(turn.memory), kept, said
         yield turn.artifact(f"{seen}", id="seen", name="seen")
 
     def extended_card(self, card: Mapping[str, Any], caller: Any) -> Mapping[str, Any]:

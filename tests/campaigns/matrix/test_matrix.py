@@ -3,6 +3,10 @@
 Each cell compares the outcome of a request for an object of Alice's with that of the same request, of the same caller,
 for an object that is not there: status, headers, bytes, effect on the tables, statements asked of the database.
 Alice's own request must come to something else, or the cell would prove nothing.
+
+No operation returns the memory of a conversation: the agent of the matrix keeps some in each of Alice's, and answers every
+message with what it finds, so messages "in a context" would show hers. Operators' pages, exports and the agent's own reads
+are in tests/integration (console/admin/test_run_and_context_admin, console/privacy, execution/test_conversation).
 """
 
 from __future__ import annotations
