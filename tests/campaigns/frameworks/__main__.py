@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tests.campaigns.faultlab.campaign import KEPT, Job, campaign, summary
-from tests.campaigns.faultlab.lab import Episode
+from tests.campaigns.faultlab.lab import Episode, Plan
 from tests.campaigns.frameworks import report
 from tests.campaigns.frameworks.broken import BUILDS, play
 from tests.campaigns.frameworks.cases import BACKENDS, FRAMEWORKS, SQLITE, STACK, Case, make_case
@@ -72,6 +74,17 @@ def kills(options: Options) -> list[Episode]:
     )
 
 
+def cancels(options: Options) -> list[Episode]:
+    """Print how long requests to the model go on when their task is cancelled, at default settings."""
+    for name in [options.only] if options.only else FRAMEWORKS:
+        with KillsLab(Plan(webs=1, workers=3, environ={"KILLS_FRAMEWORK": name})) as lab:
+            lab.all_ready()
+            took = asyncio.run(lab.cancel(make_case(name, options.first_seed, STACK), 10))
+        middle, most = statistics.median(took) * 1000, max(took) * 1000
+        print(f"{name}: median {middle:.0f} ms, most {most:.0f} ms", file=sys.stderr)
+    return []
+
+
 def broken_builds(options: Options) -> list[Episode]:
     """Each build with a mistake, one after the other."""
     begun, episodes = time.monotonic(), []
@@ -116,6 +129,7 @@ def write_report(_: Options) -> list[Episode]:
 
 PARTS: dict[str, Callable[[Options], list[Episode]]] = {
     "kills": kills,
+    "cancels": cancels,
     "broken": broken_builds,
     "check": judge_again,
     "report": write_report,

@@ -33,6 +33,8 @@ class Exchange(msgspec.Struct):
     input_tokens: int = 0
     output_tokens: int = 0
     state: str = "running"
+    #: When its answer was over, or its client had left; 0 if neither.
+    ended: float = 0.0
 
 
 class Execution(msgspec.Struct):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from tests.campaigns.frameworks.evidence import Evidence, Kept, Killed
 from tests.campaigns.frameworks.oracle import Oracle
 from tests.campaigns.frameworks.talk import Talk
 from tests.model_server import serving_model
+from tests.support.execution.waiting import until
 from tests.support.ports import free_ports
 
 __all__ = ["EmbeddedKillsLab", "KillsLab", "find_commit", "plan", "run"]
@@ -145,6 +147,15 @@ class KillsLab(Lab):
                     self.disarm()
                 evidence.kills += hunt.made
         return {}
+
+    async def cancel(self, case: Case, times: int) -> list[float]:
+        """Cancel tasks whose models speak. Returns the seconds until the model server saw its client leave, of each."""
+        self.oracle.begin(case)
+        (url,) = self.urls.values()
+        async with Talk(url, Random(case.seed), case) as talk:
+            sent = [await talk.cancel() for _ in range(times)]
+        await until(lambda: all(one.ended for one in self.oracle.requests))
+        return [one.ended - at for one, at in zip(self.oracle.requests, sent, strict=True)]
 
     def _verdict(self) -> tuple[list[Violation], list[float], int]:
         evidence = self.evidence

@@ -98,6 +98,7 @@ class Oracle(model_server.ModelServer):
             await super()._answer(shape, request, entries, exchange, watched)
         finally:
             made.state, made.output_tokens = exchange.state, exchange.output_tokens
+            made.ended = time.time()
 
     def _plan(self, entries: Any, exchange: Any) -> model_server.Plan:
         plan = super()._plan(entries, exchange)

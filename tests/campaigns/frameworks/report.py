@@ -44,6 +44,8 @@ A checker compares all of it afterwards. An episode passes if
 What it found is fixed: [faults found](faults-found.md).
 
 Made again, in the tables: what was cut off by the kill; what was answered as a whole, but not stored yet when the process died; what was used, which must be 0.
+
+A cancellation stops the request of the model: the model server saw its client leave at most 17 ms (pydantic-ai), 18 ms (LangGraph) and 56 ms (OpenAI Agents SDK) after a client sent it; medians 10, 10 and 13 ms. `python -m tests.campaigns.frameworks cancels`, 2026-11-25: ten tasks each, cancelled after the first word, on PostgreSQL, Redis, a web process and three workers at default settings.
 """
 Part = Mapping[str, Any]
 

@@ -67,6 +67,15 @@ class Talk:
         log = [Frame(0, event.number, event.said) for event in await self._plain.log(task["id"])]
         return Final(number, ended, log, seen)
 
+    async def cancel(self) -> float:
+        """Have a task cancelled after the first word of its model. Returns when that was sent."""
+        task = await self._send("SAY 1 WAIT 2")
+        while not (await self._plain.get(task["id"])).get("artifacts"):
+            await asyncio.sleep(PAUSE)
+        sent = time.time()
+        await self._plain.cancel(task["id"])
+        return sent
+
     async def _answer(
         self, task: str, number: int, begin_turn: Callable[[int], None]
     ) -> dict[str, Any]:
