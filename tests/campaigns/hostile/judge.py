@@ -16,7 +16,7 @@ __all__ = ["Answer", "is_error", "leaks", "wrong"]
 HERE = f"{ROOT}/"
 #: What nobody outside has to know. The requests hold nothing like it, so it cannot be an echo.
 LEAKS = re.compile(
-    rb'Traceback|File "|line \d+, in |\.py\b|\w+Error\b:|\w+Exception\b|psycopg|sqlite|django|msgspec|celery|twisted|uvicorn'
+    rb'Traceback|File "|line \d+, in |\.py\b|\w{1,40}Error\b:|\w{1,40}Exception\b|psycopg|sqlite|django|msgspec|celery|twisted|uvicorn'
     rb"|asyncio|object at 0x|<class |NoneType|site-packages|/home/|/tmp/|/usr/|/opt/|\bINSERT INTO\b|\bUPDATE \b"
     # The card of the example `tables` has a SELECT of its own; the host's name tables of the host's.
     rb"|\bSELECT\b[^;]{0,2000}?\bFROM \W*(a2a|auth|django|pg)_"

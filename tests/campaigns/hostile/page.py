@@ -75,7 +75,7 @@ def _matrix(of: Sequence[Kept]) -> str:
         "## The cross-access matrix\n\n"
         "Every operation, on every wire, for an object of Alice's, asked by a colleague, by the same name in another tenant, without credentials on an open and on a closed host, with credentials\n"
         "that have expired, are made out to another agent or lack the scope, at an agent that is switched off, and by Alice herself. A cell passes if status, headers, bytes, effect on\n"
-        "the tables and statements asked of the database are those of the same request for what is not there (and Alice's are not). On the stack: one wire of each family.\n\n"
+        "the tables and statements asked of the database are those of the same request for what is not there (and Alice's are not).\n\n"
         + table(("backend", "cells", "wrong"), rows)
         + "\n"
         + _commands(of)

@@ -105,3 +105,10 @@ def test_no_word_of_the_inside_escapes_it(word: str) -> None:
     said = answer(json.dumps({"error": {"code": 400, "message": word}}).encode(), 400)
     assert leaks(said)
     assert leaks(Answer(400, ((b"x-fault", word.encode()),), b""))
+
+
+def test_a_long_word_is_read_once() -> None:
+    """A word of 300 KB took minutes while a search began anew at each of its letters."""
+    word = "a" * 300_000
+    assert not leaks(answer(json.dumps({"text": word}).encode()))
+    assert leaks(answer(json.dumps({"text": word + "ValueError: 1"}).encode()))

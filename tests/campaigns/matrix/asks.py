@@ -109,7 +109,7 @@ def wires() -> list[AnyWire]:
     return [*WIRES, *detecting, *RPC_WIRES]
 
 
-#: One of each family, for the backend that takes longer.
+#: One of each family, for the smoke test.
 REPRESENTATIVE = {"v01", "v03-http", "v10", "v10-grpc"}
 
 
