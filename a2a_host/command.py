@@ -59,7 +59,7 @@ def main() -> None:
         case [] | ["-h" | "--help" | "help" | "new" | "agent", *_]:
             sys.exit(USAGE)
         case arguments:
-            os.execv(sys.executable, command(*arguments))  # noqa: S606 - it gets the signals
+            os.execv(sys.executable, command(*arguments))  # noqa: S606  # nosec B606 - it gets the signals
 
 
 def command(*arguments: str) -> list[str]:
