@@ -234,7 +234,7 @@ def _find_awaited(run: RunAt) -> str:
 
 
 def _nap(task: int, run: RunAt, now: datetime.datetime) -> SleepingStep | None:
-    """Return the last step of the turn if it is a sleep (`agents.steps.Sleep`) that has not ended."""
+    """Return the last step of the turn if it is a sleep (`agents.waits.Sleep`) that has not ended."""
     turn = Run.objects.filter(pk=run.key).values("input_number")[:1]
     taken = Step.objects.filter(task_id=task, input_number=turn).order_by("-created_at")
     last = taken.values_list("name", Left("result", MOMENT + 1)).first()

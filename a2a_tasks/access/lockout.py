@@ -61,8 +61,7 @@ def forgive(request: HttpRequest, name: str) -> None:
     """Delete the failed attempts of a name, after a right password; there are none in a project without django-axes."""
     if not apps.is_installed("axes"):
         return
-    from axes.models import AccessAttempt  # noqa: PLC0415 - an app that a project need not have
-
-    attempts = AccessAttempt.objects.filter(username=name, ip_address=address(request))
+    model = apps.get_model("axes", "AccessAttempt")
+    attempts = model.objects.filter(username=name, ip_address=address(request))
     if attempts.exists():  # a read-only database still allows sign-ins without failures
         attempts.delete()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
@@ -19,11 +20,10 @@ from a2a_tasks.protocol.values import TaskState
 
 __all__ = ["Sleep", "TaskWait"]
 
-
 T = TypeVar("T")
 
 
-class _Wait(Generic[T]):
+class _Wait(ABC, Generic[T]):
     """A wait whose time of waking is stored: awaited, or in a synchronous agent called with `now`."""
 
     def __init__(
@@ -68,9 +68,9 @@ class _Wait(Generic[T]):
         finally:
             journal.waiting -= 1
 
+    @abstractmethod
     async def _rest(self, now: float, until: float, *, parks: bool) -> T:
         """Wait from now until a time of the clock."""
-        raise NotImplementedError
 
 
 class Sleep(_Wait[None]):

@@ -154,8 +154,7 @@ class Request:
 
 def list_hosts() -> tuple[str, ...]:
     """Return ALLOWED_HOSTS; if it is empty and DEBUG is on, this machine's own names, as in Django."""
-    local = LOCAL if settings.DEBUG else ()
-    return tuple(settings.ALLOWED_HOSTS) or local
+    return tuple(settings.ALLOWED_HOSTS) or (LOCAL if settings.DEBUG else ())
 
 
 @functools.lru_cache(maxsize=64)

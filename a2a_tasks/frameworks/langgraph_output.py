@@ -15,10 +15,11 @@ from langchain_core.outputs import ChatGenerationChunk, LLMResult
 from langgraph.constants import TAG_NOSTREAM
 
 from a2a_tasks.agents import Part, Turn
-from a2a_tasks.agents.emission import ANSWER, Chunk, Emission
+from a2a_tasks.agents.emission import Chunk, Emission
+from a2a_tasks.agents.later import is_running_here
 from a2a_tasks.frameworks.langgraph_messages import find_messages, make_json
 from a2a_tasks.frameworks.model_call import ModelSilent
-from a2a_tasks.frameworks.output import COALESCE_SECONDS, EmissionQueue, make_call, make_result
+from a2a_tasks.frameworks.output import EmissionQueue, make_call, make_result, number_artifact
 
 __all__ = ["GraphOutput"]
 
@@ -70,7 +71,6 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self._given: set[str] = set()
         self._said: set[str] = set()
         self._used: list[dict[str, Any]] = []
-        self._timer: asyncio.TimerHandle | None = None
         self._model_seconds, self._limit = model_seconds, asyncio.timeout(None)
         #: True if the run has ended; a model may still be at work in a thread.
         self._is_over = False
@@ -196,11 +196,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
             self._call(self._tell_result, output)
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here:
+        if is_running_here(self._loop):
             function(*arguments)
         else:
             self._loop.call_soon_threadsafe(function, *arguments)
@@ -241,8 +237,8 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         answer.buffer += text
         if first:
             self.flush()  # the first word does not wait
-        elif self._timer is None:
-            self._timer = self._loop.call_later(COALESCE_SECONDS, self._flush_later)
+        else:
+            self._flush_soon()
 
     def _end(self, run_id: UUID, response: LLMResult) -> None:
         answer = self._pop(run_id) or GraphAnswer("", shown=False)
@@ -328,19 +324,9 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
             }
         )
 
-    def _flush_later(self) -> None:
-        """Send what has gathered; while the host has not taken the piece before, more may gather."""
-        self._timer = None
-        if self._queue.empty():
-            self.flush()
-        else:
-            self._timer = self._loop.call_later(COALESCE_SECONDS, self._flush_later)
-
     def flush(self) -> None:
         """Send the text that has gathered."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        super().flush()
         for answer in self._answers.values():
             if answer.buffer:
                 self._send(answer)
@@ -352,9 +338,8 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
             while answer.number in self._numbers:
                 answer.number += 1
             self._numbers.add(answer.number)
-        number = self._before + answer.number
-        name = ANSWER if number == 1 else f"{ANSWER}-{number}"
         if answer.buffer:
+            name = number_artifact(self._before + answer.number)
             parts = (Part(text=answer.buffer),)
             self._queue.put_nowait(
                 Chunk(artifact_id=name, parts=parts, append=answer.begun, last=answer.over)

@@ -24,6 +24,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import INTERRUPT
 
 from a2a_tasks.agents import AgentError, Turn
+from a2a_tasks.agents.later import is_running_here
 from a2a_tasks.conf import conf
 from a2a_tasks.frameworks.langgraph_messages import drop_files
 from a2a_tasks.frameworks.langgraph_output import GraphOutput
@@ -272,11 +273,7 @@ class TurnSaver(InMemorySaver):
         self._wait(self.adelete_thread(thread_id))
 
     def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here:
+        if is_running_here(self._loop):
             work.close()
             raise RuntimeError("an asynchronous node awaits graph.ainvoke; invoke would block it")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

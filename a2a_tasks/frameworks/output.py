@@ -10,7 +10,7 @@ from typing import Any
 from a2a_tasks.agents import Part
 from a2a_tasks.agents.emission import ANSWER, Chunk, Emission, ToolEvent
 
-__all__ = ["EmissionQueue", "OutputQueue", "make_call", "make_result"]
+__all__ = ["EmissionQueue", "OutputQueue", "make_call", "make_result", "number_artifact"]
 
 #: Seconds in which pieces of text become one.
 COALESCE_SECONDS = 0.03
@@ -32,11 +32,17 @@ def _shorten(id_: str) -> str:
     return id_ if len(id_) <= MAX_ID_LENGTH else hashlib.sha256(id_.encode()).hexdigest()
 
 
+def number_artifact(number: int, kind: str = ANSWER) -> str:
+    """Return the id of an artifact by its number in the task: `answer`, `answer-2`, ..."""
+    return kind if number == 1 else f"{kind}-{number}"
+
+
 class EmissionQueue:
     """The emissions of one run on their way to the host."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[Emission | None] = asyncio.Queue()
+        self._timer: asyncio.TimerHandle | None = None
 
     async def next(self) -> Emission | None:
         """Wait for the next emission; None at the end."""
@@ -57,6 +63,23 @@ class EmissionQueue:
 
     def flush(self) -> None:
         """Send the text that has gathered."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _flush_soon(self) -> None:
+        """Let text gather for a moment, then send it."""
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(COALESCE_SECONDS, self._flush_later)
+
+    def _flush_later(self) -> None:
+        """Send what has gathered; while the host has not taken the piece before, more may gather."""
+        self._timer = None
+        if self._queue.empty():
+            self.flush()
+        else:
+            self._flush_soon()
 
 
 class OutputQueue(EmissionQueue):
@@ -72,12 +95,11 @@ class OutputQueue(EmissionQueue):
         self._count = artifacts
         self._text, self._buffer = "", ""
         self._begun = False
-        self._timer: asyncio.TimerHandle | None = None
 
-    def name_artifact(self, kind: str = ANSWER) -> str:
-        """Return the id for one more artifact: `answer`, `answer-2`, ... The number is equal in every attempt."""
+    def name_artifact(self, kind: str) -> str:
+        """Return the id for one more artifact. The number is equal in every attempt."""
         self._count += 1
-        return kind if self._count == 1 else f"{kind}-{self._count}"
+        return number_artifact(self._count, kind)
 
     # --- for the run ------------------------------------------------------------------------
 
@@ -93,8 +115,7 @@ class OutputQueue(EmissionQueue):
         if not self._buffer or self._timer is not None:
             return
         if self._begun:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(COALESCE_SECONDS, self._flush_later)
+            self._flush_soon()
         else:
             self.flush()  # the first word does not wait
 
@@ -113,23 +134,11 @@ class OutputQueue(EmissionQueue):
         """Count the artifacts of an answer that is in the log already."""
         self._count += bool(text) + files
 
-    def _flush_later(self) -> None:
-        """Send what has gathered; while the host has not taken the piece before, more may gather."""
-        self._timer = None
-        if self._queue.empty():
-            self.flush()
-        else:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(COALESCE_SECONDS, self._flush_later)
-
     def flush(self, *, last: bool = False) -> None:
         """Send the text that has gathered; `last` = the answer ends."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        super().flush()
         if self._buffer:
-            number = self._count + 1
-            name = ANSWER if number == 1 else f"{ANSWER}-{number}"
+            name = number_artifact(self._count + 1)
             parts = (Part(text=self._buffer),)
             self.put(Chunk(artifact_id=name, parts=parts, append=self._begun, last=last))
             self._begun, self._buffer = True, ""

@@ -28,13 +28,12 @@ def _who_may() -> QuerySet[User]:
 
 def candidates(viewer: AbstractBaseUser | AnonymousUser) -> list[str]:
     """Return names of possible assignees. A viewer who sees only some tenants gets members of the same groups only."""
-    names = _who_may().order_by(get_user_model().USERNAME_FIELD)
+    field = get_user_model().USERNAME_FIELD
+    names = _who_may().order_by(field)
     if tenants_of(viewer) is not None:
         together = Group.objects.filter(user=viewer.pk)
         names = names.filter(Q(groups__in=together) | Q(pk=viewer.pk or 0))
-    return list(
-        names.distinct().values_list(get_user_model().USERNAME_FIELD, flat=True)[:MAX_COUNT]
-    )
+    return list(names.distinct().values_list(field, flat=True)[:MAX_COUNT])
 
 
 def find_user(name: str, tenant: str) -> User:
