@@ -53,10 +53,8 @@ def install(settings: dict[str, Any], *, prefix: str = "/a2a") -> None:
     }
     for name, value in own.items():
         settings.setdefault(name, value)
-    files, hooks = (
-        defaults.keep_files(settings["VAR_DIR"] / "files"),
-        defaults.keep_hooks(settings["REDIS_URL"]),
-    )
+    files = defaults.keep_files(settings["VAR_DIR"] / "files")
+    hooks = defaults.keep_hooks(settings["REDIS_URL"])
     settings["STORAGES"] = {
         "a2a_files": files,
         **settings.get("STORAGES", global_settings.STORAGES),

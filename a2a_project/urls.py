@@ -60,9 +60,8 @@ def _keep_out_of_transactions(patterns: Iterable[URLPattern | URLResolver]) -> N
         if isinstance(pattern, URLResolver):
             _keep_out_of_transactions(pattern.url_patterns)
         else:
-            with suppress(
-                AttributeError
-            ):  # Django's own sign-in is a method, which can have no mark
+            # Django's own sign-in is a method, which can have no mark.
+            with suppress(AttributeError):
                 transaction.non_atomic_requests(pattern.callback)
 
 

@@ -22,7 +22,7 @@ from bench.postgres import Server
 from bench.procs import say
 from bench.report import Results
 from bench.scenarios import CONSOLE, PLAIN, TITLES, s3, s4
-from bench.targets import CACHE, TARGETS, BeforeCelery, BeforeLocal, Target, lacks
+from bench.targets import CACHE, TARGETS, BeforeCelery, BeforeLocal, Target, lacks, server_of_run
 from bench.wrk import Metrics
 
 SCENARIOS = sorted(TITLES)
@@ -230,15 +230,9 @@ def main() -> int:
     if args.rounds:
         plan = dataclasses.replace(plan, rounds=args.rounds)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children are stopped
-    CACHE.mkdir(parents=True, exist_ok=True)
-    server = Server()
-    try:
+    with server_of_run() as server:
         results = uvloop.run(measure(args, plan, server))
         console(args, plan, server, results)
-    except procs.Failed as error:
-        raise SystemExit(str(error)) from None
-    finally:
-        server.close()
     say(f"report: {CACHE / 'report.md'}")
     return 1 if results.failures else 0
 

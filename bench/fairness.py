@@ -25,11 +25,10 @@ from typing import Any
 import psycopg
 import uvloop
 
-from bench import procs
 from bench.client import Endpoint, answer, send
 from bench.postgres import Server
 from bench.procs import Child, say
-from bench.targets import CACHE, ROOT, OursCelery
+from bench.targets import ROOT, OursCelery, server_of_run
 from bench.waiting import CLIENTS
 
 STARTS = """
@@ -211,14 +210,8 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=3, help="go through all hosts so often")
     parser.add_argument("--fifo", action="store_true", help="also without rounds; takes minutes")
     args = parser.parse_args()
-    CACHE.mkdir(parents=True, exist_ok=True)
-    server = Server()
-    try:
+    with server_of_run() as server:
         uvloop.run(measure(server, args))
-    except procs.Failed as error:
-        raise SystemExit(str(error)) from None
-    finally:
-        server.close()
     return 0
 
 

@@ -19,8 +19,8 @@ import uvloop
 from bench import procs
 from bench.postgres import Server
 from bench.procs import say
-from bench.targets import CACHE, OursWorker
-from bench.waiting import OUTCOME, _cpu_share, _row, _send
+from bench.targets import OursWorker, server_of_run
+from bench.waiting import OUTCOME, measure_cpu_share, read_row, send_all
 
 PARKED = """select count(*) from a2a_tasks_run r where r.id > %s and r.status = 'queued' and r.round >= 4611686018427387904
 and r.started_at is not null"""
@@ -63,25 +63,25 @@ async def _park(
     target: ParkingHost, connection: psycopg.Connection[Any], count: int, *, seconds: float
 ) -> dict[str, str]:
     worker, endpoint = target.worker.pid, target.at("waiter")
-    (last,) = _row(connection, "select coalesce(max(id), 0) from a2a_tasks_run")
-    before, size = _rss(worker), _row(connection, SIZE)[0]
+    (last,) = read_row(connection, "select coalesce(max(id), 0) from a2a_tasks_run")
+    before, size = _rss(worker), read_row(connection, SIZE)[0]
     until = time.time() + seconds
     say(f"{count} tasks, until {time.strftime('%H:%M:%S', time.localtime(until))}")
     begun = time.time()
-    await _send(endpoint, count, f"steps {until}")
+    await send_all(endpoint, count, f"steps {until}")
     sent = time.time() - begun
-    while _row(connection, PARKED, last)[0] < count:
+    while read_row(connection, PARKED, last)[0] < count:
         if time.time() > until:
             raise procs.Failed("not all runs were parked when the first of them was due")
         await asyncio.sleep(0.2)
-    parked, grown = time.time() - begun, _row(connection, SIZE)[0] - size
-    share, after = await _cpu_share(worker, 10), _rss(worker)
+    parked, grown = time.time() - begun, read_row(connection, SIZE)[0] - size
+    share, after = await measure_cpu_share(worker, 10), _rss(worker)
     await asyncio.sleep(max(0.0, until - time.time()))
     most = after
-    while _row(connection, OPEN, last)[0]:
+    while read_row(connection, OPEN, last)[0]:
         most = max(most, _rss(worker))
         await asyncio.sleep(0.2)
-    _, ended, again = _row(connection, OUTCOME, last)
+    _, ended, again = read_row(connection, OUTCOME, last)
     return {
         "runs parked, rows": f"{count}",
         "KiB of table and indexes a run": f"{grown / count / 1024:.1f}",
@@ -108,14 +108,8 @@ def main() -> int:
     parser.add_argument("--slots", type=int, default=500, help="of the one worker")
     parser.add_argument("--seconds", type=float, default=240, help="until the moment of waking")
     args = parser.parse_args()
-    CACHE.mkdir(parents=True, exist_ok=True)
-    server = Server()
-    try:
+    with server_of_run() as server:
         uvloop.run(measure(server, args))
-    except procs.Failed as error:
-        raise SystemExit(str(error)) from None
-    finally:
-        server.close()
     return 0
 
 

@@ -28,6 +28,19 @@ START_SECONDS = 60
 HOST_PREFIXES = ("A2A_", "CELERY_", "REDIS_", "DATABASE_", "DJANGO_")
 
 
+@contextlib.contextmanager
+def server_of_run() -> Iterator[Server]:
+    """The PostgreSQL server of a run, which drops its databases at the end. SystemExit if a process has failed."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    server = Server()
+    try:
+        yield server
+    except procs.Failed as error:
+        raise SystemExit(str(error)) from None
+    finally:
+        server.close()
+
+
 def _clean_environment() -> dict[str, str]:
     """The caller's environment without settings of a host: those are the run's to decide."""
     return {key: value for key, value in os.environ.items() if not key.startswith(HOST_PREFIXES)}

@@ -66,23 +66,23 @@ async def w1(target: Target, plan: Plan) -> Metrics:
 async def _wait(target: OursWorker, count: int, how: str) -> Metrics:
     worker = target.worker.pid
     with psycopg.connect(target.database, autocommit=True) as connection:
-        (last,) = _row(connection, "select coalesce(max(id), 0) from a2a_tasks_run")
-        idle, idle_cpu = procs.memory_kib([worker]), await _cpu_share(worker, 3)
+        (last,) = read_row(connection, "select coalesce(max(id), 0) from a2a_tasks_run")
+        idle, idle_cpu = procs.memory_kib([worker]), await measure_cpu_share(worker, 3)
         until = time.time() + count / 100 + QUIET + 5
         os.kill(worker, signal.SIGSTOP)
         try:
-            await _send(target.at("waiter"), count, f"{how} {until}")
+            await send_all(target.at("waiter"), count, f"{how} {until}")
         finally:
             os.kill(worker, signal.SIGCONT)
         watch = Watch(time.time())
         watching = asyncio.create_task(_watch(connection, watch, worker, last, count))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(watch.begun_all.wait(), until - time.time())
-        share = await _cpu_share(worker, min(QUIET, until - time.time() - 1))
+        share = await measure_cpu_share(worker, min(QUIET, until - time.time() - 1))
         waiting = procs.memory_kib([worker])
         await asyncio.wait_for(watch.done.wait(), until - time.time() + 120)
         await watching
-        started, ended, again = _row(connection, OUTCOME, last)
+        started, ended, again = read_row(connection, OUTCOME, last)
     right = watch.completed == count and not again
     return {
         "MiB more than idle": (waiting - idle) / 1024 if right else None,
@@ -99,11 +99,11 @@ async def _wait(target: OursWorker, count: int, how: str) -> Metrics:
     }
 
 
-def _row(connection: psycopg.Connection[Any], query: str, *values: object) -> Any:
+def read_row(connection: psycopg.Connection[Any], query: str, *values: object) -> Any:
     return connection.execute(query.encode(), values).fetchone()
 
 
-async def _send(endpoint: Endpoint, count: int, text: str) -> None:
+async def send_all(endpoint: Endpoint, count: int, text: str) -> None:
     numbers = iter(range(count))
 
     async def client() -> None:
@@ -113,7 +113,7 @@ async def _send(endpoint: Endpoint, count: int, text: str) -> None:
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
 
 
-async def _cpu_share(pid: int, seconds: float) -> float:
+async def measure_cpu_share(pid: int, seconds: float) -> float:
     before, begun = procs.cpu_seconds([pid])[pid], time.perf_counter()
     await asyncio.sleep(seconds)
     return (procs.cpu_seconds([pid])[pid] - before) / (time.perf_counter() - begun)
@@ -124,7 +124,7 @@ async def _watch(
 ) -> None:
     while not watch.done.is_set():
         running, working, watch.completed, lease = await asyncio.to_thread(
-            _row, connection, PROGRESS, last
+            read_row, connection, PROGRESS, last
         )
         if watch.working is None and working == count:
             watch.working = time.time() - watch.begun

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,7 +79,7 @@ class Ledger:
         raise KeyError("elsewhere")
 
 
-class ModelFramework:
+class ModelFramework(ABC):
     """A framework."""
 
     name = ""
@@ -89,6 +90,7 @@ class ModelFramework:
     #: What the example is, and the slug of its agent.
     example, slug = "", ""
 
+    @abstractmethod
     def make(
         self,
         server: ModelServer,
@@ -97,7 +99,6 @@ class ModelFramework:
         retries: int = 0,
     ) -> Any:
         """An agent with tools; those that are `approved` are called if the client agrees."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.name

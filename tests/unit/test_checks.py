@@ -40,6 +40,13 @@ def test_an_open_loopback_is_told_before_a_deploy(settings: Any) -> None:
     assert [warning.id for warning in check_files_of_production()] == ["a2a_tasks.W033"]
 
 
+def test_connections_that_stay_open_between_requests_are_told(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(settings.DATABASES["default"], "CONN_MAX_AGE", 60)
+    assert [error.id for error in check_settings()] == ["a2a_tasks.E014"]
+
+
 def test_what_opens_urls_is_one_of_two_words(settings: Any) -> None:
     settings.A2A_FILE_URLS = "open"
     assert [error.id for error in check_settings()] == ["a2a_tasks.E015"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from tests.campaigns.farm import parts, report, server
 from tests.campaigns.farm.lab import FarmLab, plan
 from tests.campaigns.farm.ways import WAYS
-from tests.campaigns.faultlab.campaign import Job, campaign, summary
+from tests.campaigns.faultlab.campaign import Job, campaign, conclude
 from tests.campaigns.faultlab.lab import Episode
 
 Options = argparse.Namespace
@@ -23,9 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.part == "serve":
         server.run(options.file)
         return 0
-    episodes = PARTS[options.part](options)
-    print(json.dumps(summary(episodes), indent=1))
-    return int(any(episode.violations for episode in episodes))
+    return conclude(PARTS[options.part](options))
 
 
 def parser() -> argparse.ArgumentParser:

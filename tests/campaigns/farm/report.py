@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 
 from tests import ROOT
 from tests.campaigns.faultlab.campaign import KEPT
-from tests.campaigns.faultlab.report import table
+from tests.campaigns.faultlab.report import describe_machine, table
 
 __all__ = ["PAGE", "PARTS", "write"]
 
@@ -39,8 +37,7 @@ Part = Mapping[str, Any]
 def write() -> Path:
     """Write the page anew; parts that were never run are left out. Returns its path."""
     parts = {name: json.loads(path.read_text()) for name in PARTS if (path := _path(name)).exists()}
-    machine = f"Machine: {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}.\n"
-    sections = [INTRODUCTION, machine, _summary(parts)]
+    sections = [INTRODUCTION, describe_machine(), _summary(parts)]
     sections += [_section(name, part) for name, part in parts.items()]
     PAGE.write_text("\n".join(sections), encoding="utf-8")
     return PAGE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from tests.campaigns.faultlab import (
     volume,
     zombies,
 )
-from tests.campaigns.faultlab.campaign import Job, campaign, summary
+from tests.campaigns.faultlab.campaign import Job, campaign, conclude
 from tests.campaigns.faultlab.lab import DEFAULT, QUICK, Episode, Plan
 
 Options = argparse.Namespace
@@ -31,9 +30,7 @@ Options = argparse.Namespace
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a part; 1 if anything was violated."""
     options = parser().parse_args(arguments)
-    episodes = PARTS[options.part](options)
-    print(json.dumps(summary(episodes), indent=1))
-    return int(any(episode.violations for episode in episodes))
+    return conclude(PARTS[options.part](options))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ import statistics
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
@@ -20,7 +20,7 @@ from tests.campaigns.faultlab.checker import Violation
 from tests.campaigns.faultlab.lab import Episode, Lab, Plan
 from tests.support.end_with_parent import end_with_parent
 
-__all__ = ["KEPT", "Job", "campaign", "summary"]
+__all__ = ["KEPT", "Job", "campaign", "conclude"]
 
 #: Where results, and all there is about failed episodes, are kept.
 KEPT = ROOT / "var" / "faults"
@@ -163,14 +163,18 @@ def _program() -> str:
     return str(spec.parent) if spec else "tests.campaigns.faultlab"
 
 
-def summary(episodes: Iterable[Episode]) -> dict[str, Any]:
-    """The figures of a campaign."""
-    all_ = list(episodes)
-    recoveries = sorted(seconds for episode in all_ for seconds in episode.recoveries)
+def conclude(episodes: Sequence[Episode]) -> int:
+    """Print the figures of a part; 1 if anything was violated."""
+    print(json.dumps(_summary(episodes), indent=1))
+    return int(any(episode.violations for episode in episodes))
+
+
+def _summary(episodes: Sequence[Episode]) -> dict[str, Any]:
+    recoveries = sorted(seconds for episode in episodes for seconds in episode.recoveries)
     return {
-        "episodes": len(all_),
-        "tasks": sum(episode.tasks for episode in all_),
-        "failed": sum(bool(episode.violations) for episode in all_),
+        "episodes": len(episodes),
+        "tasks": sum(episode.tasks for episode in episodes),
+        "failed": sum(bool(episode.violations) for episode in episodes),
         "recoveries": len(recoveries),
         "p50": round(statistics.median(recoveries), 2) if recoveries else None,
         "max": round(recoveries[-1], 2) if recoveries else None,

@@ -14,7 +14,7 @@ from typing import Any
 from tests import ROOT
 from tests.campaigns.faultlab.campaign import KEPT
 
-__all__ = ["PAGE", "write"]
+__all__ = ["PAGE", "describe_machine", "table", "write"]
 
 PAGE = ROOT / "docs" / "reports" / "reliability.md"
 #: What there is to say of this campaign, by whoever ran it.
@@ -56,7 +56,7 @@ def write() -> Path:
     parts = [json.loads((KEPT / f"{name}.json").read_text()) for name in PARTS if _kept(name)]
     notes = [NOTES.read_text()] if NOTES.exists() else []
     details = [_section(part) for part in parts]
-    sections = [INTRODUCTION, _machine(), _summary(parts), *notes, *details]
+    sections = [INTRODUCTION, describe_machine(), _summary(parts), *notes, *details]
     PAGE.write_text("\n".join(sections), encoding="utf-8")
     return PAGE
 
@@ -65,7 +65,8 @@ def _kept(name: str) -> bool:
     return (KEPT / f"{name}.json").exists()
 
 
-def _machine() -> str:
+def describe_machine() -> str:
+    """Return a line about this machine."""
     cores = os.cpu_count()
     return f"Machine: {cores} cores, {platform.system()}, Python {platform.python_version()}.\n"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.campaigns.faultlab.campaign import KEPT, Job, campaign, summary
+from tests.campaigns.faultlab.campaign import KEPT, Job, campaign, conclude
 from tests.campaigns.faultlab.lab import Episode, Plan
 from tests.campaigns.frameworks import report
 from tests.campaigns.frameworks.broken import BUILDS, play
@@ -29,9 +29,7 @@ Options = argparse.Namespace
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a part; 1 if anything was violated."""
     options = parser().parse_args(arguments)
-    episodes = PARTS[options.part](options)
-    print(json.dumps(summary(episodes), indent=1))
-    return int(any(episode.violations for episode in episodes))
+    return conclude(PARTS[options.part](options))
 
 
 def parser() -> argparse.ArgumentParser:

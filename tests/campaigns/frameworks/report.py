@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +11,7 @@ from typing import Any
 
 from tests import ROOT
 from tests.campaigns.faultlab.campaign import KEPT
-from tests.campaigns.faultlab.report import table
+from tests.campaigns.faultlab.report import describe_machine, table
 from tests.campaigns.frameworks.cases import BACKENDS, SQLITE, STACK
 
 __all__ = ["BROKEN", "PAGE", "name_part", "write"]
@@ -57,8 +55,7 @@ def name_part(backend: str) -> str:
 
 def write() -> Path:
     """Write the page anew; parts that were never run are left out. Returns its path."""
-    machine = f"Machine: {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}.\n"
-    sections = [INTRODUCTION, machine]
+    sections = [INTRODUCTION, describe_machine()]
     sections += [
         _section(backend, part) for backend in BACKENDS if (part := _read(name_part(backend)))
     ]

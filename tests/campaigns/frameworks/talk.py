@@ -15,6 +15,7 @@ import httpx
 from tests.campaigns.frameworks.cases import Case
 from tests.campaigns.frameworks.evidence import Final, Frame
 from tests.journeys.wire import TERMINAL, Plain, Stream, message
+from tests.support.execution.waiting import until
 
 __all__ = ["JOINING", "RESUMING", "TOOLS", "USAGE", "Talk"]
 
@@ -70,8 +71,11 @@ class Talk:
     async def cancel(self) -> float:
         """Have a task cancelled after the first word of its model. Returns when that was sent."""
         task = await self._send("SAY 1 WAIT 2")
-        while not (await self._plain.get(task["id"])).get("artifacts"):
-            await asyncio.sleep(PAUSE)
+
+        async def speaks() -> bool:
+            return bool((await self._plain.get(task["id"])).get("artifacts"))
+
+        await until(speaks)
         sent = time.time()
         await self._plain.cancel(task["id"])
         return sent

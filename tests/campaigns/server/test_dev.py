@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-import urllib.request
 from pathlib import Path
 
 import pytest
 
-from tests import ROOT, backend
+from tests.campaigns.server.authors import make_environ, send
 from tests.campaigns.server.process import Process
 from tests.support.execution.waiting import eventually
 
@@ -30,14 +29,7 @@ class Saying(Agent):
 
 def say(url: str) -> str:
     """Send a message; returns the task as JSON."""
-    message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "x"}]}
-    request = urllib.request.Request(  # noqa: S310 - our own host
-        f"{url}agents/saying/message:send",
-        json.dumps({"message": message}).encode(),
-        {"Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - the same
-        return str(answer.read().decode())
+    return json.dumps(send(f"{url}agents/saying", "x"))
 
 
 @pytest.mark.backend("sqlite")
@@ -48,16 +40,7 @@ def test_it_starts_again_with_the_changed_agent_and_shows_the_trace_of_a_mistake
     app.mkdir()
     (app / "__init__.py").touch()
     (app / "agents.py").write_text(AGENT.format(line='yield "the first"'))
-    env = {
-        **backend.children(),
-        "VAR_DIR": str(tmp_path / "var"),
-        "PORT": "0",
-        "PYTHONPATH": f"{tmp_path}:{ROOT}",
-        "A2A_APPS": "saying",
-        "A2A_DEFAULT_AGENT": "saying",
-        "A2A_GRPC_PORT": "",
-        "WATCH": str(app),
-    }
+    env = make_environ(tmp_path, "saying", A2A_DEFAULT_AGENT="saying", WATCH=str(app))
     with Process("make", "--silent", "dev", env=env) as host:
 
         def urls() -> list[str]:

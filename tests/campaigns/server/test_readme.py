@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT, backend
+from tests.campaigns.server.authors import START, make_environ
 from tests.campaigns.server.process import PATIENCE, Process
 
 BLOCKS: list[tuple[str, str]] = re.findall(
@@ -44,16 +44,8 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(here: Path) -> Iterator[str]:
     """A host with the README's two agents."""
     (agents,) = re.findall(r"A2A_APPS=(\S+)", block("sh", "startagent"))
-    env = {
-        **backend.children(),
-        "A2A_APPS": agents,
-        "A2A_GRPC_PORT": "",
-        "PORT": "0",
-        "PYTHONPATH": f"{here}{os.pathsep}{ROOT}",
-        "VAR_DIR": str(here / "var"),
-    }
-    with Process(sys.executable, "manage.py", "up", env=env) as host:
-        yield host.line("  start", PATIENCE).split()[-1].removesuffix("/")
+    with Process(sys.executable, "manage.py", "up", env=make_environ(here, agents)) as host:
+        yield host.line("  start", START).split()[-1].removesuffix("/")
         host.signal(signal.SIGTERM)
         assert host.exit_code() == 0, host.transcript()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests import ROOT, backend
+from tests.campaigns.server.authors import START, make_environ, send
 from tests.campaigns.server.nginx import NAME, Nginx
 from tests.campaigns.server.process import PATIENCE, Process
 from tests.campaigns.server.test_from_nothing import make_stack
@@ -26,7 +26,7 @@ BLOCKS: list[tuple[str, str]] = re.findall(
     (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"),
     re.DOTALL | re.MULTILINE,
 )
-START = 60.0
+DEMO = "examples.demo"
 
 
 def block(kind: str, word: str) -> str:
@@ -52,18 +52,6 @@ def run(text: str, here: Path, env: dict[str, str], **changed: str) -> str:
     return done.stdout
 
 
-def settings(here: Path, apps: str = "examples.demo") -> dict[str, str]:
-    """The environment of a host with apps from this folder."""
-    return {
-        **backend.children(),
-        "A2A_APPS": apps,
-        "A2A_GRPC_PORT": "",
-        "PORT": "0",
-        "PYTHONPATH": f"{here}{os.pathsep}{ROOT}",
-        "VAR_DIR": str(here / "var"),
-    }
-
-
 def apps(text: str) -> str:
     """The apps that a block hosts."""
     (found,) = re.findall(r"A2A_APPS=(\S+)", text)
@@ -83,14 +71,14 @@ def here(tmp_path: Path) -> Path:
     (tmp_path / ".venv").symlink_to(sys.prefix)
     for name in ("manage.py", "deploy", "requirements-pydantic-ai.txt"):
         (tmp_path / name).symlink_to(ROOT / name)
-    run(block("sh", "startagent trips").splitlines()[0], tmp_path, settings(tmp_path))
+    run(block("sh", "startagent trips").splitlines()[0], tmp_path, make_environ(tmp_path, DEMO))
     return tmp_path
 
 
 @pytest.mark.backend("sqlite")
 class TestOnOneMachine:
     def test_the_first_agent_answers_as_soon_as_it_is_written(self, here: Path) -> None:
-        env = settings(here, apps(block("sh", "startagent trips")))
+        env = make_environ(here, apps(block("sh", "startagent trips")))
         (line,) = [text for kind, text in BLOCKS if kind == "sh" and text.startswith("curl")]
         with Process(sys.executable, "manage.py", "up", env=env) as host:
             url = host.line("  start", START).split()[-1]
@@ -101,18 +89,11 @@ class TestOnOneMachine:
 
     def test_a_killed_host_goes_on_and_books_nothing_twice(self, here: Path) -> None:
         (here / "trips" / "agents.py").write_text(block("python", "def book"))
-        env = settings(here, apps(block("sh", "make run")))
+        env = make_environ(here, apps(block("sh", "make run")))
         with Process(sys.executable, "manage.py", "up", env=env) as first:
             number = first.line("The host is up", START).split()[-4].rstrip(".")
             url = first.line("  start", START).split()[-1].removesuffix("/")
-            request = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "Rome Oslo Lima"}]}
-            body = {"message": request, "configuration": {"returnImmediately": True}}
-            call = urllib.request.Request(  # noqa: S310 - our own host
-                f"{url}/agents/trips/message:send",
-                json.dumps(body).encode(),
-                {"Content-Type": "application/json"},
-            )
-            urllib.request.urlopen(call, timeout=PATIENCE).close()  # noqa: S310 - the same
+            send(f"{url}/agents/trips", "Rome Oslo Lima", returnImmediately=True)
             eventually(lambda: "Oslo is booked" in json.dumps(task(url)), PATIENCE)
             run(block("sh", "kill -9"), here, env, PROCESS=number)
             assert first.exit_code() == -signal.SIGKILL
@@ -127,7 +108,7 @@ class TestOnOneMachine:
     def test_an_agent_of_a_framework_is_written_and_passes_its_tests(self, here: Path) -> None:
         lines = block("sh", "--kind").replace("pip install", "pip install --dry-run --no-index")
         install, write, test = lines.splitlines()
-        env = settings(here)
+        env = make_environ(here, DEMO)
         assert "Would install" not in run(install, here, env)
         run(write, here, env)
         run(test, here, {**env, "A2A_APPS": "assistant", "DATABASE_URL": "", "REDIS_URL": ""})
@@ -149,7 +130,7 @@ def test_the_picture_of_the_readme_is_made_of_a_host_that_is_killed(tmp_path: Pa
 @pytest.mark.nginx
 @pytest.mark.django_db(transaction=True)
 def test_production_answers_behind_nginx(here: Path) -> None:
-    env = settings(here)
+    env = make_environ(here, DEMO)
     lines = block("sh", "make stack").replace("agents.example.com", NAME).splitlines()
     exports = [line for line in lines if line.startswith("export") and "DATABASE" not in line]
     exported = run("\n".join([*exports, "env -0"]), here, env)

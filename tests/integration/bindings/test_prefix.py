@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from a2a_project.asgi import routes
+from a2a_project.routing import Routes
 from a2a_push.keys import issuer
 from a2a_tasks.access.tokens import audience
 from a2a_tasks.bindings.grpc.call import GrpcCall
@@ -44,6 +45,18 @@ async def test_other_paths_are_the_projects(path: str) -> None:
     answer = await Client(routes).ask("GET", path)
     assert answer.status == 404
     assert (answer.header("content-type") or "").startswith("text/html")
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+async def test_the_projects_application_gets_them_unchanged(kind: str) -> None:
+    came: list[tuple[Any, ...]] = []
+
+    async def project(*call: Any) -> None:
+        came.append(call)
+
+    call = {"type": kind, "path": "/a2ab/", "headers": [(b"host", b"strange")]}, object(), object()
+    await Routes(project).by_type(*call)
+    assert came == [call]
 
 
 def test_addresses_without_a_request_have_it(settings: Any) -> None:

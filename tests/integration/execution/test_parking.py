@@ -51,6 +51,13 @@ async def is_parked(task: str = "task-1") -> bool:
     return await run_in_thread(parked, task)
 
 
+async def carry_until_parked(part: str) -> None:
+    """Carry the run, by a process of its own, until it is parked in this step."""
+    async with runner() as made:
+        await until(lambda: run_in_thread(parked, part=part))
+        await until(lambda: not made.carrying)
+
+
 def pass_the_hour() -> None:
     """Let all sleeps end. For a thread with a connection."""
     for step in Step.objects.filter(name__startswith="sleep"):
@@ -68,8 +75,9 @@ def artifacts() -> list[str]:
     """The texts of the artifacts of the only task."""
     found = find_by_key(Task.objects.get().pk)
     assert found is not None
+    assert isinstance(found.view.artifacts, list)
     decode = msgspec.json.Decoder(Artifact).decode
-    whole = [decode(bytes(raw)) for raw in found.view.artifacts]  # type: ignore[union-attr]
+    whole = [decode(bytes(raw)) for raw in found.view.artifacts]
     return ["".join(str(part.text) for part in one.parts) for one in whole]
 
 
@@ -126,9 +134,7 @@ async def test_an_agent_that_sleeps_long_holds_no_slot_and_goes_on_where_it_was(
     with playing(getattr(works, kind)) as agent:
         await due(agent.slug)
         for part in ("sleep 1", "sleep 2"):
-            async with runner() as made:  # each part is carried by another process
-                await until(lambda part=part: run_in_thread(parked, part=part))  # type: ignore[misc]
-                await until(lambda made=made: not made.carrying)  # type: ignore[misc]
+            await carry_until_parked(part)  # each part is carried by another process
             await run_in_thread(pass_the_hour)
         async with runner():
             await until(lambda: status_is("completed"))

@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -264,7 +265,7 @@ async def a_long_sleep_parks_the_run_and_frees_the_process(script: Client, tmp_p
         await until(newest_is_parked, 60)
         assert answered(await script.send("plain")).isdigit()  # in the only process
         await run_in_thread(pass_an_hour)
-        await until(lambda id_=task.id: status_is("completed", task=id_))  # type: ignore[misc]
+        await until(partial(status_is, "completed", task=task.id))
         assert answered(await script.get(task.id)) == "ab1"
 
 

@@ -58,6 +58,13 @@ def test_what_is_missing_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings["DATABASES"]["default"]["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
 
 
+def test_the_path_is_a2a_unless_another_one_is_chosen() -> None:
+    assert install()["A2A_PREFIX"] == "/a2a"
+    settings = copy.deepcopy(STOCK)
+    a2a_host.install(settings, prefix="/agents/v1")
+    assert settings["A2A_PREFIX"] == "/agents/v1"
+
+
 def test_to_install_twice_changes_nothing_more() -> None:
     once = install()
     twice = copy.deepcopy(once)
