@@ -158,7 +158,7 @@ def _convert_each(values: Any) -> Iterator[Any]:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Raise AgentError, in words for clients, in the place of errors of models that LangChain asks."""
+    """Raise AgentError, in words for clients, for errors of models that LangChain calls."""
     try:
         yield
     except Exception as fault:

@@ -1,4 +1,4 @@
-"""Errors of models that LangChain asks, in words for people."""
+"""Errors of models that LangChain calls, in words for people."""
 
 from __future__ import annotations
 

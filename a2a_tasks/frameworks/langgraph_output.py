@@ -39,9 +39,9 @@ class GraphAnswer:
     buffer: str = ""
     begun: bool = False
     over: bool = False
-    #: The limit of the model's silence; None = it is a node.
+    #: The timer for a silent model; None = it is a node.
     silence: asyncio.TimerHandle | None = None
-    #: When the model was heard, by the clock of the event loop.
+    #: Time of the model's last sign of life, by the clock of the event loop.
     heard: float = 0.0
 
 
@@ -113,7 +113,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         return [answer.number for answer in found]
 
     def tell_calls(self, belongs: Callable[[str], bool]) -> None:
-        """Tell of the calls in answers of nodes that have a checkpoint now: those of a lost answer are never made."""
+        """Report the calls in answers of nodes that have a checkpoint now: calls of a lost answer are never made."""
         asked, self._asked = self._asked, []
         for node, call in asked:
             if belongs(node):
@@ -214,7 +214,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self._watch(answer)
 
     def _watch(self, answer: GraphAnswer) -> None:
-        """Wait for a word of a model. After too long a silence, stop the run."""
+        """Stop the run if the model has been silent for too long, else look again later."""
         if self._is_over or self._limit.when() is not None:
             return
         ends = answer.heard + self._model_seconds
