@@ -23,7 +23,7 @@ __all__ = ["LANGCHAIN_WORDS", "Row"]
 
 #: Errors, and the words for clients.
 Row = tuple[type[Exception] | tuple[type[Exception], ...], str]
-#: The most particular first.
+#: The most specific first.
 LANGCHAIN_WORDS: tuple[Row, ...] = (
     (ModelRateLimitError, Words.BUSY),
     ((ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError), Words.UNUSABLE),

@@ -66,7 +66,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self._over: list[GraphAnswer] = []
         #: Calls of tools in answers whose node has no checkpoint yet, each with the node.
         self._asked: list[tuple[str, ToolCall]] = []
-        #: Ids of messages that were given to a node, and of those that were said.
+        #: Ids of messages that were given to a node, and of those that were sent to the client.
         self._given: set[str] = set()
         self._said: set[str] = set()
         self._used: list[dict[str, Any]] = []
@@ -255,7 +255,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
             self._say_whole(answer, str(said))
 
     def _end_node(self, run_id: UUID, outputs: Any) -> None:
-        """Say the messages that a node has made by itself, and tell of calls of tools and their results."""
+        """Send the messages that a node has made by itself, and report calls of tools and their results."""
         if (node := self._pop(run_id)) is None:
             return
         messages = [one for one in find_messages(outputs) if one.id not in self._given]
@@ -276,7 +276,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
                 self._say_once(node, str(message.text))
 
     def _tell_call(self, call: ToolCall) -> None:
-        """Tell of a call. The host takes each once."""
+        """Report a call. The host records each once."""
         if call["id"]:
             self.put(make_call(call["id"], call["name"], make_json(call["args"])))
 
@@ -285,7 +285,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self.put(make_result(message.tool_call_id, make_json(message.content), error=failed))
 
     def _say_once(self, node: GraphAnswer, said: str) -> None:
-        """Say a text of a node, unless it is that of a model in it, made into a message anew."""
+        """Send a text of a node, unless it repeats the text of a model within the node."""
         if not any(one.node == node.node and one.text == said for one in self._over):
             self._say_whole(GraphAnswer(node.node, shown=node.shown), said)
 
