@@ -31,7 +31,7 @@ def check_project(
         get_template("a2a_console/handover.html")
     except TemplateDoesNotExist:
         yield Error(
-            "the templates of apps are not found",
+            "Django does not find the templates of the host's apps",
             hint="TEMPLATES needs DjangoTemplates with APP_DIRS, or the loader app_directories.",
             id="a2a_console.E002",
         )

@@ -37,7 +37,7 @@ EVERYTHING = "admin:read"
 
 
 def name_lookup(path: str) -> str:
-    """Return the lookup of a user's name behind this path: the field that a project signs its users in by."""
+    """Return the lookup of the user name behind this path: the field with which users of the project sign in."""
     return f"{path}__{get_user_model().USERNAME_FIELD}"
 
 

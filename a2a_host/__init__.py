@@ -1,7 +1,7 @@
 """The host in a Django project: three calls, in its settings, its `asgi.py` and its `urls.py`.
 
 import a2a_host
-a2a_host.install(globals(), prefix="/a2a")              # the last line of settings.py, but for apps with agents
+a2a_host.install(globals(), prefix="/a2a")              # at the end of settings.py; apps with agents may follow
 application = a2a_host.asgi(get_asgi_application())     # in asgi.py
 urlpatterns += a2a_host.urls()                          # in urls.py
 """
@@ -32,7 +32,7 @@ def asgi(application: Any) -> Any:
 def urls(admin_site: AdminSite | None = None) -> list[URLPattern | URLResolver]:
     """Return the patterns of the host's pages: start page, console, management API.
 
-    `admin_site` is the project's own, if it is not Django's: its users, and its sign-in, are those of the console.
+    `admin_site` is the project's own site, if it is not Django's default: it decides who may use the console.
     """
     from a2a_project.urls import make_urls  # noqa: PLC0415 - it needs the apps
 

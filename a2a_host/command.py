@@ -65,20 +65,20 @@ def main() -> None:
 def command(*arguments: str) -> list[str]:
     """Return a command of the project in the working directory. SystemExit if there is none."""
     if not Path("manage.py").is_file():
-        sys.exit("There is no manage.py here: a2a-host new NAME writes a project.")
+        sys.exit("There is no manage.py here. `a2a-host new NAME` writes a project.")
     return [sys.executable, "manage.py", *arguments]
 
 
 def write_project(directory: Path) -> None:
     """Write a project with an agent into a new directory."""
     if directory.exists():
-        sys.exit(f"{directory} is there already. Give a new name.")
+        sys.exit(f"{directory} exists already. Give a new name.")
     directory.mkdir(parents=True)
     (directory / "manage.py").write_text(MANAGE, encoding="utf-8")
     (directory / "settings.py").write_text(SETTINGS, encoding="utf-8")
     os.chdir(directory)
     add_agent(FIRST)
-    print(f"Serve it: cd {directory} && a2a-host up")  # noqa: T201
+    print(f"To serve it: cd {directory} && a2a-host up")  # noqa: T201
 
 
 def add_agent(name: str, *options: str) -> None:
@@ -92,9 +92,9 @@ def add_agent(name: str, *options: str) -> None:
         file.seek(0, os.SEEK_END)
         file.write(line)
         line = ""
-    print(f"{name}/agents.py is the agent, {name}/tests.py drives it.")  # noqa: T201
+    print(f"{name}/agents.py is the agent, {name}/tests.py tests it.")  # noqa: T201
     if line:
-        print(f"Host it: {line}", end="")  # noqa: T201
+        print(f"To host it, add to the settings: {line}", end="")  # noqa: T201
 
 
 def manage(settings_module: str) -> None:
@@ -112,7 +112,7 @@ def manage(settings_module: str) -> None:
             raise
         sys.exit(f"The host cannot start. {fault}")
     except DatabaseError as fault:
-        # Of rules that were broken by what is written, the trace says more.
+        # For a violated constraint the traceback says more.
         if "--traceback" in sys.argv or isinstance(fault, IntegrityError | DataError):
             raise
         explain = import_module("a2a_tasks.management.database").explain  # it needs settings

@@ -70,14 +70,16 @@ def _refuse(settings: Mapping[str, Any], prefix: str) -> None:
         if name not in settings
     ]
     if missing:
-        raise ImproperlyConfigured(f"a2a_host.install() comes after {missing[0]} in the settings")
+        raise ImproperlyConfigured(
+            f"a2a_host.install() must come after {missing[0]} in the settings"
+        )
     if not prefix.startswith("/") or prefix.endswith("/") or "//" in prefix:
-        raise ImproperlyConfigured(f"the prefix is a path such as '/a2a', not {prefix!r}")
+        raise ImproperlyConfigured(f"the prefix must be a path such as '/a2a', not {prefix!r}")
     engine = settings["DATABASES"].get("default", {}).get("ENGINE", "")
     if not any(name in engine for name in ENGINES):
         raise ImproperlyConfigured(f"the host works on PostgreSQL and SQLite, not on {engine!r}")
     if not settings.get("USE_TZ", True):
-        raise ImproperlyConfigured("the host needs USE_TZ = True: it writes moments in UTC")
+        raise ImproperlyConfigured("the host needs USE_TZ = True: it stores times in UTC")
 
 
 def _add(names: Iterable[str], more: Iterable[str]) -> list[str]:

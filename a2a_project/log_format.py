@@ -13,7 +13,7 @@ ESCAPED = {
 
 
 class RefusalFilter(logging.Filter):
-    """Makes a request that Django refuses, such as one with a wrong `Host`, one line and no error of the host."""
+    """Logs a request that Django refuses, such as one with a wrong `Host`, as a warning of one line."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record if it is such a line, and keep it."""

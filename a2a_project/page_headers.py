@@ -46,12 +46,12 @@ POLICY = {
 
 
 class PageHeaders(CSPMiddleware):
-    """Middleware for the host's pages alone. Headers that a view has set are kept, and `csp_update` is heard."""
+    """Middleware for the host's pages alone. Headers that a view has set are kept, and `csp_update` works."""
 
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
     ) -> PolicyParts:
-        """Return the policy of the host's pages; that of the project is for others."""
+        """Return the policy of the host's pages; the project's policy is for its other pages."""
         parts: PolicyParts = super().get_policy_parts(request, response, report_only)
         return parts if report_only else replace(parts, config=parts.config or POLICY)
 

@@ -38,7 +38,7 @@ METADATA_BYTES, MAX_METADATA_BYTES = 32 * 1024, 1024 * 1024
 GOODBYE_SECONDS = 1.0
 #: Bytes that a connection may handle before others have their turn: uvloop gives 8 MB of one at once.
 PIECE = 16 * 1024
-#: Calls that a client may take back at once, and in a second (CVE-2023-44487): each costs more than it does to send it.
+#: Calls that a client may reset at once, and in a second (CVE-2023-44487): each costs the server more than the client.
 RESETS, RESETS_A_SECOND = 1000, 33
 #: Bytes of the length at the beginning of an HTTP/2 frame.
 LENGTH = 3
@@ -90,7 +90,7 @@ class Protocol(H2Protocol):
         self._next_ping: asyncio.TimerHandle | None = None
         #: Received bytes that are not handled yet.
         self._unhandled = b""
-        #: Calls that were taken back, less those that RESETS_A_SECOND allows, at this time.
+        #: Calls that were reset, less those that RESETS_A_SECOND allows, and the time of this count.
         self._resets, self._resets_at = 0.0, 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -191,7 +191,7 @@ class Protocol(H2Protocol):
         self._plan_ping()
 
     def _take_reset(self, event: StreamReset) -> None:
-        """End a call that its client has taken back, and the connection of a client that does so too often."""
+        """End a call that its client has reset, and the connection of a client that does so too often."""
         now = self._loop.time()
         self._resets = max(0.0, self._resets - (now - self._resets_at) * RESETS_A_SECOND) + 1
         self._resets_at = now

@@ -26,11 +26,11 @@ CHANGED = {"post_add", "post_remove", "post_clear"}
 
 
 def install() -> None:
-    """Connect the signals. ImproperlyConfigured for users without groups: those are tenants and scopes."""
+    """Connect the signals. ImproperlyConfigured for users without groups, which are tenants and scopes."""
     user: Any = get_user_model()
     if not issubclass(user, PermissionsMixin):
         raise ImproperlyConfigured(
-            f"the host needs users with groups: {user.__name__} is no PermissionsMixin"
+            f"the host needs users with groups: {user.__name__} must inherit PermissionsMixin"
         )
     user_logged_in.connect(_on_sign_in, dispatch_uid="audit")
     user_logged_out.connect(_on_sign_out, dispatch_uid="audit")
@@ -47,7 +47,7 @@ def _name(row: Model) -> str:
 
 
 def _is_recorded(user: Any) -> bool:
-    """Return whether a user is of the audit log: customers of another project are not, only its staff."""
+    """Return whether the audit log records a user: in another project only staff, and no customers."""
     return bool(project.A2A_OWN_PROJECT or getattr(user, "is_staff", False))
 
 

@@ -64,7 +64,7 @@ class Journal:
         await asyncio.sleep(seconds)
 
     async def park(self, name: str, until: float, awaits: int | None = None) -> None:
-        """Park the run in a step, until a time of the clock or the end of the task with this key, and stop the agent.
+        """Park the run in a step until a time or until the task with this key ends, and stop the agent.
 
         Returns if the run cannot be parked now.
         """

@@ -178,7 +178,7 @@ class Turn:
         return self._unused.watch(step, "await turn.step(...)")
 
     def sleep(self, seconds: float | datetime.datetime, *, name: str = "sleep") -> Sleep:
-        """Sleep for seconds from the first attempt's call on: `await turn.sleep(60)`, or `.now()` in a thread.
+        """Sleep; the seconds count from the call in the first attempt: `await turn.sleep(60)`, or `.now()` in a thread.
 
         `seconds` may also be the moment of waking, a datetime with a time zone. During a long sleep the run is parked: it
         holds no slot, and `run` is called again at the end of the sleep (docs/agents.md).
@@ -191,7 +191,7 @@ class Turn:
     ) -> TaskWait:
         """Wait for another task of the caller: `state = await turn.wait_for(task_id)`, or `.now()` in a thread.
 
-        Returns its TaskState when it has ended or asks its client, or as it is after some seconds. `agent`: the slug of
+        Returns its TaskState when it has ended or asks its client, or after `seconds`. `agent`: the slug of
         its agent, if that is another one. A long wait parks the run as `sleep` does. Raises AgentError if the caller has
         no such task, and ValueError for the task of this turn.
         """

@@ -53,7 +53,7 @@ class _Wait(ABC, Generic[T]):
         return self._journal.wait(self._loop, lambda: self._wait(alone=True))
 
     async def _wait(self, *, alone: bool) -> T:
-        """Wait. `alone`: the agent waits itself; else this is so only in the task that runs it."""
+        """Wait. `alone`: the agent itself is blocked; otherwise the wait parks the run only in the task that runs the agent."""
         journal, length = self._journal, self._length
         parks = journal.parks and (alone or asyncio.current_task() is journal.task)
         now = await journal.clock()
@@ -106,7 +106,7 @@ class TaskWait(_Wait[TaskState]):
         return TaskState(await DurableStep(self._journal, self._loop, name, get_state))
 
     async def _look(self, now: float, until: float, *, parks: bool) -> str:
-        """Return the state of the task when it goes on no more, or when the time is over. Raises AgentError."""
+        """Return the state of the task when it has ended or asks its client, or when the time is over. Raises AgentError."""
         journal, short = self._journal, float(conf.PARK_SECONDS)
         patient_from = now + short
         while True:

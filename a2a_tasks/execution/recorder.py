@@ -103,7 +103,7 @@ class Recorder:
             ANSWER if assignment.input_number == 1 else f"{ANSWER}-{assignment.input_number}"
         )
         self.answer_begun = False
-        #: Number of values that the agent has yielded, and of those among the first that the log has already, since the
+        #: Number of values that the agent has yielded, and how many of the first ones are in the log already, because the
         #: run was parked after them.
         self.said, self.repeats = 0, assignment.said
 

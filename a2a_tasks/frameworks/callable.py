@@ -118,7 +118,7 @@ async def _convert_later(answer: Any, function: Any) -> Any:
 
 
 async def _convert_each_later(values: Any, *, joins: bool) -> AsyncIterator[Any]:
-    """Yield the values that say something; models also send empty ones.
+    """Yield the values that are not empty; models also send empty ones.
 
     `joins`: dicts and models are states of one value, as in streams of LangChain. It is yielded at the end.
     """
@@ -138,7 +138,7 @@ async def _convert_each_later(values: Any, *, joins: bool) -> AsyncIterator[Any]
 
 
 def _join(before: Any, piece: Any) -> Any:
-    """Return the sum of pieces that can be added, as LangChain does; of others the last one is the whole."""
+    """Return the sum of pieces that can be added, as LangChain does; otherwise the last piece is the whole value."""
     try:
         return before + piece
     except TypeError:
@@ -158,7 +158,7 @@ def _convert_each(values: Any) -> Iterator[Any]:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Raise AgentError, in words for clients, in the place of errors of models that LangChain asks."""
+    """Raise AgentError, in words for clients, for errors of models that LangChain calls."""
     try:
         yield
     except Exception as fault:

@@ -1,4 +1,4 @@
-"""Errors of models that LangChain asks, in words for people."""
+"""Errors of models that LangChain calls, in words for people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["LANGCHAIN_WORDS", "Row"]
 
 #: Errors, and the words for clients.
 Row = tuple[type[Exception] | tuple[type[Exception], ...], str]
-#: The most particular first.
+#: The most specific first.
 LANGCHAIN_WORDS: tuple[Row, ...] = (
     (ModelRateLimitError, Words.BUSY),
     ((ModelAuthenticationError, ModelPermissionDeniedError, ModelNotFoundError), Words.UNUSABLE),

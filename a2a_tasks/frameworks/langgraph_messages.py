@@ -82,10 +82,10 @@ def find_messages(value: Any) -> Iterator[BaseMessage]:
 
 
 def _read_messages(given: Any) -> Any:
-    """Return what a node gives as messages, which may be dicts or pairs of role and text, as LangGraph reads it."""
+    """Return the messages of a node, read as LangGraph reads them: they may be dicts, or pairs of role and text."""
     try:
         return convert_to_messages(given if isinstance(given, list) else [given])
-    except (NotImplementedError, ValueError):  # it is no messages
+    except (NotImplementedError, ValueError):  # it holds no messages
         return given
 
 

@@ -40,9 +40,9 @@ class GraphAnswer:
     buffer: str = ""
     begun: bool = False
     over: bool = False
-    #: The limit of the model's silence; None = it is a node.
+    #: The timer for a silent model; None = it is a node.
     silence: asyncio.TimerHandle | None = None
-    #: When the model was heard, by the clock of the event loop.
+    #: Time of the model's last sign of life, by the clock of the event loop.
     heard: float = 0.0
 
 
@@ -67,7 +67,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self._over: list[GraphAnswer] = []
         #: Calls of tools in answers whose node has no checkpoint yet, each with the node.
         self._asked: list[tuple[str, ToolCall]] = []
-        #: Ids of messages that were given to a node, and of those that were said.
+        #: Ids of messages that were given to a node, and of those that were sent to the client.
         self._given: set[str] = set()
         self._said: set[str] = set()
         self._used: list[dict[str, Any]] = []
@@ -113,7 +113,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         return [answer.number for answer in found]
 
     def tell_calls(self, belongs: Callable[[str], bool]) -> None:
-        """Tell of the calls in answers of nodes that have a checkpoint now: those of a lost answer are never made."""
+        """Report the calls in answers of nodes that have a checkpoint now: calls of a lost answer are never made."""
         asked, self._asked = self._asked, []
         for node, call in asked:
             if belongs(node):
@@ -210,7 +210,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self._watch(answer)
 
     def _watch(self, answer: GraphAnswer) -> None:
-        """Wait for a word of a model. After too long a silence, stop the run."""
+        """Stop the run if the model has been silent for too long, else look again later."""
         if self._is_over or self._limit.when() is not None:
             return
         ends = answer.heard + self._model_seconds
@@ -251,7 +251,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
             self._say_whole(answer, str(said))
 
     def _end_node(self, run_id: UUID, outputs: Any) -> None:
-        """Say the messages that a node has made by itself, and tell of calls of tools and their results."""
+        """Send the messages that a node has made by itself, and report calls of tools and their results."""
         if (node := self._pop(run_id)) is None:
             return
         messages = [one for one in find_messages(outputs) if one.id not in self._given]
@@ -272,7 +272,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
                 self._say_once(node, str(message.text))
 
     def _tell_call(self, call: ToolCall) -> None:
-        """Tell of a call. The host takes each once."""
+        """Report a call. The host records each once."""
         if call["id"]:
             self.put(make_call(call["id"], call["name"], make_json(call["args"])))
 
@@ -281,7 +281,7 @@ class GraphOutput(EmissionQueue, BaseCallbackHandler):
         self.put(make_result(message.tool_call_id, make_json(message.content), error=failed))
 
     def _say_once(self, node: GraphAnswer, said: str) -> None:
-        """Say a text of a node, unless it is that of a model in it, made into a message anew."""
+        """Send a text of a node, unless it repeats the text of a model within the node."""
         if not any(one.node == node.node and one.text == said for one in self._over):
             self._say_whole(GraphAnswer(node.node, shown=node.shown), said)
 

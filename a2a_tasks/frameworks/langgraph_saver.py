@@ -204,7 +204,7 @@ class TurnSaver(InMemorySaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint. Raises AgentError if the state is too large to keep: before more work is paid for it."""
+        """Store a checkpoint. Raises AgentError if the state is too large to keep, so that no further work is paid for."""
         where = config["configurable"]
         thread, namespace = where["thread_id"], where.get("checkpoint_ns", "")
         body: dict[str, Any] = {**checkpoint}

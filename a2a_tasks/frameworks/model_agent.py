@@ -1,4 +1,4 @@
-"""The base class of adapters whose frameworks ask models."""
+"""The base class of adapters whose frameworks call models."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class AgentCopies(Steps):
         if tool._agent_instance is not None:  # noqa: SLF001 - states of runs name it
             made._agent_instance = self.copy_agent(tool._agent_instance)  # noqa: SLF001
         made.on_invoke_tool = StepInvoker(made, self)
-        made.timeout_seconds = None  # the step has it
+        made.timeout_seconds = None  # the step has the limit
         return made
 
     def _copy_handoff(self, handoff: Handoff[Any, Any]) -> Handoff[Any, Any]:
@@ -125,7 +125,7 @@ class StepInvoker(_FailureHandlingFunctionToolInvoker):
 
 
 def _limit_time(tool: FunctionTool, invoke: Invoke, steps: Steps) -> Invoke:
-    """Return the function of a tool with its time limit; the model is told of it as by the SDK."""
+    """Return the function of a tool with its time limit. After a timeout the model gets the SDK's own message."""
     limited = copy.copy(tool)
     limited.on_invoke_tool = invoke
 

@@ -1,4 +1,4 @@
-"""MCP servers of agents of the OpenAI Agents SDK, each connected as long as a run uses it."""
+"""MCP servers of agents of the OpenAI Agents SDK. Each is connected while a run uses it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.mcp import MCPServer, MCPServerManager
 
 __all__ = ["ConnectedServers"]
 
-#: Longest time for a server to start and to answer; some install themselves first.
+#: Maximum seconds for a server to start and answer; some install themselves first.
 CONNECT_SECONDS = 60.0
 
 
@@ -25,7 +25,7 @@ class _Use:
     manager: MCPServerManager | None = None
 
     async def connect(self, server: MCPServer) -> None:
-        """Connect the server, after what a cancelled run may have left of a connection."""
+        """Connect the server. Close first a connection that a cancelled run may have left."""
         await self.close()
         # connected in a task of its own: the task that closes it must be the same
         self.manager = MCPServerManager(

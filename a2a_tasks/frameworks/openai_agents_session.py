@@ -57,7 +57,7 @@ class ConversationSession(SessionABC):
         await self._turn.conversation.clear(KEY)
 
     def wait(self, state: dict[str, Any], calls: Sequence[dict[str, Any]]) -> None:
-        """Keep a run with the task, which waits for the approval of these calls."""
+        """Store the state of a run in the task, which waits for the approval of these calls."""
         self._turn.memory[KEY] = {
             "items": self._new,
             "state": state,

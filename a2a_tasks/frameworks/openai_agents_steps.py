@@ -48,7 +48,7 @@ class Steps:
         self._turn, self._output = turn, output
         self._streams, self._model_seconds = streams, model_seconds
         self._answers: Counter[str] = Counter()
-        #: Ids of calls whose error was told to the model.
+        #: Ids of calls whose error the model gets as their result.
         self._failed: set[str] = set()
 
     @contextmanager
@@ -122,7 +122,7 @@ class Steps:
     ) -> Any:
         """Call a tool in a step. An agent that is a tool takes steps of its own.
 
-        A replay tells of the call again; the host takes each event once.
+        A replay reports the call again; the host records each event once.
         """
         id_, place = context.tool_call_id, PLACE.get() or ""
         self._output.put(make_call(id_, context.tool_name, read_arguments(arguments)))

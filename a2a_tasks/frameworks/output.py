@@ -24,7 +24,7 @@ def make_call(id_: str, name: str, arguments: Mapping[str, Any]) -> ToolEvent:
 
 
 def make_result(id_: str, content: Any, *, error: bool) -> ToolEvent:
-    """Return the event of what the model is told of a call; `error`: the tool failed, or was not called."""
+    """Return the event of the result that the model gets for a call; `error`: the tool failed, or was not called."""
     return ToolEvent("toolResult", _shorten(id_), {"content": content, "error": error})
 
 

@@ -35,7 +35,8 @@ def make_question(deferred: DeferredToolRequests) -> FormQuestion:
 
 
 def _ask_result(call: ToolCallPart) -> Field:
-    text = f"What is the result of {format_call(call.tool_name, call.args_as_dict())}?"
+    called = format_call(call.tool_name, call.args_as_dict())
+    text = f"Please run {called} and answer with its result."
     schema = {"title": f"Result of {call.tool_name}"[:MAX_TITLE_LENGTH]}
     return Field(call.tool_call_id, text, schema)
 

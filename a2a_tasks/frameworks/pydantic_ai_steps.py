@@ -82,7 +82,7 @@ class StepBackend(CallableOperationBackend[None]):
         super().__init__(namer=JournalOperationNamer("agent"), config=config)
         self._turn, self._output, self._model_seconds = turn, output, model_seconds
         self._counts: Counter[str] = Counter()
-        #: The usage that the framework has counted in this attempt, as far as the turn knows of it.
+        #: The part of the framework's usage in this attempt that the turn has already reported.
         self._counted = RunUsage()
         #: The limit of the model's silence, while a request is under way.
         self._silence: asyncio.Timeout | None = None

@@ -26,7 +26,7 @@ class Field(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The word for a call of a tool: yes or no, the reason for the model, and arguments in the place of the model's."""
+    """The decision about a call of a tool: yes or no, the reason for the model, and arguments that replace the model's."""
 
     approved: bool
     message: str = ""
@@ -72,7 +72,7 @@ def ask_approval(
 
 
 def read_decision(turn: Turn, value: Any) -> Decision:
-    """Return the decision in a field of an answer. The words after a no in a text are its reason."""
+    """Return the decision in a field of an answer. A text of several words is also the reason, such as `no, too late`."""
     given = value if isinstance(value, dict) else {"approved": value}
     reason = turn.text.strip() if len(turn.text.split()) > 1 else ""
     return Decision(given["approved"], given.get("message", reason), given.get("arguments"))

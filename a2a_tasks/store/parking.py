@@ -1,7 +1,7 @@
 """Parked runs: rows that hold no slot until their time has come, or until the task that they await has ended.
 
-A parked run is a queued one, so that runs behind it still wait, and a cancel ends it at once. Its round is PARKED, and
-no claim reads so far. `wake` gives it a round as if it were new.
+A parked run is a queued one, so that runs behind it still wait, and a cancel ends it at once. Its round is PARKED,
+which lies behind those that claims read. `wake` gives it a round as if it were new.
 """
 
 from __future__ import annotations

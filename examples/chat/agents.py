@@ -1,4 +1,4 @@
-"""A chat with any OpenAI-compatible model, without a framework: CHAT_URL, CHAT_MODEL and CHAT_KEY say which."""
+"""A chat with any OpenAI-compatible model, without a framework. CHAT_URL, CHAT_MODEL and CHAT_KEY name the model."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A graph of LangGraph, hosted by one call. CHAT_MODEL names a model of OpenAI; without it, CHAT_URL is asked."""
+"""A graph of LangGraph, hosted by one call. CHAT_MODEL names a model of OpenAI; without it, the server at CHAT_URL answers."""
 
 import os
 import random

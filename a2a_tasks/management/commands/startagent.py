@@ -27,7 +27,7 @@ PACKAGES = {"langgraph": "langgraph", "openai-agents": "agents", "pydantic-ai": 
 #: A valid name for a package, an app label and, with hyphens, a URL.
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 MAX_LENGTH = 63
-NEXT = """{title} is in {directory}: agents.py is the agent, tests.py drives it.
+NEXT = """{title} is in {directory}: agents.py is the agent, tests.py tests it.
 
 1. Host it: add "{path}" to INSTALLED_APPS, or start with
    A2A_APPS={hosted} make dev

@@ -115,7 +115,7 @@ def every_line_was_asked_for(e: Known) -> Findings:
 
 
 def used_answers_are_not_asked_for_again(e: Known) -> Findings:
-    """Whoever used an answer has it from the last request for its line."""
+    """An answer that was used is that of the last request for its line."""
     for where, numbers in _find_used(e, ANSWER):
         for number in map(int, numbers):
             used = e.of_number.get(number)
@@ -128,7 +128,7 @@ def used_answers_are_not_asked_for_again(e: Known) -> Findings:
 
 
 def used_results_are_not_made_again(e: Known) -> Findings:
-    """Whoever used the result of a tool has that of its last execution."""
+    """A result of a tool that was used is that of its last execution."""
     for where, found in _find_used(e, RESULT):
         for call, number in found:
             made = e.calls.get(call, [])
@@ -260,7 +260,7 @@ def _remember(e: Known, exchange: Exchange) -> Iterator[Said]:
 
 
 def _find_result(e: Known, exchange: Exchange, slot: Slot, call: Call, name: str, id_: str) -> str:
-    """What the model must be told of a call. How a refusal is worded is for the framework to say."""
+    """What the model must be told of a call. The framework chooses the words of a refusal."""
     if e.is_denied(slot, call):
         told = [said.text for said in exchange.messages if said.call_id == id_]
         return told[0] if told else "refused"

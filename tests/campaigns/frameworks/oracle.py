@@ -68,7 +68,7 @@ class Oracle(model_server.ModelServer):
         return max((one.number for one in self.executions), default=0)
 
     async def _pass(self, what: str, task: int, line: int, n: int = 0) -> None:
-        """Tell of a moment. If somebody is killed for it, what is under way stays so."""
+        """Report a moment. If a process is killed for it, the request or call under way is not answered."""
         if self.reach(what, task, line, n) and what in HELD:
             await asyncio.Event().wait()
 

@@ -24,24 +24,24 @@ HOSTS = {
     SQLITE: "One process on SQLite, which is killed as a whole",
 }
 INTRODUCTION = """\
-# Kills of agents of frameworks
+# Kill tests of framework agents
 
-What `tests/campaigns/frameworks` measured in its last campaign: whole hosts with an agent of [pydantic-ai, LangGraph or the OpenAI Agents SDK](../frameworks.md), whose processes are killed (SIGKILL) while it works. Written by `python -m tests.campaigns.frameworks report` from what was kept.
+This page has the results of the last campaign of `tests/campaigns/frameworks`. It runs whole hosts with an agent of [pydantic-ai, LangGraph or the OpenAI Agents SDK](../frameworks.md), and kills their processes (SIGKILL) while the agent works. `python -m tests.campaigns.frameworks report` writes the page from the stored results.
 
-Each seed is a conversation of three or four tasks. A scripted model server streams words, calls tools one after the other and side by side, and asks for approval of some. It notes each request, with all messages in it; the tools tell a ledger when they begin and when they are done. A kill is made at a moment of the case: the request has come, the n-th word was sent, the answer was sent as a whole, a tool has begun or is done, or a [failpoint](../testing.md#the-fault-lab) in the host is passed. Two clients follow each task and tear their streams all the time, one with `Last-Event-ID`, one without. The last task of each conversation is undisturbed: its request shows what the agent remembers.
+Each seed is a conversation of three or four tasks. A scripted model server streams words, calls tools one after the other and side by side, and asks for approval of some. It stores each request with all its messages; the tools write to a ledger when they begin and when they are done. Each kill happens at a chosen moment: the request has come, the n-th word was sent, the answer was sent as a whole, a tool has begun or is done, or a [failpoint](../testing.md#the-fault-lab) in the host is passed. Two clients follow each task and cut their streams again and again, one with `Last-Event-ID`, one without. The last task of each conversation is undisturbed: its request shows what the agent remembers.
 
-A checker compares all of it afterwards. An episode passes if
+A checker compares all these records afterwards. An episode passes if
 
 - every task was completed, with each word of each answer once and in order, in GetTask and in each stream;
-- no answer of the model and no result of a tool that was used, by the agent or in a stored step, was asked for again;
-- each kill made at most one request be made again, and of tools only those that were at work side by side;
+- no call whose answer or result was used, by the agent or in a stored step, was made again, neither of the model nor of a tool;
+- each kill repeated at most one request to the model, or of the calls of tools only those that ran side by side;
 - each request had the whole conversation, each message once: no answer without memory, no memory without answer;
-- the question was asked once, a refused tool never ran, and each call of a tool was told of once;
-- the usage of the task is the tokens of the answers it has. Requests that were cut off are in the server's count only.
+- the question was asked once, a refused tool never ran, and each call of a tool was reported once;
+- the usage of the task is the sum of the tokens of its answers. Only the model server counts requests that were cut off.
 
-What it found is fixed: [faults found](faults-found.md).
+The faults that it found are fixed: [faults found](faults-found.md).
 
-Made again, in the tables: what was cut off by the kill; what was answered as a whole, but not stored yet when the process died; what was used, which must be 0.
+The columns "again" count repeated requests and calls: those that the kill cut off; those that were answered, but not stored yet when the process died; and those whose result was used, which must be 0.
 
 A cancellation stops the request of the model: the model server saw its client leave at most 17 ms (pydantic-ai), 18 ms (LangGraph) and 56 ms (OpenAI Agents SDK) after a client sent it; medians 10, 10 and 13 ms. `python -m tests.campaigns.frameworks cancels`, 2026-11-25: ten tasks each, cancelled after the first word, on PostgreSQL, Redis, a web process and three workers at default settings.
 """

@@ -111,7 +111,8 @@ class TestApproval:
                 asked = await client.send(script)
                 text, about, _ = question_of(asked)
                 assert text == (
-                    'May I call pay(amount=7)?\nWhat is the result of look(where="here")?'
+                    "May I call pay(amount=7)?\n"
+                    'Please run look(where="here") and answer with its result.'
                 )
                 pay, found = (call["id"] for call in about["calls"])
                 answer = {pay: {"approved": True, "arguments": {"amount": 9}}, found: "a key"}

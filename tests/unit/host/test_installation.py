@@ -91,11 +91,11 @@ def test_what_does_not_fit_is_refused_with_the_reason(more: dict[str, Any], reas
 
 
 def test_a_call_before_the_settings_it_changes_is_refused() -> None:
-    with pytest.raises(ImproperlyConfigured, match="comes after INSTALLED_APPS"):
+    with pytest.raises(ImproperlyConfigured, match="must come after INSTALLED_APPS"):
         a2a_host.install({})
 
 
 @pytest.mark.parametrize("prefix", ["a2a", "/a2a/", "/", "", "/a//b"])
 def test_a_prefix_is_a_path(prefix: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match="the prefix is a path"):
+    with pytest.raises(ImproperlyConfigured, match="the prefix must be a path"):
         a2a_host.install(copy.deepcopy(STOCK), prefix=prefix)

@@ -7,7 +7,7 @@ const LONG = 200; // length of texts from which a field has several lines
 const listOf = (value) => (Array.isArray(value) ? value : []);
 const typeOf = (schema) => String((Array.isArray(schema.type) ? schema.type[0] : schema.type) ?? "");
 
-/** "choice", "yes-no", "checkbox", "number", "text", "long" or "json". A required boolean without a default is asked for: no answer is not a no. */
+/** "choice", "yes-no", "checkbox", "number", "text", "long" or "json". A required boolean without a default is a choice: no answer does not mean no. */
 export function kindOf(schema, required) {
   const choices = listOf(schema.enum);
   if (choices.length) return choices.every((one) => typeof one === "string") ? "choice" : "json";
@@ -39,7 +39,7 @@ function parsed(text) {
   try {
     return JSON.parse(text);
   } catch {
-    return text; // the host says what it is not
+    return text; // the host refuses it and names the type
   }
 }
 
@@ -66,7 +66,7 @@ export class Form {
     this.node.hidden = !this.#fields.length;
   }
 
-  /** The answer; undefined if there is no form, or if nothing was entered and `others` (a text) may answer. */
+  /** The answer; undefined if there is no form, or if nothing was entered and `others` (a text or files) are sent. */
   answer(others) {
     const filled = this.#fields.filter(({ kind, input }) => kind === "checkbox" || input.value.trim() || input.validity.badInput);
     const touched = filled.some(({ kind, input }) => kind !== "checkbox" || input.checked);
