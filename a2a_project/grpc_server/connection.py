@@ -89,7 +89,7 @@ class Protocol(H2Protocol):
         self._loop = asyncio.get_running_loop()
         self._next_ping: asyncio.TimerHandle | None = None
         #: Received bytes that are not handled yet.
-        self._unhandled = b""
+        self._unhandled = bytearray()
         #: Calls that were reset, less those that RESETS_A_SECOND allows, and the time of this count.
         self._resets, self._resets_at = 0.0, 0.0
 
@@ -121,11 +121,12 @@ class Protocol(H2Protocol):
     def _handle_piece(self) -> None:
         """Handle a piece of what has come, unless the client reads nothing: each ping would make the unsent answers longer."""
         if self._leaving or self.connection.is_closing() or self._socket.is_closing():
-            self._unhandled = b""
+            self._unhandled.clear()
         elif not self.connection.write_ready.is_set():
             self._socket.pause_reading()
         else:
-            piece, self._unhandled = self._unhandled[:PIECE], self._unhandled[PIECE:]
+            piece = bytes(self._unhandled[:PIECE])
+            del self._unhandled[:PIECE]
             self._handle(piece)
             if self._unhandled:
                 self._socket.pause_reading()

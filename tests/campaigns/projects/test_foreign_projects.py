@@ -16,7 +16,7 @@ import pytest
 from tests.campaigns.projects.project import LINES, PREFIX, Project, make_shop, make_stock
 from tests.journeys.sdk import official, said
 
-pytestmark = [pytest.mark.backend("sqlite"), pytest.mark.thorough, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.backend("sqlite"), pytest.mark.timeout(600)]
 #: Requests of dialects before 1.0: path below the agent, method, parameters' message.
 OLD = {
     "a2a/0.3": (
