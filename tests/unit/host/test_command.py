@@ -37,13 +37,13 @@ def test_an_incomplete_command_is_told_what_there_is(
 def test_a_command_of_a_project_needs_one(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(SystemExit, match=r"There is no manage\.py here: a2a-host new NAME"):
+    with pytest.raises(SystemExit, match=r"There is no manage\.py here\. `a2a-host new NAME` writes a project"):
         a2a_host(monkeypatch, *words)
 
 
 def test_a_new_project_overwrites_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "demo").mkdir()
-    with pytest.raises(SystemExit, match="demo is there already"):
+    with pytest.raises(SystemExit, match="demo exists already"):
         a2a_host(monkeypatch, "new", "demo")
     assert list((here / "demo").iterdir()) == []
 
