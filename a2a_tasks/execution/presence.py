@@ -82,11 +82,7 @@ class Presence:
             pid=os.getpid(),
             started_at=self._started_at,
             version=str(conf.RELEASE) or project.A2A_HOST_VERSION,
-            agents={
-                slug: agent.version
-                for slug in registry.slugs()
-                if (agent := registry.find_hosted(slug))
-            },
+            agents={agent.slug: agent.version for agent in registry.list_own()},
             draining=process_lifetime.is_draining(),
             **self._load()._asdict(),
         )
