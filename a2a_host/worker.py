@@ -39,7 +39,8 @@ def main() -> None:
             from a2a_tasks.execution.celery_app import app  # noqa: PLC0415 - it needs the settings
 
             import_module("a2a_project.celery")
-            app.worker_main(["worker", *OPTIONS, *options])
+            level = os.environ.get("LOG_LEVEL", "INFO")
+            app.worker_main(["worker", *OPTIONS, "-l", level, *options])
 
 
 if __name__ == "__main__":

@@ -44,15 +44,16 @@ ACTIONS = {
 
 def read_switches() -> dict[str, Switch]:
     """Return the switch of each agent, by slug."""
-    return {row.slug: _read(row) for row in AgentSwitch.objects.all()}
+    return {row.slug: read_row(row) for row in AgentSwitch.objects.all()}
 
 
 def of(slug: str) -> Switch:
     """Return the switch of this agent from the database, not from this process's cache."""
-    return _read(row_of(slug))
+    return read_row(row_of(slug))
 
 
-def _read(row: AgentSwitch) -> Switch:
+def read_row(row: AgentSwitch) -> Switch:
+    """Return the switch in a row."""
     return Switch(
         state=row.state,
         max_running=row.max_running,

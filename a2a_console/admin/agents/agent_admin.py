@@ -26,7 +26,8 @@ from a2a_console.statistics.counts import COUNTED
 from a2a_console.statistics.reports import Line, report_agents
 from a2a_console.times import moment
 from a2a_tasks.agents import Agent, registry
-from a2a_tasks.agents import versions as known
+from a2a_tasks.agents import switches as known_switches
+from a2a_tasks.agents import versions as known_versions
 from a2a_tasks.agents.declaration import AnnouncedAgent
 from a2a_tasks.agents.security import is_listed, list_accepted, open_to_anybody
 from a2a_tasks.conf import base_url, conf
@@ -78,7 +79,9 @@ def list_agent_statuses() -> list[AgentStatus]:
     """Return the status of all agents, by slug, in a fixed number of bounded queries."""
     rows = {row.slug: row for row in AgentSwitch.objects.all()}
     there, statistics = workers.alive(), report_agents()
-    known.put(versions.read_versions())
+    # This process may have read them a while ago.
+    known_switches.put({slug: switches.read_row(row) for slug, row in rows.items()})
+    known_versions.put(versions.read_versions())
     return [
         _make_status(agent, rows.get(slug) or AgentSwitch(slug=slug), there, statistics)
         for slug in registry.slugs()
