@@ -57,4 +57,8 @@ def test_every_other_command_becomes_one_of_manage_py(
     became: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(os, "execv", lambda program, words: became.append((program, words)))
     a2a_host(monkeypatch, "check", "--deploy")
-    assert became == [(sys.executable, [sys.executable, "manage.py", "check", "--deploy"])]
+    a2a_host(monkeypatch, "manifest")
+    assert became == [
+        (sys.executable, [sys.executable, "manage.py", *words])
+        for words in (("check", "--deploy"), ("agent_versions", "manifest"))
+    ]
