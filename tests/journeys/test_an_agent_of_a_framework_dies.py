@@ -124,7 +124,9 @@ async def test_no_call_whose_result_was_used_is_made_again_and_a_late_approval_c
     # at the kill one call of each was under way, which is made again: an answer, and a tool
     calls = Counter((one.prompt, one.line) for one in model.exchanges)
     assert calls == {
-        **{(SPEAKS, 0): 1, (SPEAKS, 1): 2, (SPEAKS, 2): 1},
+        (SPEAKS, 0): 1,
+        (SPEAKS, 1): 2,
+        (SPEAKS, 2): 1,
         **{(script, line): 1 for script in (WORKS, ASKS) for line in (0, 1)},
     }
     notes = Counter(lines(ledger))
