@@ -37,9 +37,7 @@ def test_an_incomplete_command_is_told_what_there_is(
 def test_a_command_of_a_project_needs_one(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(
-        SystemExit, match=r"There is no manage\.py here\. `a2a-host new NAME` writes a project"
-    ):
+    with pytest.raises(SystemExit, match=r"There is no manage\.py here\. `a2a-host new NAME` writes a project"):
         a2a_host(monkeypatch, *words)
 
 
