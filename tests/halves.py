@@ -23,8 +23,8 @@ def run(shown: str, kept: str) -> int:
             shlex.split(kept), env=environ, stdin=subprocess.DEVNULL, stdout=said, stderr=said
         )
         one = subprocess.Popen(shlex.split(shown), env=environ)  # noqa: S603 - the same
-        codes = []
-        while len(codes) < 2:
+        codes: list[int] = []
+        while not codes:
             try:
                 codes = [process.wait() for process in (one, other)]
             except KeyboardInterrupt:
