@@ -9,12 +9,13 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --
 # What runs on SQLite: what needs no database, and what the store has a second implementation for (docs/testing.md).
 ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming tests/integration/frameworks \
 	$(addprefix tests/integration/console/,audit diagnosis privacy search statistics) \
-	tests/journeys/test_smoke.py tests/journeys/test_an_agent_of_a_framework_dies.py tests/campaigns/server/test_smoke.py
+	tests/journeys/test_smoke.py tests/journeys/test_an_agent_of_a_framework_dies.py $(addprefix tests/campaigns/,browser/test_smoke.py server/test_smoke.py)
 ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py)
 
 # A campaign may have no test for one of the backends (pytest's status 5).
 OR_NONE := || [ $$? -eq 5 ]
 
+MAKEFLAGS += --no-print-directory
 export HOST PORT
 # Dozens of processes import the same files: each would compile them anew if none were to keep what it compiled.
 unexport DJANGO_SETTINGS_MODULE PYTHONDONTWRITEBYTECODE
@@ -40,7 +41,8 @@ stack: .venv/.run ## Start web, worker, pusher and beat against DATABASE_URL and
 restart: .venv/.run ## Replace the workers and web processes of the running stack by the code as it is now
 	@$(BIN)/python manage.py restart
 
-test: test-fast test-stack ## The suite: units, integration, journeys, a smoke of the campaigns
+test: .venv/.test ## The suite: units, integration, journeys, a smoke of the campaigns; both parts at once
+	@$(BIN)/python -m tests.halves "$(MAKE) -o $< test-stack" "$(MAKE) -o $< test-fast"
 test-fast: .venv/.test ## The part of it that needs no servers, on SQLite; TESTS and ARGS go to pytest
 	@echo "== tests on SQLite" && TEST_BACKEND=sqlite $(PYTEST) $(or $(TESTS),$(ON_SQLITE)) $(ARGS)
 test-stack: .venv/.test ## The part on PostgreSQL, Redis and Celery; servers are found or started

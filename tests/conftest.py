@@ -138,8 +138,11 @@ def _turn(item: pytest.Item) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than there are cores: many tests wait, for a server or for the processes of a host."""
-    return (os.cpu_count() or 1) + 2
+    """Two processes more than there are cores: many tests wait, for a server or for the processes of a host.
+
+    A half of `make test` has the others of the other half (`tests/halves.py`).
+    """
+    return max(os.cpu_count() or 1, 2) + (0 if os.environ.get("TEST_HALVES") else 2)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -96,7 +96,8 @@ def test_it_has_the_files_of_the_checkout(wheel: Path) -> None:
 
 def test_a_host_runs_from_it(wheel: Path, tmp_path: Path) -> None:
     installed = tmp_path / "installed"
-    _run(*PIP, "install", "--no-deps", "--no-index", "--target", str(installed), str(wheel))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
     (tmp_path / "var").mkdir()
     environment = {
         **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},

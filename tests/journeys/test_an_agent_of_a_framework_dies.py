@@ -1,4 +1,4 @@
-"""The process of an agent of a framework is killed while the model speaks and while a tool works: nothing used is paid twice.
+"""The process of an agent of a framework is killed while the model speaks and a tool works: nothing used is paid twice.
 
 The agent is one of pydantic-ai; `tests/campaigns/frameworks` has the others, and more moments.
 """
@@ -22,12 +22,15 @@ from tests.support.processes import Child
 
 pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.usefixtures("emptied")]
 COMPLETED, WAITS = "TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED"
-#: Three answers with tools, and a last one.
-SCRIPT = """\
-SAY one + CALL note {"text": "a"} + CALL note {"text": "b"}
-SAY two WAIT and more + CALL note {"text": "c"}
-SAY three + CALL hold {"text": "d"} + CALL note {"text": "e"}
-SAY four: $RESULT"""
+#: Two answers with tools, and a last one. The model stops in the second one.
+SPEAKS = """\
+SAY one + CALL note {"text": "a"}
+SAY two WAIT and more + CALL note {"text": "b"}
+SAY three"""
+#: A tool that does not end before its process does, beside one that does.
+WORKS = """\
+SAY four + CALL hold {"text": "d"} + CALL note {"text": "e"}
+SAY five: $RESULT"""
 #: A tool that a person must approve of.
 ASKS = 'SAY before + CALL pay {"amount": 7}\nSAY $RESULT'
 
@@ -96,37 +99,36 @@ async def test_no_call_whose_result_was_used_is_made_again_and_a_late_approval_c
     with ExitStack() as running:
         host = ChatHost(running, model, ledger)
         async with plain(host.url, "chat") as client:
-            task, asking = await client.start(SCRIPT), await client.start(ASKS)
+            speaking, working, asking = [
+                await client.start(script) for script in (SPEAKS, WORKS, ASKS)
+            ]
             await client.until(asking, WAITS)
 
-            async def speaks() -> bool:
-                return texts(await client.get(task))[-1:] == ["two"]
+            async def both() -> bool:
+                said = texts(await client.get(speaking))
+                return said[-1:] == ["two"] and {"d", "e"} <= set(lines(ledger))
 
-            await eventually(speaks, "the model is in the middle of its second answer")
+            await eventually(both, "the model is in its second answer, and a tool is at work")
         host.kill()
         model.release()
-
-        async def holds() -> bool:
-            return {"d", "e"} <= set(lines(ledger))
-
-        await eventually(holds, "a tool is at work")
-        host.kill()
         async with plain(host.url, "chat") as client:
             await client.answer(asking, "yes")
-            paid = await client.until(asking, COMPLETED)
-            ended = await client.until(task, COMPLETED)
-            events = await client.log(task)
-    said = ["one", "two and more", "three"]
-    assert texts(ended)[:-1] == said
-    assert texts(ended)[-1] in ("four: held d", "four: noted e")
-    calls: dict[bool, list[int]] = {True: [], False: []}
-    for one in model.exchanges:
-        calls[one.prompt == ASKS].append(one.line)
-    # at each kill one call was under way, which is made again: an answer, then a tool
-    assert Counter(calls[False]) == {0: 1, 1: 2, 2: 1, 3: 1}
+            spoken, worked, paid = [
+                await client.until(task, COMPLETED) for task in (speaking, working, asking)
+            ]
+            events = await client.log(speaking)
+    assert texts(spoken) == ["one", "two and more", "three"]
+    assert texts(folded({**spoken, "artifacts": []}, events)) == texts(spoken)
+    assert texts(worked) in (["four", "five: held d"], ["four", "five: noted e"])
+    assert texts(paid) == ["before", "paid 7"]
+    # at the kill one call of each was under way, which is made again: an answer, and a tool
+    calls = Counter((one.prompt, one.line) for one in model.exchanges)
+    assert calls == {
+        (SPEAKS, 0): 1,
+        (SPEAKS, 1): 2,
+        (SPEAKS, 2): 1,
+        **{(script, line): 1 for script in (WORKS, ASKS) for line in (0, 1)},
+    }
     notes = Counter(lines(ledger))
     assert notes.pop("e") in (1, 2)  # its end may not have been written at the kill
-    assert notes == {"a": 1, "b": 1, "c": 1, "d": 2, "paid-7": 1}
-    assert texts(folded({**ended, "artifacts": []}, events)) == texts(ended)
-    assert texts(paid) == ["before", "paid 7"]
-    assert calls[True] == [0, 1]
+    assert notes == {"a": 1, "b": 1, "d": 2, "paid-7": 1}

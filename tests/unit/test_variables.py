@@ -100,6 +100,10 @@ def test_a_syntax_error_in_an_app_is_one_line_with_its_place(
     (line,) = done.stderr.splitlines()
     place = tmp_path / "concierge" / "agents.py"
     assert line == f"The host cannot start. {place}, line 2: invalid syntax"
+
+
+@pytest.mark.thorough
+def test_its_trace_is_shown_if_that_is_asked(tmp_path: Path, broken: dict[str, str]) -> None:
     assert "Traceback" in manage(tmp_path, "check", "--traceback", **broken).stderr
 
 

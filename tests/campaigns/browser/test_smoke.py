@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.campaigns.browser.conftest import BrowsedHost
 from tests.campaigns.browser.test_operator import TASKS, open_task, state
 from tests.campaigns.browser.test_operator import say as send
 from tests.campaigns.browser.test_playground import LAST, becomes, enter, say
+
+pytestmark = pytest.mark.quick_on("sqlite")
 
 
 async def test_a_message_in_the_playground_is_answered(page: Page) -> None:

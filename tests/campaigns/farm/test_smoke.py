@@ -10,7 +10,7 @@ from tests.campaigns.farm import parts
 from tests.campaigns.farm.lab import FarmLab, plan
 from tests.campaigns.faultlab.verdict import nothing_was_lost
 
-pytestmark = pytest.mark.backend("stack")
+pytestmark = [pytest.mark.backend("stack"), pytest.mark.thorough]
 #: What is well, hangs, floods, refuses, refuses at first, is gone, redirects.
 KINDS = (7, 5, 12, 17, 18, 22, 24)
 

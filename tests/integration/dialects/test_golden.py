@@ -9,14 +9,15 @@ from tests.support.dialects.transcript import Conversation, Stage, conversations
 from tests.support.thorough import thorough
 
 pytestmark = pytest.mark.django_db
-#: Dialects whose code is that of another but for a few names: `make test` plays every third of their conversations.
-TWINS = {"v00", "v02"}
+#: Dialects whose code is that of another but for a few names, and older ones over HTTP+JSON, whose documents are those of
+#: JSON-RPC: of so many of their conversations `make test` plays one.
+SHARES = {"v00": 3, "v02": 3, "dr-rest": 2, "v02-rest": 2, "v03-rest": 2}
 
 
 @pytest.mark.parametrize(
     "conversation",
     [
-        thorough(told) if told.dialect in TWINS and number % 3 else told
+        thorough(told) if number % SHARES.get(told.dialect, 1) else told
         for number, told in enumerate(conversations())
     ],
     ids=str,

@@ -26,7 +26,11 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, client_state, message_of, take_away
 from tests.support.execution.waiting import until
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("local_runs")]
+pytestmark = [
+    pytest.mark.quick_on("sqlite"),
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("local_runs"),
+]
 
 
 def said(task: values.Task) -> list[str]:

@@ -23,7 +23,7 @@ from tests.integration.store.test_purge import many
 from tests.support.execution.host import hosting
 from tests.support.execution.waiting import until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.quick_on("sqlite"), pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,11 @@ from tests.support.agents_under_test import playing
 from tests.support.execution.host import Client, client_state, listened, take_away, tools_told
 from tests.support.execution.waiting import until
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("local_runs")]
+pytestmark = [
+    pytest.mark.quick_on("sqlite"),
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("local_runs"),
+]
 ACTIVE = {"extensions": (TOOL_EVENTS.uri,)}
 
 

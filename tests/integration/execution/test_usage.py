@@ -23,7 +23,11 @@ from tests.support.execution.host import Client, client_state, take_away
 from tests.support.execution.waiting import until
 from tests.support.store.world import Pen, held
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("local_runs")]
+pytestmark = [
+    pytest.mark.quick_on("sqlite"),
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("local_runs"),
+]
 
 
 async def stored(task: str) -> Any:

@@ -405,6 +405,7 @@ def erase_all(context: str) -> None:
 
 
 class TestRemoval:
+    @pytest.mark.in_turn("framework", share=3)  # what they write is removed by the same code
     @pytest.mark.parametrize("remove", [purge_all, erase_all])
     async def test_nothing_of_a_conversation_is_left(self, client: Client, remove: Any) -> None:
         first = await client.send('CALL add {"a": 1, "b": 2}\nSAY $RESULT')

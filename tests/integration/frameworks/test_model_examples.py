@@ -50,7 +50,7 @@ async def test_it_chats_and_sends_mail_if_it_may(agent: Agent) -> None:
     assert (text_of(done), done.status.state.word) == (["sent to Bob: hi"], "completed")
 
 
-@pytest.mark.in_turn("framework", share=3)
+@pytest.mark.thorough
 async def test_it_may_run_in_a_process_of_its_own(
     agent: Agent, framework: ModelFramework, monkeypatch: pytest.MonkeyPatch
 ) -> None:

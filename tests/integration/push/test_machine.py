@@ -127,7 +127,7 @@ class TestWebhooks(TransactionTestCase):
         run_state_machine_as_test(
             Webhooks,
             settings=settings(
-                max_examples=examples(30, quick=10),
+                max_examples=examples(30, quick=6),
                 stateful_step_count=15,
                 deadline=None,
                 derandomize=True,

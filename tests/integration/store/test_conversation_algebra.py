@@ -140,7 +140,7 @@ def look_at_rows(context: str) -> None:
 @pytest.mark.django_db
 @given(TURNS)
 @settings(
-    max_examples=examples(300, quick=25),
+    max_examples=examples(300, quick=15),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 async def test_a_conversation_is_a_dictionary_that_forgets_turns_that_did_not_end(

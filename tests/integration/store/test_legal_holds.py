@@ -16,7 +16,11 @@ from a2a_tasks.store.purge import RetentionLimits, purge, survey
 from a2a_tasks.store.retention import set_days
 from tests.support.store.world import ALICE, accepted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("empty_audit_log")]
+pytestmark = [
+    pytest.mark.quick_on("stack"),
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("empty_audit_log"),
+]
 
 DAY = datetime.timedelta(days=1)
 

@@ -349,7 +349,7 @@ class TestStore(TransactionTestCase):
         run_state_machine_as_test(
             Store,
             settings=settings(
-                max_examples=examples(40, quick=12),
+                max_examples=examples(40, quick=8),
                 stateful_step_count=20,
                 deadline=None,
                 derandomize=True,

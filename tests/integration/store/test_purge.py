@@ -51,6 +51,8 @@ from tests.support.store.world import (
 )
 from tests.support.thorough import thorough
 
+#: What no other transaction sees: `make test` asks it of PostgreSQL. What other transactions meet is asked of both.
+alone = pytest.mark.quick_on("stack")
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MONTH = RetentionLimits.of(30, 0)
@@ -147,6 +149,7 @@ def many(count: int, *, days: float = 40, owner: str = ALICE.owner, live: int = 
     return [task.pk for task in tasks]
 
 
+@alone
 class TestWhatGoes:
     def test_is_an_old_task_with_everything_that_is_its_own(self) -> None:
         key = ended()
@@ -196,6 +199,7 @@ class TestWhatGoes:
         assert all_of(RetentionLimits.of(30, 10)) == Removed()
 
 
+@alone
 class TestWhatStays:
     @pytest.mark.parametrize(
         "state", [TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED]
@@ -246,6 +250,7 @@ class TestWhatStays:
         assert found().view == before.view
 
 
+@alone
 class TestTheLog:
     def test_is_folded_before_the_transaction_that_cuts_it(
         self, monkeypatch: pytest.MonkeyPatch
@@ -314,13 +319,14 @@ class TestTheLog:
         self, django_assert_max_num_queries: Any, settings: Any
     ) -> None:
         settings.A2A_WEBHOOK_RETENTION_DAYS = 0
-        many(300)
+        many(100)
         all_of(LOGS)
         # one of them for files without a task, one for secrets, one for lists without a conversation
         with django_assert_max_num_queries(4):
             assert all_of(LOGS) == Removed()
 
 
+@alone
 class TestBatches:
     def test_stay_small_at_hundreds_of_tasks_and_come_oldest_first(self) -> None:
         keys = many(400, live=20)
@@ -486,6 +492,7 @@ class TestWhatCannotBeRemoved:
         assert "LookupError(1)" in caplog.text, "portions were halved before"
 
 
+@alone
 class TestEachKind:
     def test_has_its_turn_before_another_has_its_second(self) -> None:
         tasks = many(150)
@@ -531,13 +538,13 @@ class TestTotals:
 
 class TestBesideOthers:
     def test_two_purges_remove_everything_once(self, settings: Settings) -> None:
-        settings.A2A_PURGE_BATCH = 40
-        many(200)
+        settings.A2A_PURGE_BATCH = 20
+        many(100)
         for n in range(20):
             ended(f"t-{n}", context_id=f"c-{n % 3}")
         Context.objects.update(updated_at=timezone.now() - timedelta(days=40))
         done = together(*[lambda: all_of(MONTH)] * 3)
-        assert sum(done, Removed()).tasks == 220
+        assert sum(done, Removed()).tasks == 120
         assert sum(rows().values()) == 0, "no context is left between two chairs either"
 
     @pytest.mark.backend("stack")
@@ -551,12 +558,12 @@ class TestBesideOthers:
         assert gone not in Task.objects.values_list("pk", flat=True)
 
     def test_a_task_at_work_says_what_it_has_to_say(self, settings: Settings) -> None:
-        settings.A2A_PURGE_BATCH = 20
+        settings.A2A_PURGE_BATCH = 10
         pens = [Pen(held(f"live-{n}", context_id="many-user:alice")) for n in range(4)]
         for pen in pens:
             aged(pen.run.task, 40)
         Context.objects.all().update(public_id="shared")
-        many(300)
+        many(100)
 
         def talk(pen: Pen) -> None:
             pen.begin("a", "0")
@@ -624,6 +631,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@alone
 class TestTheCommand:
     def test_purges_by_the_settings(self, settings: Settings) -> None:
         settings.A2A_RETENTION_DAYS = 30.0
@@ -665,6 +673,7 @@ class TestTheCommand:
             said(f"--older-than={days}")
 
 
+@alone
 class TestKeys:
     def test_are_forgotten_with_the_hours_in_portions(self, settings: Settings) -> None:
         settings.A2A_IDEMPOTENCY_HOURS = 24.0

@@ -17,7 +17,7 @@ from a2a_tasks.store.quarantine import CLEARED, RENEWED, Quarantine
 from a2a_tasks.store.records import ClaimedRun, StepResult
 from tests.support.store.world import Pen, accepted, claim, expire, found
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.quick_on("stack"), pytest.mark.django_db]
 
 
 def claim_suspects(quarantine: Quarantine, limit: int = 10) -> list[ClaimedRun]:

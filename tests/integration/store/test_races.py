@@ -42,9 +42,10 @@ from tests.support.store.world import (
     new,
     status,
 )
+from tests.support.thorough import examples
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.backend("stack")]
-ROUNDS = 12
+ROUNDS = examples(12, quick=6)
 
 
 def race(*works: Callable[[], object], losers: Iterable[type[Exception]] = ()) -> list[Any]:

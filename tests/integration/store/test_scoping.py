@@ -25,7 +25,7 @@ from a2a_tasks.store.records import Accepted, TaskExists
 from a2a_tasks.store.replies import reply
 from tests.support.store.world import new, said
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.quick_on("stack"), pytest.mark.django_db]
 
 ALICE = Caller(principal="key:alice", tenant="acme")
 BOB = Caller(principal="key:bob", tenant="acme")

@@ -9,6 +9,7 @@ import pytest
 from tests import prose
 
 
+@pytest.mark.thorough  # `make check` does, too
 def test_the_prose_has_no_flaws() -> None:
     assert prose.read_all() == []
 

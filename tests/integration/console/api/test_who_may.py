@@ -202,7 +202,7 @@ class TestARoute:
         ApiKey.objects.exclude(name="key of one").delete()
         assert state_of_the_world() == before
 
-    @every_route
+    @odd_routes
     def test_names_the_scope_that_is_missing(self, world: World, route: Route) -> None:
         at = ready(world, route)
         scope = RIGHTS[route.name][0]
@@ -366,7 +366,7 @@ class TestWhoeverOperatesAnAgent:
         assert state_of_the_world() == before
 
     @pytest.mark.thorough  # the scopes by themselves are shown above
-    @every_route
+    @even_routes
     def test_has_those_of_all_tenants_with_the_scope_to_read(
         self, theirs: World, route: Route
     ) -> None:
