@@ -12,10 +12,21 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from kombu.messaging import Consumer
 
-# Before the application is made: Celery then prepares it for Django, and leaves the working directory in the path.
+
+@signals.import_modules.connect  # type: ignore[untyped-decorator]
+def _on_loading(**_: Any) -> None:
+    """Set Django up before Celery's own handler does, and report mistakes in agents in one line."""
+    try:
+        django.setup()
+    except ImproperlyConfigured as fault:
+        raise SystemExit(f"The host cannot start. {fault}") from None
+
+
+# Before the application is made: Celery then prepares it for Django, with a handler that comes after the one above, and
+# leaves the working directory in the path.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "a2a_project.settings")
 
-from a2a_tasks.execution.celery_app import app
+from a2a_tasks.execution.celery_app import app  # noqa: E402 - see above
 
 
 def _load_settings() -> None:
@@ -48,15 +59,6 @@ class HintAmqp(AMQP):  # type: ignore[misc]
     """The AMQP settings of the workers."""
 
     Consumer = HintConsumer
-
-
-@signals.import_modules.connect  # type: ignore[untyped-decorator]
-def _on_loading(**_: Any) -> None:
-    """Set Django up before Celery's own handler does, and report mistakes in agents in one line."""
-    try:
-        django.setup()
-    except ImproperlyConfigured as fault:
-        raise SystemExit(f"The host cannot start. {fault}") from None
 
 
 _load_settings()
