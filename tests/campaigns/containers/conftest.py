@@ -22,7 +22,7 @@ def lacking() -> str:
 
 def pytest_report_header() -> str:
     """Say whether they run."""
-    return f"containers: {lacking() and f'{lacking()}, so their tests are left out' or 'by namespaces'}"
+    return f"containers: {f'{lacking()}, so their tests are left out' if lacking() else 'by namespaces'}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -45,7 +46,7 @@ def missing() -> str:
     if lacking := [name for name in PROGRAMS if shutil.which(name) is None]:
         return f"no {', '.join(lacking)}"
     tried = subprocess.run(
-        ["unshare", "--mount", "--net", "--uts", "mount", "-t", "tmpfs", "none", "/tmp"],  # noqa: S108 - its own
+        ["unshare", "--mount", "--net", "--uts", "mount", "-t", "tmpfs", "none", "/tmp"],
         capture_output=True,
         text=True,
         check=False,
@@ -241,19 +242,16 @@ class Network:
 
 def run_in(network: int, work: Callable[[], T]) -> T:
     """Call this in a thread of the network that the process has. A socket stays in the network where it was made."""
-    done: list[T] = []
 
-    def enter() -> None:
+    def enter() -> T:
         library = ctypes.CDLL(None, use_errno=True)
         with Path(f"/proc/{network}/ns/net").open() as file:
             if library.setns(file.fileno(), 0):
                 raise OSError(ctypes.get_errno(), "setns")
-        done.append(work())
+        return work()
 
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    return done[0]
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(enter).result()
 
 
 def relay(listener: socket.socket, connect: Callable[[], socket.socket]) -> None:

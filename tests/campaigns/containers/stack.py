@@ -10,9 +10,10 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,12 +130,11 @@ class Stack:
         for name, port, server in (("postgres", 5432, postgres), ("redis", 6379, redis)):
             (address,) = self.addresses[name]
             self._network.add_address(address)
-            self._pass_on(
-                (address, port), lambda at=server.port: socket.create_connection(("127.0.0.1", at))
-            )
+            listener = run_in(self._network.pid, partial(socket.create_server, (address, port)))
+            self._listen(listener, partial(socket.create_connection, ("127.0.0.1", server.port)))
 
-    def _pass_on(self, address: tuple[str, int], connect: Any) -> None:
-        listener = run_in(self._network.pid, lambda: socket.create_server(address))
+    def _listen(self, listener: socket.socket, connect: Callable[[], socket.socket]) -> None:
+        """Pass on what comes to this socket, until the end."""
         self._exits.callback(listener.close)
         self._exits.callback(listener.shutdown, socket.SHUT_RDWR)
         relay(listener, connect)
@@ -159,7 +159,7 @@ class Stack:
             pairs = [each.split(":") for each in service["volumes"]]
             volumes = {inside: ROOT / outside for outside, inside, _ in pairs}
         assert service["read_only"] is True
-        assert service["tmpfs"] == ["/tmp"]  # noqa: S108 - as the file says
+        assert service["tmpfs"] == ["/tmp"]
         assert service["cap_drop"] == ["ALL"]
         space = Space(root, environ, directory, user, label, network, True, volumes)
         log = self._folder / f"{label}.log"
@@ -184,14 +184,8 @@ class Stack:
         for each in self.services["nginx"]["ports"]:
             *_, port = each.split(":")
             listener = socket.create_server(("127.0.0.1", 0))
-            self._exits.callback(listener.close)
-            self._exits.callback(listener.shutdown, socket.SHUT_RDWR)
-            relay(
-                listener,
-                lambda to=(address, int(port)): run_in(
-                    self._network.pid, lambda: socket.create_connection(to)
-                ),
-            )
+            reach = partial(socket.create_connection, (address, int(port)))
+            self._listen(listener, partial(run_in, self._network.pid, reach))
             found.append(f"127.0.0.1:{listener.getsockname()[1]}")
         self.url, self.grpc = f"http://{found[0]}", found[1]
 
