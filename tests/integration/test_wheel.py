@@ -16,6 +16,7 @@ from tests import ROOT
 from tests.campaigns.server.process import Process
 from tests.support.wheel import APPS, PIP, build_wheel
 
+pytestmark = pytest.mark.checkout
 ASK = {
     "jsonrpc": "2.0",
     "id": 1,

@@ -135,6 +135,7 @@ class TestImage:
         copied = {each for words in lines if "--from" not in words[0] for each in words[:-1]}
         assert copied == set(re.findall(r"^!(\S+)", text(".dockerignore"), flags=re.MULTILINE))
 
+    @pytest.mark.checkout
     def test_every_installed_package_of_ours_is_copied(self) -> None:
         packages = {path.parent.name for path in ROOT.glob("a2a_*/__init__.py")}
         assert all(f"COPY {package} {package}" in text("Dockerfile") for package in packages)
