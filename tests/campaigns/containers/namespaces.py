@@ -181,7 +181,12 @@ class Space:
 
     def _become(self) -> list[str]:
         user, _, group = self.user.partition(":")
-        ids = [f"--reuid={user}", f"--regid={group or self.root.group_of(user)}", "--clear-groups"]
+        ids = [
+            f"--reuid={user}",
+            f"--regid={group or self.root.group_of(user)}",
+            "--clear-groups",
+            "--pdeathsig=TERM",
+        ]
         none = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"] if self.confined else []
         environ = [f"{name}={value}" for name, value in self.environ.items()]
         words = ["/usr/bin/setpriv", *ids, *none, "/usr/bin/env", "-i", f"--chdir={self.directory}"]
