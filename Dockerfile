@@ -1,17 +1,26 @@
 # One image for every process of the host; docker-compose.yml says which command each one runs.
+# tests/campaigns/containers does what is written here, without an engine.
 ARG PYTHON_VERSION=3.11
-FROM python:${PYTHON_VERSION}-slim
 
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-WORKDIR /host
-
-# The requirements change less often than the code: a layer of their own.
-COPY requirements.txt .
-COPY requirements-sso.txt .
+# The packages that the host needs, without pip. What only builds them stays in this stage.
+FROM python:${PYTHON_VERSION}-slim AS packages
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /build
+COPY requirements.txt requirements-sso.txt ./
 # --build-arg SSO=1: with single sign-on and the second factor of the admin.
 ARG SSO=
-RUN pip install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt}
+RUN python -m venv --without-pip /opt/packages
+RUN pip --python /opt/packages/bin/python install --requirement requirements.txt ${SSO:+--requirement requirements-sso.txt}
 
+FROM python:${PYTHON_VERSION}-slim
+ENV PATH=/opt/packages/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+# The root file system may be read-only: the host writes to /tmp, and large files to /srv/files.
+ENV HOST=0.0.0.0 PORT=8000 VAR_DIR=/tmp/var FILE_STORAGE_OPTIONS='{"location": "/srv/files"}'
+RUN useradd --system --uid 10001 --no-create-home host
+RUN install --directory --owner=host --mode=700 /srv/files
+WORKDIR /host
+# The packages change less often than the code: a layer of their own.
+COPY --from=packages /opt/packages /opt/packages
 COPY manage.py ./
 COPY a2a_host a2a_host
 COPY a2a_project a2a_project
@@ -21,10 +30,9 @@ COPY a2a_console a2a_console
 COPY deploy deploy
 COPY examples examples
 COPY templates templates
-RUN python -m compileall -q a2a_project a2a_console a2a_push a2a_tasks examples
-
-RUN useradd --system --uid 10001 --no-create-home host \
-    && install --directory --owner=10001 --mode=700 /srv/files
+RUN python -m compileall -q .
 USER 10001
 EXPOSE 8000 50051
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
+    CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/readyz', timeout=3)"]
 CMD ["python", "manage.py", "serve"]

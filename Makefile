@@ -21,7 +21,7 @@ export HOST PORT
 unexport DJANGO_SETTINGS_MODULE PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-campaigns faults webhooks mutants hostile check lint types layers migrations audit openapi fmt bench clean
+.PHONY: help setup run dev stack restart test test-fast test-stack test-all test-campaigns test-wheel faults webhooks mutants hostile check lint types layers migrations audit openapi fmt bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
@@ -52,6 +52,8 @@ test-all: test test-campaigns ## Everything: the suite with all examples and cas
 test-campaigns: .venv/.test ## The tests of campaigns: faults, receivers, hostile requests, access, clients, browser, servers
 	@echo "== campaigns on PostgreSQL, Redis and Celery" && TEST_BACKEND=stack $(PYTEST) $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
 	@echo "== campaigns on SQLite" && TEST_BACKEND=sqlite $(PYTEST) -m "backend" $(or $(TESTS),tests/campaigns) $(ARGS) $(OR_NONE)
+test-wheel: .venv/.test ## The suite against the built wheel in an environment of its own; PART=test-fast or test-stack
+	@TESTS="$(TESTS)" ARGS="$(ARGS)" $(BIN)/python -m tests.wheel $(or $(PART),test)
 
 faults: .venv/.test ## The fault campaign: hours of kills, freezes and outages; writes docs/reports/reliability.md
 	@$(BIN)/python -m tests.campaigns.faultlab all $(ARGS)

@@ -122,11 +122,14 @@ def _on_shutting_down(**_: Any) -> None:
 
 @signals.beat_init.connect  # type: ignore[untyped-decorator]
 def _on_beat(**_: Any) -> None:
-    """List beat among the workers. Refuse to start without tables."""
+    """List beat among the workers. Refuse to start without tables. Each bell that it rings is a heartbeat."""
     _refuse_unusable_database()
-    from a2a_tasks.execution.presence import Presence  # noqa: PLC0415 - they need the apps
+    from a2a_tasks.execution import heartbeat  # noqa: PLC0415 - they need the apps
+    from a2a_tasks.execution.presence import Presence  # noqa: PLC0415
     from a2a_tasks.store.workers import WorkerKind  # noqa: PLC0415
 
+    signals.after_task_publish.connect(lambda **_: heartbeat.touch(), weak=False)
+    heartbeat.touch()
     presence = Presence(WorkerKind.BEAT)
     presence.start()
     atexit.register(presence.stop)

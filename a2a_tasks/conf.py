@@ -358,6 +358,9 @@ class HostSettings(Constants, Compatibility):
     METRICS_PEERS: str = ""
     #: Address where a worker serves its own counters without authentication, `host:port`; empty = nowhere.
     METRICS_LISTEN: str = ""
+    #: File that a worker or beat touches every five seconds as long as its work turns, for health checks of
+    #: containers; empty = none.
+    HEARTBEAT_FILE: str = ""
     #: Days for which settled deliveries of webhooks are kept, with their attempts; 0 = as long as the task.
     WEBHOOK_RETENTION_DAYS: float = 30.0
     #: Fernet keys for secrets at rest, newest first, separated by commas; empty = made from `SECRET_KEY`.

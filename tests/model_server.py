@@ -238,6 +238,7 @@ def serving_model(port: int = 0, model: ModelServer | None = None) -> Iterator[M
         log_level="error",
         lifespan="off",
         loop="asyncio",
+        ws="none",
     )
     server, ready = uvicorn.Server(config), threading.Event()
     startup = server.startup
@@ -261,4 +262,4 @@ def serving_model(port: int = 0, model: ModelServer | None = None) -> Iterator[M
 
 
 if __name__ == "__main__":
-    uvicorn.run(ModelServer(), port=int(sys.argv[1]), lifespan="off")
+    uvicorn.run(ModelServer(), port=int(sys.argv[1]), lifespan="off", ws="none")

@@ -9,6 +9,7 @@ from tests import backend
 
 backend.prepare(os.environ)
 os.environ.setdefault("A2A_DISABLED_AGENTS", "bare,strict")
+os.environ.setdefault("A2A_APPS", "examples.demo,examples.tables")  # also if the host is installed
 
 from a2a_project.settings import *  # noqa: E402, F403 - they read the environment made above
 from a2a_project.settings import DATABASES, INSTALLED_APPS  # noqa: E402

@@ -20,7 +20,7 @@ from celery import bootsteps
 
 from a2a_tasks import process, process_lifetime
 from a2a_tasks.conf import conf
-from a2a_tasks.execution import presence
+from a2a_tasks.execution import heartbeat, presence
 from a2a_tasks.execution.celery_app import app
 from a2a_tasks.execution.runner import Runner
 from a2a_tasks.execution.sealer import Sealer
@@ -75,6 +75,7 @@ async def _begin(queues: Sequence[str] | None) -> None:
     global _runner  # noqa: PLW0603
     kind = WorkerKind.PUSHER if queues and set(queues) <= _others.keys() else WorkerKind.WORKER
     await presence.begin(kind, functools.partial(_load, queues or ()))
+    await heartbeat.begin()
     for queue in _others.keys() & set(queues or ()):
         await _others[queue]()
     of_agents = None if queues is None else [name for name in queues if name not in _others]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,17 +14,9 @@ import pytest
 
 from tests import ROOT
 from tests.campaigns.server.process import Process
+from tests.support.wheel import APPS, PIP, build_wheel
 
-APPS = ("a2a_console", "a2a_host", "a2a_project", "a2a_push", "a2a_tasks")
-METADATA = (
-    "pyproject.toml",
-    "README.md",
-    "LICENSE",
-    "requirements-sso.txt",
-    "requirements-langgraph.txt",
-    "requirements-pydantic-ai.txt",
-    "requirements-openai-agents.txt",
-)
+pytestmark = pytest.mark.checkout
 ASK = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -33,7 +24,6 @@ ASK = {
     "params": {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}},
 }
 VERSION = {"A2A-Version": "1.0"}
-PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 #: Renders three pages, and loads every template of the package.
 PAGES = """
 import sys
@@ -71,16 +61,8 @@ for folder in (*installed.glob("a2a_*/templates"), installed / "a2a_project/host
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from a copy, because setuptools writes beside the sources."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for app in APPS:
-        shutil.copytree(ROOT / app, source / app, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in METADATA:
-        shutil.copy(ROOT / file, source)
-    build = ("wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir")
-    _run(*PIP, *build, str(target), str(source))
-    (built,) = target.glob("*.whl")
-    return built
+    """The built wheel."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 def test_it_has_the_files_of_the_checkout(wheel: Path) -> None:

@@ -72,6 +72,7 @@ class TestFailpoint:
 
 
 class TestNames:
+    @pytest.mark.checkout
     def test_each_is_passed_at_one_place_in_the_code_and_no_other_exists(self) -> None:
         files = (
             path

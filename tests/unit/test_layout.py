@@ -19,6 +19,8 @@ from packaging.requirements import Requirement
 from a2a_tasks.bindings.grpc.service import SERVICES
 from a2a_tasks.conf import Constants, HostSettings
 from tests import ROOT
+from tests.campaigns.containers.compose import VARIABLE
+from tests.campaigns.containers.image import instructions
 from tests.support.procfile import command_of
 
 OURS = ["migrate", "web", "grpc", "worker", "pusher", "beat"]
@@ -47,7 +49,8 @@ def essence(command: Sequence[str]) -> list[str]:
 
 class TestCompose:
     def test_names_the_servers_and_our_processes(self, services: dict[str, Any]) -> None:
-        assert sorted(services) == sorted(["postgres", "redis", *OURS])
+        assert sorted(services) == sorted(["nginx", "postgres", "redis", *OURS])
+        assert services["web"]["scale"] == 2
 
     @pytest.mark.parametrize("name", OURS)
     def test_our_processes_share_image_and_environment(
@@ -59,10 +62,36 @@ class TestCompose:
         assert {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "SECRET_KEY"} <= set(shared)
 
     def test_whatever_keeps_running_has_a_healthcheck(self, services: dict[str, Any]) -> None:
-        unchecked = {name for name, service in services.items() if "healthcheck" not in service}
-        assert unchecked == {"migrate"}  # it ends; the others wait for its success
+        checks = {name: service.get("healthcheck", {}) for name, service in services.items()}
+        assert {name for name, check in checks.items() if "test" not in check} == {"migrate"}
+        assert checks["migrate"] == {"disable": True}  # it ends; the others wait for its success
 
-    @pytest.mark.parametrize("name", ["web", "worker", "pusher", "beat"])
+    @pytest.mark.parametrize("name", ["nginx", "redis", *OURS])
+    def test_a_process_has_no_rights_and_nothing_to_write_to(
+        self, services: dict[str, Any], name: str
+    ) -> None:
+        service = services[name]
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert "build" in service or int(service["user"].split(":")[0]) > 0  # ours: by the image
+
+    def test_whoever_depends_on_a_service_waits_until_it_is_well(
+        self, services: dict[str, Any]
+    ) -> None:
+        needs = {name: service.get("depends_on", {}) for name, service in services.items()}
+        assert {name for name, needed in needs.items() if not needed} == {"postgres", "redis"}
+        for needed in needs.values():
+            for name, condition in needed.items():
+                wanted = "completed_successfully" if name == "migrate" else "healthy"
+                assert condition == {"condition": f"service_{wanted}"}
+
+    def test_every_variable_is_on_a_page(self) -> None:
+        pages = text("docs/operating.md") + text("docs/reference/settings.md")
+        named = {found["name"] for found in VARIABLE.finditer(text("docker-compose.yml"))}
+        assert sorted(name for name in named - {None} if f"`{name}`" not in pages) == []
+
+    @pytest.mark.parametrize("name", ["web", "grpc", "worker", "pusher", "beat"])
     def test_nothing_starts_before_the_tables_are_there(
         self, services: dict[str, Any], name: str
     ) -> None:
@@ -93,7 +122,7 @@ class TestCompose:
         assert all(use.startswith(":?") for use in uses)
 
     def test_only_what_serves_is_reached_from_outside(self, services: dict[str, Any]) -> None:
-        assert [name for name, service in services.items() if "ports" in service] == ["web", "grpc"]
+        assert [name for name, service in services.items() if "ports" in service] == ["nginx"]
 
 
 class TestImage:
@@ -102,9 +131,11 @@ class TestImage:
         assert user[-1:] == ["10001"]
 
     def test_what_is_copied_is_let_into_the_build(self) -> None:
-        copied = re.findall(r"^COPY (\S+)", text("Dockerfile"), flags=re.MULTILINE)
-        assert set(copied) == set(re.findall(r"^!(\S+)", text(".dockerignore"), flags=re.MULTILINE))
+        lines = [rest.split() for word, rest in instructions(text("Dockerfile")) if word == "COPY"]
+        copied = {each for words in lines if "--from" not in words[0] for each in words[:-1]}
+        assert copied == set(re.findall(r"^!(\S+)", text(".dockerignore"), flags=re.MULTILINE))
 
+    @pytest.mark.checkout
     def test_every_installed_package_of_ours_is_copied(self) -> None:
         packages = {path.parent.name for path in ROOT.glob("a2a_*/__init__.py")}
         assert all(f"COPY {package} {package}" in text("Dockerfile") for package in packages)
@@ -169,7 +200,15 @@ def made_by_ci(tmp_path: Path, began: int = 0) -> list[str]:
 
 
 class TestNginx:
-    """`tests/campaigns/server/test_nginx.py` runs it."""
+    """`tests/campaigns/server/test_nginx.py` runs it, `tests/campaigns/containers` that of compose."""
+
+    def test_that_of_compose_has_the_sizes_and_times_of_the_other(self) -> None:
+        shared = r"(client_max_body_size|\w+_read_timeout|client_\w+_timeout|send_timeout) (\S+);"
+        alone, inside = (
+            set(re.findall(shared, text(f"deploy/nginx/{name}.conf")))
+            for name in ("a2a", "compose")
+        )
+        assert alone == inside
 
     def test_agrees_with_the_settings_of_the_host(self) -> None:
         body = re.findall(r"client_max_body_size (\d+)m;", text("deploy/nginx/a2a.conf"))

@@ -136,6 +136,7 @@ def modules(folders: Iterable[str] = FOLDERS) -> Iterator[tuple[str, ast.Module]
             yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.checkout
 def test_one_public_class_name_has_one_meaning() -> None:
     places = defaultdict(list)
     for path, tree in modules(APPS):
@@ -145,6 +146,7 @@ def test_one_public_class_name_has_one_meaning() -> None:
     assert {name: at for name, at in places.items() if len(at) > 1}.keys() == STORED_VALUES
 
 
+@pytest.mark.checkout
 def test_no_function_is_named_by_a_participle() -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     assert [
@@ -185,6 +187,7 @@ def _is_attribute(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any("property" in text or "display" in text for text in decorators)
 
 
+@pytest.mark.checkout
 def test_one_id_of_a_system_check_has_one_meaning() -> None:
     """An operator silences a check by its id (SILENCED_SYSTEM_CHECKS)."""
     places = defaultdict(list)

@@ -19,12 +19,12 @@ PYTHON = str(Path(sys.executable).parent)
 
 
 def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run it here with nothing else in its environment."""
+    """Run it here with an app and nothing else in its environment."""
     path = f"{PYTHON}:{os.environ['PATH']}"
     return subprocess.run(  # noqa: S603 - words of the test
         command,
         cwd=ROOT,
-        env={"PATH": path, **environment},
+        env={"PATH": path, "A2A_APPS": "examples.demo", **environment},
         capture_output=True,
         text=True,
         check=False,

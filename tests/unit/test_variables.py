@@ -140,7 +140,8 @@ def test_a_command_that_breaks_a_rule_of_the_tables_keeps_its_trace(tmp_path: Pa
 
 
 def test_a_file_of_sqlite_that_cannot_be_made_is_not_served(tmp_path: Path) -> None:
-    about = {"DATABASE_URL": f"sqlite:///{tmp_path / 'none' / 'there.db'}"}
+    database = f"sqlite:///{tmp_path / 'none' / 'there.db'}"
+    about = {"DATABASE_URL": database, "A2A_APPS": "examples.demo"}
     done = manage(tmp_path, "serve", "--port", "0", **about)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()

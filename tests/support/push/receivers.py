@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
 import socket
 import ssl
 import struct
@@ -17,12 +16,8 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from tests.support.bindings import authority as issuing
 
 __all__ = [
     "Authority",
@@ -460,67 +455,12 @@ def old(server: ssl.SSLContext) -> ssl.SSLContext:
     return server
 
 
-class Authority:
-    """A certificate authority of the tests, and what it, or nobody, vouches for."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of the tests")])
-        certificate = self._certificate(self._name, self._key, authority=True)
-        self.bundle = folder / "authority.pem"
-        self.bundle.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+class Authority(issuing.Authority):
+    """A certificate authority of the tests, and servers for which it, or nobody, vouches."""
 
     def server(self, name: str = NAME, *, days: int = 1, trusted: bool = True) -> ssl.SSLContext:
         """A server's side of TLS, under this name, until so many days from now."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        signer = self._key if trusted else key
-        certificate = self._certificate(subject, key, days=days, signer=signer)
-        path = self._folder / f"{name}-{days}-{trusted}.pem"
-        path.write_bytes(
-            certificate.public_bytes(serialization.Encoding.PEM)
-            + key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
+        chain, key = self.issue(f"{name}-{days}-{trusted}", name, days=days, trusted=trusted)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(path)
+        context.load_cert_chain(chain, key)
         return context
-
-    def _certificate(
-        self,
-        subject: x509.Name,
-        key: ec.EllipticCurvePrivateKey,
-        *,
-        days: int = 1,
-        authority: bool = False,
-        signer: ec.EllipticCurvePrivateKey | None = None,
-    ) -> x509.Certificate:
-        now = datetime.datetime.now(datetime.UTC)
-        signer = signer or self._key
-        name = str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name if signer is self._key else subject)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=10))
-            .not_valid_after(now + datetime.timedelta(days=days))
-            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-            .add_extension(
-                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
-            )
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),
-                critical=False,
-            )
-        )
-        if not authority:
-            builder = builder.add_extension(
-                x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False
-            )
-        return builder.sign(signer, hashes.SHA256())

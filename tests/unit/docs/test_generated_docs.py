@@ -35,10 +35,12 @@ def test_the_generated_parts_are_fresh() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 class TestAPage:
+    @pytest.mark.checkout
     def test_names_files_that_are_there(self, page: Path) -> None:
         found = NAMED.findall(page.read_text(encoding="utf-8"))
         assert [name for name in found if not (ROOT / name).exists()] == []
 
+    @pytest.mark.checkout
     def test_names_functions_in_the_files_that_have_them(self, page: Path) -> None:
         found = SYMBOL.findall(page.read_text(encoding="utf-8"))
         missing = [

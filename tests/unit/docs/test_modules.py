@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests import ROOT
 
+pytestmark = pytest.mark.checkout
 PAGE = (ROOT / "docs" / "reports" / "modules.md").read_text(encoding="utf-8")
 #: What the project exists for: the protocol, the task log, running agents, delivering webhooks.
 CORE = re.compile(r"a2a_tasks/(protocol|store|execution)/|a2a_push/(store/|\w+\.py)|/migrations/")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from django.core.management import get_commands
 
 from a2a_tasks.conf import Compatibility, Constants, HostSettings
@@ -40,6 +41,7 @@ FOR_TESTS = {"A2A_FAILPOINTS"} | {f"A2A_{name}" for name in vars(Constants)["__a
 ELSEWHERE = {f"A2A_{name}" for name in vars(Compatibility)["__annotations__"]}
 
 
+@pytest.mark.checkout
 def test_every_variable_that_is_read_is_on_the_page_and_no_other() -> None:
     read = {name for path in READERS for name in READS.findall(path.read_text(encoding="utf-8"))}
     read |= {f"A2A_{name}" for name in vars(HostSettings)["__annotations__"]}

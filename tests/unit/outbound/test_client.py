@@ -87,7 +87,7 @@ class TestAProxy:
         authority = Authority(tmp_path)
         async with receivers.farm(authority.server()) as farm:
             proxy = Proxy(farm.port)
-            async with at(proxy, str(authority.bundle)) as client:
+            async with at(proxy, str(authority.path)) as client:
                 secret = (("Authorization", "Bearer x"),)
                 answer = await client.ask("POST", farm.url("/ok", NAME), secret, b"body")
                 assert (answer.status, answer.body) == (200, b"thanks")

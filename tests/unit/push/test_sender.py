@@ -437,7 +437,7 @@ def test_the_other_event_loop_makes_no_difference(authority: Authority) -> None:
 
     async def outcomes(tls: ssl.SSLContext | None) -> dict[str, FaultKind | tuple[int, str]]:
         paths = [*TAKEN, *BROKEN]
-        trusting_it = sending(total=2.0, bundle=str(authority.bundle))
+        trusting_it = sending(total=2.0, bundle=str(authority.path))
         async with receivers.farm(tls) as farm, closing(trusting_it) as sender:
             found = [await sender.send(request_to(farm.url(path, NAME))) for path in paths]
         return {path: essence(outcome) for path, outcome in zip(paths, found, strict=True)}
@@ -488,7 +488,7 @@ class TestTls:
     async def outcome(self, authority: Authority, server: ssl.SSLContext, host: str) -> Outcome:
         """What comes of a delivery to this server, called by this name."""
         async with receivers.farm(server) as farm:
-            sender = sending(bundle=str(authority.bundle))
+            sender = sending(bundle=str(authority.path))
             async with closing(sender):
                 return await sender.send(request_to(farm.url("/ok", host)))
 
