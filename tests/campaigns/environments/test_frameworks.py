@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
-
 from frameworks.framed_model import FramedModelServer
+
 from tests import ROOT, backend
 from tests.journeys.hosts import Host, together
 from tests.journeys.waiting import PATIENCE, eventually
