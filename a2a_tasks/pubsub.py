@@ -8,6 +8,7 @@ Redis publish by one background thread, so that a writer never waits for Redis.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import functools
 import hashlib
@@ -44,6 +45,8 @@ log = logging.getLogger(__name__)
 RECONNECT_SECONDS = 1.0
 #: Maximum seconds that a command to Redis waits.
 PATIENCE_SECONDS = 1.0
+#: Maximum seconds for which a process that ends waits until its last hints are published.
+LAST_SECONDS = 1.0
 #: Maximum seconds that a reader of the log waits for Redis to confirm its subscription.
 CONFIRM_SECONDS = 0.5
 #: A subscriber that hears nothing for so long pings Redis, and waits as long again for the answer.
@@ -147,11 +150,14 @@ class _Publisher:
     def __init__(self) -> None:
         self._waiting: deque[tuple[str, str]] = deque(maxlen=MAX_WAITING)
         self._some = threading.Event()
+        #: Set while all hints have been published or dropped.
+        self._done = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def put(self, hint: Committed | Stop | OverridesChanged) -> None:
         self._waiting.append(_message(hint))
+        self._done.clear()
         self._some.set()
         if self._thread is None or not self._thread.is_alive():
             self._start()
@@ -159,6 +165,8 @@ class _Publisher:
     def _start(self) -> None:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
+                if self._thread is None:
+                    atexit.register(self._done.wait, LAST_SECONDS)
                 self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
                 self._thread.start()
 
@@ -182,6 +190,8 @@ class _Publisher:
             except redis.RedisError as fault:
                 self._waiting.clear()  # old hints are useless: their readers have polled
                 _unsaid.warning(fault)
+            if not self._waiting:
+                self._done.set()
 
 
 _publisher = _Publisher()

@@ -16,7 +16,15 @@ from a2a_tasks.outages import ThrottledLogger
 from a2a_tasks.pubsub import Committed, RunQueued, Stop, Subscriber, listen, publish
 from tests.campaigns.faultlab.proxy import Behaviour, Proxy
 from tests.support.execution.waiting import eventually, until
+from tests.support.processes import python
 from tests.support.subscribers import cut_off
+
+LAST_WORDS = """
+import django
+django.setup()
+from a2a_tasks import pubsub
+pubsub.publish(pubsub.OverridesChanged())
+"""
 
 
 class TestInTheProcess:
@@ -74,6 +82,19 @@ class TestBetweenProcesses:
             publish(Committed(7, 4))
             await until(lambda: Committed(7, 4) in heard)
             assert Committed(8, 3) not in heard
+        finally:
+            await subscriber.close()
+
+    async def test_the_last_words_of_a_process_that_ends_at_once_are_heard(self) -> None:
+        heard: list[Any] = []
+        subscriber = Subscriber(heard.append)
+        try:
+            subscriber.start()
+            await until(lambda: subscriber._pubsub is not None)
+            with listen(heard.append):
+                with python(["-c", LAST_WORDS]) as process:
+                    await asyncio.to_thread(process.process.wait, 60)
+                await until(lambda: pubsub.OverridesChanged() in heard)
         finally:
             await subscriber.close()
 
