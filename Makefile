@@ -10,7 +10,8 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --
 ON_SQLITE := tests/unit tests/integration/store tests/integration/execution tests/integration/streaming tests/integration/frameworks \
 	$(addprefix tests/integration/console/,audit diagnosis privacy search statistics) \
 	tests/journeys/test_smoke.py tests/journeys/test_an_agent_of_a_framework_dies.py $(addprefix tests/campaigns/,browser/test_smoke.py server/test_smoke.py)
-ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py)
+# The units are those with tests of Redis or PostgreSQL.
+ON_STACK := tests/integration tests/journeys $(wildcard tests/campaigns/*/test_smoke.py) $(shell grep -rl 'backend("stack")' tests/unit --include=test_*.py)
 
 # A campaign may have no test for one of the backends (pytest's status 5).
 OR_NONE := || [ $$? -eq 5 ]
