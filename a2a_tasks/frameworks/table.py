@@ -30,7 +30,7 @@ class Framework:
     def makes(self, thing: Any) -> bool:
         """Return whether the framework makes such an agent. The classes of the object tell, so nothing is imported."""
         return any(
-            base.__name__ == self.kind and base.__module__.partition(".")[0] == self.package
+            base.__name__ == self.kind and f"{base.__module__}.".startswith(f"{self.package}.")
             for base in type(thing).__mro__
         )
 
@@ -69,6 +69,13 @@ FRAMEWORKS = (
         kind="Pregel",
         adapter="a2a_tasks.frameworks.langgraph:LangGraphAgent",
         attribute="graph",
+    ),
+    Framework(
+        package="agent_framework",
+        requirement="agent-framework-core>=1.23,<2",
+        kind="RawAgent",
+        adapter="a2a_tasks.frameworks.agent_framework:AgentFrameworkAgent",
+        attribute="agent",
     ),
 )
 
