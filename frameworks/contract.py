@@ -154,7 +154,7 @@ class Contract:
             await client.send("why?", task_id=asked.id)
         answer, result = self.refusal
         done = await client.send(answer, task_id=asked.id)
-        assert text_of(done) == [f"it is done: {self.told}"]
+        assert text_of(done)[0] == f"it is done: {self.told}"
         assert not ledger.exists()
         _, told = await run_in_thread(tools_told, asked.id)
         assert (told["toolResult"]["content"], told["toolResult"]["error"]) == (result, True)

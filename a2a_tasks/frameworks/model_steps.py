@@ -95,11 +95,11 @@ class ModelSteps:
         call: Callable[[], Awaitable[Any]],
         *,
         show: Callable[[Any], Any] = lambda result: result,
+        fails: Callable[[Any], bool] = lambda _: False,
         signals: tuple[type[Exception], ...] = (),
     ) -> Any:
-        """Call a tool in a step, and report it; `call` returns JSON, `show` what the model gets of it.
-
-        Raises the tool's exception, or ToolFailed in later attempts. `signals` are no errors: they are not stored.
+        """Call a tool in a step, and report it; `call` returns JSON, `show` what the model gets of it, and
+        `fails` whether it is an error. Raises the tool's exception, or ToolFailed in later attempts. `signals` are no errors: they are not stored.
         """
         self.output.put(make_call(id_, name, arguments))
         fault: Exception | None = None
@@ -116,12 +116,12 @@ class ModelSteps:
 
         # calls run side by side, so their ids name them
         stored = await self._turn.step(name_step(f"tool:{name}:{id_}"), take)
-        failed = "error" in stored
-        shown = stored["error"] if failed else show(stored["result"])
-        self.output.put(make_result(id_, shown, error=failed))
-        if failed:
+        if "error" in stored:
+            self.output.put(make_result(id_, stored["error"], error=True))
             raise fault or ToolFailed(stored["error"])
-        return stored["result"]
+        result = stored["result"]
+        self.output.put(make_result(id_, show(result), error=fails(result)))
+        return result
 
 
 def name_step(name: str) -> str:

@@ -77,6 +77,13 @@ FRAMEWORKS = (
         adapter="a2a_tasks.frameworks.agent_framework:AgentFrameworkAgent",
         attribute="agent",
     ),
+    Framework(
+        package="strands",
+        requirement="strands-agents>=1.62,<2",
+        kind="Agent",
+        adapter="a2a_tasks.frameworks.strands:StrandsAgent",
+        attribute="agent",
+    ),
 )
 
 #: Methods of runnables, the best first.

@@ -31,9 +31,7 @@ class PoemExecutor(AgentExecutor):
             await event_queue.enqueue_event(task)
         updater = TaskUpdater(event_queue, task.id, task.context_id)
         if task.status.state != TaskState.input_required:
-            question = updater.new_agent_message(
-                [Part(root=TextPart(text="A poem about what?"))]
-            )
+            question = updater.new_agent_message([Part(root=TextPart(text="A poem about what?"))])
             await updater.update_status(TaskState.input_required, question, final=True)
             return
         await updater.start_work()

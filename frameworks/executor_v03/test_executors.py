@@ -170,7 +170,11 @@ async def test_parts_of_every_kind_come_and_go() -> None:
 
 @pytest.mark.parametrize(
     ("state", "word"),
-    [(TaskState.failed, "failed"), (TaskState.rejected, "rejected"), (TaskState.canceled, "canceled")],
+    [
+        (TaskState.failed, "failed"),
+        (TaskState.rejected, "rejected"),
+        (TaskState.canceled, "canceled"),
+    ],
 )
 async def test_it_ends_as_the_executor_says(state: TaskState, word: str) -> None:
     async def work(context: RequestContext, queue: EventQueue) -> None:

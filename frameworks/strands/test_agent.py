@@ -1,0 +1,9 @@
+"""An agent of Strands in a host."""
+
+from frameworks.contract import Contract
+
+
+class TestStrands(Contract):
+    """The contract."""
+
+    folder, slug = "strands", "strands-chat"
