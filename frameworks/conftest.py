@@ -13,6 +13,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "frameworks.settings"
 import django
 import pytest
 
+pytest.register_assert_rewrite("frameworks.contract")
 django.setup()
 
 from django.core.management import call_command

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +42,9 @@ class ModelSteps:
 
     def __init__(self, turn: Turn, output: OutputQueue, model_seconds: float) -> None:
         self._turn, self.output, self._model_seconds = turn, output, model_seconds
-        self._answers = 0
+        self._answers: Counter[str] = Counter()
+        #: Agents that work side by side speak one after the other.
+        self._turn_to_speak = asyncio.Lock()
         #: The limit of the model's silence, while a request is under way.
         self._silence: asyncio.Timeout | None = None
 
@@ -53,8 +56,13 @@ class ModelSteps:
         if text:
             self.output.write(text)
 
-    async def ask_model(self, request: Callable[[], Awaitable[ModelAnswer]]) -> Any:
-        """Ask a model in a step; its words are in the log before its answer is stored. Raises ModelSilent."""
+    async def ask_model(
+        self, request: Callable[[], Awaitable[ModelAnswer]], *, place: str = ""
+    ) -> Any:
+        """Ask a model in a step; its words are in the log before its answer is stored. Raises ModelSilent.
+
+        `place` names the agent that asks, if a run has several.
+        """
         taken = False
 
         async def take() -> Any:
@@ -63,10 +71,12 @@ class ModelSteps:
             answer = await self._request(request)
             return {"text": answer.text, "answer": answer.stored}
 
-        stored = await self._turn.step(f"model#{self._answers + 1}", take)
-        self._answers += 1  # a request that failed may be made again under its name
-        if not taken:
-            self.output.skip_answer(stored["text"])
+        async with self._turn_to_speak:
+            name = name_step(f"{place}model#{self._answers[place] + 1}")
+            stored = await self._turn.step(name, take)
+            self._answers[place] += 1  # a request that failed may be made again under its name
+            if not taken:
+                self.output.skip_answer(stored["text"])
         return stored["answer"]
 
     async def _request(self, request: Callable[[], Awaitable[ModelAnswer]]) -> ModelAnswer:

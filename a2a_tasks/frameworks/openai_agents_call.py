@@ -36,7 +36,7 @@ from a2a_tasks.frameworks.openai_agents_copies import RUNNER, AgentCopies
 from a2a_tasks.frameworks.openai_agents_question import describe, make_question
 from a2a_tasks.frameworks.openai_agents_session import ConversationSession, make_input
 from a2a_tasks.frameworks.openai_agents_steps import STEPS
-from a2a_tasks.frameworks.openai_words import find_status_words
+from a2a_tasks.frameworks.openai_words import find_api_words
 from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
 from a2a_tasks.frameworks.questions import FormQuestion, read_decision
 
@@ -128,7 +128,7 @@ class OpenAIAgentsCall(ModelCall):
     def find_words(self, fault: BaseException) -> str:
         """Return the words for an error."""
         if isinstance(fault, openai.APIStatusError):
-            return find_status_words(fault)
+            return find_api_words(fault)
         return next((words for kinds, words in WORDS if isinstance(fault, kinds)), "")
 
     async def conclude(self) -> list[Emission]:

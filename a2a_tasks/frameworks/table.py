@@ -84,6 +84,13 @@ FRAMEWORKS = (
         adapter="a2a_tasks.frameworks.strands:StrandsAgent",
         attribute="agent",
     ),
+    Framework(
+        package="google.adk",
+        requirement="google-adk>=2.13,<3",
+        kind="BaseAgent",
+        adapter="a2a_tasks.frameworks.adk:AdkAgent",
+        attribute="agent",
+    ),
 )
 
 #: Methods of runnables, the best first.
@@ -101,6 +108,13 @@ CALLABLE = Framework(
 def find_install_line(package: str | None) -> str:
     """Return the command that installs a framework; empty = it is there, or no framework."""
     for framework in FRAMEWORKS:
-        if framework.package == package and find_spec(package) is None:
+        if framework.package == package and not _is_installed(package):
             return f"pip install '{framework.requirement}'"
     return ""
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # there is not even the package around it
+        return False

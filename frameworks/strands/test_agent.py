@@ -7,3 +7,4 @@ class TestStrands(Contract):
     """The contract."""
 
     folder, slug = "strands", "strands-chat"
+    told = 'CONFIRMATION_FAILED: Approve "pay"? Input: {"amount": 7}'
