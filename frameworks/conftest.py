@@ -20,7 +20,7 @@ from django.core.management import call_command
 
 from frameworks.settings import DIRECTORY
 from frameworks.tools import LEDGER
-from tests.model_server import ModelServer, serving_model
+from tests.model_server import COMMANDS, Exchange, ModelServer, serving_model
 from tests.support.execution.host import hosting
 
 
@@ -32,10 +32,32 @@ def database() -> Iterator[None]:
     shutil.rmtree(DIRECTORY)
 
 
+class FramedModelServer(ModelServer):
+    """A model server for frameworks that put messages into texts of their own: only commands count."""
+
+    #: The last request as it came.
+    last: list[tuple[str, str]]
+
+    def _begin(self, entries: list[tuple[str, str]]) -> Exchange:
+        self.last = entries
+        scripts = [
+            "\n".join(line for line in text.splitlines() if line.startswith(COMMANDS))
+            if role == "user"
+            else ""
+            for role, text in entries
+        ]
+        if any(scripts):
+            entries = [
+                (role, script or text) if script or role != "user" else ("system", text)
+                for (role, text), script in zip(entries, scripts, strict=True)
+            ]
+        return super()._begin(entries)
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[ModelServer]:
     """A model server, which the agents of the environment are pointed at."""
-    with serving_model() as server:
+    with serving_model(model=FramedModelServer()) as server:
         os.environ["CHAT_URL"] = server.url
         yield server
 

@@ -40,8 +40,18 @@ class ModelAnswer:
 class ModelSteps:
     """The steps of one run."""
 
-    def __init__(self, turn: Turn, output: OutputQueue, model_seconds: float) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        output: OutputQueue,
+        model_seconds: float,
+        known: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Make the steps of a run; `known` are results of an earlier turn, if the run is taken again from its start."""
         self._turn, self.output, self._model_seconds = turn, output, model_seconds
+        self._known = known or {}
+        #: The results so far, by the names of the steps.
+        self.taken: dict[str, Any] = {}
         self._answers: Counter[str] = Counter()
         #: Agents that work side by side speak one after the other.
         self._turn_to_speak = asyncio.Lock()
@@ -73,11 +83,16 @@ class ModelSteps:
 
         async with self._turn_to_speak:
             name = name_step(f"{place}model#{self._answers[place] + 1}")
-            stored = await self._turn.step(name, take)
+            stored = await self._take(name, take)
             self._answers[place] += 1  # a request that failed may be made again under its name
-            if not taken:
+            if not taken and name not in self._known:  # what the task had is counted
                 self.output.skip_answer(stored["text"])
         return stored["answer"]
+
+    async def _take(self, name: str, take: Callable[[], Awaitable[Any]]) -> Any:
+        result = self._known[name] if name in self._known else await self._turn.step(name, take)
+        self.taken[name] = result
+        return result
 
     async def _request(self, request: Callable[[], Awaitable[ModelAnswer]]) -> ModelAnswer:
         self.output.begin_response()
@@ -125,7 +140,7 @@ class ModelSteps:
                 return {"error": str(raised) or type(raised).__name__}
 
         # calls run side by side, so their ids name them
-        stored = await self._turn.step(name_step(f"tool:{name}:{id_}"), take)
+        stored = await self._take(name_step(f"tool:{name}:{id_}"), take)
         if "error" in stored:
             self.output.put(make_result(id_, stored["error"], error=True))
             raise fault or ToolFailed(stored["error"])

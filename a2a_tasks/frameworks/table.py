@@ -91,6 +91,13 @@ FRAMEWORKS = (
         adapter="a2a_tasks.frameworks.adk:AdkAgent",
         attribute="agent",
     ),
+    Framework(
+        package="crewai",
+        requirement="crewai>=1.15.30,<2",
+        kind="Crew",
+        adapter="a2a_tasks.frameworks.crewai:CrewAgent",
+        attribute="crew",
+    ),
 )
 
 #: Methods of runnables, the best first.
