@@ -20,7 +20,7 @@ from a2a_tasks.frameworks.questions import Field, FormQuestion
 
 __all__ = ["CrewCall"]
 
-#: The key of what a task that waits has kept.
+#: The key in the memory of a task that waits.
 KEY = "crewai"
 QUESTION = "Is this good? Please answer yes, or what to do better."
 #: Answers that are no wish.
@@ -60,7 +60,7 @@ class CrewCall(ModelCall):
 
     def __init__(self, crew: Crew, turn: Turn, agent: Any) -> None:
         self._crew, self._turn, self._agent = crew, turn, agent
-        #: What the task that waits has kept: its inputs, the feedback, and the results of its steps.
+        #: The memory of a task that waits: its inputs, the feedback, and the results of its steps.
         self._kept: dict[str, Any] = dict(turn.memory.get(KEY, {}))
 
     def find_question(self) -> FormQuestion | None:

@@ -25,7 +25,7 @@ from a2a_tasks.protocol.jsontext import write
 
 __all__ = ["CrewSteps", "TurnEnded", "copy_crew"]
 
-#: Who gets the words of the model that is asked here.
+#: The steps that get the words of the model, and the words so far.
 LISTENER: ContextVar[list[Any] | None] = ContextVar("listener", default=None)
 
 
@@ -116,7 +116,7 @@ class StepLLM(BaseLLM):
 
     def call(self, messages: Any, **about: Any) -> Any:
         """Return the answer of the model: its text, its calls of tools, or an object of the wanted type."""
-        kind = about.get("response_model")
+        kind: Any = about.get("response_model")
         ask = self._ask(messages, about)
         stored = self._steps.wait(self._steps.ask_model(lambda: ask, place=self._place))
         return kind.model_validate(stored["object"]) if "object" in stored else stored["answer"]

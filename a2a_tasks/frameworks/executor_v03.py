@@ -11,7 +11,7 @@ from a2a_tasks.protocol.dialects.v03 import V03
 from a2a_tasks.protocol.fields import Fields
 from a2a_tasks.protocol.values import TaskState
 
-if TYPE_CHECKING:  # the same types, in a2a-sdk 1.x
+if TYPE_CHECKING:  # a2a-sdk 1.x has the same types
     from a2a.compat.v0_3 import types
 else:
     from a2a import types

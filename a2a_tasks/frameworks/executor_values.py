@@ -1,4 +1,4 @@
-"""What an executor of any a2a-sdk is given, and what it says, as values of the host.
+"""Conversion between the values of the host and those of an executor, for any a2a-sdk.
 
 `sdk` is the module for the a2a-sdk that is installed.
 """

@@ -30,7 +30,7 @@ class MessageStore:
 
     def __init__(self, turn: Turn, key: str) -> None:
         self._turn, self._key = turn, key
-        #: What the task that waits has kept; None = it asked nothing.
+        #: The memory of the task, if it waits; None = it asked nothing.
         self.waiting: dict[str, Any] | None = turn.memory.get(key)
         self._own: list[Any] = self.waiting["messages"] if self.waiting else []
 

@@ -85,7 +85,7 @@ class ModelSteps:
             name = name_step(f"{place}model#{self._answers[place] + 1}")
             stored = await self._take(name, take)
             self._answers[place] += 1  # a request that failed may be made again under its name
-            if not taken and name not in self._known:  # what the task had is counted
+            if not taken and name not in self._known:  # the artifacts of earlier turns are counted
                 self.output.skip_answer(stored["text"])
         return stored["answer"]
 

@@ -1,0 +1,61 @@
+"""Frameworks in environments of their own: each folder has what `make frameworks` needs. Their tests run there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from a2a_tasks.frameworks.table import FRAMEWORKS
+from tests import ROOT
+
+HERE = ROOT / "frameworks"
+FOLDERS = sorted(path for path in HERE.iterdir() if (path / "__init__.py").exists())
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file of requirements, without comments."""
+    lines = (line.split("#")[0].strip() for line in path.read_text("utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+class TestFolder:
+    def test_its_requirements_are_pinned(self, folder: Path) -> None:
+        shared, *own = read_lines(folder / "requirements.txt")
+        assert shared == "-r ../requirements.txt"
+        assert own
+        assert all("==" in line for line in [*own, *read_lines(HERE / "requirements.txt")])
+
+    def test_it_has_an_agent_and_a_test(self, folder: Path) -> None:
+        assert "host(" in (folder / "agents.py").read_text("utf-8")
+        assert list(folder.glob("test_*.py"))
+
+    def test_its_adapter_is_named_like_it(self, folder: Path) -> None:
+        assert (ROOT / "a2a_tasks" / "frameworks" / f"{folder.name}.py").exists()
+
+    def test_its_version_is_one_that_the_adapter_takes(self, folder: Path) -> None:
+        rows = {row.adapter.split(":")[0].rpartition(".")[2]: row for row in FRAMEWORKS}
+        if folder.name not in rows:
+            return  # executors of 0.3, which are those of the a2a-sdk to the table
+        wanted = Requirement(rows[folder.name].requirement)
+        pins = dict(line.split("==") for line in read_lines(folder / "requirements.txt")[1:])
+        (pin,) = (pins[name] for name in pins if name.partition("[")[0] == wanted.name)
+        assert pin in wanted.specifier
+
+
+def test_there_are_five() -> None:
+    assert len(FOLDERS) == 5
+
+
+def test_the_worker_has_the_versions_of_the_host() -> None:
+    hosts = dict(re.split("==", line.lower()) for line in read_lines(ROOT / "requirements.txt"))
+    shared = read_lines(HERE / "requirements.txt")
+    worker = dict(line.split("==") for line in shared)
+    tests = dict(
+        line.split("==") for line in read_lines(ROOT / "requirements-test.txt") if "==" in line
+    )
+    known = {name.partition("[")[0]: version for name, version in {**tests, **hosts}.items()}
+    assert {name: known[name.partition("[")[0]] for name in worker} == worker
