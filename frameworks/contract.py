@@ -176,6 +176,14 @@ class Contract:
         task = await client.send(script)
         assert (task.status.state.word, status_text(task)) == ("failed", words)
 
+    async def test_a_model_that_never_answers_is_given_up(
+        self, model: ModelServer, client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(type(client.agent), "model_seconds", 1.0)
+        task = await client.send("NEVER")
+        assert status_text(task) == "The model did not answer. Please try again later."
+        await until(lambda: model.of("left"))
+
     async def test_cancelling_stops_the_request_and_leaves_the_conversation(
         self, model: ModelServer, client: Client
     ) -> None:
