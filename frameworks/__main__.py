@@ -46,8 +46,10 @@ def install(environment: Path, requirements: Path) -> str:
     wanted, stamp = hashlib.sha256(b"".join(texts)).hexdigest(), environment / ".made"
     if stamp.is_file() and stamp.read_text() == wanted:
         return ""
-    pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", "-r"]
-    for command in ([sys.executable, "-m", "venv", "--clear", environment], [*pip, requirements]):
+    python = str(environment / "bin" / "python")
+    make = [sys.executable, "-m", "venv", "--clear", str(environment)]
+    fill = [python, "-m", "pip", "install", "--quiet", "-r", str(requirements)]
+    for command in (make, fill):
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=SECONDS
@@ -55,7 +57,8 @@ def install(environment: Path, requirements: Path) -> str:
         except subprocess.TimeoutExpired:
             return f"it takes more than {SECONDS} s"
         if done.returncode:
-            return (done.stderr.strip().splitlines() or ["no reason was given"])[-1]
+            *_, reason = ["no reason was given", *done.stderr.strip().splitlines()]
+            return reason
     stamp.write_text(wanted)
     return ""
 

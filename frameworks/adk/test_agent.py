@@ -62,7 +62,7 @@ async def test_the_client_gives_the_result_of_a_long_running_tool(model: ModelSe
     with hosted(make(tools=[LongRunningFunctionTool(order)])) as agent:
         talk = Talk(agent)
         asked = await talk.say('CALL order {"what": "tea"}\nSAY got $RESULT')
-        question, about, _ = asked.parts
+        *_, question, about, _ = asked.parts
         (call,) = about.data["calls"]
         done = await talk.say(data({call["id"]: {"status": "here"}}))
     assert asked.state.word == "input-required"
@@ -95,7 +95,7 @@ async def test_agents_one_after_the_other_and_one_without_a_model(model: ModelSe
     team = SequentialAgent(name="team", sub_agents=[make("a"), Parrot(name="p"), make("b")])
     with hosted(team) as agent:
         (answer,) = await converse(agent, "SAY hello")
-    texts = ["".join(part.text for part in parts) for parts in answer.artifacts.values()]
+    texts = ["".join(str(part.text) for part in parts) for parts in answer.artifacts.values()]
     assert texts == ["hello", "squawk", "hello"]
 
 

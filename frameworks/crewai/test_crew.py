@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crewai import Crew, Task
+from pydantic import BaseModel
 
-from a2a_tasks.agents import Agent, registry
+from a2a_tasks.agents import Agent, data, registry
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.testing import converse
 from tests.model_server import ModelServer
@@ -25,8 +27,17 @@ from tests.support.frameworks import (
     text_of,
     usage_of,
 )
+from tests.support.frameworks import (
+    hosted as host_for_a_while,
+)
 
 FIND = 'SAY let me see + CALL add {"a": 1, "b": 2}\nSAY it is $RESULT'
+
+
+class City(BaseModel):
+    """A city."""
+
+    name: str
 
 
 @pytest.fixture
@@ -151,3 +162,25 @@ async def test_no_call_that_was_used_is_made_again_after_kill_9(
     assert sorted(ledger.read_text().splitlines()) == ["add 1 2", "add 5 6"]
     assert [one.line for one in model.exchanges] == [0, 1, 2, 2]
     assert await run_in_thread(tools_told, task_id) == before
+
+
+async def test_a_structured_result_is_data(
+    model: ModelServer, find: Callable[[str], Agent]
+) -> None:
+    find("crew")
+    from frameworks.crewai.agents import answer  # noqa: PLC0415 - the model server is up
+
+    task = answer.model_copy(update={"output_json": City})
+    with host_for_a_while(Crew(agents=[answer.agent], tasks=[task])) as agent:
+        (said,) = await converse(agent, 'SAY {"name": "Bern"}')
+    assert said.artifacts["result-2"][0].data == {"name": "Bern"}
+
+
+async def test_data_of_the_message_are_inputs(model: Any, find: Callable[[str], Agent]) -> None:
+    find("crew")
+    from frameworks.crewai.agents import writer  # noqa: PLC0415 - the model server is up
+
+    task = Task(description="About {topic}:\n{message}\n", expected_output="Text", agent=writer)
+    with host_for_a_while(Crew(agents=[writer], tasks=[task])) as agent:
+        await converse(agent, ["SAY fine", data({"topic": "tea"})])
+    assert "About tea:\nSAY fine" in model.last[-1][1]
