@@ -31,7 +31,7 @@ def main(names: list[str]) -> int:
 def run(name: str) -> str:
     """Return `passed`, `failed`, or why the tests were skipped."""
     print(f"== {name}", flush=True)
-    environment = ROOT / f".venv-{name}"
+    environment = ROOT / "var" / "frameworks" / name
     if fault := install(environment, HERE / name / "requirements.txt"):
         return f"skipped, because it cannot be installed here: {fault}"
     tests = ["-c", str(HERE / "pytest.ini"), "--rootdir", str(ROOT), f"frameworks/{name}", "-q"]

@@ -1,8 +1,12 @@
 """A process that begins a task and carries it out, until it is killed: `python -m frameworks.begin FOLDER SLUG TEXT`."""
 
+from __future__ import annotations
+
 import asyncio
 import os
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib import import_module
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "frameworks.settings"
@@ -13,6 +17,20 @@ django.setup()
 
 from a2a_tasks.agents import registry
 from tests.support.execution.host import Client
+
+
+@asynccontextmanager
+async def begun(folder: str, slug: str, text: str) -> AsyncIterator[tuple[str, str]]:
+    """Let a process carry out a task as long as the block, and kill it then; yield the ids of task and context."""
+    command = [sys.executable, "-m", "frameworks.begin", folder, slug, text]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        task, context = (await process.stdout.readline()).decode().split()
+        yield task, context
+    finally:
+        process.kill()
+        await process.wait()
 
 
 async def main(folder: str, slug: str, text: str) -> None:

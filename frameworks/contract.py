@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +12,7 @@ from a2a_tasks.agents import Agent, data, registry
 from a2a_tasks.protocol.errors import InvalidParams
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.testing import converse
+from frameworks.begin import begun
 from tests.model_server import ModelServer
 from tests.support.execution.host import Client, client_state, hosting, runner, tools_told
 from tests.support.execution.waiting import until
@@ -202,14 +201,9 @@ class Contract:
             'SAY first + CALL add {"a": 1, "b": 2} + CALL add {"a": 3, "b": 4}\n'
             'SAY second + CALL add {"a": 5, "b": 6}\nSAY third WAIT and last'
         )
-        command = [sys.executable, "-m", "frameworks.begin", self.folder, self.slug, script]
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-        assert process.stdout is not None
-        task_id, context_id = (await process.stdout.readline()).decode().split()
         client = Client(agent)
-        await until(lambda: has_said(client, task_id, "third"))
-        process.kill()
-        await process.wait()
+        async with begun(self.folder, self.slug, script) as (task_id, context_id):
+            await until(lambda: has_said(client, task_id, "third"))
         before = await run_in_thread(tools_told, task_id)
         model.release()
         async with runner():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +14,7 @@ from pydantic import BaseModel
 from a2a_tasks.agents import Agent, data, registry
 from a2a_tasks.store.db import run_in_thread
 from a2a_tasks.testing import converse
+from frameworks.begin import begun
 from tests.model_server import ModelServer
 from tests.support.execution.host import Client, client_state, hosting, runner, tools_told
 from tests.support.execution.waiting import until
@@ -145,14 +144,9 @@ async def test_no_call_that_was_used_is_made_again_after_kill_9(
         'SAY first + CALL add {"a": 1, "b": 2}\n'
         'SAY second + CALL add {"a": 5, "b": 6}\nSAY third WAIT and last'
     )
-    command = [sys.executable, "-m", "frameworks.begin", "crewai", "crew", script]
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    assert process.stdout is not None
-    task_id = (await process.stdout.readline()).decode().split()[0]
     client = Client(find("crew"))
-    await until(lambda: has_said(client, task_id, "third"))
-    process.kill()
-    await process.wait()
+    async with begun("crewai", "crew", script) as (task_id, _):
+        await until(lambda: has_said(client, task_id, "third"))
     before = await run_in_thread(tools_told, task_id)
     model.release()
     async with runner():
