@@ -115,7 +115,8 @@ CALLABLE = Framework(
 def find_install_line(package: str | None) -> str:
     """Return the command that installs a framework; empty = it is there, or no framework."""
     for framework in FRAMEWORKS:
-        if framework.package == package and not _is_installed(package):
+        names = (framework.package, framework.package.partition(".")[0])
+        if package in names and not _is_installed(framework.package):
             return f"pip install '{framework.requirement}'"
     return ""
 

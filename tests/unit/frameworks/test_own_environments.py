@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from a2a_tasks.frameworks.table import FRAMEWORKS
+from a2a_tasks.frameworks.table import FRAMEWORKS, find_install_line
 from tests import ROOT
 
 HERE = ROOT / "frameworks"
@@ -59,3 +59,24 @@ def test_the_worker_has_the_versions_of_the_host() -> None:
     )
     known = {name.partition("[")[0]: version for name, version in {**tests, **hosts}.items()}
     assert {name: known[name.partition("[")[0]] for name in worker} == worker
+
+
+def test_a_framework_that_is_missing_is_named_by_the_line_that_installs_it() -> None:
+    for package in (
+        "strands",
+        "google.adk",
+        "google",
+    ):  # of google.adk, imports name the first part
+        assert find_install_line(package).startswith("pip install '")
+    assert find_install_line("django") == ""
+
+
+class Agent:
+    """A class with the name of an agent, in a package that is no framework."""
+
+
+def test_a_class_elsewhere_with_the_name_of_an_agent_is_none() -> None:
+    Agent.__module__ = "strands_of_others.agent"
+    assert not any(row.makes(Agent()) for row in FRAMEWORKS)
+    Agent.__module__ = "strands.agent.agent"
+    assert [row.package for row in FRAMEWORKS if row.makes(Agent())] == ["strands"]
