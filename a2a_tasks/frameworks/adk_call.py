@@ -17,106 +17,75 @@ from google.adk.sessions import InMemorySessionService, Session
 from google.genai import types
 from google.genai.errors import APIError
 
-from a2a_tasks.agents import Turn
 from a2a_tasks.agents.emission import Emission
 from a2a_tasks.frameworks.adk_steps import ModelRefused, copy_agent, read_text
-from a2a_tasks.frameworks.message_store import FileContent, MessageStore, read_parts
-from a2a_tasks.frameworks.model_call import ModelCall, ModelSilent, Words, count_artifacts
-from a2a_tasks.frameworks.model_steps import ModelSteps
-from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
-from a2a_tasks.frameworks.questions import (
-    MAX_TITLE_LENGTH,
-    Field,
-    FormQuestion,
-    ask_approval,
-    format_call,
-    read_decision,
-)
+from a2a_tasks.frameworks.message_store import FileContent, read_parts
+from a2a_tasks.frameworks.model_call import Words
+from a2a_tasks.frameworks.questions import MAX_TITLE_LENGTH, Field, format_call
 from a2a_tasks.frameworks.status_words import find_status_words
+from a2a_tasks.frameworks.step_call import StepCall
 
 __all__ = ["AdkCall"]
 
-#: The key of the events in the conversation, and of a task that waits.
-KEY = "adk"
 #: The call by which the framework asks for the confirmation of another.
 CONFIRM = "adk_request_confirmation"
 WORDS = (
-    (ModelSilent, Words.SILENT),
     (ModelRefused, Words.REFUSED),
     (LlmCallsLimitExceededError, Words.TOO_MUCH),
 )
 
 
-class AdkCall(ModelCall):
+class AdkCall(StepCall):
     """An agent at work for a turn."""
 
-    _output: OutputQueue
+    key = "adk"
+    _source: BaseAgent
     _work: asyncio.Task[Session]
-
-    def __init__(self, source: BaseAgent, turn: Turn, agent: Any) -> None:
-        self._source, self._turn, self._agent = source, turn, agent
-        self._store = MessageStore(turn, KEY)
-        self._known = 0
-
-    @property
-    def _asked(self) -> list[dict[str, Any]]:
-        return self._store.waiting["asked"] if self._store.waiting else []
-
-    def find_question(self) -> FormQuestion | None:
-        """Return the question about calls of tools that the task asked before."""
-        return _make_question(self._asked) if self._asked else None
+    #: The number of events before the run.
+    _known = 0
 
     async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
         """Return the run."""
-        self._output = OutputQueue(await count_artifacts(self._turn))
+        await self.begin_steps()
         if answer is None:
             parts = [_make_part(part) for part in await read_parts(self._turn)]
         else:
-            parts = [self._answer(one, answer[one["id"]]) for one in self._asked]
+            parts = [self._answer(one, answer[one["id"]]) for one in self.asked]
         return self._run(types.Content(role="user", parts=parts))
 
     def _answer(self, asked: Mapping[str, Any], answer: Any) -> types.Part:
-        name, response = asked["tool"], answer
+        id_, name = asked["id"], asked["tool"]
+        response = answer if isinstance(answer, dict) else {"result": answer}
         if "confirm" in asked:
-            decision = read_decision(self._turn, answer)
-            name, response = CONFIRM, {"confirmed": decision.approved}
-            if not decision.approved:
-                refused = decision.message or "It was not approved."
-                self._output.put(make_result(asked["id"], refused, error=True))
-        elif not isinstance(answer, dict):
-            response = {"result": answer}
-        id_ = asked.get("confirm", asked["id"])
+            id_, name = asked["confirm"], CONFIRM
+            response = {"confirmed": self.decide(asked, answer)}
         return types.Part(
             function_response=types.FunctionResponse(id=id_, name=name, response=response)
         )
 
     async def _run(self, message: types.Content) -> Session:
-        turn, steps = self._turn, ModelSteps(self._turn, self._output, self._agent.model_seconds)
         sessions = InMemorySessionService()
-        names: dict[str, Any] = {
-            "app_name": self._agent.slug,
-            "user_id": turn.caller.principal or "anonymous",
-            "session_id": turn.context_id,
+        user = {
+            "user_id": self._turn.caller.principal or "anonymous",
+            "session_id": self._turn.context_id,
         }
-        session = await sessions.create_session(**names)
+        session = await sessions.create_session(app_name=self._agent.slug, **user)
         for kept in await self._store.read():
-            event = Event.model_validate_json(json.dumps(kept))
-            await sessions.append_event(session, event)
+            await sessions.append_event(session, Event.model_validate_json(json.dumps(kept)))
             self._known += 1
-        copied = copy_agent(self._source, steps)
-        runner = Runner(app_name=names["app_name"], agent=copied, session_service=sessions)
+        copied = copy_agent(self._source, self._steps)
+        runner = Runner(app_name=self._agent.slug, agent=copied, session_service=sessions)
         config = RunConfig(
             streaming_mode=StreamingMode.SSE if self._agent.streaming else StreamingMode.NONE,
             max_llm_calls=self._agent.max_llm_calls,
         )
-        about = {"user_id": names["user_id"], "session_id": names["session_id"]}
-        events = runner.run_async(**about, new_message=message, run_config=config)
+        events = runner.run_async(**user, new_message=message, run_config=config)
         async with aclosing(events):
             async for event in events:
                 author = copied.find_agent(event.author)
                 if not event.partial and not isinstance(author, LlmAgent):
                     await self._say(read_text(event))
-        found: Session = await sessions.get_session(**names)
+        found: Session = await sessions.get_session(app_name=self._agent.slug, **user)
         return found
 
     async def _say(self, text: str) -> None:
@@ -129,25 +98,23 @@ class AdkCall(ModelCall):
         """Return the words for an error."""
         if isinstance(fault, APIError):
             return find_status_words(fault.code)
-        for kind, words in WORDS:
-            if isinstance(fault, kind):
-                return words
-        try:
-            import openai  # noqa: F401, PLC0415 - LiteLLM asks models with it
+        own = (words for kind, words in WORDS if isinstance(fault, kind))
+        return next(own, "") or super().find_words(fault)
 
-            from a2a_tasks.frameworks.openai_words import find_cause_words  # noqa: PLC0415
-        except ImportError:
-            return ""
-        return find_cause_words(fault)
+    def make_field(self, asked: Mapping[str, Any]) -> Field:
+        """Return the field for the approval of a call, or for the result of a long-running tool."""
+        if "confirm" in asked:
+            return super().make_field(asked)
+        call = format_call(asked["tool"], asked["arguments"])
+        schema = {"title": f"Result of {asked['tool']}"[:MAX_TITLE_LENGTH]}
+        return Field(asked["id"], f"Please answer with the result of {call}.", schema)
 
     async def conclude(self) -> list[Emission]:
         """Keep the events of a run that is over; return its question, if it has one."""
         events = self._work.result().events[self._known :]
         new = [event.model_dump(mode="json", exclude_none=True) for event in events]
         if asked := _list_calls(events):
-            self._store.wait(new, asked=asked)
-            told = [make_call(one["id"], one["tool"], one["arguments"]) for one in asked]
-            return [*told, _make_question(asked).ask(self._turn)]
+            return self.ask(new, asked)
         await self._store.append(new)
         return []
 
@@ -172,20 +139,3 @@ def _list_calls(events: list[Event]) -> list[dict[str, Any]]:
                     about["arguments"] = original.get("args", {})
                 found.append(about)
     return found
-
-
-def _make_question(asked: list[dict[str, Any]]) -> FormQuestion:
-    """Return the question about calls of tools."""
-    names = ("id", "tool", "arguments")
-    return FormQuestion(
-        [_ask(one) for one in asked],
-        {"calls": [{name: one[name] for name in names} for one in asked]},
-    )
-
-
-def _ask(asked: dict[str, Any]) -> Field:
-    if "confirm" in asked:
-        return ask_approval(asked["id"], asked["tool"], asked["arguments"])
-    text = f"Please answer with the result of {format_call(asked['tool'], asked['arguments'])}."
-    schema = {"title": f"Result of {asked['tool']}"[:MAX_TITLE_LENGTH]}
-    return Field(asked["id"], text, schema)

@@ -26,19 +26,13 @@ from agent_framework import (
 )
 from pydantic import BaseModel
 
-from a2a_tasks.agents import Turn, data
-from a2a_tasks.agents.emission import Chunk, Emission
-from a2a_tasks.frameworks.message_store import MessageStore, read_parts
-from a2a_tasks.frameworks.model_call import ModelCall, count_artifacts
+from a2a_tasks.agents.emission import Emission
+from a2a_tasks.frameworks.message_store import read_parts
 from a2a_tasks.frameworks.model_steps import ModelAnswer, ModelSteps
-from a2a_tasks.frameworks.openai_words import find_cause_words
-from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
-from a2a_tasks.frameworks.questions import FormQuestion, ask_approval, read_decision
+from a2a_tasks.frameworks.step_call import StepCall
 
 __all__ = ["AgentFrameworkCall"]
 
-#: The key of the messages and of the state of the session in the conversation, and of a task that waits.
-KEY = "agent_framework"
 Next = Callable[[], Awaitable[None]]
 
 
@@ -116,35 +110,30 @@ class ToolMiddleware(FunctionMiddleware):
         context.result = [Content.from_dict(item) for item in stored]
 
 
-class AgentFrameworkCall(ModelCall):
+class AgentFrameworkCall(StepCall):
     """An agent at work for a turn."""
 
-    _output: OutputQueue
+    key = "agent_framework"
+    _source: RawAgent
     _work: asyncio.Task[AgentResponse[Any]]
-
-    def __init__(self, source: RawAgent, turn: Turn, agent: Any) -> None:
-        self._source, self._turn, self._agent = source, turn, agent
-        self._store = MessageStore(turn, KEY)
-        providers = [p for p in source.context_providers if isinstance(p, InMemoryHistoryProvider)]
-        self._history = next((p.source_id for p in providers), "in_memory")
-        self._known = 0
+    _session: AgentSession
+    #: The number of messages before the run.
+    _known: int
 
     @property
-    def _requests(self) -> list[Content]:
-        waiting = self._store.waiting
-        return [Content.from_dict(one) for one in waiting["requests"]] if waiting else []
-
-    def find_question(self) -> FormQuestion | None:
-        """Return the question about calls of tools that the task asked before."""
-        return _make_question(self._requests) if self._requests else None
+    def _history(self) -> str:
+        """Return the name of the provider of history in the state of the session."""
+        providers = self._source.context_providers
+        found = (p.source_id for p in providers if isinstance(p, InMemoryHistoryProvider))
+        return next(found, "in_memory")
 
     async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
         """Return the run."""
-        self._output = OutputQueue(await count_artifacts(self._turn))
+        await self.begin_steps()
         messages = await self._store.read()
         self._known = len(messages)
         session = {"session_id": self._turn.context_id, "state": {}}
-        kept = await self._turn.conversation.memory.get(KEY, session)
+        kept = await self._turn.conversation.memory.get(self.key, session)
         if self._store.waiting:
             kept = self._store.waiting["session"]
         kept["state"][self._history] = {"messages": messages}
@@ -156,23 +145,19 @@ class AgentFrameworkCall(ModelCall):
                 for part in await read_parts(self._turn)
             ]
         else:
-            contents = [self._decide(one, answer) for one in self._requests]
+            contents = [
+                Content.from_dict(one["request"]).to_function_approval_response(
+                    self.decide(one, answer[one["id"]])
+                )
+                for one in self.asked
+            ]
         self._session = AgentSession.from_dict(kept)
         return self._run(Message("user", contents))
 
-    def _decide(self, request: Content, answer: Mapping[str, Any]) -> Content:
-        call = _describe(request)
-        decision = read_decision(self._turn, answer[call["id"]])
-        if not decision.approved:
-            refused = decision.message or "It was not approved."
-            self._output.put(make_result(call["id"], refused, error=True))
-        return request.to_function_approval_response(decision.approved)
-
     async def _run(self, message: Message) -> AgentResponse[Any]:
-        steps = ModelSteps(self._turn, self._output, self._agent.model_seconds)
         about: dict[str, Any] = {
             "session": self._session,
-            "middleware": [ModelMiddleware(steps), ToolMiddleware(steps)],
+            "middleware": [ModelMiddleware(self._steps), ToolMiddleware(self._steps)],
         }
         if not self._agent.streaming:
             response: AgentResponse[Any] = await self._source.run(message, **about)
@@ -182,39 +167,20 @@ class AgentFrameworkCall(ModelCall):
             pass
         return await stream.get_final_response()
 
-    def find_words(self, fault: BaseException) -> str:
-        """Return the words for an error."""
-        return find_cause_words(fault)
-
     async def conclude(self) -> list[Emission]:
         """Keep the messages and the state of a run that is over; return its question, or its structured result."""
         response = self._work.result()
         kept = json.loads(json.dumps(self._session.to_dict()))
         new = kept["state"].pop(self._history)["messages"][self._known :]
         if requests := response.user_input_requests:
-            asked = [json.loads(json.dumps(request.to_dict())) for request in requests]
-            self._store.wait(new, requests=asked, session=kept)
-            calls = map(_describe, requests)
-            told = [make_call(one["id"], one["tool"], one["arguments"]) for one in calls]
-            return [*told, _make_question(requests).ask(self._turn)]
+            return self.ask(new, [_describe(request) for request in requests], session=kept)
         await self._store.append(new)
-        await self._turn.conversation.memory.set(KEY, kept)
-        if not isinstance(response.value, BaseModel):
-            return []
-        part = data(response.value.model_dump(mode="json"))
-        schema = type(response.value).model_json_schema(mode="serialization")
-        name = self._output.name_artifact("result")
-        return [Chunk(artifact_id=name, parts=(part,), last=True, metadata={"schema": schema})]
+        await self._turn.conversation.memory.set(self.key, kept)
+        return self.make_result(response.value)
 
 
 def _describe(request: Content) -> dict[str, Any]:
-    """Return a call as programs read it."""
+    """Return a request as JSON."""
     call: Any = request.function_call
-    return {"id": call.call_id, "tool": call.name, "arguments": call.parse_arguments() or {}}
-
-
-def _make_question(requests: list[Content]) -> FormQuestion:
-    """Return the question whether calls may be made."""
-    calls = [_describe(request) for request in requests]
-    fields = [ask_approval(call["id"], call["tool"], call["arguments"]) for call in calls]
-    return FormQuestion(fields, {"calls": calls})
+    about = {"id": call.call_id, "tool": call.name, "arguments": call.parse_arguments() or {}}
+    return {**about, "request": json.loads(json.dumps(request.to_dict()))}

@@ -35,4 +35,4 @@ class StrandsAgent(ModelAgent, abstract=True):
         """Return the run of the agent for a turn."""
         from a2a_tasks.frameworks.strands_call import StrandsCall  # noqa: PLC0415
 
-        return StrandsCall(await resolve(self.build(turn)), turn, self.model_seconds)
+        return StrandsCall(await resolve(self.build(turn)), turn, self)

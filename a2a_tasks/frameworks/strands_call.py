@@ -8,7 +8,6 @@ from contextlib import aclosing
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from pydantic import BaseModel
 from strands import Agent
 from strands.agent.agent_result import AgentResult
 from strands.interrupt import Interrupt
@@ -21,20 +20,15 @@ from strands.types.exceptions import (
 from strands.types.session import decode_bytes_values, encode_bytes_values
 from strands.vended_interventions.hitl import HumanInTheLoop
 
-from a2a_tasks.agents import Turn, data
-from a2a_tasks.agents.emission import Chunk, Emission
-from a2a_tasks.frameworks.message_store import FileContent, MessageStore, read_parts
-from a2a_tasks.frameworks.model_call import ModelCall, Words, count_artifacts
-from a2a_tasks.frameworks.model_steps import ModelSteps
-from a2a_tasks.frameworks.openai_words import find_cause_words
-from a2a_tasks.frameworks.output import OutputQueue, make_call, make_result
-from a2a_tasks.frameworks.questions import FormQuestion, ask_approval, ask_value, read_decision
+from a2a_tasks.agents.emission import Emission
+from a2a_tasks.frameworks.message_store import FileContent, read_parts
+from a2a_tasks.frameworks.model_call import Words
+from a2a_tasks.frameworks.questions import Field, ask_value
+from a2a_tasks.frameworks.step_call import StepCall
 from a2a_tasks.frameworks.strands_steps import STEPS, add_steps
 
 __all__ = ["StrandsCall", "find_unfit"]
 
-#: The key of the messages and of the state in the conversation, and of a task that waits.
-KEY = "strands"
 WORDS = (
     (ModelThrottledException, Words.BUSY),
     (ContextWindowOverflowException, Words.TOO_LONG),
@@ -44,67 +38,51 @@ WORDS = (
 _idle: WeakKeyDictionary[Agent, tuple[asyncio.Lock, dict[str, Any]]] = WeakKeyDictionary()
 
 
-class StrandsCall(ModelCall):
+class StrandsCall(StepCall):
     """An agent at work for a turn."""
 
-    _output: OutputQueue
+    key = "strands"
+    _source: Agent
     _work: asyncio.Task[AgentResult]
-
-    def __init__(self, agent: Agent, turn: Turn, model_seconds: float) -> None:
-        self._agent, self._turn, self._model_seconds = agent, turn, model_seconds
-        self._store = MessageStore(turn, KEY)
-        #: The messages of the run, and the state after it.
-        self._new: list[Any] = []
-        self._state: dict[str, Any] = {}
-
-    @property
-    def _asked(self) -> list[dict[str, Any]]:
-        return self._store.waiting["asked"] if self._store.waiting else []
-
-    def find_question(self) -> FormQuestion | None:
-        """Return the question of the interrupts that the task came to before."""
-        return _make_question(self._asked) if self._asked else None
+    #: The messages of the run, and the state after it.
+    _new: list[Any]
+    _state: dict[str, Any]
 
     async def prepare(self, answer: Mapping[str, Any] | None) -> Coroutine[Any, Any, Any]:
         """Return the run."""
-        self._output = OutputQueue(await count_artifacts(self._turn))
-        kept = await self._turn.conversation.memory.get(KEY, {})
+        await self.begin_steps()
+        kept = await self._turn.conversation.memory.get(self.key, {})
         if self._store.waiting:
             kept = self._store.waiting["state"]
         state = {**kept, "messages": await self._store.read()}
         if answer is None:
             prompt = [_make_block(part) for part in await read_parts(self._turn)]
         else:
-            prompt = [self._answer(one, answer[one["id"]]) for one in self._asked]
+            prompt = [self._answer(one, answer[one["id"]]) for one in self.asked]
         return self._run(decode_bytes_values(state), prompt)
 
     def _answer(self, asked: Mapping[str, Any], answer: Any) -> dict[str, Any]:
-        if "tool" in asked:
-            decision = read_decision(self._turn, answer)
-            answer = decision.approved
-            if not answer:
-                refused = decision.message or "It was not approved."
-                self._output.put(make_result(asked["id"], refused, error=True))
-        return {"interruptResponse": {"interruptId": asked["interrupt"], "response": answer}}
+        given = self.decide(asked, answer) if "tool" in asked else answer
+        return {"interruptResponse": {"interruptId": asked["interrupt"], "response": given}}
 
     async def _run(self, state: dict[str, Any], prompt: list[Any]) -> AgentResult:
-        add_steps(self._agent)
-        steps = ModelSteps(self._turn, self._output, self._model_seconds)
-        if self._agent not in _idle:
-            _idle[self._agent] = asyncio.Lock(), self._agent.take_snapshot(preset="session").data
-        lock, fresh = _idle[self._agent]
+        agent = self._source
+        add_steps(agent)
+        if agent not in _idle:
+            _idle[agent] = asyncio.Lock(), agent.take_snapshot(preset="session").data
+        lock, fresh = _idle[agent]
         messages = [*fresh["messages"], *state["messages"]]
         known = {message.get("tracking_id") for message in messages}
         state = {**fresh, **state, "messages": messages}
         async with lock:
-            self._agent.load_snapshot(Snapshot("agent", SNAPSHOT_SCHEMA_VERSION, state, {}))
-            invocation = {STEPS: steps, "turn": self._turn}
-            events = self._agent.stream_async(prompt, invocation_state=invocation)
+            agent.load_snapshot(Snapshot("agent", SNAPSHOT_SCHEMA_VERSION, state, {}))
+            invocation = {STEPS: self._steps, "turn": self._turn}
+            events = agent.stream_async(prompt, invocation_state=invocation)
             said: dict[str, Any] = {}
             async with aclosing(cast("Any", events)):
                 async for event in events:
                     said = event
-            after = self._agent.take_snapshot(preset="session").data
+            after = agent.take_snapshot(preset="session").data
         self._new = [one for one in after.pop("messages") if one.get("tracking_id") not in known]
         self._state = encode_bytes_values(after)
         result: AgentResult = said["result"]
@@ -118,28 +96,27 @@ class StrandsCall(ModelCall):
                 if isinstance(cause, kind):
                     return words
             cause = cause.__cause__
-        return find_cause_words(fault)
+        return super().find_words(fault)
+
+    def make_field(self, asked: Mapping[str, Any]) -> Field:
+        """Return the field for an interrupt: the approval of a call, or what the agent wants to know."""
+        if "tool" in asked:
+            return super().make_field(asked)
+        value = asked["value"]
+        schema = value.get("schema") if isinstance(value, dict) else None
+        return ask_value(asked["id"], value, schema)
 
     async def conclude(self) -> list[Emission]:
         """Keep the messages and the state of a run that is over; return its question, or its structured result."""
         result = self._work.result()
         new = encode_bytes_values(self._new)
         if result.stop_reason == "interrupt":
-            asked = [_describe(one, [*self._new]) for one in result.interrupts or ()]
-            self._store.wait(new, asked=asked, state=self._state)
-            calls = [one for one in asked if "tool" in one]
-            told = [make_call(one["id"], one["tool"], one["arguments"]) for one in calls]
-            return [*told, _make_question(asked).ask(self._turn)]
+            asked = [_describe(one, self._new) for one in result.interrupts or ()]
+            return self.ask(new, asked, state=self._state)
         await self._store.append(new)
         self._state.pop("interrupt_state")
-        await self._turn.conversation.memory.set(KEY, self._state)
-        output = result.structured_output
-        if not isinstance(output, BaseModel):
-            return []
-        part = data(output.model_dump(mode="json"))
-        schema = type(output).model_json_schema(mode="serialization")
-        name = self._output.name_artifact("result")
-        return [Chunk(artifact_id=name, parts=(part,), last=True, metadata={"schema": schema})]
+        await self._turn.conversation.memory.set(self.key, self._state)
+        return self.make_result(result.structured_output)
 
 
 def _make_block(part: str | FileContent) -> dict[str, Any]:
@@ -162,21 +139,7 @@ def _describe(interrupt: Interrupt, messages: list[Any]) -> dict[str, Any]:
             if f":{use['toolUseId']}:" in interrupt.id:
                 about = {"tool": use["name"], "arguments": use["input"]}
                 return {"id": use["toolUseId"], "interrupt": interrupt.id, **about}
-    asked = {"id": interrupt.id, "interrupt": interrupt.id, "name": interrupt.name}
-    return {**asked, "reason": interrupt.reason}
-
-
-def _make_question(asked: list[dict[str, Any]]) -> FormQuestion:
-    """Return the question: about calls that need approval, and what else the agent wants to know."""
-    names = ("id", "tool", "arguments")
-    calls = [{name: one[name] for name in names} for one in asked if "tool" in one]
-    others = [{"id": one["id"], "value": one["reason"]} for one in asked if "tool" not in one]
-    fields = [ask_approval(one["id"], one["tool"], one["arguments"]) for one in calls]
-    for one in others:
-        schema = one["value"].get("schema") if isinstance(one["value"], dict) else None
-        fields.append(ask_value(one["id"], one["value"], schema))
-    about = {"calls": calls, "interrupts": others}
-    return FormQuestion(fields, {key: value for key, value in about.items() if value})
+    return {"id": interrupt.id, "interrupt": interrupt.id, "value": interrupt.reason}
 
 
 def find_unfit(agent: Any) -> str:
