@@ -18,12 +18,12 @@ from a2a_tasks.frameworks.questions import Field, FormQuestion, ask_approval, re
 
 __all__ = ["StepCall"]
 
-#: What programs are told of a call: its id, its tool, its arguments.
+#: The members of a call that programs are told.
 MEMBERS = ("id", "tool", "arguments")
 
 
 class StepCall(ModelCall):
-    """The base class. What is asked is a list of objects; those with a `tool` are calls of tools."""
+    """The base class. A question is a list of objects; those with a `tool` are calls of tools."""
 
     #: The key in the conversation, and in the memory of a task that waits.
     key: str
